@@ -1,0 +1,35 @@
+# Everything a fresh machine needs is Python 3.11 or later, git and make.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.PHONY: help demo test lint bench torture fuzz clean
+
+help:  ## list the targets
+	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## watch three droids share one repository
+	$(BIN)/python -m bench.demo
+
+test: $(STAMP)  ## run every test
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(PYTEST_ARGS)
+
+lint: $(STAMP)  ## formatting, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## print the cost table (figures, no verdicts)
+	$(BIN)/python -m bench
+
+clean:  ## remove what the targets made
+	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,1 @@
+"""The command `queen`: one file per noun; parse, call, render. Nothing here decides anything."""

@@ -1,0 +1,1 @@
+"""Rules that are computable from their arguments: no files, clock, environment or subprocess."""

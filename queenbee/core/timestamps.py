@@ -1,0 +1,89 @@
+"""Instants and durations: RFC 3339 in and out, `1h30m` in and out.
+
+Inside QueenBee an instant is an integer, milliseconds since 1970 in UTC (`_ms`); on disk it is
+`2024-12-14T10:30:00.000Z`. `docs/format.md`, section "Timestamps".
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from queenbee.errors import InvalidInput
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+_UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+
+def format_ms(instant_ms: int) -> str:
+    """Returns the instant as UTC, RFC 3339 with milliseconds and `Z`."""
+    instant = _EPOCH + timedelta(milliseconds=instant_ms)
+    return f"{instant:%Y-%m-%dT%H:%M:%S}.{instant.microsecond // 1000:03d}Z"
+
+
+def parse_ms(text: str) -> int:
+    """Returns any RFC 3339 timestamp in milliseconds since 1970, UTC; digits beyond are cut.
+
+    A timestamp without an offset is read as UTC. Raises `InvalidInput` for anything else.
+    """
+    candidate = text.upper()
+    if len(candidate) < 19 or candidate[10] not in "T ":
+        raise _not_a_timestamp(text)
+    # A leap second has no place in a datetime; the last instant before it has.
+    if candidate[17:19] == "60":
+        candidate = candidate[:17] + "59.999" + candidate[19:].lstrip(".0123456789")
+    try:
+        instant = datetime.fromisoformat(candidate)
+        if instant.tzinfo is None:
+            instant = instant.replace(tzinfo=UTC)
+        return (instant - _EPOCH) // _MILLISECOND
+    except (ValueError, OverflowError) as reason:
+        raise _not_a_timestamp(text) from reason
+
+
+def instant_ms(value: object) -> int | None:
+    """Returns the instant that a field of a record holds, or None if it holds none."""
+    if not isinstance(value, str):
+        return None
+    try:
+        return parse_ms(value)
+    except InvalidInput:
+        return None
+
+
+def parse_duration_s(text: str) -> int:
+    """Returns the seconds in `90s`, `15m`, `2h`, `1d` or `1h30m`. Raises `InvalidInput`."""
+    total, digits, seen = 0, "", False
+    for char in text.strip().lower():
+        if char in "0123456789" and len(digits) < 10:
+            digits += char
+        elif char in _UNITS_S and digits:
+            total, digits, seen = total + int(digits) * _UNITS_S[char], "", True
+        else:
+            raise _not_a_duration(text)
+    if digits or not seen:
+        raise _not_a_duration(text)
+    return total
+
+
+def format_duration(seconds: float) -> str:
+    """Returns a length of time for people, in at most two units: `2h`, `1h 05m`, `40s`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    for large, small in (("d", "h"), ("h", "m"), ("m", "s")):
+        if whole >= _UNITS_S[large]:
+            count, rest = divmod(whole, _UNITS_S[large])
+            part = rest // _UNITS_S[small]
+            return f"{count}{large} {part:02d}{small}" if part else f"{count}{large}"
+    raise AssertionError(whole)
+
+
+def _not_a_timestamp(text: str) -> InvalidInput:
+    return InvalidInput(
+        f"{text!r} is not an RFC 3339 timestamp", hint="write it as 2024-12-14T10:30:00Z"
+    )
+
+
+def _not_a_duration(text: str) -> InvalidInput:
+    return InvalidInput(f"{text!r} is not a duration", hint="write it as 90s, 15m, 2h, 1d or 1h30m")

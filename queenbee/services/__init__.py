@@ -1,0 +1,1 @@
+"""One subject each over one open hive: messages, assignments, reservations, issues, droids."""
