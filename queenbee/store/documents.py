@@ -1,0 +1,85 @@
+"""Whole documents (JSON, Markdown, YAML) that are read at once and replaced at once.
+
+A reader sees the old bytes or the new ones, never a mixture; a crash leaves one of the two.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from queenbee.errors import NotFound, Unreadable, Unwritable
+
+MAX_BYTES = 16 * 1024 * 1024
+"""No document that agents hand over comes near this; what does is an accident or an attack."""
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_document(path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
+    """Returns the file's bytes without a leading byte order mark.
+
+    Raises `NotFound`, or `Unreadable` for what is not a regular file, is larger than
+    `max_bytes`, or cannot be opened.
+    """
+    try:
+        # O_NONBLOCK: opening a FIFO must not hang.
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError as error:
+        raise NotFound(f"{path} does not exist", path=path) from error
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
+    with os.fdopen(fd, "rb") as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise Unreadable(f"{path} is not a regular file", path=path)
+        data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise Unreadable(f"{path} is larger than {max_bytes:,} bytes", path=path)
+    return data.removeprefix(_BOM)
+
+
+def write_document(path: str, data: bytes) -> None:
+    """Replaces the file's content in one step; the new bytes are on disk when it returns.
+
+    Keeps the file's mode; creates missing folders. Raises `Unwritable`; the old file is then
+    untouched.
+    """
+    folder = os.path.dirname(os.path.abspath(path))
+    temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.getpid()}.tmp")
+    try:
+        os.makedirs(folder, exist_ok=True)
+        try:
+            mode = stat.S_IMODE(os.stat(path).st_mode)
+        except FileNotFoundError:
+            mode = 0o666 & ~_umask()
+        # 1. The new bytes, complete and synced under another name: a crash leaves the old file.
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            os.fchmod(fd, mode)
+            file.write(data)
+            file.flush()
+            os.fsync(fd)
+        # 2. The name changes hands; before step 1's sync, a power cut could leave it empty.
+        os.replace(temporary, path)
+        # 3. The folder remembers it; without this a power cut may bring the old file back.
+        sync_folder(folder)
+    except OSError as error:
+        if os.path.exists(temporary):
+            os.unlink(temporary)
+        raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
+
+
+def sync_folder(folder: str) -> None:
+    """Makes the names in `folder` survive a power cut."""
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0))
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
