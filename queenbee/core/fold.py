@@ -1,0 +1,175 @@
+"""The fold: from the lines of a ledger to the state of each record.
+
+The state is a function of the *set* of lines, so that two clones that hold the same lines show
+the same state, whatever order a merge put them in. `docs/format.md`, section "Fold"; ADR 0001.
+
+    lines of one id, ordered by (rev, finality, newest timestamp, digest), merged field by field
+
+A line without `rev` takes the revision after the line of its id that stands before it, so that
+a file without any `rev` folds as "the latest line wins".
+"""
+
+from __future__ import annotations
+
+from queenbee.core.timestamps import instant_ms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    Fields = dict[str, object]
+    Key = tuple[int, int, int, bytes]
+
+MAX_REV = 2**53 - 1
+"""The largest integer that every JSON reader keeps exactly."""
+
+_FLAGS = ("read", "deleted")
+_FINALITY = {"active": 0, "expired": 1}
+_FINAL = 2
+
+
+class Line:
+    """One revision of a record: its bytes as they stand in the file, and its fields."""
+
+    __slots__ = ("_key", "fields", "raw", "rev")
+
+    def __init__(self, raw: bytes, fields: Fields, rev: int) -> None:
+        self.raw = raw
+        self.fields = fields
+        self.rev = rev
+        self._key: Key | None = None
+
+    @property
+    def key(self) -> Key:
+        """The line's place among the lines of its id; computed only where revisions meet."""
+        if self._key is None:
+            from hashlib import sha256
+
+            digest = sha256(self.raw).digest()
+            self._key = (self.rev, _finality(self.fields), newest_ms(self.fields), digest)
+        return self._key
+
+
+class Entry:
+    """The lines of one id and the state that they fold to."""
+
+    __slots__ = ("fields", "last_rev", "lines")
+
+    def __init__(self, line: Line) -> None:
+        self.lines = [line]
+        self.last_rev = line.rev
+        self.fields: Fields = line.fields
+        if "rev" not in self.fields or self.fields["rev"] != line.rev:
+            self.fields = {**line.fields, "rev": line.rev}
+
+    def add(self, line: Line) -> None:
+        """Takes one more line in. A new state is a new dict: views of the old one stay whole."""
+        top = self.lines[-1]
+        self.last_rev = line.rev
+        if line.rev > top.rev:
+            self.lines.append(line)
+            born = self.fields.get("created_at")
+            self.fields = {**self.fields, **line.fields, "rev": line.rev}
+            if born is not None:
+                self.fields["created_at"] = born
+            return
+        self.lines.append(line)
+        self.lines.sort(key=lambda each: each.key)
+        self.fields = merge(self.lines)
+
+
+class Table:
+    """The folded state of one ledger, by id.
+
+    `aliases` maps names that a foreign writer uses to ours, as `{"agent": "droid"}`: a line
+    that has the foreign name alone is read as if it had ours too.
+    """
+
+    def __init__(self, aliases: Mapping[str, str] | None = None) -> None:
+        self.entries: dict[str, Entry] = {}
+        self.aliases = aliases or {}
+
+    def add(self, raw: bytes, fields: Fields, *, once: bool = False) -> str:
+        """Takes a usable line in and returns its id.
+
+        `raw` is the line without its line ending. With `once`, a line that the record already
+        has changes nothing; a line that repeats the one directly before it never does.
+        """
+        identifier = fields["id"]
+        assert isinstance(identifier, str)
+        for theirs, ours in self.aliases.items():
+            if theirs in fields and ours not in fields:
+                fields = {**fields, ours: fields[theirs]}
+        entry = self.entries.get(identifier)
+        if entry is None:
+            self.entries[identifier] = Entry(Line(raw, fields, explicit_rev(fields) or 1))
+            return identifier
+        if once and any(line.raw == raw for line in entry.lines):
+            return identifier
+        rev = explicit_rev(fields)
+        if rev is None:
+            if entry.lines[-1].raw == raw:
+                return identifier
+            rev = entry.last_rev + 1
+        entry.add(Line(raw, fields, rev))
+        return identifier
+
+    def get(self, identifier: str) -> Fields | None:
+        """Returns the folded fields of a record, or None."""
+        entry = self.entries.get(identifier)
+        return entry.fields if entry else None
+
+    def __iter__(self) -> Iterator[Fields]:
+        return iter([entry.fields for entry in self.entries.values()])
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+def fold(lines: Iterable[tuple[bytes, Fields]]) -> dict[str, Fields]:
+    """Returns the folded fields of every record in these lines, by id."""
+    table = Table()
+    for raw, fields in lines:
+        table.add(raw, fields)
+    return {identifier: entry.fields for identifier, entry in table.entries.items()}
+
+
+def merge(lines: list[Line]) -> Fields:
+    """Returns the state of one record from its lines in order.
+
+    What is once true stays true among lines of the same revision: `read` and `deleted` by
+    field, `status` by the order itself, in which a final status stands last.
+    """
+    state: Fields = {}
+    born = next(
+        (line.fields["created_at"] for line in lines if line.fields.get("created_at")), None
+    )
+    rev, raised = 0, set[str]()
+    for line in lines:
+        if line.rev != rev:
+            rev, raised = line.rev, set()
+        state.update(line.fields)
+        raised.update(flag for flag in _FLAGS if line.fields.get(flag) is True)
+        for flag in raised:
+            state[flag] = True
+    if born is not None:
+        state["created_at"] = born
+    state["rev"] = rev
+    return state
+
+
+def explicit_rev(fields: Mapping[str, object]) -> int | None:
+    """Returns the revision that a line states, or None where it states none that can be used."""
+    rev = fields.get("rev")
+    return rev if type(rev) is int and 1 <= rev <= MAX_REV else None
+
+
+def newest_ms(fields: Mapping[str, object]) -> int:
+    """Returns the newest timestamp among the fields whose name ends in `_at`, else -1."""
+    stamps = [instant_ms(value) for name, value in fields.items() if name.endswith("_at")]
+    return max((stamp for stamp in stamps if stamp is not None), default=-1)
+
+
+def _finality(fields: Mapping[str, object]) -> int:
+    status = fields.get("status", "active")
+    return _FINALITY.get(status, _FINAL) if isinstance(status, str) else 0

@@ -1,0 +1,41 @@
+"""Readers-writer leases: when one ends, and when two stand against each other."""
+
+from __future__ import annotations
+
+from queenbee.core.records import Reservation
+from queenbee.core.timestamps import instant_ms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+MIN_TTL_S = 1
+MAX_TTL_S = 30 * 86_400
+DEFAULT_TTL_S = 2 * 3_600
+
+
+def as_of(fields: Mapping[str, object], now_ms: int) -> Reservation:
+    """Returns the reservation as it stands at `now_ms`: an active one past its end is expired.
+
+    A lease without a readable end has ended: what cannot be judged must not block for ever.
+    """
+    if fields.get("status", "active") == "active":
+        expires_ms = instant_ms(fields.get("expires_at"))
+        if expires_ms is None or expires_ms <= now_ms:
+            return Reservation({**fields, "status": "expired"})
+    return Reservation(fields)
+
+
+def is_live(lease: Reservation) -> bool:
+    """Returns whether a lease (as of some instant) counts."""
+    return lease.status == "active" and not lease.deleted
+
+
+def stand_against(lease: Reservation, *, droid: str, exclusive: bool) -> bool:
+    """Returns whether an overlapping live lease would refuse this droid's request."""
+    return lease.droid != droid and (exclusive or lease.exclusive)
+
+
+def soonest_end_ms(leases: Iterable[Reservation]) -> int | None:
+    """Returns the first instant at which one of these leases ends by itself."""
+    return min((lease.expires_ms for lease in leases), default=None)

@@ -1,0 +1,41 @@
+"""Names of droids: what is well formed, and which known name was probably meant."""
+
+from __future__ import annotations
+
+from queenbee.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ALWAYS_KNOWN = frozenset({"human", "queen"})
+EVERYONE = "@all"
+MAX_LENGTH = 64
+
+_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+_REST = _FIRST | frozenset("._-")
+
+
+def is_name(text: str) -> bool:
+    """Returns whether this is `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`."""
+    return 0 < len(text) <= MAX_LENGTH and text[0] in _FIRST and all(char in _REST for char in text)
+
+
+def checked_name(text: str) -> str:
+    """Returns the name unchanged: QueenBee never renames a caller. Raises `InvalidInput`."""
+    if not is_name(text):
+        raise InvalidInput(
+            f"{text!r} is not a droid name",
+            hint="a name is 1 to 64 letters, digits, '.', '_' or '-', and begins with a letter "
+            "or a digit",
+        )
+    return text
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Returns the known name that was probably meant, or None."""
+    from difflib import get_close_matches
+
+    lowered = {candidate.lower(): candidate for candidate in known}
+    close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    return lowered[close[0]] if close else None

@@ -1,0 +1,159 @@
+"""Typed, read-only views of folded records: messages, assignments, reservations.
+
+A record wraps the folded fields instead of copying them, so that unknown fields survive by
+construction, and reading ten thousand records costs nothing that is not asked for. Fields and
+their names are those of the records document; a field that a foreign writer left out, or
+wrote with another type, reads as its default. `docs/format.md`, section "Records".
+"""
+
+from __future__ import annotations
+
+from queenbee.core.timestamps import instant_ms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+IMPORTANCES = ("low", "normal", "high", "urgent")
+ASSIGNMENT_STATUSES = ("active", "completed", "released", "reassigned")
+RESERVATION_STATUSES = ("active", "expired", "released")
+
+
+class Text:
+    """A field that holds text; reads as the default where it does not."""
+
+    __slots__ = ("default", "name")
+
+    def __init__(self, name: str, default: str = "") -> None:
+        self.name = name
+        self.default = default
+
+    def __get__(self, record: Record, owner: type | None = None) -> str:
+        value = record.fields.get(self.name)
+        return value if isinstance(value, str) else self.default
+
+
+class OptionalText:
+    """A field that holds text or is absent."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, record: Record, owner: type | None = None) -> str | None:
+        value = record.fields.get(self.name)
+        return value if isinstance(value, str) else None
+
+
+class Flag:
+    """A field that holds a truth; only JSON's own true and false count."""
+
+    __slots__ = ("default", "name")
+
+    def __init__(self, name: str, default: bool = False) -> None:
+        self.name = name
+        self.default = default
+
+    def __get__(self, record: Record, owner: type | None = None) -> bool:
+        value = record.fields.get(self.name)
+        return value if isinstance(value, bool) else self.default
+
+
+class Record:
+    """The folded state of one id. Read-only; equal when the fields are."""
+
+    __slots__ = ("fields",)
+
+    fields: Mapping[str, object]
+    id = Text("id")
+    created_at = Text("created_at")
+    deleted = Flag("deleted")
+
+    def __init__(self, fields: Mapping[str, object]) -> None:
+        object.__setattr__(self, "fields", fields)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__.lower()} is read-only")
+
+    @property
+    def rev(self) -> int:
+        """The revision of the newest line: 1 on creation, one more with each update."""
+        rev = self.fields.get("rev")
+        return rev if isinstance(rev, int) else 1
+
+    @property
+    def created_ms(self) -> int:
+        """When the record was created, in ms since 1970; 0 where no such time can be read."""
+        return instant_ms(self.fields.get("created_at")) or 0
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the fields as a new dict, unknown ones included, `rev` last."""
+        fields = {name: value for name, value in self.fields.items() if name != "rev"}
+        return {**fields, "rev": self.rev}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and other.fields == self.fields
+
+    def __hash__(self) -> int:
+        return hash((self.id, self.rev))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({dict(self.fields)!r})"
+
+
+class Message(Record):
+    """A message from one droid to another. `spec` section "Message Record"."""
+
+    __slots__ = ()
+
+    from_ = Text("from")
+    to = Text("to")
+    subject = Text("subject")
+    body = Text("body")
+    issue_id = OptionalText("issue_id")
+    reply_to = OptionalText("reply_to")
+    thread_id = OptionalText("thread_id")
+    importance = Text("importance", "normal")
+    read = Flag("read")
+    read_at = OptionalText("read_at")
+
+    @property
+    def thread(self) -> str:
+        """The id of the thread's first message: this one's own where it begins a thread."""
+        return self.thread_id or self.id
+
+
+class Assignment(Record):
+    """Which droid works on which issue. `spec` section "Assignment Record"."""
+
+    __slots__ = ()
+
+    updated_at = Text("updated_at")
+    issue_id = Text("issue_id")
+    droid = Text("droid")
+    assigned_by = Text("assigned_by")
+    status = Text("status", "active")
+    worktree = OptionalText("worktree")
+    reason = OptionalText("reason")
+    previous_droid = OptionalText("previous_droid")
+
+
+class Reservation(Record):
+    """A lease on a glob pattern. `spec` section "Reservation Record"."""
+
+    __slots__ = ()
+
+    expires_at = Text("expires_at")
+    released_at = OptionalText("released_at")
+    pattern = Text("pattern")
+    droid = Text("droid")
+    issue_id = OptionalText("issue_id")
+    status = Text("status", "active")
+    exclusive = Flag("exclusive", default=True)
+    reason = OptionalText("reason")
+
+    @property
+    def expires_ms(self) -> int:
+        """When the lease ends, in ms since 1970; 0 where no such time can be read."""
+        return instant_ms(self.fields.get("expires_at")) or 0

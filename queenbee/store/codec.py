@@ -1,0 +1,174 @@
+"""One line, in and out: which bytes are a usable line, and what they say.
+
+orjson decodes a line in a quarter of the standard library's time, but importing it costs 25 ms
+in a process that has not imported click, twice the interpreter itself. So little input is
+decoded by the standard library and much by orjson. The two are held to the same language: what
+one refuses the other refuses, and both say the same of what they accept (a property test).
+`docs/format.md`, section "Lines"; ADR 0002.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from queenbee.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+MAX_LINE_BYTES = 1024 * 1024
+MAX_DEPTH = 128
+"""orjson stops at 1,024 levels and the standard library near 1,000: both go well past this."""
+
+_ORJSON_FROM_BYTES = 512 * 1024
+"""Where orjson's import is paid back: about 1,500 lines, measured with and without click."""
+
+
+class Unusable(ValueError):
+    """A line that carries no record; the text says why."""
+
+
+def decoder(size_bytes: int) -> Callable[[bytes], dict[str, object]]:
+    """Returns the function that decodes one line, fit for an input of this size.
+
+    It raises `Unusable` for a line that is no record and no migration.
+    """
+    if "orjson" in sys.modules or size_bytes >= _ORJSON_FROM_BYTES:
+        import orjson
+
+        return lambda raw: _checked(raw, orjson.loads)
+    return lambda raw: _checked(raw, _strict_loads)
+
+
+def decode(raw: bytes) -> dict[str, object]:
+    """Returns the fields of one line. Raises `Unusable`."""
+    return decoder(len(raw))(raw)
+
+
+def decode_exactly(raw: bytes) -> dict[str, object]:
+    """Returns the fields of a usable line with integers of any length kept digit by digit."""
+    fields = json.loads(raw.decode())
+    assert isinstance(fields, dict)
+    return fields
+
+
+def encode(fields: Mapping[str, object]) -> bytes:
+    """Returns the record as one line, without its line ending.
+
+    Raises `InvalidInput` for a record whose line would pass 1 MiB, or holds what JSON cannot
+    say (a lone surrogate: bytes that were not UTF-8 where they came from).
+    """
+    try:
+        if "orjson" in sys.modules:
+            import orjson
+
+            try:
+                raw = orjson.dumps(fields)
+            except TypeError:  # An integer beyond 64 bits, which only the library below writes.
+                raw = _dumps(fields)
+        else:
+            raw = _dumps(fields)
+    except (UnicodeEncodeError, ValueError) as error:
+        raise InvalidInput(f"the record cannot be written as JSON: {error}") from error
+    if len(raw) >= MAX_LINE_BYTES:
+        raise InvalidInput(
+            f"the record would take {len(raw):,} bytes; a line holds at most {MAX_LINE_BYTES:,}",
+            hint="put the text into a file of the repository and send its path",
+        )
+    return raw
+
+
+def is_migration(fields: Mapping[str, object]) -> bool:
+    """Returns whether a usable line is bookkeeping about the ledger instead of a record."""
+    return "_migration" in fields
+
+
+def lost_precision(value: object) -> bool:
+    """Returns whether a decoded value holds a number that decoding may have rounded."""
+    if isinstance(value, float):
+        return abs(value) >= 2**63
+    if isinstance(value, dict):
+        return any(map(lost_precision, value.values()))
+    return isinstance(value, list) and any(map(lost_precision, value))
+
+
+def _checked(raw: bytes, loads: Callable[[bytes], object]) -> dict[str, object]:
+    if len(raw) >= MAX_LINE_BYTES:
+        raise Unusable(f"longer than {MAX_LINE_BYTES:,} bytes")
+    try:
+        fields = loads(raw)
+    except (ValueError, RecursionError) as error:
+        raise Unusable(_why_not_json(raw)) from error
+    if not isinstance(fields, dict):
+        raise Unusable("not a JSON object")
+    # Brackets inside strings count here too: a cheap test that only ever sends too many on.
+    if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth(fields) > MAX_DEPTH:
+        raise Unusable(f"nested more than {MAX_DEPTH} levels deep")
+    identifier = fields.get("id")
+    if not (isinstance(identifier, str) and identifier) and "_migration" not in fields:
+        raise Unusable("no id")
+    return fields
+
+
+def _why_not_json(raw: bytes) -> str:
+    if raw[:7] in (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||"):
+        return "a conflict marker"
+    if b"\0" in raw:
+        return "NUL bytes"
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return "not valid UTF-8"
+    return "not JSON"
+
+
+def _depth(value: object) -> int:
+    """Returns how deep the containers nest, without recursion."""
+    deepest, level = 0, [value]
+    while level:
+        deepest += 1
+        below: list[object] = []
+        for each in level:
+            if isinstance(each, dict):
+                below.extend(v for v in each.values() if isinstance(v, dict | list))
+            elif isinstance(each, list):
+                below.extend(v for v in each if isinstance(v, dict | list))
+        level = below
+    return deepest
+
+
+def _dumps(fields: Mapping[str, object]) -> bytes:
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.encode()
+
+
+def _strict_loads(raw: bytes) -> object:
+    # From text, since json.loads would take UTF-16 from bytes.
+    value = json.loads(
+        raw.decode(), parse_constant=_refuse, parse_float=_finite, parse_int=_within_64_bits
+    )
+    if b"\\u" in raw:
+        _dumps({"": value})  # A lone surrogate can be escaped in JSON, but is not text.
+    return value
+
+
+def _refuse(constant: str) -> object:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError("number out of range")
+    return number
+
+
+def _within_64_bits(digits: str) -> int | float:
+    if len(digits) < 19:
+        return int(digits)
+    if len(digits) > 400:
+        return _finite(digits)
+    number = int(digits)
+    return number if -(2**63) <= number < 2**64 else _finite(digits)
