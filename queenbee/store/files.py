@@ -1,0 +1,224 @@
+"""Append-only files: opened without surprises, read from a mark, appended to or rolled back."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
+from queenbee.store.documents import sync_folder
+
+_SAFE = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Links are not followed out of the hive, and opening a FIFO does not hang."""
+
+_TAIL_BYTES = 64
+_BLOCK_BYTES = 1024 * 1024
+
+
+class Mark:
+    """A position in a file, and what lets a later reader see that the file was rewritten."""
+
+    __slots__ = ("inode", "offset", "tail")
+
+    def __init__(self, inode: int, offset: int, tail: bytes) -> None:
+        self.inode = inode
+        self.offset = offset
+        self.tail = tail
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Mark) and (self.inode, self.offset, self.tail) == (
+            other.inode,
+            other.offset,
+            other.tail,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+START = Mark(0, 0, b"")
+
+
+class Chunk:
+    """What a file holds after a mark: whole lines, and the rest that no newline ends yet."""
+
+    __slots__ = ("end", "lines", "rest", "restarted")
+
+    def __init__(self, lines: bytes, rest: bytes, end: Mark, restarted: bool) -> None:
+        self.lines = lines
+        self.rest = rest
+        self.end = end
+        self.restarted = restarted
+
+
+def read_after(path: str, mark: Mark, *, stop: int | None = None) -> Chunk:
+    """Returns what was appended after `mark`, or the whole file where it was rewritten since.
+
+    A missing file is an empty one. With `stop`, bytes from that offset on are not read. Raises
+    `Unreadable` for what is not a regular file or cannot be opened.
+    """
+    fd = _open(path, os.O_RDONLY)
+    if fd is None:
+        return Chunk(b"", b"", START, restarted=mark.inode != 0)
+    try:
+        status = os.fstat(fd)
+        known = status.st_ino == mark.inode and status.st_size >= mark.offset
+        if known and mark.tail:
+            known = os.pread(fd, len(mark.tail), mark.offset - len(mark.tail)) == mark.tail
+        begin = mark.offset if known else 0
+        size = status.st_size if stop is None else min(stop, status.st_size)
+        data = _pread_all(fd, begin, max(0, size - begin))
+        whole = data.rfind(b"\n") + 1
+        end = begin + whole
+        if whole >= _TAIL_BYTES or begin == 0:
+            tail = data[max(0, whole - _TAIL_BYTES) : whole]
+        else:
+            tail = os.pread(fd, min(_TAIL_BYTES, end), max(0, end - _TAIL_BYTES))
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
+    finally:
+        os.close(fd)
+    restarted = mark.inode != 0 and not known
+    return Chunk(data[:whole], data[whole:], Mark(status.st_ino, end, tail), restarted)
+
+
+class Appender:
+    """A file open for appending, under the hive's lock.
+
+    `append` writes whole lines; `roll_back` takes away what this appender wrote, as far as
+    nobody else has written since; `sync` makes it survive a power cut.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.created = not os.path.lexists(path)
+        fd = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        assert fd is not None
+        self._fd = fd
+        self.size = os.fstat(fd).st_size
+        self._written = 0
+
+    def ends_with_newline(self) -> bool:
+        """Returns whether the file is empty or its last line is whole."""
+        return self.size == 0 or os.pread(self._fd, 1, self.size - 1) == b"\n"
+
+    def cut(self, size: int) -> None:
+        """Cuts the file to `size` bytes: for our own journal's unacknowledged end only."""
+        os.ftruncate(self._fd, size)
+        self.size = size
+
+    def append(self, data: bytes) -> None:
+        """Writes the bytes at the end. Raises `Unwritable`; then nothing of them stays."""
+        rest = memoryview(data)
+        try:
+            while rest:
+                count = os.write(self._fd, rest)
+                self._written += count
+                rest = rest[count:]
+        except OSError as error:
+            self.roll_back()
+            raise Unwritable(
+                f"{self.path} cannot be written: {error.strerror}; nothing was recorded",
+                hint=_what_to_free(error),
+                path=self.path,
+            ) from error
+
+    def roll_back(self) -> None:
+        """Takes back what was written, unless a foreign writer has appended behind it."""
+        if self._written and os.fstat(self._fd).st_size == self.size + self._written:
+            os.ftruncate(self._fd, self.size)
+            self._written = 0
+
+    def end(self) -> Mark:
+        """Returns the position behind what was written."""
+        offset = self.size + self._written
+        tail = os.pread(self._fd, min(_TAIL_BYTES, offset), max(0, offset - _TAIL_BYTES))
+        return Mark(os.fstat(self._fd).st_ino, offset, tail)
+
+    def sync(self) -> None:
+        """Returns when the bytes are on disk. Raises `DurabilityUnknown` if that failed.
+
+        A failed sync is not tried again: the kernel may have dropped the pages, and a second
+        call would answer for what is no longer there.
+        """
+        try:
+            getattr(os, "fdatasync", os.fsync)(self._fd)
+            if self.created:
+                sync_folder(os.path.dirname(self.path))
+        except OSError as error:
+            raise DurabilityUnknown(
+                f"{self.path} was written, but the disk did not confirm it: {error.strerror}",
+                hint="check the disk, then read the record back before you rely on it",
+                path=self.path,
+            ) from error
+
+    def close(self) -> None:
+        """Closes the file; harmless when closed already."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def common_lines(left: bytes, right: bytes) -> int:
+    """Returns how many bytes the two share from the beginning, in whole lines."""
+    if left == right:
+        return len(left)
+    shortest, same = min(len(left), len(right)), 0
+    step = _BLOCK_BYTES
+    while step:
+        while same < shortest and left[same : same + step] == right[same : same + step]:
+            same += min(step, shortest - same)
+        step //= 8
+    return left.rfind(b"\n", 0, min(same, shortest)) + 1
+
+
+def split_lines(data: bytes) -> list[bytes]:
+    r"""Returns the lines of a file that are not blank, split on `\n` only, without a final `\r`."""
+    lines = data.split(b"\n")
+    if b"\r" in data:
+        lines = [line.removesuffix(b"\r") for line in lines]
+    return [line for line in lines if line and not line.isspace()]
+
+
+def _open(path: str, flags: int) -> int | None:
+    try:
+        fd = os.open(path, flags | _SAFE, 0o666)
+    except FileNotFoundError as error:
+        if flags & os.O_CREAT:
+            raise Unwritable(f"{path} cannot be created: {error.strerror}", path=path) from error
+        return None
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise Unreadable(
+                f"{path} is a symbolic link; a hive's files are followed nowhere else",
+                hint="replace it by the file itself, or move the hive with .beads/redirect",
+                path=path,
+            ) from error
+        if flags & os.O_CREAT:
+            raise Unwritable(
+                f"{path} cannot be written: {error.strerror}; nothing was recorded", path=path
+            ) from error
+        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise Unreadable(f"{path} is not a regular file", path=path)
+    return fd
+
+
+def _pread_all(fd: int, begin: int, size: int) -> bytes:
+    data = os.pread(fd, size, begin)
+    if len(data) == size:
+        return data
+    parts = [data]
+    while data:
+        begin += len(data)
+        size -= len(data)
+        data = os.pread(fd, size, begin)
+        parts.append(data)
+    return b"".join(parts)
+
+
+def _what_to_free(error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return "free some disk space, then try again"
+    return "check the disk and the file's permissions, then try again"

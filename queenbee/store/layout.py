@@ -1,0 +1,298 @@
+"""Where everything of a hive is: the ledgers, the untracked state, and one worktree's identity.
+
+No git process is spawned: `.git` files, `commondir` and `config` are read. `docs/format.md`,
+section "Places"; ADR 0005.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.errors import NoHive, Unreadable
+from queenbee.store import settings as settings_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.store.settings import Settings
+
+BEADS = ".beads"
+OUTSIDE = "QUEEN_ALLOW_OUTSIDE"
+"""The environment variable that allows a hive outside the repository it is used from."""
+
+
+class GitPlaces:
+    """What git's own files say about one working tree."""
+
+    __slots__ = ("common_dir", "git_dir", "main_tree", "tree")
+
+    def __init__(self, tree: str, git_dir: str, common_dir: str, main_tree: str | None) -> None:
+        self.tree = tree
+        """The top of this working tree."""
+        self.git_dir = git_dir
+        """This worktree's own git directory."""
+        self.common_dir = common_dir
+        """The git directory that all worktrees share."""
+        self.main_tree = main_tree
+        """The top of the main worktree; None with a bare main repository."""
+
+    @property
+    def linked(self) -> bool:
+        """Whether this is a linked worktree."""
+        return self.git_dir != self.common_dir
+
+
+class Layout:
+    """Every path that QueenBee owns, and how they were found."""
+
+    __slots__ = ("beads_dir", "how", "identity_path", "settings", "state_dir", "tree", "worktree")
+
+    def __init__(
+        self,
+        *,
+        beads_dir: str,
+        state_dir: str,
+        tree: str,
+        worktree: str | None,
+        identity_path: str,
+        settings: Settings,
+        how: list[str],
+    ) -> None:
+        self.beads_dir = beads_dir
+        self.state_dir = state_dir
+        self.tree = tree
+        """The top of the tree that patterns are relative to, for this working directory."""
+        self.worktree = worktree
+        """The name of the linked worktree that we are in, or None in the main one."""
+        self.identity_path = identity_path
+        self.settings = settings
+        self.how = how
+        """One sentence for each step that led here."""
+
+    @property
+    def root(self) -> str:
+        """The directory that holds `.beads/`."""
+        return os.path.dirname(self.beads_dir)
+
+    @property
+    def lock_path(self) -> str:
+        return os.path.join(self.state_dir, "lock")
+
+    @property
+    def issues_path(self) -> str:
+        return os.path.join(self.beads_dir, "issues.jsonl")
+
+    @property
+    def droids_dir(self) -> str:
+        return os.path.join(self.root, ".factory", "droids")
+
+    def ledger_path(self, kind: str) -> str:
+        """Returns the tracked file of a kind of record."""
+        return os.path.join(self.beads_dir, f"queen_{kind}.jsonl")
+
+    def journal_path(self, kind: str) -> str:
+        """Returns the untracked journal of a kind of record."""
+        return os.path.join(self.state_dir, "journal", f"{kind}.jsonl")
+
+    def exists(self) -> bool:
+        """Returns whether there is a hive here.
+
+        A checkout of a branch without ledgers takes `.beads/` away, but not the journal.
+        """
+        return os.path.isdir(self.beads_dir) or os.path.isdir(
+            os.path.join(self.state_dir, "journal")
+        )
+
+
+def discover(
+    cwd: str, env: Mapping[str, str], *, beads_dir: str | None = None, must_exist: bool = True
+) -> Layout:
+    """Returns the layout of the hive that `cwd` belongs to.
+
+    In this order: `beads_dir`, `BEADS_DIR`, the first `.beads/` from `cwd` upward, the top of
+    the git working tree. Raises `NoHive` where there is none and one is needed, `Unreadable`
+    for a `.beads` that is no directory or leads out of the repository.
+    """
+    cwd = os.path.realpath(cwd)
+    here = git_places(cwd)
+    beads, how = _find_beads(cwd, env, here, beads_dir)
+    beads, how = _follow_redirect(beads, how, env, here)
+    if os.path.lexists(beads) and not os.path.isdir(beads):
+        raise Unreadable(
+            f"{beads} is not a directory",
+            hint="move it away, then run: queen init",
+            path=beads,
+        )
+    layout = _layout(beads, how, env, cwd, here)
+    if must_exist and not layout.exists():
+        raise NoHive(f"there is no hive here: {beads} does not exist", hint="queen init")
+    return layout
+
+
+def git_places(start: str) -> GitPlaces | None:
+    """Returns what git's files say about the tree that holds `start`, or None outside git."""
+    for folder in _upward(start):
+        dot_git = os.path.join(folder, ".git")
+        if os.path.isdir(dot_git):
+            return _places(folder, dot_git)
+        if os.path.isfile(dot_git):
+            target = _first_line(dot_git)
+            if target.startswith("gitdir:"):
+                git_dir = os.path.join(folder, target.removeprefix("gitdir:").strip())
+                return _places(folder, os.path.realpath(git_dir))
+    return None
+
+
+def folds_case(common_dir: str | None) -> bool:
+    """Returns whether git says that this file system does not tell upper from lower case."""
+    return common_dir is not None and _config_says(common_dir, "core", "ignorecase")
+
+
+def _find_beads(
+    cwd: str, env: Mapping[str, str], here: GitPlaces | None, beads_dir: str | None
+) -> tuple[str, list[str]]:
+    if beads_dir:
+        return _real(os.path.join(cwd, beads_dir)), ["--beads-dir names it"]
+    if env.get("BEADS_DIR"):
+        beads = _real(os.path.join(cwd, env["BEADS_DIR"]))
+        _refuse_outside(beads, "BEADS_DIR", env, here)
+        return beads, ["the environment variable BEADS_DIR names it"]
+    found = next((f for f in _upward(cwd, here) if os.path.lexists(os.path.join(f, BEADS))), None)
+    if here is None:
+        if found is None:
+            return os.path.join(cwd, BEADS), ["no .beads/ from here upward, and no git repository"]
+        how = "the first .beads/ from here upward, outside git"
+    else:
+        how = "the first .beads/ from here upward" if found else "the top of the git working tree"
+    folder = found or (here.tree if here else cwd)
+    if here is not None and here.linked and here.main_tree is not None:
+        folder = os.path.join(here.main_tree, os.path.relpath(folder, here.tree))
+        how = f"a linked worktree shares the .beads/ of the main one ({here.main_tree})"
+    beads = os.path.join(os.path.normpath(folder), BEADS)
+    if os.path.islink(beads):
+        target = os.path.realpath(beads)
+        _refuse_outside(target, f"the symbolic link {beads}", env, here)
+        return target, [how, f"{beads} is a symbolic link to {target}"]
+    return beads, [how]
+
+
+def _follow_redirect(
+    beads: str, how: list[str], env: Mapping[str, str], here: GitPlaces | None
+) -> tuple[str, list[str]]:
+    redirect = os.path.join(beads, "redirect")
+    if not os.path.isfile(redirect):
+        return beads, how
+    target = _first_line(redirect)
+    if not target:
+        return beads, [*how, f"{redirect} says nothing"]
+    # As Beads does: relative to the directory that holds .beads, and one hop only.
+    beads = _real(os.path.join(os.path.dirname(beads), target))
+    if not os.path.isdir(beads):
+        raise Unreadable(
+            f"{redirect} leads to {beads}, which is not a directory",
+            hint="correct the path in it, or remove the file",
+            path=redirect,
+        )
+    _refuse_outside(beads, redirect, env, here)
+    return beads, [*how, f"{redirect} leads to {beads}"]
+
+
+def _layout(
+    beads: str, how: list[str], env: Mapping[str, str], cwd: str, here: GitPlaces | None
+) -> Layout:
+    settings = settings_file.load(beads, env)
+    home = git_places(os.path.dirname(beads))
+    own = os.path.join(beads, ".queenbee")
+    shared = os.path.join(home.common_dir, "queenbee") if home else own
+    state_dir = own if settings.state == "beads" else shared
+    told = os.path.exists(os.path.join(beads, settings_file.FILE_NAME))
+    if not told and os.path.isdir(os.path.join(own, "journal")) and not os.path.isdir(shared):
+        # A checkout can take queen.toml away; the state that it placed is ignored by git and
+        # stays, and answers for it.
+        state_dir = own
+    if home is None:
+        how = [*how, "outside git, the state is kept in .beads/.queenbee/"]
+    tree = here.tree if here else os.path.dirname(beads)
+    identity = os.path.join(here.git_dir, "queenbee-droid") if here else os.path.join(own, "droid")
+    return Layout(
+        beads_dir=beads,
+        state_dir=state_dir,
+        tree=tree,
+        worktree=os.path.basename(here.tree) if here and here.linked else None,
+        identity_path=identity,
+        settings=settings,
+        how=how,
+    )
+
+
+def _places(tree: str, git_dir: str) -> GitPlaces:
+    pointer = os.path.join(git_dir, "commondir")
+    common_dir = git_dir
+    if os.path.isfile(pointer):
+        common_dir = os.path.realpath(os.path.join(git_dir, _first_line(pointer)))
+    main_tree: str | None = tree
+    if common_dir != git_dir:
+        main_tree = None
+        if os.path.basename(common_dir) == ".git" and not _config_says(common_dir, "core", "bare"):
+            main_tree = os.path.dirname(common_dir)
+    return GitPlaces(tree, git_dir, common_dir, main_tree)
+
+
+def _refuse_outside(beads: str, what: str, env: Mapping[str, str], here: GitPlaces | None) -> None:
+    if here is None or env.get(OUTSIDE) == "1":
+        return
+    trees = [here.tree, *([here.main_tree] if here.main_tree else [])]
+    if any(os.path.commonpath([beads, tree]) == tree for tree in trees):
+        return
+    there = git_places(os.path.dirname(beads))
+    if there is not None and there.common_dir == here.common_dir:
+        return
+    raise Unreadable(
+        f"{what} leads to {beads}, outside this repository",
+        hint=f"if that is meant, set {OUTSIDE}=1",
+        path=beads,
+    )
+
+
+def _upward(start: str, here: GitPlaces | None = None) -> list[str]:
+    """Returns the folder and those above it, not past the top of the git working tree."""
+    folders = [start]
+    while folders[-1] != os.path.dirname(folders[-1]):
+        if here is not None and folders[-1] == here.tree:
+            break
+        folders.append(os.path.dirname(folders[-1]))
+    return folders
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)
+
+
+def _first_line(path: str) -> str:
+    """Returns the first line that is neither blank nor a comment."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape") as file:
+            lines = file.read(65_536).splitlines()
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
+    return next((line.strip() for line in lines if line.strip() and line.lstrip()[0] != "#"), "")
+
+
+def _config_says(common_dir: str, section: str, name: str) -> bool:
+    """Returns whether git's config sets a boolean to true, as its own file spells it."""
+    try:
+        with open(os.path.join(common_dir, "config"), encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return False
+    current, value = "", "false"
+    for line in lines:
+        text = line.strip()
+        if text.startswith("["):
+            current, _, text = text[1:].partition("]")
+            current, text = current.strip().lower(), text.strip()
+        key, equals, rest = text.partition("=")
+        if current == section and key.strip().lower() == name:
+            value = rest.strip().lower() if equals else "true"
+    return value in ("true", "yes", "on", "1")

@@ -1,0 +1,259 @@
+"""A ledger: the tracked file that git carries, and the journal that git cannot touch.
+
+Every append goes to both. Git rewrites tracked files at any time (a `stash` is enough), so the
+state is the union of the two: what the ledger lost is appended to it again at the next write,
+what it gained (a pull, a foreign tool) enters the journal at the next write. A reader only
+reads. `docs/format.md`, section "Journal"; ADR 0001.
+
+This is the interface that other engines implement: `read(position)` and `append(lines)`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.errors import Unreadable, Unwritable
+from queenbee.store.codec import Unusable, decoder
+from queenbee.store.files import START, Appender, Chunk, Mark, common_lines, read_after, split_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Position:
+    """How far a reader has come, in the tracked file and in the journal."""
+
+    __slots__ = ("journal", "tracked")
+
+    def __init__(self, tracked: Mark = START, journal: Mark = START) -> None:
+        self.tracked = tracked
+        self.journal = journal
+
+
+class Batch:
+    """What was read: the tracked file's lines, then those that the journal alone has.
+
+    `restarted` says that a file was rewritten since the position: the lines are then all there
+    are, and the reader begins anew.
+    """
+
+    __slots__ = ("journal_only", "position", "restarted", "size_bytes", "tracked")
+
+    def __init__(
+        self,
+        tracked: list[bytes],
+        journal_only: list[bytes],
+        position: Position,
+        *,
+        restarted: bool,
+        size_bytes: int,
+    ) -> None:
+        self.tracked = tracked
+        self.journal_only = journal_only
+        self.position = position
+        self.restarted = restarted
+        self.size_bytes = size_bytes
+
+
+class Ledger:
+    """One kind of record on disk. Reading needs no lock; appending needs the hive's."""
+
+    def __init__(self, path: str, journal_path: str) -> None:
+        self.path = path
+        self.journal_path = journal_path
+        self._intent_path = journal_path + ".intent"
+        self._agreed = Position()
+        """Up to here the two files were seen to hold the same lines."""
+        self._unsynced: list[Appender] = []
+
+    def read(self, since: Position | None = None) -> Batch:
+        """Returns the lines after a position, or all of them.
+
+        Raises `Unreadable` where a file cannot be read safely.
+        """
+        since = since or Position()
+        tracked, journal = self._chunks(since)
+        restarted = tracked.restarted or journal.restarted
+        if restarted:
+            since = Position()
+            tracked, journal = self._chunks(since)
+        position = Position(tracked.end, journal.end)
+        lines, extra = _apart(tracked.lines, journal.lines)
+        if _at(since, self._agreed) and not extra and lines.journal == lines.tracked:
+            self._agreed = position
+        if tracked.rest:
+            # A line without its newline counts once it is whole, and is read again with it.
+            lines.tracked_all.extend(split_lines(tracked.rest))
+        return Batch(
+            lines.tracked_all,
+            extra,
+            position,
+            restarted=restarted,
+            size_bytes=len(tracked.lines) + len(journal.lines),
+        )
+
+    def append(self, lines: Sequence[bytes]) -> None:
+        """Writes the lines to journal and ledger, and heals both. Under the hive's lock only.
+
+        All of the lines are recorded or none. Raises `Unwritable`.
+        """
+        self._finish_interrupted()
+        tracked, journal = self._chunks(self._agreed)
+        if tracked.restarted or journal.restarted:
+            self._agreed = Position()
+            tracked, journal = self._chunks(self._agreed)
+        gained, lost = _difference(tracked, journal)
+        # 1. Both files are opened before either is written: a place that cannot be written
+        #    refuses the write as a whole.
+        book = Appender(self.journal_path)
+        try:
+            page = Appender(self.path)
+        except BaseException:
+            book.close()
+            raise
+        try:
+            # 2. The journal first: what it holds is recorded, whatever happens to the ledger.
+            book.cut(journal.end.offset)
+            self._append_to_journal(book, [*gained, *lines])
+            # 3. The ledger. A torn last line keeps its bytes and gets its newline.
+            try:
+                torn = b"" if page.ends_with_newline() else b"\n"
+                page.append(torn + _joined([*lost, *lines]))
+            except BaseException:
+                book.roll_back()
+                raise
+            finally:
+                self._forget_intent()
+            if page.size == tracked.end.offset:  # Nobody wrote since we compared the two.
+                self._agreed = Position(page.end(), book.end())
+        except BaseException:
+            book.close()
+            raise
+        finally:
+            page.close()
+        self._unsynced.append(book)
+
+    def sync(self) -> None:
+        """Returns when everything appended is on disk. After the lock, not under it."""
+        books, self._unsynced = self._unsynced, []
+        try:
+            for book in books:
+                book.sync()
+        finally:
+            for book in books:
+                book.close()
+
+    def discard_unsynced(self) -> None:
+        """Gives up waiting for the disk: for the `buffered` durability."""
+        for book in self._unsynced:
+            book.close()
+        self._unsynced = []
+
+    def stamp(self) -> tuple[object, ...]:
+        """Returns a value that changes whenever one of the files does; for cheap polling."""
+        return _stamp(self.path), _stamp(self.journal_path)
+
+    def _chunks(self, since: Position) -> tuple[Chunk, Chunk]:
+        tracked = read_after(self.path, since.tracked)
+        journal = read_after(self.journal_path, since.journal, stop=self._intended_from())
+        return tracked, journal
+
+    # Several lines at once are announced before they are written, so that a process killed
+    # between the first and the last leaves none: readers stop where the announcement says, and
+    # the next writer cuts the rest away.
+
+    def _append_to_journal(self, book: Appender, lines: list[bytes]) -> None:
+        data = _joined(lines)
+        if len(lines) > 1:
+            _write_intent(self._intent_path, book.size, len(data))
+        book.append(data)
+
+    def _intended_from(self) -> int | None:
+        """Returns where an announced write began, while it is not complete."""
+        try:
+            with open(self._intent_path, "rb") as file:
+                begin, size = (int(word) for word in file.read(64).split())
+            journal_size = os.stat(self.journal_path).st_size
+        except (OSError, ValueError):
+            return None
+        return None if journal_size >= begin + size else begin
+
+    def _finish_interrupted(self) -> None:
+        begin = self._intended_from()
+        if begin is not None and os.path.getsize(self.journal_path) > begin:
+            book = Appender(self.journal_path)
+            book.cut(begin)
+            book.close()
+        self._forget_intent()
+
+    def _forget_intent(self) -> None:
+        if os.path.exists(self._intent_path):
+            os.unlink(self._intent_path)
+
+
+class _Lines:
+    __slots__ = ("journal", "tracked", "tracked_all")
+
+    def __init__(self, common: list[bytes], tracked: list[bytes], journal: list[bytes]) -> None:
+        self.tracked_all = [*common, *tracked]
+        self.tracked = tracked
+        self.journal = journal
+
+
+def _apart(tracked: bytes, journal: bytes) -> tuple[_Lines, list[bytes]]:
+    """Returns the lines of both, read once where the two begin alike, and the journal's own."""
+    same = common_lines(tracked, journal)
+    lines = _Lines(
+        split_lines(tracked[:same]), split_lines(tracked[same:]), split_lines(journal[same:])
+    )
+    known = set(lines.tracked)
+    return lines, [line for line in lines.journal if line not in known]
+
+
+def _difference(tracked: Chunk, journal: Chunk) -> tuple[list[bytes], list[bytes]]:
+    """Returns the usable lines that the journal lacks, and those that the ledger lost."""
+    lines, lost = _apart(tracked.lines, journal.lines)
+    known = set(lines.journal)
+    if len(lines.tracked_all) > len(lines.tracked):
+        known.update(lines.tracked_all[: len(lines.tracked_all) - len(lines.tracked)])
+    fresh = [line for line in dict.fromkeys(lines.tracked) if line not in known]
+    fresh.extend(split_lines(tracked.rest))
+    usable = decoder(sum(map(len, fresh)))
+    return [line for line in fresh if _is_usable(line, usable)], lost
+
+
+def _is_usable(line: bytes, decode: object) -> bool:
+    try:
+        decode(line)  # type: ignore[operator]
+    except Unusable:
+        return False
+    return True
+
+
+def _joined(lines: Sequence[bytes]) -> bytes:
+    return b"".join(line + b"\n" for line in lines)
+
+
+def _at(left: Position, right: Position) -> bool:
+    return left.tracked == right.tracked and left.journal == right.journal
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        status = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _write_intent(path: str, begin: int, size: int) -> None:
+    try:
+        with open(path, "wb") as file:
+            file.write(b"%d %d\n" % (begin, size))
+    except OSError as error:
+        raise Unwritable(
+            f"{path} cannot be written: {error.strerror}; nothing was recorded", path=path
+        ) from error

@@ -1,0 +1,129 @@
+"""The hive's settings: `.beads/queen.toml`, shared by everybody through git.
+
+`docs/format.md`, section "Settings".
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.core.leases import DEFAULT_TTL_S, MAX_TTL_S, MIN_TTL_S
+from queenbee.core.timestamps import parse_duration_s
+from queenbee.errors import InvalidInput, Unreadable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FILE_NAME = "queen.toml"
+
+TEMPLATE = """\
+# QueenBee's settings for this repository; every line is optional.
+
+# state = "git"          # lock and journal in the git directory; "beads": in .beads/.queenbee/
+# droids = "auto"        # "strict": only names in .factory/droids/; "off": any name; "auto": strict
+#                        # where that folder has any
+# issues = "auto"        # "strict": only ids in issues.jsonl; "off": any id; "auto": strict where
+#                        # the file exists
+# ttl = "2h"             # how long a reservation lasts unless it says so itself
+# durability = "synced"  # "buffered": acknowledge before the disk does
+# lock_timeout = "10s"   # how long a command waits for its turn
+"""
+
+_CHOICES = {
+    "state": ("git", "beads"),
+    "droids": ("auto", "strict", "off"),
+    "issues": ("auto", "strict", "off"),
+    "durability": ("synced", "buffered"),
+}
+_DURATIONS = {"ttl": (MIN_TTL_S, MAX_TTL_S), "lock_timeout": (0, 3600)}
+
+
+class Settings:
+    """What the hive's owner decided; the defaults where nothing is said."""
+
+    __slots__ = ("droids", "durability", "issues", "lock_timeout_s", "state", "ttl_s", "unknown")
+
+    def __init__(
+        self,
+        *,
+        state: str = "git",
+        droids: str = "auto",
+        issues: str = "auto",
+        durability: str = "synced",
+        ttl_s: int = DEFAULT_TTL_S,
+        lock_timeout_s: float = 10.0,
+        unknown: tuple[str, ...] = (),
+    ) -> None:
+        self.state = state
+        self.droids = droids
+        self.issues = issues
+        self.durability = durability
+        self.ttl_s = ttl_s
+        self.lock_timeout_s = lock_timeout_s
+        self.unknown = unknown
+        """Settings that this version does not know: kept, ignored, reported by doctor."""
+
+
+def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
+    """Returns the settings of the hive in `beads_dir`; `QUEEN_DURABILITY` overrides the file's.
+
+    Raises `Unreadable`, naming the line at fault, for a file that is not TOML or says what no
+    setting allows: guessing at shared settings would give two processes two truths.
+    """
+    path = os.path.join(beads_dir, FILE_NAME)
+    values = _read(path)
+    known: dict[str, object] = {}
+    for name, allowed in _CHOICES.items():
+        value = values.pop(name, None)
+        if value is not None:
+            if value not in allowed:
+                raise _wrong(path, name, value, " or ".join(f'"{each}"' for each in allowed))
+            known[name] = value
+    for name, (least, most) in _DURATIONS.items():
+        value = values.pop(name, None)
+        if value is not None:
+            known[f"{name}_s"] = _duration(path, name, value, least, most)
+    durability = env.get("QUEEN_DURABILITY")
+    if durability:
+        if durability not in _CHOICES["durability"]:
+            raise InvalidInput(
+                f"QUEEN_DURABILITY is {durability!r}", hint="set it to synced or buffered"
+            )
+        known["durability"] = durability
+    return Settings(**known, unknown=tuple(sorted(values)))  # type: ignore[arg-type]
+
+
+def _read(path: str) -> dict[str, object]:
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, UnicodeDecodeError) as error:
+        raise Unreadable(f"{path} cannot be read: {error}", path=path) from error
+    # As made by `queen init`, the file holds comments only: worth 10 ms of import to notice.
+    if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
+        return {}
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise Unreadable(f"{path} is not TOML: {error}", path=path) from error
+
+
+def _duration(path: str, name: str, value: object, least: int, most: int) -> int:
+    try:
+        seconds = parse_duration_s(value) if isinstance(value, str) else -1
+    except InvalidInput:
+        seconds = -1
+    if not least <= seconds <= most:
+        raise _wrong(path, name, value, f'a duration such as "2h", of {least} to {most} seconds')
+    return seconds
+
+
+def _wrong(path: str, name: str, value: object, allowed: str) -> Unreadable:
+    return Unreadable(
+        f"{path}: {name} is {value!r}", hint=f"set {name} to {allowed}", path=path, setting=name
+    )

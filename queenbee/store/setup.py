@@ -1,0 +1,100 @@
+"""`queen init`, and the folders that the first write makes."""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.errors import Unwritable
+from queenbee.store import settings
+from queenbee.store.documents import sync_folder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.store.layout import Layout
+
+ATTRIBUTES = "queen_*.jsonl text eol=lf merge=union"
+"""Git's own union driver merges two ledgers correctly: the fold does not look at order."""
+
+
+def init(layout: Layout) -> list[str]:
+    """Makes `.beads/` with its attributes and settings; returns what was made.
+
+    Run twice, it changes nothing; a hive is never emptied or reset by it.
+    """
+    made: list[str] = []
+    make_beads_dir(layout)
+    path = os.path.join(layout.beads_dir, settings.FILE_NAME)
+    if not os.path.lexists(path):
+        _write(path, settings.TEMPLATE)
+        made.append(path)
+    made.extend(add_attributes(layout))
+    make_state_dir(layout)
+    return made
+
+
+def add_attributes(layout: Layout) -> list[str]:
+    """Adds the line for ledgers to `.beads/.gitattributes`; returns the path if it did."""
+    path = os.path.join(layout.beads_dir, ".gitattributes")
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            text = file.read()
+    except FileNotFoundError:
+        text = ""
+    except OSError as error:
+        raise Unwritable(f"{path} cannot be read: {error.strerror}", path=path) from error
+    if ATTRIBUTES in (line.strip() for line in text.splitlines()):
+        return []
+    newline = "" if not text or text.endswith("\n") else "\n"
+    _write(path, f"{newline}{ATTRIBUTES}\n", mode="a")
+    return [path]
+
+
+def make_beads_dir(layout: Layout) -> None:
+    """Makes `.beads/` where a checkout took it away."""
+    _make(layout.beads_dir, layout)
+
+
+def make_state_dir(layout: Layout) -> None:
+    """Makes the folders for lock and journal; inside `.beads/` they are hidden from git."""
+    if layout.state_dir.startswith(layout.beads_dir + os.sep):
+        make_beads_dir(layout)
+    _make(os.path.join(layout.state_dir, "journal"), layout)
+    if layout.state_dir.startswith(layout.beads_dir + os.sep):
+        ignore = os.path.join(layout.state_dir, ".gitignore")
+        if not os.path.lexists(ignore):
+            _write(ignore, "*\n")
+
+
+def unwritable_place(layout: Layout, folder: str, reason: str | None) -> Unwritable:
+    """Returns the refusal that names the folder, the setting and what to grant."""
+    if folder.startswith(layout.beads_dir):
+        hint = f"let this process write to {layout.beads_dir}"
+    else:
+        hint = (
+            f"let this process write to {layout.state_dir}, or keep the state with the ledgers: "
+            f'state = "beads" in {os.path.join(layout.beads_dir, settings.FILE_NAME)}'
+        )
+    return Unwritable(
+        f"{folder} cannot be written: {reason}; nothing was recorded", hint=hint, path=folder
+    )
+
+
+def _make(folder: str, layout: Layout) -> None:
+    missing, above = [], folder
+    while not os.path.isdir(above):
+        missing.append(above)
+        above = os.path.dirname(above)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        for made in missing:
+            sync_folder(os.path.dirname(made))
+    except OSError as error:
+        raise unwritable_place(layout, folder, error.strerror) from error
+
+
+def _write(path: str, text: str, mode: str = "w") -> None:
+    try:
+        with open(path, mode, encoding="utf-8", newline="") as file:
+            file.write(text)
+    except OSError as error:
+        raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
