@@ -1,0 +1,74 @@
+"""Searches one file for patterns, as a program of its own.
+
+A regular expression can take for ever, and Python's cannot be stopped from outside its thread:
+so the search runs in a process that the check engine can end. Started by path, with the file
+and a JSON list of `[pattern, is_literal, is_case_sensitive]`; it imports nothing of QueenBee,
+and prints `{"problem": text}` or, for each pattern, `[line_number, line, problem]`, where the
+line is null for a pattern that did not occur.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import sys
+import warnings
+
+MAX_BYTES = 16 * 1024 * 1024
+MAX_MEMORY_BYTES = 1024 * 1024 * 1024
+"""Of address space: the file as text takes up to 64 MiB, and a search may take its share."""
+
+_LINE_SHOWN = 200
+
+
+def main(path: str, patterns: str) -> dict[str, object]:
+    """Returns what is to be printed."""
+    _limit_memory()
+    try:
+        text = _text(path)
+    except (OSError, ValueError) as error:
+        return {"problem": getattr(error, "strerror", None) or str(error)}
+    return {"matches": [_first(text, *pattern) for pattern in json.loads(patterns)]}
+
+
+def _text(path: str) -> str:
+    # O_NONBLOCK: opening a FIFO must not hang.
+    with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise ValueError("it is not a regular file")
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
+    # Lines end in \n here, or a `$` would not match before a \r\n.
+    return data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
+
+
+def _first(text: str, pattern: str, literal: bool, case_sensitive: bool) -> list[object]:
+    flags = re.MULTILINE if case_sensitive else re.MULTILINE | re.IGNORECASE
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = re.search(re.escape(pattern) if literal else pattern, text, flags)
+    except (re.error, RecursionError, OverflowError, MemoryError) as error:
+        return [None, None, f"is not a usable regular expression: {error}"]
+    if found is None:
+        return [None, None, None]
+    start = text.rfind("\n", 0, found.start()) + 1
+    line = text[start : start + _LINE_SHOWN].split("\n", 1)[0]
+    return [text.count("\n", 0, found.start()) + 1, line, None]
+
+
+def _limit_memory() -> None:
+    try:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    except (ImportError, ValueError, OSError):
+        # No such limit on this system, or a lower one is set already.
+        return
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(main(sys.argv[1], sys.argv[2])))

@@ -1,0 +1,133 @@
+"""JSON documents kept whole: what is read is what is written back, but for the asked change.
+
+Unknown keys, the order of keys and integers of any size survive. The standard library's `json`
+is used here, and not orjson, which turns an integer of more than 64 bits into a float and hides
+a key that occurs twice.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+
+from queenbee.errors import NotFound, Unreadable
+from queenbee.store.documents import read_document, write_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+MAX_DEPTH = 100
+"""Levels of nesting: far more than any contract has, far fewer than Python's stack takes."""
+
+
+def parse_json(data: bytes, source: str) -> Any:
+    """Returns the JSON value in `data`; a leading byte order mark is accepted, UTF-16's too.
+
+    Raises `Unreadable`, which names `source`, for what is not JSON, has a key twice in one
+    object, a number beyond a float's range, or more than `MAX_DEPTH` levels.
+    """
+    try:
+        value = json.loads(
+            _decode(data),
+            object_pairs_hook=_object,
+            parse_float=_finite,
+            parse_constant=_not_json,
+        )
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise Unreadable(f"{source} is not JSON: {error.msg} ({where})", path=source) from error
+    except (ValueError, RecursionError) as error:
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise Unreadable(f"{source} is not usable JSON: {reason}", path=source) from error
+    if _deeper_than(value, MAX_DEPTH):
+        raise Unreadable(f"{source} has more than {MAX_DEPTH} levels of nesting", path=source)
+    return value
+
+
+def format_json(document: object) -> bytes:
+    """Returns the document as UTF-8 with an indent of two, in the order of its keys."""
+    try:
+        text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:
+        # Half of a surrogate pair has no UTF-8; only the escaped form keeps it.
+        return json.dumps(document, indent=2, allow_nan=False).encode() + b"\n"
+
+
+def read_json(path: str) -> Any:
+    """Returns the JSON value in a file. Raises `NotFound` or `Unreadable`."""
+    if "\0" in path:
+        raise NotFound(f"{path!r} does not exist: no file name has a NUL in it", path=path)
+    return parse_json(read_document(path), path)
+
+
+def read_object(path: str) -> dict[str, Any]:
+    """Returns the JSON object in a file. Raises `NotFound`, or `Unreadable` for all else."""
+    value = read_json(path)
+    if not isinstance(value, dict):
+        raise Unreadable(f"{path} is not a JSON object", path=path)
+    return value
+
+
+def write_object(path: str, document: dict[str, Any]) -> None:
+    """Replaces the file by the document in one step. Raises `Unwritable`."""
+    write_document(path, format_json(document))
+
+
+def json_files(folder: str) -> list[str]:
+    """Returns the paths of the `*.json` files in a folder, sorted; none where it is missing."""
+    try:
+        names = sorted(os.listdir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise Unreadable(f"{folder} cannot be read: {error.strerror}", path=folder) from error
+    return [
+        os.path.join(folder, name)
+        for name in names
+        if name.endswith(".json") and not name.startswith(".")
+    ]
+
+
+def _decode(data: bytes) -> str:
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        # What Windows PowerShell's redirection writes.
+        return data.decode("utf-16")
+    return data.removeprefix(codecs.BOM_UTF8).decode()
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise ValueError(f"the key {twice[:80]!r} occurs twice in one object")
+    return result
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if number in (float("inf"), float("-inf")):
+        raise ValueError(f"the number {digits[:40]} is out of range")
+    return number
+
+
+def _not_json(constant: str) -> float:
+    raise ValueError(f"{constant} is not a JSON value")
+
+
+def _deeper_than(value: object, limit: int) -> bool:
+    level = [value]
+    for _ in range(limit + 1):
+        inner: list[object] = []
+        for item in level:
+            if isinstance(item, dict):
+                inner.extend(item.values())
+            elif isinstance(item, list):
+                inner.extend(item)
+        if not inner:
+            return False
+        level = inner
+    return True
