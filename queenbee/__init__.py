@@ -1,0 +1,46 @@
+"""QueenBee: the coordination layer for coding agents that share a git repository.
+
+    from queenbee import Hive
+
+    with Hive.open(droid="ui-engineer") as hive:
+        hive.assignments.claim("qb-42")
+        hive.reservations.reserve(["src/components/Button/**"], issue_id="qb-42")
+        hive.messages.send("reviewer", "Button is ready", issue_id="qb-42")
+
+Importing the package loads nothing; each name below loads what it needs when it is used.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.core.beads import Issue as Issue
+    from queenbee.core.records import Assignment as Assignment
+    from queenbee.core.records import Message as Message
+    from queenbee.core.records import Reservation as Reservation
+    from queenbee.errors import QueenError as QueenError
+    from queenbee.services.hive import Hive as Hive
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Hive": "queenbee.services.hive",
+    "QueenError": "queenbee.errors",
+    "Message": "queenbee.core.records",
+    "Assignment": "queenbee.core.records",
+    "Reservation": "queenbee.core.records",
+    "Issue": "queenbee.core.beads",
+}
+__all__ = ["Assignment", "Hive", "Issue", "Message", "QueenError", "Reservation", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        from importlib import import_module
+
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'queenbee' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

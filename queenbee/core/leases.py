@@ -7,7 +7,7 @@ from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 MIN_TTL_S = 1
 MAX_TTL_S = 30 * 86_400
@@ -28,14 +28,9 @@ def as_of(fields: Mapping[str, object], now_ms: int) -> Reservation:
 
 def is_live(lease: Reservation) -> bool:
     """Returns whether a lease (as of some instant) counts."""
-    return lease.status == "active" and not lease.deleted
+    return lease.status == "active" and not lease.deleted and lease.superseded_by is None
 
 
 def stand_against(lease: Reservation, *, droid: str, exclusive: bool) -> bool:
     """Returns whether an overlapping live lease would refuse this droid's request."""
     return lease.droid != droid and (exclusive or lease.exclusive)
-
-
-def soonest_end_ms(leases: Iterable[Reservation]) -> int | None:
-    """Returns the first instant at which one of these leases ends by itself."""
-    return min((lease.expires_ms for lease in leases), default=None)

@@ -137,6 +137,7 @@ class Assignment(Record):
     worktree = OptionalText("worktree")
     reason = OptionalText("reason")
     previous_droid = OptionalText("previous_droid")
+    superseded_by = OptionalText("superseded_by")
 
 
 class Reservation(Record):
@@ -152,6 +153,7 @@ class Reservation(Record):
     status = Text("status", "active")
     exclusive = Flag("exclusive", default=True)
     reason = OptionalText("reason")
+    superseded_by = OptionalText("superseded_by")
 
     @property
     def expires_ms(self) -> int:

@@ -56,6 +56,33 @@ class Batch:
         self.size_bytes = size_bytes
 
 
+class Receipt:
+    """An append that is in place, but may not have reached the disk yet. Owed: one `close`."""
+
+    __slots__ = ("_book", "_page")
+
+    def __init__(self, book: Appender, page: Appender) -> None:
+        self._book = book
+        self._page = page
+
+    def sync(self) -> None:
+        """Returns when the append is on disk. Raises `DurabilityUnknown`.
+
+        Only the journal is waited for: it brings back whatever the ledger loses.
+        """
+        self._book.sync()
+
+    def take_back(self) -> None:
+        """Undoes the append. Only under the lock that it was made under."""
+        self._page.roll_back()
+        self._book.roll_back()
+
+    def close(self) -> None:
+        """Lets go of the files."""
+        self._book.close()
+        self._page.close()
+
+
 class Ledger:
     """One kind of record on disk. Reading needs no lock; appending needs the hive's."""
 
@@ -65,7 +92,6 @@ class Ledger:
         self._intent_path = journal_path + ".intent"
         self._agreed = Position()
         """Up to here the two files were seen to hold the same lines."""
-        self._unsynced: list[Appender] = []
 
     def read(self, since: Position | None = None) -> Batch:
         """Returns the lines after a position, or all of them.
@@ -93,10 +119,11 @@ class Ledger:
             size_bytes=len(tracked.lines) + len(journal.lines),
         )
 
-    def append(self, lines: Sequence[bytes]) -> None:
+    def append(self, lines: Sequence[bytes]) -> Receipt:
         """Writes the lines to journal and ledger, and heals both. Under the hive's lock only.
 
-        All of the lines are recorded or none. Raises `Unwritable`.
+        All of the lines are recorded or none; the receipt waits for the disk, once the lock is
+        released. Raises `Unwritable`.
         """
         self._finish_interrupted()
         tracked, journal = self._chunks(self._agreed)
@@ -129,26 +156,9 @@ class Ledger:
                 self._agreed = Position(page.end(), book.end())
         except BaseException:
             book.close()
-            raise
-        finally:
             page.close()
-        self._unsynced.append(book)
-
-    def sync(self) -> None:
-        """Returns when everything appended is on disk. After the lock, not under it."""
-        books, self._unsynced = self._unsynced, []
-        try:
-            for book in books:
-                book.sync()
-        finally:
-            for book in books:
-                book.close()
-
-    def discard_unsynced(self) -> None:
-        """Gives up waiting for the disk: for the `buffered` durability."""
-        for book in self._unsynced:
-            book.close()
-        self._unsynced = []
+            raise
+        return Receipt(book, page)
 
     def stamp(self) -> tuple[object, ...]:
         """Returns a value that changes whenever one of the files does; for cheap polling."""

@@ -131,4 +131,7 @@ class PortableLock(KernelLock):
         self._lock.release()
 
 
-HiveLock = PortableLock if sys.platform == "win32" else KernelLock
+def hive_lock(path: str, *, holder: str, timeout_s: float) -> KernelLock:
+    """Returns the lock that this system has."""
+    kind = PortableLock if sys.platform == "win32" else KernelLock
+    return kind(path, holder=holder, timeout_s=timeout_s)

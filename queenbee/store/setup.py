@@ -65,17 +65,13 @@ def make_state_dir(layout: Layout) -> None:
             _write(ignore, "*\n")
 
 
-def unwritable_place(layout: Layout, folder: str, reason: str | None) -> Unwritable:
-    """Returns the refusal that names the folder, the setting and what to grant."""
+def what_to_grant(layout: Layout, folder: str) -> str:
+    """Returns the hint for a place that cannot be written: the folder to grant, or the setting."""
     if folder.startswith(layout.beads_dir):
-        hint = f"let this process write to {layout.beads_dir}"
-    else:
-        hint = (
-            f"let this process write to {layout.state_dir}, or keep the state with the ledgers: "
-            f'state = "beads" in {os.path.join(layout.beads_dir, settings.FILE_NAME)}'
-        )
-    return Unwritable(
-        f"{folder} cannot be written: {reason}; nothing was recorded", hint=hint, path=folder
+        return f"let this process write to {layout.beads_dir}"
+    return (
+        f"let this process write to {layout.state_dir}, or keep the state with the ledgers: "
+        f'state = "beads" in {os.path.join(layout.beads_dir, settings.FILE_NAME)}'
     )
 
 
@@ -89,7 +85,11 @@ def _make(folder: str, layout: Layout) -> None:
         for made in missing:
             sync_folder(os.path.dirname(made))
     except OSError as error:
-        raise unwritable_place(layout, folder, error.strerror) from error
+        raise Unwritable(
+            f"{folder} cannot be made: {error.strerror}; nothing was recorded",
+            hint=what_to_grant(layout, folder),
+            path=folder,
+        ) from error
 
 
 def _write(path: str, text: str, mode: str = "w") -> None:

@@ -36,7 +36,9 @@ class State:
         self.migrations: list[Fields] = []
         self._aliases = ALIASES if kind in ("assignments", "reservations") else {}
         self._mutex = threading.RLock()
-        self._begin_anew()
+        self._table = Table(self._aliases)
+        self._columns: dict[str, _Column] = {}
+        self._position: Position | None = None
         self._stamp: tuple[object, ...] | None = None
 
     def refresh(self) -> None:
@@ -51,7 +53,7 @@ class State:
                 self.generation += 1
                 self.changed = []
             decode = decoder(batch.size_bytes)
-            first = self._position is None
+            first = batch.restarted or self._position is None
             self._take(batch.tracked, decode, once=False)
             self._take(batch.journal_only, decode, once=not first)
             self._position = batch.position
@@ -108,8 +110,8 @@ class State:
 
     def _begin_anew(self) -> None:
         self._table = Table(self._aliases)
-        self._position: Position | None = None
-        self._columns: dict[str, _Column] = {}
+        self._columns = {}
+        self._position = None
         self.unusable = 0
         self.migrations = []
 

@@ -1,0 +1,225 @@
+"""How `queen` is put together: lazy commands, options that every command takes, one way out.
+
+A command is a function of an open hive that returns a value; the value is printed as JSON or
+handed to the function that shows it to people. Commands are imported when they are called.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from queenbee import errors
+from queenbee.cli.exits import NO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.services.hive import Hive
+
+
+class Answer:
+    """A value that is also a yes (exit 0) or a no (exit 1)."""
+
+    def __init__(self, value: object, *, yes: bool) -> None:
+        self.value = value
+        self.yes = yes
+
+
+class Session:
+    """One call of `queen`: what was asked for besides the command itself."""
+
+    def __init__(self) -> None:
+        self.json = False
+        self.actor: str | None = None
+        self.beads_dir: str | None = None
+        self._hive: Hive | None = None
+
+    @property
+    def hive(self) -> Hive:
+        """The hive of the working directory, opened when first used."""
+        if self._hive is None:
+            from queenbee.services.hive import Hive
+
+            self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
+        return self._hive
+
+    @property
+    def opened(self) -> Hive | None:
+        """The hive, if the command needed one."""
+        return self._hive
+
+
+def _common(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value:
+        setattr(
+            ctx.ensure_object(Session), {"as_": "actor"}.get(param.name or "", param.name), value
+        )
+
+
+def common_options() -> list[click.Parameter]:
+    """Returns the options that stand before or after any command."""
+    settings: dict[str, Any] = {"expose_value": False, "callback": _common}
+    return [
+        click.Option(["--json"], is_flag=True, help="Print one JSON document", **settings),
+        click.Option(["--as", "actor"], metavar="NAME", help="Act as this droid", **settings),
+        click.Option(
+            ["--beads-dir"], metavar="DIR", help="Use the hive in this .beads directory", **settings
+        ),
+    ]
+
+
+class QueenCommand(click.Command):
+    """A command whose function returns what is to be shown."""
+
+    def __init__(
+        self,
+        *args: Any,
+        show: Callable[..., None],
+        example: str,
+        takes: str = "hive",
+        **kwargs: Any,
+    ) -> None:
+        kwargs["params"] = [*kwargs.get("params", ()), *common_options()]
+        lines = "\n".join(f"  {line}" for line in example.strip().splitlines())
+        kwargs["epilog"] = f"\b\nExample:\n{lines}"
+        super().__init__(*args, **kwargs)
+        self.show = show
+        self.takes = takes
+
+    def invoke(self, ctx: click.Context) -> int:
+        session = ctx.ensure_object(Session)
+        assert self.callback is not None
+        given = session if self.takes == "session" else session.hive
+        try:
+            result = ctx.invoke(self.callback, given, **ctx.params)
+        finally:
+            _tell_on_the_side(session)
+        value, code = (
+            (result.value, 0 if result.yes else NO)
+            if isinstance(result, Answer)
+            else (
+                result,
+                0,
+            )
+        )
+        if session.json:
+            print_json(value)
+        else:
+            self.show(value)
+        return code
+
+
+class QueenGroup(click.Group):
+    """A group whose commands are imported when called; a mistyped name suggests the nearest.
+
+    `homes` maps a name to "module:attribute".
+    """
+
+    def __init__(self, *args: Any, homes: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+        kwargs["params"] = [*kwargs.get("params", ()), *common_options()]
+        super().__init__(*args, **kwargs)
+        self.homes = homes or {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.homes) or super().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        home = self.homes.get(cmd_name)
+        if home is None:
+            return super().get_command(ctx, cmd_name)
+        module, _, attribute = home.partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            from queenbee.core.names import nearest
+
+            close = nearest(args[0], self.list_commands(ctx))
+            suggestion = f" Did you mean {close!r}?" if close else ""
+            ctx.fail(f"No such command {args[0]!r}.{suggestion}")
+        return super().resolve_command(ctx, args)
+
+
+def command(
+    name: str, *, show: Callable[..., None], example: str, takes: str = "hive"
+) -> Callable[[Callable[..., object]], QueenCommand]:
+    """Makes a command of a function; its docstring is the help, `example` ends it."""
+
+    def wrap(function: Callable[..., object]) -> QueenCommand:
+        made = click.command(name, cls=QueenCommand, show=show, example=example, takes=takes)
+        return made(function)
+
+    return wrap
+
+
+def print_json(value: object) -> None:
+    """Prints one document; of an array, one element a line."""
+    plain = to_plain(value)
+    if isinstance(plain, list) and plain:
+        rows = ",\n".join(_dumps(each) for each in plain)
+        click.echo(f"[\n{rows}\n]")
+    else:
+        click.echo(_dumps(plain))
+
+
+def to_plain(value: object) -> object:
+    """Returns the value as JSON's own types."""
+    if hasattr(value, "to_dict"):
+        return to_plain(value.to_dict())
+    if isinstance(value, dict):
+        return {key: to_plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(each) for each in value]
+    return value
+
+
+def error_document(error: errors.QueenError) -> dict[str, object]:
+    """Returns the JSON form of a refusal."""
+    document: dict[str, object] = {"code": error.code, "message": error.message}
+    if error.hint:
+        document["hint"] = error.hint
+    document.update((key, to_plain(each)) for key, each in error.details.items())
+    return {"error": document}
+
+
+def body_or_stdin(text: str) -> str:
+    """Returns the text, or standard input where it is `-`. Raises `InvalidInput`."""
+    if text != "-":
+        return text
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise errors.InvalidInput(f"standard input is not UTF-8: {error}") from error
+
+
+def _dumps(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _tell_on_the_side(session: Session) -> None:
+    """Says on standard error what the user should know besides the answer, once."""
+    hive = session.opened
+    if hive is None:
+        return
+    for note in hive.notes():
+        click.echo(f"queen: {note}", err=True)
+
+
+def colours() -> bool:
+    """Returns whether standard output is a terminal that wants colour."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+
+
+def joined(words: Sequence[str]) -> str:
+    """Returns words for a sentence."""
+    return ", ".join(words)

@@ -1,0 +1,112 @@
+"""`queen assign`, `claim`, `release`, `complete`, `assignments`: who works on which issue."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import command
+from queenbee.cli.render import ago, printable, say, shortened, table
+from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.services.hive import Hive
+
+
+def show_list(assignments: Sequence[Assignment]) -> None:
+    """Shows assignments as a table."""
+    now_ms = time.time_ns() // 1_000_000
+    rows = [
+        [
+            each.issue_id,
+            each.droid,
+            each.status,
+            ago(each.created_ms, now_ms),
+            each.assigned_by,
+            each.worktree or "",
+            shortened(each.reason or ""),
+        ]
+        for each in assignments
+    ]
+    headings = ["ISSUE", "DROID", "STATUS", "SINCE", "BY", "WORKTREE", "REASON"]
+    table(headings, rows, empty="No assignments.")
+
+
+def _show_one(assignment: Assignment) -> None:
+    verb = {
+        "active": "is assigned to",
+        "completed": "was completed by",
+        "released": "was given back by",
+        "reassigned": "was taken from",
+    }.get(assignment.status, assignment.status)
+    say(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}")
+
+
+@command("claim", show=_show_one, example="queen claim qb-42")
+@click.argument("issue_id", metavar="ISSUE")
+@click.option("--worktree", help="Where you work; default: this linked worktree")
+@click.option("--reason", help="Why")
+def claim(hive: Hive, issue_id: str, worktree: str | None, reason: str | None) -> Assignment:
+    """Take an issue for yourself, unless somebody has it"""
+    return hive.assignments.claim(issue_id, worktree=worktree, reason=reason)
+
+
+@command(
+    "assign",
+    show=_show_one,
+    example="queen assign qb-42 ui-engineer\n"
+    "queen assign qb-42 tester --reassign --reason 'needs a test first'",
+)
+@click.argument("issue_id", metavar="ISSUE")
+@click.argument("droid")
+@click.option("--worktree", help="Where the droid works")
+@click.option("--reason", help="Why")
+@click.option("--reassign", is_flag=True, help="Take it from the droid that has it")
+def assign(
+    hive: Hive,
+    issue_id: str,
+    droid: str,
+    worktree: str | None,
+    reason: str | None,
+    reassign: bool,
+) -> Assignment:
+    """Give an issue to a droid and tell it by message"""
+    return hive.assignments.assign(
+        issue_id, droid, worktree=worktree, reason=reason, reassign=reassign
+    )
+
+
+@command("release", show=_show_one, example="queen release qb-42 --reason 'blocked by qb-40'")
+@click.argument("issue_id", metavar="ISSUE")
+@click.option("--reason", help="Why")
+def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
+    """Give an issue back, with the files reserved for it"""
+    return hive.assignments.release(issue_id, reason=reason)
+
+
+@command("complete", show=_show_one, example="queen complete qb-42 --reason 'merged in 3f2a1bc'")
+@click.argument("issue_id", metavar="ISSUE")
+@click.option("--reason", help="What was done")
+def complete(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
+    """Finish an issue, and release the files reserved for it"""
+    return hive.assignments.complete(issue_id, reason=reason)
+
+
+@command("assignments", show=show_list, example="queen assignments --droid ui-engineer")
+@click.option("--droid", help="Only this droid's")
+@click.option("--issue", "issue_id", metavar="ID", help="Only this issue's")
+@click.option(
+    "--status",
+    type=click.Choice([*ASSIGNMENT_STATUSES, "all"]),
+    default="active",
+    show_default=True,
+)
+def assignments(
+    hive: Hive, droid: str | None, issue_id: str | None, status: str
+) -> list[Assignment]:
+    """List who works on what"""
+    return hive.assignments.find(droid=droid, issue_id=issue_id, status=status)

@@ -1,0 +1,37 @@
+"""`queen doctor`: examine the hive's files, and repair what cannot lose anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import Answer, command
+from queenbee.cli.render import printable, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.services.doctor import Finding
+    from queenbee.services.hive import Hive
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    for each in findings:
+        place = f"{each.file}:{each.line}" if each.line else each.file
+        state = "fixed" if each.fixed else each.severity
+        hint = f" [{printable(each.hint)}]" if each.hint and not each.fixed else ""
+        say(f"{state:5} {printable(place)}: {printable(each.message)}{hint}")
+    if not any(each.severity == "error" and not each.fixed for each in findings):
+        say("The hive is sound.")
+
+
+@command("doctor", show=_show, example="queen doctor --fix")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired without losing anything")
+def doctor(hive: Hive, fix: bool) -> Answer:
+    """Examine the hive's files: exit 0 if they are sound, 1 if something is wrong"""
+    from queenbee.services.doctor import examine, repair
+
+    findings = repair(hive) if fix else examine(hive)
+    wrong = [each for each in findings if each.severity == "error" and not each.fixed]
+    return Answer(findings, yes=not wrong)

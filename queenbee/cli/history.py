@@ -1,0 +1,37 @@
+"""`queen history`: every line of a record, in order."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import command
+from queenbee.cli.render import shortened, table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.services.history import Revision
+    from queenbee.services.hive import Hive
+
+
+def _show(revisions: Sequence[Revision]) -> None:
+    rows = [
+        [
+            str(each.rev),
+            each.at or "?",
+            each.by or "?",
+            shortened(json.dumps(each.changes, ensure_ascii=False), 90),
+        ]
+        for each in revisions
+    ]
+    table(["REV", "WHEN", "WHO", "WHAT"], rows, empty="No lines.")
+
+
+@command("history", show=_show, example="queen history qa-01JF3Z6K8N9P0Q1R2S3T4V5W6X")
+@click.argument("identifier", metavar="ID")
+def history(hive: Hive, identifier: str) -> list[Revision]:
+    """Show every line of a record, in order, with who and when"""
+    return hive.history(identifier)

@@ -1,0 +1,127 @@
+"""`queen init`, `where`, `whoami`, `version`, `completion`: the hive itself."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+import queenbee
+from queenbee.cli.app import Session, command
+from queenbee.cli.render import say
+from queenbee.errors import InvalidInput
+from queenbee.store import identity, layout, setup
+
+if TYPE_CHECKING:
+    from queenbee.store.layout import Layout
+
+
+def _found(session: Session, *, must_exist: bool) -> Layout:
+    return layout.discover(
+        os.getcwd(), os.environ, beads_dir=session.beads_dir, must_exist=must_exist
+    )
+
+
+def _show_init(value: dict[str, object]) -> None:
+    made = value["made"]
+    assert isinstance(made, list)
+    say(f"The hive is {value['beads_dir']}")
+    for path in made:
+        say(f"  made {path}")
+    if not made:
+        say("  it was there already; nothing was changed")
+
+
+@command("init", show=_show_init, example="queen init", takes="session")
+def init(session: Session) -> dict[str, object]:
+    """Make a hive in this repository
+
+    Creates .beads/ with its settings (queen.toml) and git attributes. Run twice, it changes
+    nothing.
+    """
+    places = _found(session, must_exist=False)
+    return {"beads_dir": places.beads_dir, "made": setup.init(places)}
+
+
+def _show_where(value: dict[str, object]) -> None:
+    for key in ("beads_dir", "state_dir", "tree", "worktree", "actor", "droids", "issues"):
+        if value[key] is not None:
+            say(f"{key.replace('_', ' '):10} {value[key]}")
+    how = value["how"]
+    assert isinstance(how, list)
+    for step in how:
+        say(f"  because {step}")
+
+
+@command("where", show=_show_where, example="queen where", takes="session")
+def where(session: Session) -> dict[str, object]:
+    """Show which hive is used here, and why"""
+    places = _found(session, must_exist=True)
+    found = identity.find_actor(places, os.environ, session.actor)
+    return {
+        "beads_dir": places.beads_dir,
+        "state_dir": places.state_dir,
+        "tree": places.tree,
+        "worktree": places.worktree,
+        "actor": found[0] if found else None,
+        "actor_from": found[1] if found else None,
+        "droids": places.settings.droids,
+        "issues": places.settings.issues,
+        "durability": places.settings.durability,
+        "how": places.how,
+    }
+
+
+def _show_whoami(value: dict[str, object]) -> None:
+    say(f"{value['droid']}  ({value['from']})")
+
+
+@command(
+    "whoami",
+    show=_show_whoami,
+    example="queen whoami --set ui-engineer",
+    takes="session",
+)
+@click.option("--set", "name", metavar="NAME", help="Remember NAME for this worktree")
+def whoami(session: Session, name: str | None) -> dict[str, object]:
+    """Show who acts in this worktree, or set it"""
+    if name is not None:
+        session.hive.droids.check(name)
+        identity.remember(session.hive.layout, name)
+        return {"droid": name, "from": session.hive.layout.identity_path}
+    places = session.hive.layout
+    found = identity.find_actor(places, os.environ, session.actor)
+    if found is None:
+        raise identity.nobody()
+    return {"droid": session.hive.droids.check(found[0]), "from": found[1]}
+
+
+@command(
+    "version",
+    show=lambda value: say(f"queen {value['version']}"),
+    example="queen version",
+    takes="session",
+)
+def version(session: Session) -> dict[str, object]:
+    """Show the version"""
+    return {"version": queenbee.__version__}
+
+
+@command(
+    "completion",
+    show=lambda value: say(value["script"]),
+    example='eval "$(queen completion bash)"',
+    takes="session",
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(session: Session, shell: str) -> dict[str, object]:
+    """Print the completion script for a shell"""
+    from click.shell_completion import get_completion_class
+
+    from queenbee.cli.main import queen
+
+    kind = get_completion_class(shell)
+    if kind is None:  # pragma: no cover - the choice above allows only what click has
+        raise InvalidInput(f"no completion for {shell}")
+    return {"script": kind(queen, {}, "queen", "_QUEEN_COMPLETE").source()}

@@ -1,0 +1,67 @@
+"""`queen issues`, `show`, `ready`: the tracker's issues beside what the hive knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli import assignments as assignment_views
+from queenbee.cli import msg as message_views
+from queenbee.cli import reservations as reservation_views
+from queenbee.cli.app import command
+from queenbee.cli.render import block, printable, say, shortened, table
+from queenbee.core.beads import Issue
+from queenbee.services.overview import Overview, overview
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.services.hive import Hive
+
+
+def show_list(issues: Sequence[Issue]) -> None:
+    """Shows issues as a table."""
+    rows = [
+        [each.id, f"P{each.priority}", each.status, each.issue_type, shortened(each.title, 70)]
+        for each in issues
+    ]
+    table(["ID", "", "STATUS", "TYPE", "TITLE"], rows, empty="No issues.")
+
+
+@command("issues", show=show_list, example="queen issues --status open")
+@click.option("--status", help="Only issues with this status")
+def issues(hive: Hive, status: str | None) -> list[Issue]:
+    """List the tracker's issues, most urgent first"""
+    return hive.issues.find(status=status)
+
+
+@command("ready", show=show_list, example="queen ready")
+def ready(hive: Hive) -> list[Issue]:
+    """List the issues that you could take up now, most urgent first"""
+    return hive.issues.ready(actor=hive.actor_or_none)
+
+
+def _show_overview(view: Overview) -> None:
+    issue = view.issue
+    if issue is None:
+        say(f"{printable(view.issue_id)} is not in the tracker", bold=True)
+    else:
+        say(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
+        blocked = f", waits for {printable(', '.join(view.blockers))}" if view.blockers else ""
+        say(f"P{issue.priority} {printable(issue.issue_type)}, {printable(issue.status)}{blocked}")
+        if issue.description:
+            block(issue.description)
+    say("")
+    assignment_views.show_list(view.assignments)
+    say("")
+    reservation_views.show_list(view.reservations)
+    say("")
+    message_views.show_whole(view.messages) if view.messages else say("No messages.")
+
+
+@command("show", show=_show_overview, example="queen show qb-42")
+@click.argument("issue_id", metavar="ISSUE")
+def show(hive: Hive, issue_id: str) -> Overview:
+    """Show an issue with its assignment, its reservations and its thread"""
+    return overview(hive, issue_id)

@@ -1,0 +1,171 @@
+"""`queen msg`: messages between droids."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import QueenGroup, body_or_stdin, command
+from queenbee.cli.render import ago, block, printable, say, shortened, table
+from queenbee.core.records import IMPORTANCES, Message
+from queenbee.core.timestamps import parse_duration_s, parse_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.services.hive import Hive
+
+_MARKS = {"low": "low", "normal": "", "high": "high", "urgent": "URGENT"}
+
+
+def show_list(messages: Sequence[Message]) -> None:
+    """Shows messages as a table, one line each."""
+    now_ms = time.time_ns() // 1_000_000
+    rows = [
+        [
+            message.id,
+            "" if message.read else "new",
+            ago(message.created_ms, now_ms),
+            message.from_,
+            message.to,
+            _MARKS.get(message.importance, message.importance),
+            message.issue_id or "",
+            shortened(message.subject or message.body.partition("\n")[0]),
+        ]
+        for message in messages
+    ]
+    headings = ["ID", "", "WHEN", "FROM", "TO", "", "ISSUE", "SUBJECT"]
+    table(headings, rows, empty="No messages.")
+
+
+def show_whole(messages: Sequence[Message]) -> None:
+    """Shows messages with their bodies."""
+    for message in messages:
+        issue = f" [{printable(message.issue_id)}]" if message.issue_id else ""
+        head = f"{printable(message.from_)} → {printable(message.to)}{issue}"
+        say(f"{head}  {printable(message.subject)}", bold=True)
+        say(f"  {printable(message.id)}  {printable(message.created_at)}")
+        block(message.body)
+
+
+def _show_sent(messages: Message | Sequence[Message]) -> None:
+    for message in [messages] if isinstance(messages, Message) else messages:
+        say(f"sent {message.id} to {printable(message.to)}")
+
+
+def _since(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if "T" in text.upper():
+        return parse_ms(text)
+    return time.time_ns() // 1_000_000 - parse_duration_s(text) * 1000
+
+
+@command(
+    "send",
+    show=_show_sent,
+    example="queen msg send reviewer 'Button is ready' --issue qb-42\n"
+    "git diff --stat | queen msg send @all -",
+)
+@click.argument("to")
+@click.argument("body")
+@click.option("--subject", help="A brief subject; default: the body's first line")
+@click.option("--issue", "issue_id", metavar="ID", help="The issue that it is about")
+@click.option("--importance", type=click.Choice(IMPORTANCES), default="normal")
+@click.option("--reply-to", metavar="ID", help="The message that it answers")
+def send(
+    hive: Hive,
+    to: str,
+    body: str,
+    subject: str | None,
+    issue_id: str | None,
+    importance: str,
+    reply_to: str | None,
+) -> Message | list[Message]:
+    """Send a message
+
+    TO is a droid, `human`, several separated by commas, or @all. BODY is Markdown; - reads it
+    from standard input.
+    """
+    sent = hive.messages.send(
+        to,
+        body_or_stdin(body),
+        subject=subject,
+        issue_id=issue_id,
+        importance=importance,
+        reply_to=reply_to,
+    )
+    return sent if to == "@all" or "," in to else sent[0]
+
+
+@command("inbox", show=show_list, example="queen msg inbox --unread --since 2h")
+@click.option("--unread", is_flag=True, help="Only messages that were not read")
+@click.option("--since", callback=_since, metavar="20m|TIME", help="Only messages from then on")
+@click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
+@click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+@click.option("--for", "droid", metavar="DROID", help="Somebody else's inbox")
+def inbox(
+    hive: Hive,
+    unread: bool,
+    since: int | None,
+    from_: str | None,
+    issue_id: str | None,
+    limit: int,
+    droid: str | None,
+) -> list[Message]:
+    """List the messages sent to you, newest first"""
+    return hive.messages.inbox(
+        unread=unread, since_ms=since, from_=from_, issue_id=issue_id, limit=limit, droid=droid
+    )
+
+
+@command("read", show=show_whole, example="queen msg read qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+def read(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
+    """Show messages and mark them as read"""
+    return hive.messages.mark_read(ids)
+
+
+@command("reply", show=_show_sent, example="queen msg reply qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X 'On it'")
+@click.argument("message_id", metavar="ID")
+@click.argument("body")
+@click.option("--importance", type=click.Choice(IMPORTANCES), default="normal")
+def reply(hive: Hive, message_id: str, body: str, importance: str) -> Message:
+    """Answer a message, in its thread"""
+    return hive.messages.reply(message_id, body_or_stdin(body), importance=importance)
+
+
+@command("thread", show=show_whole, example="queen msg thread qb-42")
+@click.argument("identifier", metavar="ID|ISSUE")
+def thread(hive: Hive, identifier: str) -> list[Message]:
+    """Show a whole thread, or all that was said about an issue"""
+    return hive.messages.thread(identifier)
+
+
+@command("sent", show=show_list, example="queen msg sent --limit 5")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+def sent(hive: Hive, limit: int) -> list[Message]:
+    """List the messages that you sent, newest first"""
+    return hive.messages.sent(limit=limit)
+
+
+@command(
+    "delete",
+    show=lambda message: say(f"deleted {message.id}"),
+    example="queen msg delete qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X",
+)
+@click.argument("message_id", metavar="ID")
+def delete(hive: Hive, message_id: str) -> Message:
+    """Hide a message that you sent or received
+
+    The line stays in the ledger and in git; to remove a secret see docs/security.md.
+    """
+    return hive.messages.delete(message_id)
+
+
+msg = QueenGroup("msg", help="Messages between droids")
+for _each in (send, inbox, read, reply, thread, sent, delete):
+    msg.add_command(_each)

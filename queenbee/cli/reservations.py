@@ -1,0 +1,190 @@
+"""`queen reserve`, `unreserve`, `renew`, `reserved`, `check`, `overlap`, `conflicts`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import Answer, command
+from queenbee.cli.render import left, printable, say, shortened, table
+from queenbee.core.records import Assignment, Reservation
+from queenbee.core.timestamps import parse_duration_s
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.services.hive import Hive
+    from queenbee.services.reservations import PathStatus
+
+
+def _seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else parse_duration_s(text)
+
+
+def show_list(reservations: Sequence[Reservation]) -> None:
+    """Shows reservations as a table."""
+    now_ms = time.time_ns() // 1_000_000
+    rows = [
+        [
+            each.pattern,
+            each.droid,
+            "exclusive" if each.exclusive else "shared",
+            left(each.expires_ms, now_ms) if each.status == "active" else each.status,
+            each.issue_id or "",
+            each.id,
+            shortened(each.reason or ""),
+        ]
+        for each in reservations
+    ]
+    headings = ["PATTERN", "DROID", "MODE", "LEFT", "ISSUE", "ID", "REASON"]
+    table(headings, rows, empty="No reservations.")
+
+
+def _show_statuses(statuses: Sequence[PathStatus]) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    for each in statuses:
+        say(f"{each.status:5} {printable(each.path)}")
+        for lease in each.leases if each.status == "held" else ():
+            issue = f" for {printable(lease.issue_id)}" if lease.issue_id else ""
+            why = f" ({printable(lease.reason)})" if lease.reason else ""
+            say(
+                f"      by {printable(lease.droid)}: {printable(lease.pattern)}{issue}{why}, "
+                f"{left(lease.expires_ms, now_ms)} left"
+            )
+
+
+@command(
+    "reserve",
+    show=show_list,
+    example="queen reserve 'src/components/Button/**' --issue qb-42\n"
+    "queen reserve docs/ README.md --shared --ttl 30m --wait 60s",
+)
+@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.option("--shared", is_flag=True, help="For reading: other readers may share it")
+@click.option("--ttl", callback=_seconds, metavar="2h", help="How long; default: queen.toml's, 2h")
+@click.option("--issue", "issue_id", metavar="ID", help="The issue that it is for")
+@click.option("--reason", help="Why")
+@click.option("--wait", callback=_seconds, metavar="60s", help="Wait until it is free")
+@click.option("--force", is_flag=True, help="Take over what is in the way; needs --reason")
+def reserve(
+    hive: Hive,
+    patterns: tuple[str, ...],
+    shared: bool,
+    ttl: int | None,
+    issue_id: str | None,
+    reason: str | None,
+    wait: int | None,
+    force: bool,
+) -> list[Reservation]:
+    """Reserve files before you edit them: all of the patterns, or none
+
+    A pattern is relative to where you are: *, ?, [abc], {a,b}, and ** for any number of folders.
+    The name of a folder means everything below it.
+    """
+    for place in hive.reservations.places(patterns):
+        if place.note:
+            click.echo(f"queen: {printable(place.note)}", err=True)
+    return hive.reservations.reserve(
+        patterns,
+        exclusive=not shared,
+        ttl_s=ttl,
+        issue_id=issue_id,
+        reason=reason,
+        wait_s=wait or 0,
+        force=force,
+    )
+
+
+def _show_released(ended: Sequence[Reservation]) -> None:
+    for each in ended:
+        say(f"released {printable(each.pattern)}")
+
+
+@command(
+    "unreserve",
+    show=_show_released,
+    example="queen unreserve 'src/components/Button/**'",
+)
+@click.argument("patterns", nargs=-1, metavar="PATTERN...")
+@click.option("--id", "ids", multiple=True, metavar="ID", help="A reservation by its id")
+@click.option("--all", "everything", is_flag=True, help="Everything that you hold")
+def unreserve(
+    hive: Hive, patterns: tuple[str, ...], ids: tuple[str, ...], everything: bool
+) -> list[Reservation]:
+    """Release what you reserved"""
+    return hive.reservations.release(patterns, ids=ids, everything=everything)
+
+
+@command("renew", show=show_list, example="queen renew --all --ttl 1h")
+@click.argument("patterns", nargs=-1, metavar="PATTERN...")
+@click.option("--id", "ids", multiple=True, metavar="ID", help="A reservation by its id")
+@click.option("--all", "everything", is_flag=True, help="Everything that you hold")
+@click.option("--ttl", callback=_seconds, metavar="2h", help="From now; never shortens")
+def renew(
+    hive: Hive, patterns: tuple[str, ...], ids: tuple[str, ...], everything: bool, ttl: int | None
+) -> list[Reservation]:
+    """Extend what you reserved"""
+    return hive.reservations.renew(
+        patterns, ids=ids, everything=everything or not (patterns or ids), ttl_s=ttl
+    )
+
+
+@command("reserved", show=show_list, example="queen reserved --path src/app.py")
+@click.option("--droid", help="Only this droid's")
+@click.option("--path", metavar="PATH", help="Only those that cover this file")
+@click.option("--all", "ended", is_flag=True, help="Also those that have ended")
+def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool) -> list[Reservation]:
+    """List what is reserved"""
+    return hive.reservations.find(droid=droid, path=path, ended=ended)
+
+
+@command("check", show=_show_statuses, example="queen check src/app.py src/db.py")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+def check(hive: Hive, paths: tuple[str, ...]) -> Answer:
+    """Ask whether you may edit files: exit 0 if free or yours, 1 if held by another
+
+    A PATH is a file name, never a pattern.
+    """
+    statuses = hive.reservations.check(paths)
+    return Answer(statuses, yes=all(each.status != "held" for each in statuses))
+
+
+def _show_overlap(value: dict[str, object]) -> None:
+    witness = value["witness"]
+    if witness is None:
+        say("no path is covered by both")
+    else:
+        say(f"both cover {printable(str(witness))}")
+
+
+@command("overlap", show=_show_overlap, example="queen overlap 'src/*/a.py' 'src/b/*.py'")
+@click.argument("left_pattern", metavar="A")
+@click.argument("right_pattern", metavar="B")
+def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
+    """Ask whether two patterns can cover one path: exit 0 and such a path, or 1"""
+    one, other = hive.reservations.places([left_pattern, right_pattern])
+    witness = hive.reservations.overlap(left_pattern, right_pattern)
+    value = {"a": one.pattern, "b": other.pattern, "overlap": witness is not None}
+    return Answer({**value, "witness": witness}, yes=witness is not None)
+
+
+def _show_conflicts(pairs: Sequence[dict[str, Assignment | Reservation]]) -> None:
+    rows = []
+    for pair in pairs:
+        for role in ("stands", "superseded"):
+            each = pair[role]
+            what = each.pattern if isinstance(each, Reservation) else each.issue_id
+            rows.append([role, what, each.droid, each.created_at, each.id])
+    table(["", "WHAT", "DROID", "SINCE", "ID"], rows, empty="No conflicts.")
+
+
+@command("conflicts", show=_show_conflicts, example="queen conflicts")
+def conflicts(hive: Hive) -> Answer:
+    """List grants that a merge brought together: exit 0 if there are none, 1 if some
+
+    The older grant stands; the other one no longer counts, and its droid was told.
+    """
+    pairs = [*hive.assignments.conflicts(), *hive.reservations.conflicts()]
+    return Answer([{"stands": w, "superseded": s} for w, s in pairs], yes=not pairs)

@@ -1,0 +1,102 @@
+"""Which grant stands where a merge brought two that exclude each other.
+
+Apart, two clones may each grant the same issue or overlapping files. The older grant keeps it
+(by `created_at`, then id); the other one is *superseded*, from the moment it was made and for
+good, so that whatever is granted later is judged alike everywhere. This is a function of the
+records alone: no line is rewritten for it. `docs/format.md`, section "Superseded grants".
+"""
+
+from __future__ import annotations
+
+from queenbee.core import globs
+from queenbee.core.globindex import GlobIndex
+from queenbee.core.leases import stand_against
+from queenbee.core.timestamps import instant_ms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from queenbee.core.records import Assignment, Reservation
+
+NEVER_MS = 2**62
+
+
+def superseded_assignments(of_one_issue: Iterable[Assignment]) -> dict[str, str]:
+    """Returns the winner's id for each superseded assignment of one issue."""
+    standing: list[Assignment] = []
+    lost: dict[str, str] = {}
+    for each in sorted(of_one_issue, key=_age):
+        winner = next((w for w in standing if each.created_ms < assignment_end_ms(w)), None)
+        if winner is None:
+            standing.append(each)
+        else:
+            lost[each.id] = winner.id
+    return lost
+
+
+def assignment_end_ms(assignment: Assignment) -> int:
+    """Returns when an assignment ended, in ms since 1970; `NEVER_MS` while it is active."""
+    if assignment.deleted:
+        return assignment.created_ms
+    if assignment.status == "active":
+        return NEVER_MS
+    return instant_ms(assignment.fields.get("updated_at")) or assignment.created_ms
+
+
+def lease_end_ms(lease: Reservation) -> int:
+    """Returns when a lease ended or will end, in ms since 1970."""
+    if lease.deleted:
+        return lease.created_ms
+    released_ms = instant_ms(lease.fields.get("released_at"))
+    if lease.status == "released" and released_ms is not None:
+        return min(released_ms, lease.expires_ms)
+    return lease.expires_ms
+
+
+def superseder(
+    lease: Reservation, all_leases: Sequence[Reservation], *, fold_case: bool = False
+) -> str | None:
+    """Returns the id of the older lease that this one loses to, or None where it stands.
+
+    `all_leases` are those of the hive, ended ones included.
+    """
+    born_ms = lease.created_ms
+    older = [
+        each
+        for each in all_leases
+        if stand_against(each, droid=lease.droid, exclusive=lease.exclusive)
+        and _age(each) < _age(lease)
+        and born_ms < lease_end_ms(each)
+        and globs.overlap(each.pattern, lease.pattern, fold_case=fold_case) is not None
+    ]
+    for each in sorted(older, key=_age):
+        if superseder(each, all_leases, fold_case=fold_case) is None:
+            return each.id
+    return None
+
+
+def superseded_leases(
+    all_leases: Iterable[Reservation], *, fold_case: bool = False
+) -> dict[str, str]:
+    """Returns the winner's id for each superseded lease of the hive, in one sweep."""
+    index = GlobIndex(fold_case=fold_case)
+    standing: dict[str, Reservation] = {}
+    lost: dict[str, str] = {}
+    for lease in sorted(all_leases, key=_age):
+        winners = [
+            standing[key]
+            for key, _ in index.overlapping(lease.pattern)
+            if stand_against(standing[key], droid=lease.droid, exclusive=lease.exclusive)
+            and lease.created_ms < lease_end_ms(standing[key])
+        ]
+        if winners:
+            lost[lease.id] = min(winners, key=_age).id
+        else:
+            standing[lease.id] = lease
+            index.add(lease.id, lease.pattern)
+    return lost
+
+
+def _age(grant: Assignment | Reservation) -> tuple[int, str]:
+    return grant.created_ms, grant.id

@@ -1,0 +1,234 @@
+"""Assignments: who works on which issue; one droid at a time."""
+
+from __future__ import annotations
+
+from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
+from queenbee.core.standing import assignment_end_ms, superseded_assignments
+from queenbee.errors import InvalidInput, NotFound, NotYours, Taken
+from queenbee.services import messages, reservations
+from queenbee.services.issues import checked_issue_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.services.hive import Hive
+    from queenbee.services.transaction import Transaction
+
+KIND = "assignments"
+SUPERVISORS = ("queen", "human")
+"""Who may end another droid's assignment."""
+
+
+class Assignments:
+    """The assignments of a hive."""
+
+    def __init__(self, hive: Hive) -> None:
+        self._hive = hive
+
+    def claim(
+        self, issue_id: str, *, worktree: str | None = None, reason: str | None = None
+    ) -> Assignment:
+        """Takes an issue for the actor; a repeat returns the assignment that stands.
+
+        Never steals: raises `Taken` where another droid has it, `NotFound` and `IssueClosed` as
+        the tracker says.
+        """
+        return self._give(issue_id, self._hive.actor, worktree, reason)
+
+    def assign(
+        self,
+        issue_id: str,
+        droid: str,
+        *,
+        worktree: str | None = None,
+        reason: str | None = None,
+        reassign: bool = False,
+    ) -> Assignment:
+        """Gives an issue to a droid and tells it by message.
+
+        Where another droid has it, `reassign` moves it: the old record ends as `reassigned`, with
+        the leases made for it, and both droids are told; without it, raises `Taken`.
+        """
+        self._hive.droids.check(droid)
+        return self._give(issue_id, droid, worktree, reason, reassign=reassign)
+
+    def release(self, issue_id: str, *, reason: str | None = None) -> Assignment:
+        """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`."""
+        return self._end(issue_id, "released", reason)
+
+    def complete(self, issue_id: str, *, reason: str | None = None) -> Assignment:
+        """Ends an assignment as done, with the leases made for it, and tells who gave it.
+
+        Raises `NotFound`, `NotYours`.
+        """
+        return self._end(issue_id, "completed", reason)
+
+    def find(
+        self, *, droid: str | None = None, issue_id: str | None = None, status: str = "active"
+    ) -> list[Assignment]:
+        """Returns assignments, oldest first; `status` may be `all`."""
+        if status not in (*ASSIGNMENT_STATUSES, "all"):
+            raise InvalidInput(
+                f"{status!r} is no status of an assignment",
+                hint=f"one of: {', '.join(ASSIGNMENT_STATUSES)}, all",
+            )
+        state = self._hive.state(KIND)
+        if issue_id is not None:
+            rows = state.where("issue_id", issue_id)
+        elif status != "all":
+            rows = state.where("status", status)
+        else:
+            rows = state.everything()
+        found = [
+            each
+            for each in self._judged([Assignment(fields) for fields in rows])
+            if not each.deleted
+            and status in (each.status, "all")
+            and not (status == "active" and each.superseded_by)
+            and (droid is None or each.droid == droid)
+        ]
+        return sorted(found, key=lambda each: (each.created_ms, each.id))
+
+    def conflicts(self) -> list[tuple[Assignment, Assignment]]:
+        """Returns (the older grant, the superseded one) for each that a merge brought together
+        and that nobody has ended yet.
+        """
+        state = self._hive.state(KIND)
+        active = self._judged([Assignment(row) for row in state.where("status", "active")])
+        return [
+            (Assignment(state.get(each.superseded_by) or {}), each)
+            for each in active
+            if each.superseded_by
+        ]
+
+    def active(self, issue_id: str) -> Assignment | None:
+        """Returns the assignment of an issue that stands, or None."""
+        standing = self.find(issue_id=issue_id)
+        return standing[0] if standing else None
+
+    def _judged(self, found: list[Assignment]) -> list[Assignment]:
+        """Returns the assignments, those that lost to an older one marked `superseded_by`."""
+        state = self._hive.state(KIND)
+        lost: dict[str, str] = {}
+        for issue_id in dict.fromkeys(each.issue_id for each in found):
+            rows = state.where("issue_id", issue_id)
+            if len(rows) > 1:
+                lost.update(superseded_assignments(Assignment(row) for row in rows))
+        return [
+            Assignment({**each.fields, "superseded_by": lost[each.id]}) if each.id in lost else each
+            for each in found
+        ]
+
+    def _give(
+        self,
+        issue_id: str,
+        droid: str,
+        worktree: str | None,
+        reason: str | None,
+        *,
+        reassign: bool = False,
+    ) -> Assignment:
+        actor = self._hive.actor
+        if droid == actor:
+            worktree = worktree or self._hive.layout.worktree
+        with self._hive.transaction() as tx:
+            issue = self._hive.issues.check_claimable(issue_id)
+            current = self.active(issue_id)
+            if current is not None and current.droid == droid:
+                return current
+            if current is not None and not reassign:
+                raise _taken(current)
+            if current is not None:
+                self._move(tx, current, droid, reason)
+            tx.not_before(self._ends_ms(issue_id))
+            given = tx.create(
+                KIND,
+                {
+                    "updated_at": tx.now,
+                    "issue_id": issue_id,
+                    "droid": droid,
+                    "assigned_by": actor,
+                    "status": "active",
+                    "worktree": worktree
+                    or (self._hive.layout.worktree if droid == actor else None),
+                    "reason": reason,
+                    "previous_droid": current.droid if current else None,
+                },
+            )
+            if droid != actor:
+                title = f": {issue.title}" if issue is not None and issue.title else ""
+                _tell(tx, actor, droid, issue_id, f"Assigned{title}", reason)
+            return Assignment(given)
+
+    def _move(self, tx: Transaction, old: Assignment, droid: str, reason: str | None) -> None:
+        changes = {"updated_at": tx.now, "status": "reassigned", "reason": reason or old.reason}
+        tx.update(KIND, old.id, changes)
+        actor = self._hive.actor
+        ended = reservations.stage_release(
+            tx, self._leases_for(old), by=actor, reason=f"{old.issue_id} was given to {droid}"
+        )
+        if old.droid != actor:
+            lost = f" Your leases for it ended: {', '.join(ended)}." if ended else ""
+            _tell(tx, actor, old.droid, old.issue_id, f"Reassigned to {droid}", reason, lost)
+
+    def _end(self, issue_id: str, status: str, reason: str | None) -> Assignment:
+        actor = self._hive.actor
+        checked_issue_id(issue_id)
+        with self._hive.transaction() as tx:
+            current = self.active(issue_id)
+            if current is None:
+                raise NotFound(
+                    f"nobody is assigned to {issue_id}",
+                    hint=f"queen assignments --issue {issue_id} --status all",
+                    issue_id=issue_id,
+                )
+            if actor != current.droid and actor not in SUPERVISORS:
+                raise NotYours(
+                    f"{issue_id} is assigned to {current.droid}, not to {actor}",
+                    hint=f"queen msg send {current.droid} 'about {issue_id}' --issue {issue_id}",
+                    owner=current.droid,
+                    assignment=current.to_dict(),
+                )
+            # The leases first: killed in between, the assignment still stands and can be ended.
+            reservations.stage_release(
+                tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
+            )
+            changes = {"updated_at": tx.now, "status": status, "reason": reason or current.reason}
+            ended = Assignment(tx.update(KIND, current.id, changes))
+            for droid in dict.fromkeys((current.droid, current.assigned_by)):
+                # Whoever gave the work hears of its end, and its holder if somebody else ended it.
+                if droid != actor and (droid == current.droid or status == "completed"):
+                    _tell(tx, actor, droid, issue_id, status.capitalize(), reason)
+            return ended
+
+    def _ends_ms(self, issue_id: str) -> list[int]:
+        rows = self._hive.state(KIND).where("issue_id", issue_id)
+        ended = [Assignment(row) for row in rows if row.get("status") != "active"]
+        return [assignment_end_ms(each) for each in ended]
+
+    def _leases_for(self, assignment: Assignment) -> list[str]:
+        held = self._hive.reservations.find(droid=assignment.droid)
+        return [lease.id for lease in held if lease.issue_id == assignment.issue_id]
+
+
+def _taken(current: Assignment) -> Taken:
+    return Taken(
+        f"{current.issue_id} is assigned to {current.droid} since {current.created_at}",
+        hint=f"queen ready, or ask: queen msg send {current.droid} BODY --issue {current.issue_id}",
+        holder=current.droid,
+        assignment=current.to_dict(),
+    )
+
+
+def _tell(
+    tx: Transaction,
+    actor: str,
+    droid: str,
+    issue_id: str,
+    what: str,
+    reason: str | None,
+    more: str = "",
+) -> None:
+    because = f": {reason}" if reason else "."
+    body = f"{what} by {actor}{because}{more}"
+    fields = {"subject": f"[{issue_id}] {what}", "body": body, "issue_id": issue_id}
+    messages.stage(tx, actor, [droid], {**fields, "importance": "normal"})

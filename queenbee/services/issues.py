@@ -1,0 +1,121 @@
+"""Issues: Beads' `issues.jsonl`, read only, beside who is assigned to what."""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.core import beads
+from queenbee.core.beads import Issue
+from queenbee.core.names import nearest
+from queenbee.errors import InvalidInput, IssueClosed, NotFound
+from queenbee.store.codec import Unusable, decoder
+from queenbee.store.files import START, read_after, split_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.services.hive import Hive
+
+MAX_ID_LENGTH = 128
+
+
+class Issues:
+    """The tracker's issues. QueenBee never rewrites them."""
+
+    def __init__(self, hive: Hive) -> None:
+        self._hive = hive
+        self._stamp: tuple[int, ...] | None = None
+        self._issues: dict[str, Issue] = {}
+        self.unusable = 0
+        """The lines of the file that are neither an issue nor known bookkeeping."""
+
+    def all(self) -> dict[str, Issue]:
+        """Returns every issue by id, tombstones left out. Raises `Unreadable`."""
+        return {key: issue for key, issue in self._read().items() if issue.status != "tombstone"}
+
+    def get(self, issue_id: str) -> Issue:
+        """Returns one issue. Raises `NotFound`, with what was probably meant."""
+        issue = self._read().get(issue_id)
+        if issue is None or issue.status == "tombstone":
+            raise self._unknown(issue_id)
+        return issue
+
+    def get_or_none(self, issue_id: str) -> Issue | None:
+        """Returns one issue, or None where the tracker does not have it."""
+        return self.all().get(issue_id)
+
+    def find(self, *, status: str | None = None) -> list[Issue]:
+        """Returns the issues, or those of one status: most urgent first, then oldest."""
+        found = [each for each in self.all().values() if status in (None, each.status)]
+        return sorted(found, key=lambda each: (each.priority, each.created_ms, each.id))
+
+    def ready(self, *, actor: str | None = None) -> list[Issue]:
+        """Returns what `actor` could take up now: most urgent first, then oldest.
+
+        `docs/format.md`, section "Issues", lists what keeps an issue out.
+        """
+        holders = {each.issue_id: each.droid for each in self._hive.assignments.find()}
+        return beads.ready(self.all(), actor=actor, holders=holders, now_ms=self._hive.now_ms())
+
+    def blockers(self, issue: Issue) -> list[str]:
+        """Returns the ids of the issues that this one waits for."""
+        return beads.blockers_of(issue, self._read())
+
+    def check_claimable(self, issue_id: str) -> Issue | None:
+        """Returns the issue, or None where any id serves. Raises `NotFound`, `IssueClosed`.
+
+        An id must be in the file where the setting `issues` is `strict`, or `auto` (the default)
+        and the file exists.
+        """
+        checked_issue_id(issue_id)
+        setting = self._hive.layout.settings.issues
+        issue = self.get_or_none(issue_id)
+        if issue is not None and issue.done:
+            raise IssueClosed(
+                f"issue {issue_id} is closed" + (f" ({issue.title})" if issue.title else ""),
+                hint="queen ready",
+                issue_id=issue_id,
+            )
+        exists = os.path.exists(self._hive.layout.issues_path)
+        if issue is None and (setting == "strict" or (setting == "auto" and exists)):
+            raise self._unknown(issue_id)
+        return issue
+
+    def _unknown(self, issue_id: str) -> NotFound:
+        close = nearest(issue_id, self._read())
+        return NotFound(
+            f"there is no issue {issue_id!r} in {self._hive.layout.issues_path}",
+            hint=f"did you mean {close!r}?" if close else "queen issues",
+            issue_id=issue_id,
+        )
+
+    def _read(self) -> dict[str, Issue]:
+        path = self._hive.layout.issues_path
+        try:
+            status = os.stat(path)
+            stamp: tuple[int, ...] = (status.st_ino, status.st_size, status.st_mtime_ns)
+        except OSError:
+            stamp = ()
+        if stamp != self._stamp:
+            chunk = read_after(path, START)
+            rows, self.unusable = [], 0
+            decode = decoder(len(chunk.lines))
+            for line in split_lines(chunk.lines + chunk.rest):
+                try:
+                    rows.append(decode(line))
+                except Unusable:
+                    # Beads' memories are rows with a `_type` and no id.
+                    self.unusable += b'"_type"' not in line
+            self._issues = beads.read_rows(rows)
+            self._stamp = stamp
+        return self._issues
+
+
+def checked_issue_id(issue_id: str) -> str:
+    """Returns the id unchanged. Raises `InvalidInput` for what no tracker would print."""
+    if not issue_id or len(issue_id) > MAX_ID_LENGTH or not issue_id.isprintable():
+        raise InvalidInput(
+            f"{issue_id!r} is not an issue id", hint="an id is one word, such as qb-42"
+        )
+    if any(char.isspace() for char in issue_id):
+        raise InvalidInput(f"{issue_id!r} is not an issue id: it has a space in it")
+    return issue_id

@@ -1,0 +1,215 @@
+"""Messages: one droid to another, to several, to everyone; threads, inboxes, read marks."""
+
+from __future__ import annotations
+
+from queenbee.core.names import EVERYONE
+from queenbee.core.records import IMPORTANCES, Message
+from queenbee.errors import InvalidInput, NotFound, NotYours
+from queenbee.services.issues import checked_issue_id
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from queenbee.core.fold import Fields
+    from queenbee.services.hive import Hive
+    from queenbee.services.transaction import Transaction
+
+KIND = "messages"
+_SUBJECT_LENGTH = 100
+"""What the records document recommends; only a subject taken from the body is cut to it."""
+
+
+class Messages:
+    """The messages of a hive."""
+
+    def __init__(self, hive: Hive) -> None:
+        self._hive = hive
+
+    def send(
+        self,
+        to: str,
+        body: str,
+        *,
+        subject: str | None = None,
+        issue_id: str | None = None,
+        importance: str = "normal",
+        reply_to: str | None = None,
+    ) -> list[Message]:
+        """Sends one message to each recipient and returns them, in the order of `to`.
+
+        `to` is a name, several separated by commas, or `@all` (every known droid but the
+        sender); several copies share one thread. Without a subject, the parent's or the first
+        line of the body serves. Raises `InvalidInput`, `UnknownDroid`, `NotFound` for a parent
+        that does not exist.
+        """
+        sender = self._hive.actor
+        if importance not in IMPORTANCES:
+            raise InvalidInput(
+                f"{importance!r} is no importance", hint=f"one of: {', '.join(IMPORTANCES)}"
+            )
+        if issue_id is not None:
+            checked_issue_id(issue_id)
+        recipients = self._recipients(to, sender)
+        with self._hive.transaction() as tx:
+            parent = self.get(reply_to) if reply_to is not None else None
+            fields = {
+                "subject": subject if subject is not None else _subject_of(body, parent),
+                "body": body,
+                "issue_id": issue_id or (parent.issue_id if parent else None),
+                "reply_to": parent.id if parent else None,
+                "importance": importance,
+            }
+            return [
+                Message(sent)
+                for sent in stage(tx, sender, recipients, fields, parent.thread if parent else None)
+            ]
+
+    def reply(self, message_id: str, body: str, *, importance: str = "normal") -> Message:
+        """Answers a message: to its sender, or to its recipient where the sender follows up."""
+        parent = self.get(message_id)
+        to = parent.to if parent.from_ == self._hive.actor else parent.from_
+        return self.send(to, body, reply_to=parent.id, importance=importance)[0]
+
+    def inbox(
+        self,
+        *,
+        unread: bool = False,
+        since_ms: int | None = None,
+        from_: str | None = None,
+        issue_id: str | None = None,
+        limit: int | None = None,
+        droid: str | None = None,
+    ) -> list[Message]:
+        """Returns the messages to `droid` (default: the actor), newest first."""
+        to = self._hive.droids.check(droid) if droid is not None else self._hive.actor
+        found = [
+            message
+            for message in self._where("to", to)
+            if not (unread and message.read)
+            and (since_ms is None or message.created_ms >= since_ms)
+            and (from_ is None or message.from_ == from_)
+            and (issue_id is None or message.issue_id == issue_id)
+        ]
+        return _oldest_first(found)[::-1][:limit]
+
+    def sent(self, *, limit: int | None = None) -> list[Message]:
+        """Returns the messages that the actor wrote, newest first."""
+        return _oldest_first(self._where("from", self._hive.actor))[::-1][:limit]
+
+    def get(self, message_id: str) -> Message:
+        """Returns one message. Raises `NotFound`."""
+        fields = self._hive.state(KIND).get(message_id)
+        if fields is None:
+            raise NotFound(f"there is no message {message_id!r}", hint="queen msg inbox")
+        return Message(fields)
+
+    def thread(self, identifier: str) -> list[Message]:
+        """Returns a thread by any of its messages, or all that was said about an issue; oldest
+        first. Raises `NotFound`.
+        """
+        state = self._hive.state(KIND)
+        fields = state.get(identifier)
+        if fields is not None:
+            root = Message(fields).thread
+            found = self._where("thread_id", root)
+            first = state.get(root)
+            if first is not None and not any(message.id == root for message in found):
+                found.extend(_shown([first]))
+        else:
+            found = self._where("issue_id", identifier)
+            if not found:
+                raise NotFound(
+                    f"there is no message or issue {identifier!r} with a thread",
+                    hint="queen msg inbox",
+                )
+        return _oldest_first(found)
+
+    def mark_read(self, message_ids: Sequence[str]) -> list[Message]:
+        """Marks messages as read by their recipient; those already read stay as they are.
+
+        All or none. Raises `NotFound`, and `NotYours` for a message to somebody else.
+        """
+        actor = self._hive.actor
+        with self._hive.transaction() as tx:
+            messages = [self.get(each) for each in dict.fromkeys(message_ids)]
+            for message in messages:
+                if message.to != actor:
+                    raise NotYours(
+                        f"message {message.id} is to {message.to}, not to {actor}",
+                        hint=f"queen msg thread {message.id}",
+                        owner=message.to,
+                    )
+            seen = {"read": True, "read_at": tx.now}
+            return [
+                message if message.read else Message(tx.update(KIND, message.id, seen))
+                for message in messages
+            ]
+
+    def delete(self, message_id: str) -> Message:
+        """Hides a message for both sides; only its sender or recipient may. Repeats change
+        nothing. Raises `NotFound`, `NotYours`.
+        """
+        actor = self._hive.actor
+        with self._hive.transaction() as tx:
+            message = self.get(message_id)
+            if actor not in (message.from_, message.to):
+                raise NotYours(
+                    f"message {message.id} is between {message.from_} and {message.to}",
+                    owner=message.from_,
+                )
+            if message.deleted:
+                return message
+            return Message(tx.update(KIND, message.id, {"deleted": True}))
+
+    def _recipients(self, to: str, sender: str) -> list[str]:
+        if to == EVERYONE:
+            others = [name for name in self._hive.droids.known() if name != sender]
+            if not others:
+                raise NotFound(
+                    "nobody else is known in this hive yet",
+                    hint="name the recipients, as in: queen msg send reviewer,tester BODY",
+                )
+            return others
+        names = [name.strip() for name in to.split(",") if name.strip()]
+        if not names:
+            raise InvalidInput("no recipient is named", hint="queen msg send NAME BODY")
+        return [self._hive.droids.check(name) for name in dict.fromkeys(names)]
+
+    def _where(self, column: str, value: str) -> list[Message]:
+        return _shown(self._hive.state(KIND).where(column, value))
+
+
+def stage(
+    tx: Transaction,
+    sender: str,
+    recipients: Sequence[str],
+    fields: Mapping[str, object],
+    thread_id: str | None = None,
+) -> list[Fields]:
+    """Adds one message per recipient to a transaction; several share the first one's thread."""
+    staged: list[Fields] = []
+    for to in recipients:
+        record: Fields = {"from": sender, "to": to, **fields, "thread_id": thread_id, "read": False}
+        identifier = tx.mint(KIND)
+        if thread_id is None and len(recipients) > 1:
+            record["thread_id"] = thread_id = identifier
+        staged.append(tx.create(KIND, record, identifier=identifier))
+    return staged
+
+
+def _shown(found: Iterable[Fields]) -> list[Message]:
+    messages = [Message(fields) for fields in found]
+    return [message for message in messages if not message.deleted]
+
+
+def _oldest_first(messages: list[Message]) -> list[Message]:
+    return sorted(messages, key=lambda message: (message.created_ms, message.id))
+
+
+def _subject_of(body: str, parent: Message | None) -> str:
+    if parent is not None:
+        prefix = "" if parent.subject.lower().startswith("re:") else "Re: "
+        return prefix + parent.subject
+    line = next((line.strip() for line in body.splitlines() if line.strip()), "")
+    return line if len(line) <= _SUBJECT_LENGTH else line[: _SUBJECT_LENGTH - 1] + "…"

@@ -1,0 +1,108 @@
+"""What a user types becomes a pattern from the root of the repository.
+
+Core decides what a pattern means; this looks at the tree: a name that exists is meant
+literally, the name of a directory means what is below it. `docs/format.md`, "Patterns".
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.core import globs
+from queenbee.errors import BadPattern, InvalidInput
+
+_SPECIAL = frozenset("*?[{")
+
+
+class Place:
+    """A pattern from the root, and what a user should know about how it was understood."""
+
+    __slots__ = ("note", "pattern")
+
+    def __init__(self, pattern: str, note: str | None = None) -> None:
+        self.pattern = pattern
+        self.note = note
+
+
+def pattern_of(text: str, *, tree: str, cwd: str) -> Place:
+    """Returns the pattern that `text` means, typed in `cwd`, for the tree at `tree`.
+
+    Raises `BadPattern` for what is malformed, and `InvalidInput` for what is outside the tree.
+    """
+    if not text or text.startswith("!"):
+        globs.normalise(text)  # Refuses both, saying where and why.
+    typed = os.path.join(cwd, text)
+    if "\0" not in text and os.path.lexists(typed):
+        path = _from_root(typed, tree)
+        is_dir = os.path.isdir(typed) and not os.path.islink(typed.rstrip("/"))
+        if is_dir:
+            return Place(globs.normalise(globs.escape(path) + "/**" if path else "**"))
+        return Place(globs.normalise(globs.escape(path)))
+    if os.path.isabs(text):
+        relative = _below(text, tree, text)
+    else:
+        prefix = _from_root(cwd, tree, or_root=True)
+        relative = f"{globs.escape(prefix)}/{text}" if prefix else text
+    pattern = globs.normalise(_resolved(relative, tree))
+    if _SPECIAL.isdisjoint(text) and "\\" not in text and not text.endswith("/"):
+        return Place(pattern, f"{pattern} does not exist yet; it is reserved as a file")
+    return Place(pattern)
+
+
+def path_of(text: str, *, tree: str, cwd: str) -> str:
+    """Returns a literal path from the root, whether or not it exists.
+
+    Raises `InvalidInput` for what is empty or outside the tree.
+    """
+    if not text or "\0" in text:
+        raise InvalidInput(f"{text!r} is not a path")
+    path = _from_root(os.path.join(cwd, text), tree)
+    if not path:
+        raise InvalidInput(f"{text!r} is the root of the repository, not a file in it")
+    return path
+
+
+def _from_root(path: str, tree: str, *, or_root: bool = False) -> str:
+    """Returns the path relative to the tree; links above its last part are resolved."""
+    folder, name = os.path.split(os.path.normpath(path))
+    if name in ("", ".."):
+        folder, name = path, ""
+    real = os.path.normpath(os.path.join(os.path.realpath(folder), name))
+    tree = os.path.realpath(tree)
+    if real == tree or os.path.realpath(path) == tree:
+        return ""
+    if not real.startswith(tree.rstrip("/") + "/"):
+        if or_root:
+            return ""
+        raise outside(path, tree)
+    return real[len(tree.rstrip("/")) + 1 :]
+
+
+def _below(text: str, tree: str, typed: str) -> str:
+    for top in dict.fromkeys((tree, os.path.realpath(tree))):
+        if text == top or text.startswith(top.rstrip("/") + "/"):
+            return text[len(top.rstrip("/")) + 1 :] or "**"
+    raise outside(typed, tree)
+
+
+def _resolved(pattern: str, tree: str) -> str:
+    """Returns the pattern with links among its leading literal folders resolved."""
+    parts = pattern.split("/")
+    literal = 0
+    while (
+        literal < len(parts) - 1
+        and _SPECIAL.isdisjoint(parts[literal])
+        and ("\\" not in parts[literal] and parts[literal] not in ("", ".", ".."))
+    ):
+        literal += 1
+    named = os.path.join(os.path.realpath(tree), *parts[:literal])
+    real = os.path.realpath(named)
+    if real == named:
+        return pattern
+    path = _from_root(real, tree)
+    return "/".join([*([globs.escape(path)] if path else []), *parts[literal:]])
+
+
+def outside(typed: str, tree: str) -> BadPattern:
+    """Returns the refusal of a path that is not in the repository."""
+    return BadPattern(typed, 1, f"it is outside the repository {tree}")

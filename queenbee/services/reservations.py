@@ -1,0 +1,383 @@
+"""Reservations: readers-writer leases on glob patterns.
+
+Two droids conflict when their patterns overlap and at least one is exclusive. A lease ends at
+its TTL, by its owner, or by a takeover that is recorded in it and told to its owner.
+"""
+
+from __future__ import annotations
+
+import time
+
+from queenbee.core import globs, leases
+from queenbee.core.records import Reservation
+from queenbee.core.standing import lease_end_ms
+from queenbee.core.timestamps import format_duration, format_ms
+from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
+from queenbee.services import messages
+from queenbee.services.holders import Holder, refusal
+from queenbee.services.issues import checked_issue_id
+from queenbee.services.live_leases import LiveLeases
+from queenbee.services.paths import Place, path_of, pattern_of
+from queenbee.store.layout import folds_case, git_places
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from queenbee.services.hive import Hive
+    from queenbee.services.transaction import Transaction
+
+KIND = "reservations"
+_POLL_S = 0.025
+"""How often a waiter looks whether the files changed: two `stat` calls, about 5 µs."""
+
+
+class PathStatus:
+    """What a path is to the actor: `free`, `mine` or `held`, and by which leases."""
+
+    __slots__ = ("leases", "path", "status")
+
+    def __init__(self, path: str, status: str, covering: list[Reservation]) -> None:
+        self.path = path
+        self.status = status
+        self.leases = covering
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the path, its status, and the leases that cover it."""
+        return {
+            "path": self.path,
+            "status": self.status,
+            "reservations": [lease.to_dict() for lease in self.leases],
+        }
+
+
+class Reservations:
+    """The reservations of a hive."""
+
+    def __init__(self, hive: Hive) -> None:
+        self._hive = hive
+        home = git_places(hive.layout.root)
+        self.fold_case = folds_case(home.common_dir if home else None)
+        self._leases = LiveLeases(fold_case=self.fold_case)
+
+    def reserve(
+        self,
+        patterns: Sequence[str],
+        *,
+        exclusive: bool = True,
+        ttl_s: int | None = None,
+        issue_id: str | None = None,
+        reason: str | None = None,
+        wait_s: float = 0,
+        force: bool = False,
+    ) -> list[Reservation]:
+        """Leases all of the patterns to the actor, or none; returns the leases in their order.
+
+        Reserving a pattern again extends its lease and never shortens it. Raises `Held`, which
+        lists every holder; with `wait_s`, `Busy` when that time runs out. `force` (which needs a
+        reason) ends what stands in the way, records who and why in it, and tells its holders.
+        """
+        droid = self._hive.actor
+        ttl_s = checked_ttl_s(self._hive.layout.settings.ttl_s if ttl_s is None else ttl_s)
+        if force and not (reason and reason.strip()):
+            raise InvalidInput(
+                "a takeover needs a reason: its holder will read it", hint="add --reason TEXT"
+            )
+        if issue_id is not None:
+            checked_issue_id(issue_id)
+        wanted = list(dict.fromkeys(place.pattern for place in self.places(patterns)))
+        if not wanted:
+            raise InvalidInput("no pattern is named", hint="queen reserve 'src/**'")
+        request = _Request(droid, wanted, exclusive, ttl_s, issue_id, reason, force)
+        deadline = time.monotonic() + wait_s
+        while True:
+            before = self._hive.state(KIND).ledger.stamp()
+            try:
+                return self._grant(request)
+            except Held as held:
+                if wait_s <= 0:
+                    raise
+                self._wait(held, before, deadline, wait_s)
+
+    def places(self, patterns: Iterable[str]) -> list[Place]:
+        """Returns what was typed as patterns from the root, with what should be said about them.
+
+        Raises `BadPattern`.
+        """
+        tree, cwd = self._hive.layout.tree, self._hive.cwd
+        return [pattern_of(text, tree=tree, cwd=cwd) for text in patterns]
+
+    def release(
+        self, patterns: Sequence[str] = (), *, ids: Sequence[str] = (), everything: bool = False
+    ) -> list[Reservation]:
+        """Ends leases of the actor: by pattern, by id, or all. All or none.
+
+        Raises `NotFound` for what nobody holds, and `NotYours` for what another droid holds.
+        """
+        droid = self._hive.actor
+        with self._hive.transaction() as tx:
+            mine = self._select(tx.now_ms, droid, patterns, ids, everything)
+            changes = {"status": "released", "released_at": tx.now}
+            return [Reservation(tx.update(KIND, lease.id, changes)) for lease in mine]
+
+    def renew(
+        self,
+        patterns: Sequence[str] = (),
+        *,
+        ids: Sequence[str] = (),
+        everything: bool = False,
+        ttl_s: int | None = None,
+    ) -> list[Reservation]:
+        """Extends leases of the actor to `ttl_s` from now; never shortens one. All or none."""
+        droid = self._hive.actor
+        ttl_s = checked_ttl_s(self._hive.layout.settings.ttl_s if ttl_s is None else ttl_s)
+        with self._hive.transaction() as tx:
+            mine = self._select(tx.now_ms, droid, patterns, ids, everything)
+            return [_extended(tx, lease, ttl_s, {}) for lease in mine]
+
+    def find(
+        self, *, droid: str | None = None, path: str | None = None, ended: bool = False
+    ) -> list[Reservation]:
+        """Returns live leases, oldest first; with `ended`, all that ever were.
+
+        `path` keeps those that cover this literal path.
+        """
+        state, now_ms = self._hive.state(KIND), self._hive.now_ms()
+        found = self._leases.everything(state, now_ms, ended=ended)
+        literal = self._literal(path) if path is not None else None
+        found = [
+            lease
+            for lease in found
+            if (ended or leases.is_live(lease))
+            and not lease.deleted
+            and (droid is None or lease.droid == droid)
+            and (literal is None or self._covers(lease, literal))
+        ]
+        return sorted(found, key=lambda lease: (lease.created_ms, lease.id))
+
+    def check(self, paths: Sequence[str]) -> list[PathStatus]:
+        """Returns for each literal path whether it is free, the actor's, or held by another."""
+        state, now_ms = self._hive.state(KIND), self._hive.now_ms()
+        actor = self._hive.actor_or_none
+        statuses = []
+        for path in (self._literal(each) for each in paths):
+            covering = self._leases.covering(state, path, now_ms)
+            others = [lease for lease in covering if lease.droid != actor]
+            status = "held" if others else "mine" if covering else "free"
+            statuses.append(PathStatus(path, status, others or covering))
+        return statuses
+
+    def overlapping(self, pattern: str) -> list[Reservation]:
+        """Returns the live leases that share a path with a pattern from the root."""
+        state = self._hive.state(KIND)
+        found = self._leases.overlapping(state, pattern, self._hive.now_ms())
+        return [lease for lease, _ in found]
+
+    def conflicts(self) -> list[tuple[Reservation, Reservation]]:
+        """Returns (the older grant, the superseded one) for each that a merge brought together
+        and that has not ended by itself yet.
+        """
+        state, now_ms = self._hive.state(KIND), self._hive.now_ms()
+        return [
+            (leases.as_of(state.get(each.superseded_by) or {}, now_ms), each)
+            for each in self._leases.everything(state, now_ms)
+            if each.superseded_by
+        ]
+
+    def overlap(self, left: str, right: str) -> str | None:
+        """Returns a path that both patterns cover, or None. Raises `BadPattern`."""
+        one, other = self.places([left, right])
+        return globs.overlap(one.pattern, other.pattern, fold_case=self.fold_case)
+
+    def _grant(self, request: _Request) -> list[Reservation]:
+        with self._hive.transaction() as tx:
+            state = self._hive.state(KIND)
+            met = {
+                pattern: self._leases.overlapping(state, pattern, tx.now_ms)
+                for pattern in request.patterns
+            }
+            holders = [
+                Holder(lease, pattern, witness)
+                for pattern, leased in met.items()
+                for lease, witness in leased
+                if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
+            ]
+            if holders and not request.force:
+                raise refusal(holders, tx.now_ms)
+            if holders:
+                self._take_over(tx, request, holders)
+            if self._leases.last_release(state) > tx.now:
+                tx.not_before(self._ends_ms(met))
+            return [
+                _granted(tx, request, pattern, [lease for lease, _ in leased])
+                for pattern, leased in met.items()
+            ]
+
+    def _ends_ms(self, patterns: Iterable[str]) -> list[int]:
+        """Returns when the ended leases that a new one follows came to their end."""
+        rows = self._hive.state(KIND).where("status", "released")
+        return [
+            lease_end_ms(lease)
+            for lease in map(Reservation, rows)
+            if any(
+                globs.overlap(each, lease.pattern, fold_case=self.fold_case) for each in patterns
+            )
+        ]
+
+    def _take_over(self, tx: Transaction, request: _Request, holders: list[Holder]) -> None:
+        lost = {holder.lease.id: holder.lease for holder in holders}
+        stage_release(tx, list(lost), by=request.droid, reason=request.reason or "")
+        for owner in dict.fromkeys(lease.droid for lease in lost.values()):
+            patterns = ", ".join(each.pattern for each in lost.values() if each.droid == owner)
+            issue_id = next((e.issue_id for e in lost.values() if e.droid == owner), None)
+            fields: dict[str, object] = {
+                "subject": f"Your reservation was taken over by {request.droid}",
+                "body": f"{request.droid} took over {patterns}: {request.reason}",
+                "issue_id": issue_id,
+                "importance": "high",
+            }
+            messages.stage(tx, request.droid, [owner], fields)
+
+    def _wait(self, held: Held, before: tuple[object, ...], deadline: float, wait_s: float) -> None:
+        """Returns when the refusal may no longer stand; raises `Busy` at the deadline."""
+        ends_ms = held.details["ends_ms"]
+        assert isinstance(ends_ms, int)
+        ledger = self._hive.state(KIND).ledger
+        while True:
+            if time.monotonic() >= deadline:
+                raise Busy(
+                    f"waited {format_duration(wait_s)} in vain: {held.message}",
+                    hint=held.hint,
+                    **held.details,
+                ) from held
+            if ledger.stamp() != before:
+                return
+            if self._hive.now_ms() >= ends_ms:
+                return
+            time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
+
+    def _select(
+        self,
+        now_ms: int,
+        droid: str,
+        patterns: Sequence[str],
+        ids: Sequence[str],
+        everything: bool,
+    ) -> list[Reservation]:
+        live = self._leases.everything(self._hive.state(KIND), now_ms)
+        live = [lease for lease in live if leases.is_live(lease)]
+        mine = [lease for lease in live if lease.droid == droid]
+        if everything:
+            if not mine:
+                raise NotFound(f"{droid} holds no reservation", hint="queen reserved")
+            return mine
+        chosen: dict[str, Reservation] = {}
+        for text in patterns:
+            wanted = {text, self.places([text])[0].pattern}
+            matching = [lease for lease in mine if lease.pattern in wanted]
+            if not matching:
+                raise self._not_held(text, [x for x in live if x.pattern in wanted], droid)
+            chosen.update((lease.id, lease) for lease in matching)
+        for identifier in ids:
+            one = [lease for lease in live if lease.id == identifier]
+            if not one or one[0].droid != droid:
+                raise self._not_held(identifier, one, droid)
+            chosen[identifier] = one[0]
+        if not chosen:
+            raise InvalidInput("nothing is named", hint="name patterns, --id ID, or --all")
+        return list(chosen.values())
+
+    def _not_held(
+        self, named: str, others: Sequence[Reservation], droid: str
+    ) -> NotFound | NotYours:
+        if others:
+            owner = others[0].droid
+            return NotYours(
+                f"{named} is reserved by {owner}, not by {droid}",
+                hint=f"ask its holder: queen msg send {owner} BODY",
+                owner=owner,
+                reservation=others[0].to_dict(),
+            )
+        return NotFound(
+            f"{droid} holds no live reservation {named!r}",
+            hint=f"queen reserved --droid {droid}; one that has ended is reserved anew",
+        )
+
+    def _literal(self, path: str) -> str:
+        return path_of(path, tree=self._hive.layout.tree, cwd=self._hive.cwd)
+
+    def _covers(self, lease: Reservation, path: str) -> bool:
+        return globs.matches(lease.pattern, path, fold_case=self.fold_case)
+
+
+class _Request:
+    __slots__ = ("droid", "exclusive", "force", "issue_id", "patterns", "reason", "ttl_s")
+
+    def __init__(
+        self,
+        droid: str,
+        patterns: Sequence[str],
+        exclusive: bool,
+        ttl_s: int,
+        issue_id: str | None,
+        reason: str | None,
+        force: bool,
+    ) -> None:
+        self.droid = droid
+        self.patterns = patterns
+        self.exclusive = exclusive
+        self.ttl_s = ttl_s
+        self.issue_id = issue_id
+        self.reason = reason
+        self.force = force
+
+
+def stage_release(tx: Transaction, lease_ids: Iterable[str], *, by: str, reason: str) -> list[str]:
+    """Ends leases in a transaction, recording who and why; returns their patterns."""
+    changes = {
+        "status": "released",
+        "released_at": tx.now,
+        "released_by": by,
+        "release_reason": reason,
+    }
+    return [str(tx.update(KIND, each, changes).get("pattern")) for each in lease_ids]
+
+
+def checked_ttl_s(ttl_s: int) -> int:
+    """Returns a time to live unchanged. Raises `InvalidInput` outside 1 second to 30 days."""
+    if not leases.MIN_TTL_S <= ttl_s <= leases.MAX_TTL_S:
+        raise InvalidInput(
+            f"a reservation cannot last {ttl_s} seconds", hint="choose 1s to 30d, as in --ttl 2h"
+        )
+    return ttl_s
+
+
+def _granted(
+    tx: Transaction, request: _Request, pattern: str, overlapping: Sequence[Reservation]
+) -> Reservation:
+    for lease in overlapping:
+        if lease.droid == request.droid and lease.pattern == pattern:
+            # Holding more than is asked for stays: a repeat never weakens a lease.
+            changes: dict[str, object] = {"exclusive": lease.exclusive or request.exclusive}
+            if request.issue_id:
+                changes["issue_id"] = request.issue_id
+            if request.reason:
+                changes["reason"] = request.reason
+            return _extended(tx, lease, request.ttl_s, changes)
+    fields = {
+        "expires_at": format_ms(tx.now_ms + request.ttl_s * 1000),
+        "pattern": pattern,
+        "droid": request.droid,
+        "issue_id": request.issue_id,
+        "status": "active",
+        "exclusive": request.exclusive,
+        "reason": request.reason,
+    }
+    return Reservation(tx.create(KIND, fields))
+
+
+def _extended(
+    tx: Transaction, lease: Reservation, ttl_s: int, changes: dict[str, object]
+) -> Reservation:
+    until_ms = max(lease.expires_ms, tx.now_ms + ttl_s * 1000)
+    return Reservation(tx.update(KIND, lease.id, {**changes, "expires_at": format_ms(until_ms)}))
