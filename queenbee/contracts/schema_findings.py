@@ -12,6 +12,7 @@ from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Literal
 
 _ANNOTATIONS = {"$schema", "$id", "title", "description", "definitions"}
@@ -58,6 +59,16 @@ class _Walk:
     def __init__(self, root: dict[str, Any], enums: Literal["error", "warning"]) -> None:
         self._root = root
         self._enums = enums
+        self._words: dict[str, Callable[[object, Any, str], list[Finding]]] = {
+            "required": self._required,
+            "properties": self._properties,
+            "items": self._items,
+            "enum": self._enum,
+            "minimum": self._minimum,
+            "maximum": self._maximum,
+            "format": self._format,
+            "$ref": self._reference,
+        }
 
     def findings(self, value: object, schema: dict[str, Any], path: str) -> list[Finding]:
         found: list[Finding] = []
@@ -67,23 +78,11 @@ class _Walk:
                 if not any(_is_a(name, value) for name in names):
                     # Of a value of the wrong type nothing else is worth saying.
                     return [Finding(path, _type_message(names, value))]
+            elif word in self._words:
+                found += self._words[word](value, rule, path)
             elif word not in _ANNOTATIONS:
-                found += self._word(word)(value, rule, path)
+                raise ValueError(f"{word!r} is not a word of JSON Schema that is known here")
         return found
-
-    def _word(self, word: str) -> Any:
-        words = {
-            "required": self._required,
-            "properties": self._properties,
-            "items": self._items,
-            "enum": self._enum,
-            "minimum": self._minimum,
-            "format": self._format,
-            "$ref": self._reference,
-        }
-        if word not in words:
-            raise ValueError(f"{word!r} is not a word of JSON Schema that is known here")
-        return words[word]
 
     def _required(self, value: object, names: list[str], path: str) -> list[Finding]:
         if not isinstance(value, dict):
@@ -121,8 +120,13 @@ class _Walk:
         return [Finding(path, f"must be one of {names}; it is {_shown(value)}", self._enums)]
 
     def _minimum(self, value: object, least: int, path: str) -> list[Finding]:
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value < least:
+        if _is_a("number", value) and value < least:  # type: ignore[operator]
             return [Finding(path, f"must be at least {least}; it is {_shown(value)}")]
+        return []
+
+    def _maximum(self, value: object, most: int, path: str) -> list[Finding]:
+        if _is_a("number", value) and value > most:  # type: ignore[operator]
+            return [Finding(path, f"must be at most {most}; it is {_shown(value)}")]
         return []
 
     def _format(self, value: object, name: str, path: str) -> list[Finding]:

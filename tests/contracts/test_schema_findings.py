@@ -19,7 +19,7 @@ SCHEMA = {
         "intent": {"type": "string"},
         "kind": {"type": "string", "enum": ["a", "b"]},
         "count": {"type": "integer", "minimum": 1},
-        "share": {"type": "number", "minimum": 0},
+        "share": {"type": "number", "minimum": 0, "maximum": 2},
         "when": {"type": ["string", "null"], "format": "date-time"},
         "on": {"type": "boolean"},
         "items": {"type": "array", "items": {"$ref": "#/definitions/item"}},
