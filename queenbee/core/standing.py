@@ -8,14 +8,16 @@ records alone: no line is rewritten for it. `docs/format.md`, section "Supersede
 
 from __future__ import annotations
 
-from queenbee.core import globs
+from heapq import heappop, heappush
+
 from queenbee.core.globindex import GlobIndex
 from queenbee.core.leases import stand_against
 from queenbee.core.timestamps import instant_ms
+from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from queenbee.core.records import Assignment, Reservation
 
@@ -55,23 +57,15 @@ def lease_end_ms(lease: Reservation) -> int:
 
 
 def superseder(
-    lease: Reservation, all_leases: Sequence[Reservation], *, fold_case: bool = False
+    lease: Reservation, rivals_of: Callable[[Reservation], Iterable[Reservation]]
 ) -> str | None:
     """Returns the id of the older lease that this one loses to, or None where it stands.
 
-    `all_leases` are those of the hive, ended ones included.
+    `rivals_of` gives the leases, ended ones included, whose patterns overlap a lease's.
     """
-    born_ms = lease.created_ms
-    older = [
-        each
-        for each in all_leases
-        if stand_against(each, droid=lease.droid, exclusive=lease.exclusive)
-        and _age(each) < _age(lease)
-        and born_ms < lease_end_ms(each)
-        and globs.overlap(each.pattern, lease.pattern, fold_case=fold_case) is not None
-    ]
+    older = [each for each in rivals_of(lease) if _excludes(each, lease)]
     for each in sorted(older, key=_age):
-        if superseder(each, all_leases, fold_case=fold_case) is None:
+        if superseder(each, rivals_of) is None:
             return each.id
     return None
 
@@ -82,20 +76,31 @@ def superseded_leases(
     """Returns the winner's id for each superseded lease of the hive, in one sweep."""
     index = GlobIndex(fold_case=fold_case)
     standing: dict[str, Reservation] = {}
+    ends: list[tuple[int, str]] = []
     lost: dict[str, str] = {}
     for lease in sorted(all_leases, key=_age):
-        winners = [
-            standing[key]
-            for key, _ in index.overlapping(lease.pattern)
-            if stand_against(standing[key], droid=lease.droid, exclusive=lease.exclusive)
-            and lease.created_ms < lease_end_ms(standing[key])
-        ]
+        while ends and ends[0][0] <= lease.created_ms:
+            index.discard(heappop(ends)[1])
+        try:
+            met = index.overlapping(lease.pattern)
+        except BadPattern:
+            continue  # What cannot be read protects nothing, and excludes nobody.
+        winners = [standing[key] for key, _ in met if _excludes(standing[key], lease)]
         if winners:
             lost[lease.id] = min(winners, key=_age).id
         else:
             standing[lease.id] = lease
             index.add(lease.id, lease.pattern)
+            heappush(ends, (lease_end_ms(lease), lease.id))
     return lost
+
+
+def _excludes(older: Reservation, younger: Reservation) -> bool:
+    return (
+        stand_against(older, droid=younger.droid, exclusive=younger.exclusive)
+        and _age(older) < _age(younger)
+        and younger.created_ms < lease_end_ms(older)
+    )
 
 
 def _age(grant: Assignment | Reservation) -> tuple[int, str]:

@@ -72,28 +72,24 @@ class Assignments:
                 hint=f"one of: {', '.join(ASSIGNMENT_STATUSES)}, all",
             )
         state = self._hive.state(KIND)
+        equals: dict[str, object] = {}
         if issue_id is not None:
-            rows = state.where("issue_id", issue_id)
-        elif status != "all":
-            rows = state.where("status", status)
-        else:
-            rows = state.everything()
-        found = [
-            each
-            for each in self._judged([Assignment(fields) for fields in rows])
-            if not each.deleted
-            and status in (each.status, "all")
-            and not (status == "active" and each.superseded_by)
-            and (droid is None or each.droid == droid)
+            equals["issue_id"] = issue_id
+        if status != "all":
+            equals["status"] = status
+        if droid is not None:
+            equals["droid"] = droid
+        rows = [Assignment(fields) for fields in state.select(equals)]
+        return [
+            each for each in self._judged(rows) if not (status == "active" and each.superseded_by)
         ]
-        return sorted(found, key=lambda each: (each.created_ms, each.id))
 
     def conflicts(self) -> list[tuple[Assignment, Assignment]]:
         """Returns (the older grant, the superseded one) for each that a merge brought together
         and that nobody has ended yet.
         """
         state = self._hive.state(KIND)
-        active = self._judged([Assignment(row) for row in state.where("status", "active")])
+        active = self._judged([Assignment(row) for row in state.select({"status": "active"})])
         return [
             (Assignment(state.get(each.superseded_by) or {}), each)
             for each in active
@@ -110,7 +106,7 @@ class Assignments:
         state = self._hive.state(KIND)
         lost: dict[str, str] = {}
         for issue_id in dict.fromkeys(each.issue_id for each in found):
-            rows = state.where("issue_id", issue_id)
+            rows = state.select({"issue_id": issue_id})
             if len(rows) > 1:
                 lost.update(superseded_assignments(Assignment(row) for row in rows))
         return [
@@ -201,7 +197,7 @@ class Assignments:
             return ended
 
     def _ends_ms(self, issue_id: str) -> list[int]:
-        rows = self._hive.state(KIND).where("issue_id", issue_id)
+        rows = self._hive.state(KIND).select({"issue_id": issue_id})
         ended = [Assignment(row) for row in rows if row.get("status") != "active"]
         return [assignment_end_ms(each) for each in ended]
 

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Hive
 
 
+_NAMED_IN = {"messages": ("from", "to"), "assignments": ("droid",), "reservations": ("droid",)}
+
+
 class Droids:
     """The names in `.factory/droids/`, and those that have acted in this hive."""
 
@@ -55,17 +58,12 @@ class Droids:
         took part.
         """
         seen: set[str] = set()
-        for fields in self._hive.state("messages").everything():
-            seen.update(_texts(fields.get("from"), fields.get("to")))
-        for kind in ("assignments", "reservations"):
-            for fields in self._hive.state(kind).everything():
-                seen.update(_texts(fields.get("droid")))
+        for kind, columns in _NAMED_IN.items():
+            state = self._hive.state(kind)
+            for column in columns:
+                seen.update(each for each in state.distinct(column) if isinstance(each, str))
         listed = self.listed()
         setting = self._hive.layout.settings.droids
         if listed and setting != "off":
             seen &= ALWAYS_KNOWN
         return sorted({name for name in seen if is_name(name)} | listed)
-
-
-def _texts(*values: object) -> list[str]:
-    return [value for value in values if isinstance(value, str)]

@@ -20,7 +20,7 @@ from queenbee.services.notices import notices
 from queenbee.services.transaction import Transaction
 from queenbee.store import identity, layout
 from queenbee.store.ledger import Ledger
-from queenbee.store.state import State
+from queenbee.store.state import Folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from queenbee.services.messages import Messages
     from queenbee.services.reservations import Reservations
     from queenbee.store.layout import Layout
+    from queenbee.store.state import Records
 
 PREFIXES = {"messages": "qm", "assignments": "qa", "reservations": "qr"}
 KINDS = tuple(PREFIXES)
@@ -55,7 +56,7 @@ class Hive:
         """The directory that patterns and paths given to the services are relative to."""
         self._actor = actor
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
-        self._states: dict[str, State] = {}
+        self._states: dict[str, Records] = {}
         self._writing = threading.Lock()
         self._minting = threading.Lock()
         self._last_id = (-1, "")
@@ -149,12 +150,12 @@ class Hive:
         """Returns the present, in ms since 1970."""
         return self._clock()
 
-    def state(self, kind: str) -> State:
+    def state(self, kind: str) -> Records:
         """Returns the folded state of one kind of record, as of now."""
         state = self._states.get(kind)
         if state is None:
             paths = self.layout.ledger_path(kind), self.layout.journal_path(kind)
-            state = self._states.setdefault(kind, State(kind, Ledger(*paths)))
+            state = self._states.setdefault(kind, Folded(kind, Ledger(*paths)))
         state.refresh()
         return state
 

@@ -7,19 +7,19 @@ again keeps an index, brought up to date from the log of changes.
 from __future__ import annotations
 
 from queenbee.core import globs, leases
-from queenbee.core.globindex import GlobIndex
+from queenbee.core.globindex import GlobIndex, candidates
 from queenbee.core.records import Reservation
 from queenbee.core.standing import superseded_leases, superseder
+from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from queenbee.core.fold import Fields
-    from queenbee.store.state import State
+    from queenbee.store.state import Cursor, Records
 
-_SWEEP_FROM = 16
-"""From so many leases on, judging all in one sweep costs less than judging each by itself."""
+ACTIVE: Mapping[str, object] = {"status": "active"}
 
 
 class LiveLeases:
@@ -28,74 +28,38 @@ class LiveLeases:
     def __init__(self, *, fold_case: bool) -> None:
         self._fold_case = fold_case
         self._index: GlobIndex | None = None
+        self._cursor: Cursor | None = None
         self._asked = False
-        self._generation = -1
-        self._seen = 0
-        self._last_release = ""
+        self._verdicts: tuple[int, dict[str, str]] | None = None
 
-    def overlapping(self, state: State, pattern: str, now_ms: int) -> list[tuple[Reservation, str]]:
+    def overlapping(
+        self, state: Records, pattern: str, now_ms: int
+    ) -> list[tuple[Reservation, str]]:
         """Returns the live leases that overlap a pattern, each with a path that both cover."""
         index = self._followed(state)
         if index is not None:
-            pairs: Iterable[tuple[str, str]] = index.overlapping(pattern)
+            found = dict(index.overlapping(pattern))
         else:
-            pairs = self._scan_overlapping(state, pattern)
-        found = dict(pairs)
+            found = dict(scan_overlapping(pattern, _named(state, ACTIVE), self._fold_case))
         return [(lease, found[lease.id]) for lease in self._live(state, found, now_ms)]
 
-    def covering(self, state: State, path: str, now_ms: int) -> list[Reservation]:
+    def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
         """Returns the live leases that cover a literal path."""
         index = self._followed(state)
         if index is not None:
             keys: Iterable[str] = index.covering(path)
         else:
-            keys = self._scan_covering(state, path)
+            keys = scan_covering(path, _named(state, ACTIVE), self._fold_case)
         return self._live(state, keys, now_ms)
 
-    def everything(self, state: State, now_ms: int, *, ended: bool = False) -> list[Reservation]:
+    def everything(self, state: Records, now_ms: int, *, ended: bool = False) -> list[Reservation]:
         """Returns all live leases, or all that ever were; superseded ones are marked."""
-        rows = state.everything() if ended else state.where("status", "active")
+        rows = state.select({} if ended else ACTIVE)
         found = [leases.as_of(fields, now_ms) for fields in rows]
-        if not ended:
-            found = [lease for lease in found if leases.is_live(lease)]
-        return self.judged(state, found)
+        self._asked = True
+        return self._judged(state, found if ended else [x for x in found if leases.is_live(x)])
 
-    def judged(self, state: State, found: list[Reservation]) -> list[Reservation]:
-        """Returns the leases, those that lost to an older one marked `superseded_by`."""
-        if not found:
-            return found
-        whole = [Reservation(fields) for fields in state.everything()]
-        if len({lease.droid for lease in whole}) < 2:
-            return found
-        if len(found) < _SWEEP_FROM:
-            verdicts = {
-                lease.id: superseder(lease, whole, fold_case=self._fold_case) for lease in found
-            }
-        else:
-            verdicts = {**superseded_leases(whole, fold_case=self._fold_case)}
-        return [
-            Reservation({**lease.fields, "superseded_by": winner})
-            if (winner := verdicts.get(lease.id))
-            else lease
-            for lease in found
-        ]
-
-    def last_release(self, state: State) -> str:
-        """Returns the newest `released_at` of the ledger, as written; "" where there is none."""
-        if state.generation != self._generation:
-            self._generation, self._seen, self._last_release = state.generation, 0, ""
-            self._index = None
-        for identifier in state.changed[self._seen :]:
-            fields = state.get(identifier) or {}
-            released_at = fields.get("released_at")
-            if isinstance(released_at, str):
-                self._last_release = max(self._last_release, released_at)
-            if self._index is not None:
-                self._place(self._index, identifier, fields)
-        self._seen = len(state.changed)
-        return self._last_release
-
-    def _live(self, state: State, keys: Iterable[str], now_ms: int) -> list[Reservation]:
+    def _live(self, state: Records, keys: Iterable[str], now_ms: int) -> list[Reservation]:
         found: list[Reservation] = []
         for key in keys:
             fields = state.get(key)
@@ -105,40 +69,102 @@ class LiveLeases:
             elif self._index is not None:
                 # An ended lease never lives again without a new line, which brings it back here.
                 self._index.discard(key)
-        return [lease for lease in self.judged(state, found) if leases.is_live(lease)]
+        return [lease for lease in self._judged(state, found) if leases.is_live(lease)]
 
-    def _followed(self, state: State) -> GlobIndex | None:
-        self.last_release(state)
-        if self._index is None and self._asked:
+    def _followed(self, state: Records) -> GlobIndex | None:
+        if not self._asked:
+            self._asked = True
+            return None
+        changed, self._cursor = state.changes(self._cursor)
+        if changed is None or self._index is None:
             self._index = GlobIndex(fold_case=self._fold_case)
-            for fields in state.where("status", "active"):
-                self._place(self._index, str(fields["id"]), fields)
-        self._asked = True
+            for identifier, pattern in _named(state, ACTIVE):
+                _add(self._index, identifier, pattern)
+        else:
+            for identifier in changed:
+                _replace(self._index, identifier, state.get(identifier) or {})
         return self._index
 
-    def _place(self, index: GlobIndex, identifier: str, fields: Fields) -> None:
+    # Grants made on one machine never exclude each other. So only where lines came from
+    # elsewhere is anything to be judged, and what was judged holds until more of them come.
+
+    def _judged(self, state: Records, found: list[Reservation]) -> list[Reservation]:
+        """Returns the leases, those that lost to an older one marked `superseded_by`."""
+        foreign = state.ledger.foreign()
+        if not foreign or not found:
+            return found
+        if self._verdicts is None and not self._index and len(found) == 1:
+            winner = superseder(found[0], lambda lease: self._rivals(state, lease))
+            verdicts = {found[0].id: winner} if winner else {}
+        else:
+            if self._verdicts is None or self._verdicts[0] != foreign:
+                whole = map(Reservation, state.everything())
+                self._verdicts = foreign, superseded_leases(whole, fold_case=self._fold_case)
+            verdicts = self._verdicts[1]
+        return [
+            Reservation({**lease.fields, "superseded_by": verdicts[lease.id]})
+            if lease.id in verdicts
+            else lease
+            for lease in found
+        ]
+
+    def _rivals(self, state: Records, lease: Reservation) -> list[Reservation]:
+        named = _named(state, {})
+        keys = [key for key, _ in scan_overlapping(lease.pattern, named, self._fold_case)]
+        return [Reservation(fields) for key in keys if (fields := state.get(key)) is not None]
+
+
+def covers(lease: Reservation, path: str, *, fold_case: bool) -> bool:
+    """Returns whether a lease covers a literal path; one that cannot be read covers none."""
+    try:
+        return globs.matches(lease.pattern, path, fold_case=fold_case)
+    except BadPattern:
+        return False
+
+
+def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
+    """Returns whether a lease and a pattern share a path; one that cannot be read shares none."""
+    return any(scan_overlapping(pattern, [(lease.id, lease.pattern)], fold_case))
+
+
+def scan_overlapping(
+    pattern: str, named: list[tuple[str, str]], fold_case: bool
+) -> Iterator[tuple[str, str]]:
+    """Yields the key of each pattern that overlaps this one, with a path that both cover."""
+    for key, each in candidates(pattern, named, fold_case=fold_case):
+        try:
+            witness = globs.overlap(each, pattern, fold_case=fold_case)
+        except BadPattern:
+            continue  # From a foreign writer: it protects nothing, and doctor names it.
+        if witness is not None:
+            yield key, witness
+
+
+def scan_covering(path: str, named: list[tuple[str, str]], fold_case: bool) -> Iterator[str]:
+    """Yields the key of each pattern that covers a literal path."""
+    for key, each in candidates(globs.escape(path), named, fold_case=fold_case):
+        try:
+            covered = globs.matches(each, path, fold_case=fold_case)
+        except BadPattern:
+            continue
+        if covered:
+            yield key
+
+
+def _add(index: GlobIndex, identifier: str, pattern: str) -> None:
+    try:
+        index.add(identifier, pattern)
+    except BadPattern:
         index.discard(identifier)
-        pattern = fields.get("pattern")
-        if fields.get("status", "active") == "active" and isinstance(pattern, str):
-            index.add(identifier, pattern)
-
-    def _scan_overlapping(self, state: State, pattern: str) -> Iterator[tuple[str, str]]:
-        for key, each in _named(state):
-            witness = globs.overlap(each, pattern, fold_case=self._fold_case)
-            if witness is not None:
-                yield key, witness
-
-    def _scan_covering(self, state: State, path: str) -> Iterator[str]:
-        return (
-            key
-            for key, each in _named(state)
-            if globs.matches(each, path, fold_case=self._fold_case)
-        )
 
 
-def _named(state: State) -> list[tuple[str, str]]:
-    return [
-        (str(fields["id"]), pattern)
-        for fields in state.where("status", "active")
-        if isinstance(pattern := fields.get("pattern"), str)
-    ]
+def _replace(index: GlobIndex, identifier: str, fields: Fields) -> None:
+    index.discard(identifier)
+    pattern = fields.get("pattern")
+    if fields.get("status", "active") == "active" and isinstance(pattern, str):
+        _add(index, identifier, pattern)
+
+
+def _named(state: Records, equals: Mapping[str, object]) -> list[tuple[str, str]]:
+    rows = state.project(("id", "pattern"), equals)
+    return [(str(key), pattern) for key, pattern in rows if isinstance(pattern, str)]

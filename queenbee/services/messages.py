@@ -9,7 +9,7 @@ from queenbee.services.issues import checked_issue_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.services.hive import Hive
@@ -83,19 +83,18 @@ class Messages:
     ) -> list[Message]:
         """Returns the messages to `droid` (default: the actor), newest first."""
         to = self._hive.droids.check(droid) if droid is not None else self._hive.actor
-        found = [
-            message
-            for message in self._where("to", to)
-            if not (unread and message.read)
-            and (since_ms is None or message.created_ms >= since_ms)
-            and (from_ is None or message.from_ == from_)
-            and (issue_id is None or message.issue_id == issue_id)
-        ]
-        return _oldest_first(found)[::-1][:limit]
+        equals: dict[str, object] = {"to": to}
+        if unread:
+            equals["read"] = False
+        if from_ is not None:
+            equals["from"] = from_
+        if issue_id is not None:
+            equals["issue_id"] = issue_id
+        return self._select(equals, since_ms=since_ms, newest_first=True, limit=limit)
 
     def sent(self, *, limit: int | None = None) -> list[Message]:
         """Returns the messages that the actor wrote, newest first."""
-        return _oldest_first(self._where("from", self._hive.actor))[::-1][:limit]
+        return self._select({"from": self._hive.actor}, newest_first=True, limit=limit)
 
     def get(self, message_id: str) -> Message:
         """Returns one message. Raises `NotFound`."""
@@ -112,18 +111,18 @@ class Messages:
         fields = state.get(identifier)
         if fields is not None:
             root = Message(fields).thread
-            found = self._where("thread_id", root)
+            found = self._select({"thread_id": root})
             first = state.get(root)
-            if first is not None and not any(message.id == root for message in found):
-                found.extend(_shown([first]))
+            if first is not None and all(message.id != root for message in found):
+                found = [*([] if first.get("deleted") is True else [Message(first)]), *found]
         else:
-            found = self._where("issue_id", identifier)
+            found = self._select({"issue_id": identifier})
             if not found:
                 raise NotFound(
                     f"there is no message or issue {identifier!r} with a thread",
                     hint="queen msg inbox",
                 )
-        return _oldest_first(found)
+        return found
 
     def mark_read(self, message_ids: Sequence[str]) -> list[Message]:
         """Marks messages as read by their recipient; those already read stay as they are.
@@ -176,8 +175,18 @@ class Messages:
             raise InvalidInput("no recipient is named", hint="queen msg send NAME BODY")
         return [self._hive.droids.check(name) for name in dict.fromkeys(names)]
 
-    def _where(self, column: str, value: str) -> list[Message]:
-        return _shown(self._hive.state(KIND).where(column, value))
+    def _select(
+        self,
+        equals: Mapping[str, object],
+        *,
+        since_ms: int | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[Message]:
+        rows = self._hive.state(KIND).select(
+            equals, since_ms=since_ms, newest_first=newest_first, limit=limit
+        )
+        return [Message(fields) for fields in rows]
 
 
 def stage(
@@ -196,15 +205,6 @@ def stage(
             record["thread_id"] = thread_id = identifier
         staged.append(tx.create(KIND, record, identifier=identifier))
     return staged
-
-
-def _shown(found: Iterable[Fields]) -> list[Message]:
-    messages = [Message(fields) for fields in found]
-    return [message for message in messages if not message.deleted]
-
-
-def _oldest_first(messages: list[Message]) -> list[Message]:
-    return sorted(messages, key=lambda message: (message.created_ms, message.id))
 
 
 def _subject_of(body: str, parent: Message | None) -> str:

@@ -47,7 +47,7 @@ def notices(hive: Hive) -> list[str]:
 def _news(hive: Hive, actor: str) -> list[tuple[str, str]]:
     state, now_ms = hive.state("reservations"), hive.now_ms()
     news: list[tuple[str, str]] = []
-    for fields in state.where("droid", actor):
+    for fields in state.select({"droid": actor}):
         lease = leases.as_of(fields, now_ms)
         end_ms = lease_end_ms(lease)
         if not now_ms - _FORGET_AFTER_MS < end_ms <= now_ms or lease.deleted:

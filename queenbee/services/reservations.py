@@ -16,7 +16,7 @@ from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
 from queenbee.services import messages
 from queenbee.services.holders import Holder, refusal
 from queenbee.services.issues import checked_issue_id
-from queenbee.services.live_leases import LiveLeases
+from queenbee.services.live_leases import LiveLeases, covers, overlaps
 from queenbee.services.paths import Place, path_of, pattern_of
 from queenbee.store.layout import folds_case, git_places
 
@@ -151,7 +151,7 @@ class Reservations:
             if (ended or leases.is_live(lease))
             and not lease.deleted
             and (droid is None or lease.droid == droid)
-            and (literal is None or self._covers(lease, literal))
+            and (literal is None or covers(lease, literal, fold_case=self.fold_case))
         ]
         return sorted(found, key=lambda lease: (lease.created_ms, lease.id))
 
@@ -206,7 +206,7 @@ class Reservations:
                 raise refusal(holders, tx.now_ms)
             if holders:
                 self._take_over(tx, request, holders)
-            if self._leases.last_release(state) > tx.now:
+            if state.greatest("released_at") > tx.now:
                 tx.not_before(self._ends_ms(met))
             return [
                 _granted(tx, request, pattern, [lease for lease, _ in leased])
@@ -215,13 +215,11 @@ class Reservations:
 
     def _ends_ms(self, patterns: Iterable[str]) -> list[int]:
         """Returns when the ended leases that a new one follows came to their end."""
-        rows = self._hive.state(KIND).where("status", "released")
+        rows = self._hive.state(KIND).select({"status": "released"})
         return [
             lease_end_ms(lease)
             for lease in map(Reservation, rows)
-            if any(
-                globs.overlap(each, lease.pattern, fold_case=self.fold_case) for each in patterns
-            )
+            if any(overlaps(lease, each, fold_case=self.fold_case) for each in patterns)
         ]
 
     def _take_over(self, tx: Transaction, request: _Request, holders: list[Holder]) -> None:
@@ -305,9 +303,6 @@ class Reservations:
 
     def _literal(self, path: str) -> str:
         return path_of(path, tree=self._hive.layout.tree, cwd=self._hive.cwd)
-
-    def _covers(self, lease: Reservation, path: str) -> bool:
-        return globs.matches(lease.pattern, path, fold_case=self.fold_case)
 
 
 class _Request:

@@ -90,6 +90,8 @@ class Ledger:
         self.path = path
         self.journal_path = journal_path
         self._intent_path = journal_path + ".intent"
+        self._gained_path = journal_path + ".gained"
+        self._tracked_only = 0
         self._agreed = Position()
         """Up to here the two files were seen to hold the same lines."""
 
@@ -106,6 +108,7 @@ class Ledger:
             tracked, journal = self._chunks(since)
         position = Position(tracked.end, journal.end)
         lines, extra = _apart(tracked.lines, journal.lines)
+        self._tracked_only += not set(lines.journal).issuperset(lines.tracked)
         if _at(since, self._agreed) and not extra and lines.journal == lines.tracked:
             self._agreed = position
         if tracked.rest:
@@ -143,6 +146,8 @@ class Ledger:
             # 2. The journal first: what it holds is recorded, whatever happens to the ledger.
             book.cut(journal.end.offset)
             self._append_to_journal(book, [*gained, *lines])
+            if gained:
+                _count_up(self._gained_path)
             # 3. The ledger. A torn last line keeps its bytes and gets its newline.
             try:
                 torn = b"" if page.ends_with_newline() else b"\n"
@@ -159,6 +164,15 @@ class Ledger:
             page.close()
             raise
         return Receipt(book, page)
+
+    def foreign(self) -> int:
+        """Returns a number that grows whenever lines arrive that this machine did not append;
+        0 where none ever did.
+        """
+        try:
+            return self._tracked_only + os.stat(self._gained_path).st_size
+        except OSError:
+            return self._tracked_only
 
     def stamp(self) -> tuple[object, ...]:
         """Returns a value that changes whenever one of the files does; for cheap polling."""
@@ -257,6 +271,11 @@ def _stamp(path: str) -> tuple[int, ...]:
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _count_up(path: str) -> None:
+    with open(path, "ab") as file:
+        file.write(b".")
 
 
 def _write_intent(path: str, begin: int, size: int) -> None:

@@ -1,7 +1,7 @@
 """The folded state of one ledger, kept fresh while others write.
 
-This scans and folds in memory. It is the seam behind which an index can answer instead: what
-services ask for is `get`, `where`, `everything` and `history`.
+`Records` is the seam: services ask these questions, and either the fold in memory (`Folded`,
+here) or an index on disk (`store.index`) answers them, alike.
 """
 
 from __future__ import annotations
@@ -9,40 +9,107 @@ from __future__ import annotations
 import threading
 
 from queenbee.core.fold import Table
+from queenbee.core.timestamps import instant_ms
 from queenbee.store.codec import Unusable, decode_exactly, decoder, is_migration, lost_precision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Protocol
 
     from queenbee.core.fold import Fields
     from queenbee.store.ledger import Ledger, Position
 
+    Decoder = Callable[[bytes], Fields]
+    Cursor = tuple[int, int]
+
+    class Records(Protocol):
+        """What services may ask of one ledger. Never writes to it; safe for threads."""
+
+        kind: str
+        ledger: Ledger
+
+        @property
+        def unusable(self) -> int:
+            """The lines that carry no record."""
+
+        @property
+        def migrations(self) -> list[Fields]:
+            """The ledger's `_migration` lines."""
+
+        def refresh(self) -> None:
+            """Takes in what was appended since the last call. Raises `Unreadable`."""
+
+        def get(self, identifier: str) -> Fields | None:
+            """Returns the folded fields of a record, or None."""
+
+        def exact(self, identifier: str) -> Fields | None:
+            """Returns them fit for writing back: long integers kept digit by digit."""
+
+        def history(self, identifier: str) -> list[Fields]:
+            """Returns every line of a record in the order of the fold, each with its `rev`."""
+
+        def select(
+            self,
+            equals: Mapping[str, object],
+            *,
+            since_ms: int | None = None,
+            newest_first: bool = False,
+            limit: int | None = None,
+        ) -> list[Fields]:
+            """Returns the records that are not deleted and have these values, by age.
+
+            A flag that is absent is false.
+            """
+
+        def everything(self) -> list[Fields]:
+            """Returns all records, deleted ones included, in no particular order."""
+
+        def project(
+            self, columns: Sequence[str], equals: Mapping[str, object]
+        ) -> list[tuple[object, ...]]:
+            """Returns some fields of the records with these values, in no particular order."""
+
+        def distinct(self, column: str) -> set[object]:
+            """Returns the values that a field has."""
+
+        def greatest(self, column: str) -> str:
+            """Returns the greatest text that a field has, or ""."""
+
+        def changes(self, since: Cursor | None) -> tuple[list[str] | None, Cursor]:
+            """Returns the ids that changed since a cursor (None: read everything anew), and
+            the next cursor.
+            """
+
+
 ALIASES = {"agent": "droid", "previous_agent": "previous_droid"}
 """Names that an existing Go tool writes for ours."""
 
+FLAGS = frozenset({"read", "deleted"})
 
-class State:
-    """What one ledger says, by id. Safe for threads; never writes."""
+
+def aliases_of(kind: str) -> Mapping[str, str]:
+    """Returns the foreign names that lines of this kind may have."""
+    return ALIASES if kind in ("assignments", "reservations") else {}
+
+
+class Folded:
+    """The state of a ledger, folded in memory. Implements `Records`."""
 
     def __init__(self, kind: str, ledger: Ledger) -> None:
         self.kind = kind
         self.ledger = ledger
-        self.changed: list[str] = []
-        """The ids in the order in which they changed, for followers that keep their own place."""
-        self.generation = 0
-        """Counts the times that everything was read anew; a follower's place is then void."""
         self.unusable = 0
         self.migrations: list[Fields] = []
-        self._aliases = ALIASES if kind in ("assignments", "reservations") else {}
+        self._changed: list[str] = []
+        self._generation = 0
         self._mutex = threading.RLock()
-        self._table = Table(self._aliases)
+        self._table = Table(aliases_of(kind))
         self._columns: dict[str, _Column] = {}
         self._position: Position | None = None
         self._stamp: tuple[object, ...] | None = None
 
     def refresh(self) -> None:
-        """Takes in what was appended since the last call. Raises `Unreadable`."""
         with self._mutex:
             stamp = self.ledger.stamp()
             if stamp == self._stamp:
@@ -50,8 +117,6 @@ class State:
             batch = self.ledger.read(self._position)
             if batch.restarted:
                 self._begin_anew()
-                self.generation += 1
-                self.changed = []
             decode = decoder(batch.size_bytes)
             first = batch.restarted or self._position is None
             self._take(batch.tracked, decode, once=False)
@@ -61,40 +126,84 @@ class State:
             self._stamp = stamp
 
     def get(self, identifier: str) -> Fields | None:
-        """Returns the folded fields of a record, or None."""
         return self._table.get(identifier)
 
-    def everything(self) -> list[Fields]:
-        """Returns the folded fields of all records, deleted ones included."""
-        with self._mutex:
-            return list(self._table)
-
-    def where(self, column: str, value: object) -> list[Fields]:
-        """Returns the records whose field `column` equals `value`, in no particular order."""
-        with self._mutex:
-            index = self._columns.get(column)
-            if index is None:
-                index = self._columns[column] = _Column(column)
-            index.follow(self.changed, self._table)
-            found = [self._table.get(each) for each in index.ids.get(value, ())]
-            return [fields for fields in found if fields is not None]
-
-    def history(self, identifier: str) -> list[Fields]:
-        """Returns every line of a record in the order of the fold, each with its revision."""
-        with self._mutex:
-            entry = self._table.entries.get(identifier)
-            return [{**line.fields, "rev": line.rev} for line in entry.lines] if entry else []
-
     def exact(self, identifier: str) -> Fields | None:
-        """Returns a record's folded fields fit for writing back: long integers kept exactly."""
         with self._mutex:
             entry = self._table.entries.get(identifier)
             if entry is None or not lost_precision(entry.fields):
                 return entry.fields if entry else None
-            again = Table(self._aliases)
+            again = Table(aliases_of(self.kind))
             for line in entry.lines:
                 again.add(line.raw, decode_exactly(line.raw))
             return again.get(identifier)
+
+    def history(self, identifier: str) -> list[Fields]:
+        with self._mutex:
+            entry = self._table.entries.get(identifier)
+            return [{**line.fields, "rev": line.rev} for line in entry.lines] if entry else []
+
+    def select(
+        self,
+        equals: Mapping[str, object],
+        *,
+        since_ms: int | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[Fields]:
+        found = [
+            (instant_ms(fields.get("created_at")) or 0, str(fields["id"]), fields)
+            for fields in self._matching(equals)
+            if fields.get("deleted") is not True
+        ]
+        if since_ms is not None:
+            found = [row for row in found if row[0] >= since_ms]
+        found.sort(key=lambda row: row[:2], reverse=newest_first)
+        return [fields for _, _, fields in found[:limit]]
+
+    def everything(self) -> list[Fields]:
+        with self._mutex:
+            return list(self._table)
+
+    def project(
+        self, columns: Sequence[str], equals: Mapping[str, object]
+    ) -> list[tuple[object, ...]]:
+        return [
+            tuple(fields.get(column) for column in columns) for fields in self._matching(equals)
+        ]
+
+    def distinct(self, column: str) -> set[object]:
+        with self._mutex:
+            return set(self._column(column).ids)
+
+    def greatest(self, column: str) -> str:
+        with self._mutex:
+            return self._column(column).greatest
+
+    def changes(self, since: Cursor | None) -> tuple[list[str] | None, Cursor]:
+        with self._mutex:
+            cursor = (self._generation, len(self._changed))
+            if since is None or since[0] != self._generation:
+                return None, cursor
+            return self._changed[since[1] :], cursor
+
+    def _matching(self, equals: Mapping[str, object]) -> Iterable[Fields]:
+        indexed = next((name for name in equals if name not in FLAGS), None)
+        with self._mutex:
+            if indexed is None:
+                rows: Iterable[Fields] = self.everything()
+            else:
+                ids = self._column(indexed).ids.get(equals[indexed], ())
+                rows = [self._table.entries[each].fields for each in ids]
+        others = [(name, value) for name, value in equals.items() if name != indexed]
+        return [fields for fields in rows if all(_has(fields, *pair) for pair in others)]
+
+    def _column(self, name: str) -> _Column:
+        column = self._columns.get(name)
+        if column is None:
+            column = self._columns[name] = _Column(name)
+        column.follow(self._changed, self._table)
+        return column
 
     def _take(self, lines: Sequence[bytes], decode: Decoder, *, once: bool) -> None:
         for raw in lines:
@@ -106,20 +215,16 @@ class State:
             if is_migration(fields):
                 self.migrations.append(fields)
             else:
-                self.changed.append(self._table.add(raw, fields, once=once))
+                self._changed.append(self._table.add(raw, fields, once=once))
 
     def _begin_anew(self) -> None:
-        self._table = Table(self._aliases)
+        self._table = Table(aliases_of(self.kind))
         self._columns = {}
         self._position = None
+        self._changed = []
+        self._generation += 1
         self.unusable = 0
         self.migrations = []
-
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Decoder = Callable[[bytes], Fields]
 
 
 class _Column:
@@ -128,6 +233,7 @@ class _Column:
     def __init__(self, name: str) -> None:
         self.name = name
         self.ids: dict[object, dict[str, None]] = {}
+        self.greatest = ""
         self._values: dict[str, object] = {}
         self._seen = 0
 
@@ -138,9 +244,18 @@ class _Column:
             value = fields.get(self.name)
             if isinstance(value, dict | list):
                 value = None
+            if isinstance(value, str) and value > self.greatest:
+                self.greatest = value
             old = self._values.get(identifier, self)
             if old is not self:
                 self.ids[old].pop(identifier, None)
+                if not self.ids[old]:
+                    del self.ids[old]
             self._values[identifier] = value
             self.ids.setdefault(value, {})[identifier] = None
         self._seen = len(changed)
+
+
+def _has(fields: Fields, name: str, value: object) -> bool:
+    actual = fields.get(name)
+    return (actual is True) is value if name in FLAGS else actual == value
