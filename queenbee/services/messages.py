@@ -97,7 +97,13 @@ class Messages:
         return self._select({"from": self._hive.actor}, newest_first=True, limit=limit)
 
     def get(self, message_id: str) -> Message:
-        """Returns one message. Raises `NotFound`."""
+        """Returns one message. Raises `NotFound`, also for one that was deleted."""
+        message = self._get(message_id)
+        if message.deleted:
+            raise NotFound(f"message {message_id} was deleted", hint=f"queen history {message_id}")
+        return message
+
+    def _get(self, message_id: str) -> Message:
         fields = self._hive.state(KIND).get(message_id)
         if fields is None:
             raise NotFound(f"there is no message {message_id!r}", hint="queen msg inbox")
@@ -151,7 +157,7 @@ class Messages:
         """
         actor = self._hive.actor
         with self._hive.transaction() as tx:
-            message = self.get(message_id)
+            message = self._get(message_id)
             if actor not in (message.from_, message.to):
                 raise NotYours(
                     f"message {message.id} is between {message.from_} and {message.to}",

@@ -1,0 +1,85 @@
+"""Fixtures that all tests may use: a clean environment, a real repository, an open hive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, git
+
+from queenbee import Hive
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """No test sees who runs it, in which repository, or with which git settings."""
+    for name in (*IDENTITY, "BEADS_DIR", "QUEEN_DEBUG", "QUEEN_DURABILITY", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    settings = {"user.name": "Tester", "user.email": "t@example.com", "init.defaultBranch": "main"}
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    monkeypatch.setenv("GIT_CONFIG_COUNT", str(len(settings)))
+    for number, (key, value) in enumerate(settings.items()):
+        monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
+        monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    """A clock that moves only when told to."""
+    return Clock()
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    """A real git repository with one commit and a hive in it."""
+    tree = tmp_path / "repo"
+    tree.mkdir()
+    git(tree, "init", "-q")
+    commit_file(tree, "README.md", "a repository\n")
+    (tree / ".beads").mkdir()
+    return tree
+
+
+@pytest.fixture
+def beads(repo: Path) -> Path:
+    """The `.beads/` of `repo`."""
+    return repo / ".beads"
+
+
+@pytest.fixture
+def open_as(repo: Path, clock: Clock) -> Callable[[str], Hive]:
+    """Opens the hive of `repo` for a droid, at the clock that the test moves."""
+
+    def opened(droid: str) -> Hive:
+        return Hive.open(repo, droid=droid, env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
+
+    return opened
+
+
+@pytest.fixture
+def hive(open_as: Callable[[str], Hive]) -> Hive:
+    """The hive of `repo`, open for `ui-engineer`."""
+    return open_as("ui-engineer")
+
+
+@pytest.fixture
+def reviewer(open_as: Callable[[str], Hive]) -> Hive:
+    """The same hive, open for `reviewer`."""
+    return open_as("reviewer")
+
+
+@pytest.fixture
+def queen(repo: Path) -> Queen:
+    """The real command, in a process of its own, run in `repo`."""
+    return Queen(repo)
+
+
+@pytest.fixture
+def quick(repo: Path, monkeypatch: pytest.MonkeyPatch) -> QuickQueen:
+    """The command's entry point, in this process, run in `repo`."""
+    monkeypatch.setenv("QUEEN_DURABILITY", "buffered")
+    return QuickQueen(repo)

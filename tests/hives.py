@@ -1,0 +1,231 @@
+"""What the tests of services and of `queen` stand on: a clock, a repository, the command itself.
+
+The command runs in two ways that give the same answer: `Queen` starts the real one in a process
+of its own; `QuickQueen` calls its entry point in this process, at a thirtieth of the price, for
+tables of cases.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import json
+import os
+import subprocess
+import sys
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from queenbee.cli.main import run
+
+TRACES = ("Traceback", 'File "')
+IDENTITY = ("QUEEN_DROID", "QUEEN_AGENT", "FACTORY_DROID")
+START_MS = 1_734_172_200_000
+"""2024-12-14T10:30:00Z, the instant of the records document's examples."""
+
+
+class Clock:
+    """A clock that stands still until it is told to move."""
+
+    def __init__(self, now_ms: int = START_MS) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+    def advance(self, seconds: float) -> None:
+        self.now_ms += int(seconds * 1000)
+
+
+class Ran:
+    """What one call of `queen` left: exit status, standard output, standard error."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+    @property
+    def json(self) -> Any:
+        """The one document on standard output."""
+        return json.loads(self.out)
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The refusal that `--json` puts on standard error, behind any notices."""
+        document = json.loads(self.err.splitlines()[-1])
+        assert list(document) == ["error"]
+        return document["error"]
+
+    def __repr__(self) -> str:
+        return f"Ran(code={self.code}, out={self.out[:2000]!r}, err={self.err[:2000]!r})"
+
+
+class Queen:
+    """Runs the real command, in a process of its own."""
+
+    def __init__(self, cwd: Path) -> None:
+        self.cwd = cwd
+        self.env = {"QUEEN_DURABILITY": "synced"}
+
+    def __call__(
+        self,
+        *arguments: str | bytes,
+        as_: str | None = None,
+        cwd: Path | None = None,
+        stdin: str | bytes = b"",
+        env: dict[str, str] | None = None,
+        unprivileged: bool = False,
+    ) -> Ran:
+        ran = subprocess.run(
+            [*COMMAND, *arguments],
+            cwd=cwd or self.cwd,
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            env=self.environment(as_, env),
+            capture_output=True,
+            timeout=60,
+            preexec_fn=without_override if unprivileged else None,
+        )
+        return checked(Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode()))
+
+    def start(
+        self,
+        *arguments: str,
+        as_: str | None = None,
+        cwd: Path | None = None,
+        env: dict[str, str] | None = None,
+    ) -> subprocess.Popen[str]:
+        """Starts the command and returns at once."""
+        return subprocess.Popen(
+            [*COMMAND, *arguments],
+            cwd=cwd or self.cwd,
+            env=self.environment(as_, env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def environment(self, as_: str | None, env: dict[str, str] | None) -> dict[str, str]:
+        """Returns the environment of one call."""
+        base = {**os.environ, **self.env, **(env or {})}
+        return {**base, "QUEEN_DROID": as_} if as_ else base
+
+
+class QuickQueen:
+    """Runs the command's entry point in this process."""
+
+    def __init__(self, cwd: Path) -> None:
+        self.cwd = cwd
+        self.env: dict[str, str] = {}
+
+    def __call__(
+        self,
+        *arguments: str,
+        as_: str | None = None,
+        cwd: Path | None = None,
+        stdin: str | bytes = b"",
+        env: dict[str, str] | None = None,
+    ) -> Ran:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        out, err, into = (
+            io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True, newline=""),
+            io.TextIOWrapper(
+                io.BytesIO(), "utf-8", "backslashreplace", write_through=True, newline=""
+            ),
+            io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"),
+        )
+        wanted = {**self.env, **(env or {}), **({"QUEEN_DROID": as_} if as_ else {})}
+        saved_stdin, sys.stdin = sys.stdin, into
+        try:
+            with inside(cwd or self.cwd, wanted), redirect_stdout(out), redirect_stderr(err):
+                code = run(list(arguments))
+        finally:
+            sys.stdin = saved_stdin
+        return checked(Ran(code, _written(out), _written(err)))
+
+
+COMMAND = (sys.executable, "-c", "from queenbee.cli.main import main; main()")
+"""As the installed script does, without depending on where that was put."""
+
+
+def checked(ran: Ran) -> Ran:
+    """Returns the result, having seen to it that no traceback left the command."""
+    assert not any(trace in ran.err or trace in ran.out for trace in TRACES), ran
+    return ran
+
+
+@contextmanager
+def inside(cwd: Path, env: dict[str, str]) -> Any:
+    """Works in a directory, with additions to the environment."""
+    before, saved = os.getcwd(), {name: os.environ.get(name) for name in env}
+    os.chdir(cwd)
+    os.environ.update(env)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        for name, value in saved.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def without_override() -> None:
+    """Gives up root's right to write where permissions say no, for the process to be started."""
+    if os.geteuid() == 0:
+        drop_from_bounding_set, override, read_search = 24, 1, 2
+        library = ctypes.CDLL(None)
+        for capability in (override, read_search):
+            if library.prctl(drop_from_bounding_set, capability) != 0:
+                os._exit(99)
+
+
+def git(cwd: Path, *arguments: str) -> str:
+    """Runs git and returns what it printed."""
+    done = subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def commit_file(tree: Path, name: str, text: str = "") -> None:
+    """Adds a file to a repository and commits it."""
+    path = tree / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    git(tree, "add", "--", name)
+    git(tree, "commit", "-qm", f"add {name}")
+
+
+def snapshot(*folders: Path) -> dict[str, bytes]:
+    """Returns every file below these folders with its bytes, but for the lock: it says who came."""
+    return {
+        str(path): path.read_bytes()
+        for folder in folders
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != "lock"
+    }
+
+
+def records(path: Path) -> list[dict[str, Any]]:
+    """Returns the lines of a ledger as objects; every one must be whole and well formed."""
+    data = path.read_bytes() if path.exists() else b""
+    assert data == b"" or data.endswith(b"\n"), data[-200:]
+    return [json.loads(line) for line in data.split(b"\n")[:-1]]
+
+
+def write_lines(path: Path, *rows: dict[str, Any] | str | bytes) -> None:
+    """Appends lines to a file as a foreign program would."""
+    with path.open("ab") as file:
+        for row in rows:
+            line = json.dumps(row, ensure_ascii=False) if isinstance(row, dict) else row
+            file.write((line.encode() if isinstance(line, str) else line) + b"\n")
+
+
+def _written(stream: io.TextIOWrapper) -> str:
+    stream.flush()
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue().decode()

@@ -1,0 +1,424 @@
+"""Messages: what is sent, to whom, in which thread, and who may mark or hide it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import Clock, records, snapshot, write_lines
+
+from queenbee import Hive, Message
+from queenbee.errors import InvalidInput, NoActor, NotFound, NotYours
+
+Opener = Callable[[str], Hive]
+
+
+def ledger(beads: Path) -> Path:
+    return beads / "queen_messages.jsonl"
+
+
+def send(hive: Hive, to: str = "reviewer", body: str = "hello", **more: str) -> Message:
+    return hive.messages.send(to, body, **more)[0]  # type: ignore[arg-type]
+
+
+# Sending
+
+
+def test_a_message_is_one_line_with_the_fields_of_the_records_document(
+    hive: Hive, beads: Path
+) -> None:
+    sent = send(hive, body="Claiming now", subject="Starting", issue_id="qb-42")
+    assert records(ledger(beads)) == [
+        {
+            "id": sent.id,
+            "created_at": "2024-12-14T10:30:00.000Z",
+            "from": "ui-engineer",
+            "to": "reviewer",
+            "subject": "Starting",
+            "body": "Claiming now",
+            "issue_id": "qb-42",
+            "importance": "normal",
+            "read": False,
+            "rev": 1,
+        }
+    ]
+
+
+def test_a_message_without_a_subject_takes_its_first_line_that_says_anything(hive: Hive) -> None:
+    assert send(hive, body="\n  \n  Button is ready \nmore").subject == "Button is ready"
+
+
+def test_a_subject_taken_from_the_body_is_cut_to_what_the_document_recommends(hive: Hive) -> None:
+    subject = send(hive, body="x" * 300).subject
+    assert len(subject) == 100
+    assert subject.endswith("…")
+
+
+def test_a_subject_that_is_given_is_never_cut(hive: Hive) -> None:
+    assert send(hive, subject="x" * 300).subject == "x" * 300
+
+
+def test_an_empty_subject_stays_empty(hive: Hive) -> None:
+    assert send(hive, subject="").subject == ""
+
+
+def test_ids_of_one_instant_sort_in_the_order_of_sending(hive: Hive) -> None:
+    ids = [send(hive, body=str(number)).id for number in range(50)]
+    assert ids == sorted(ids)
+    assert len(set(ids)) == 50
+
+
+def test_several_recipients_get_one_record_each_in_the_order_given(hive: Hive) -> None:
+    sent = hive.messages.send("reviewer, tester,reviewer", "to you all")
+    assert [message.to for message in sent] == ["reviewer", "tester"]
+
+
+def test_copies_of_one_message_share_one_thread(hive: Hive) -> None:
+    first, second = hive.messages.send("reviewer,tester", "to you all")
+    assert first.thread == second.thread == first.id
+
+
+def test_a_message_to_one_droid_begins_a_thread_without_naming_it(hive: Hive) -> None:
+    sent = send(hive)
+    assert sent.thread_id is None
+    assert sent.thread == sent.id
+
+
+def test_at_all_reaches_every_known_droid_but_the_sender(hive: Hive, open_as: Opener) -> None:
+    send(open_as("tester"), "reviewer")
+    open_as("planner").reservations.reserve(["docs/**"])
+    open_as("builder").assignments.claim("qb-1")
+    send(hive, "human")
+    sent = hive.messages.send("@all", "stand-up")
+    assert [message.to for message in sent] == [
+        "builder",
+        "human",
+        "planner",
+        "reviewer",
+        "tester",
+    ]
+    assert len({message.thread for message in sent}) == 1
+
+
+def test_at_all_reaches_the_listed_droids_where_there_is_a_list(hive: Hive, repo: Path) -> None:
+    droids = repo / ".factory" / "droids"
+    droids.mkdir(parents=True)
+    for name in ("ui-engineer", "reviewer", "tester"):
+        (droids / f"{name}.md").touch()
+    assert [message.to for message in hive.messages.send("@all", "x")] == ["reviewer", "tester"]
+
+
+def test_at_all_is_refused_where_nobody_else_is_known(hive: Hive, beads: Path) -> None:
+    with pytest.raises(NotFound, match="nobody else is known") as refusal:
+        hive.messages.send("@all", "anybody?")
+    assert "queen msg send" in str(refusal.value.hint)
+    assert not ledger(beads).exists()
+
+
+@pytest.mark.parametrize("importance", ["low", "normal", "high", "urgent"])
+def test_each_importance_of_the_document_is_kept(hive: Hive, importance: str) -> None:
+    assert send(hive, importance=importance).importance == importance
+
+
+@pytest.mark.parametrize(
+    ("to", "more", "said"),
+    [
+        ("", {}, "no recipient"),
+        (" , ,", {}, "no recipient"),
+        ("no spaces", {}, "'no spaces' is not a droid name"),
+        ("-dash", {}, "'-dash' is not a droid name"),
+        ("x" * 65, {}, "is not a droid name"),
+        ("reviewer,@all", {}, "'@all' is not a droid name"),
+        ("reviewer", {"importance": "loud"}, "'loud' is no importance"),
+        ("reviewer", {"issue_id": "qb 42"}, "'qb 42' is not an issue id"),
+        ("reviewer", {"issue_id": ""}, "'' is not an issue id"),
+        ("reviewer", {"issue_id": "q\x1b[2J"}, "is not an issue id"),
+    ],
+)
+def test_a_message_that_is_not_well_formed_is_refused_and_nothing_is_written(
+    hive: Hive, beads: Path, to: str, more: dict[str, str], said: str
+) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        hive.messages.send(to, "x", **more)  # type: ignore[arg-type]
+    assert said in refusal.value.message
+    assert snapshot(beads) == {}
+
+
+def test_nobody_sends_anonymously(repo: Path, beads: Path) -> None:
+    with pytest.raises(NoActor) as refusal:
+        Hive.open(repo, env={}).messages.send("reviewer", "x")
+    for way in ("--as NAME", "QUEEN_DROID=NAME", "queen whoami --set NAME"):
+        assert way in str(refusal.value.hint)
+    assert snapshot(beads) == {}
+
+
+def test_a_body_whose_line_would_pass_one_mebibyte_is_refused_with_a_way_out(
+    hive: Hive, beads: Path
+) -> None:
+    with pytest.raises(InvalidInput, match="at most 1,048,576") as refusal:
+        send(hive, body="x" * 1_048_576)
+    assert "send its path" in str(refusal.value.hint)
+    assert not ledger(beads).exists()
+
+
+def test_one_copy_that_cannot_be_written_stops_the_others(hive: Hive, beads: Path) -> None:
+    # The name of the second recipient makes its line longer than the first one's.
+    longest = 1_048_576 - 330
+    with pytest.raises(InvalidInput, match="a line holds at most"):
+        hive.messages.send("a," + "b" * 64, "x" * longest)
+    assert not ledger(beads).exists()
+
+
+# Threads
+
+
+def test_a_reply_goes_to_the_sender_in_the_thread_of_its_parent(hive: Hive, reviewer: Hive) -> None:
+    question = send(hive, body="Ready?", issue_id="qb-42")
+    answer = reviewer.messages.reply(question.id, "Yes")
+    assert (answer.to, answer.reply_to, answer.thread_id) == (
+        "ui-engineer",
+        question.id,
+        question.id,
+    )
+    assert (answer.subject, answer.issue_id) == ("Re: Ready?", "qb-42")
+
+
+def test_a_reply_to_a_reply_stays_in_the_first_thread(hive: Hive, reviewer: Hive) -> None:
+    question = send(hive, body="Ready?")
+    answer = reviewer.messages.reply(question.id, "Yes")
+    thanks = hive.messages.reply(answer.id, "Thanks")
+    assert thanks.thread == question.id
+    assert thanks.subject == "Re: Ready?"
+
+
+def test_a_reply_to_ones_own_message_goes_on_to_its_recipient(hive: Hive) -> None:
+    sent = send(hive)
+    assert hive.messages.reply(sent.id, "one more thing").to == "reviewer"
+
+
+def test_a_message_may_answer_one_parent_and_go_to_somebody_else(hive: Hive) -> None:
+    sent = send(hive)
+    forwarded = send(hive, "tester", reply_to=sent.id)
+    assert (forwarded.to, forwarded.thread) == ("tester", sent.id)
+
+
+def test_a_reply_to_nothing_is_refused_and_nothing_is_written(hive: Hive, beads: Path) -> None:
+    for attempt in (
+        lambda: send(hive, reply_to="qm-nowhere"),
+        lambda: hive.messages.reply("qm-nowhere", "x"),
+    ):
+        with pytest.raises(NotFound, match="'qm-nowhere'"):
+            attempt()
+    assert not ledger(beads).exists()
+
+
+def test_a_thread_is_found_by_any_of_its_messages_oldest_first(
+    hive: Hive, reviewer: Hive, clock: Clock
+) -> None:
+    question = send(hive, body="1")
+    clock.advance(60)
+    answer = reviewer.messages.reply(question.id, "2")
+    clock.advance(60)
+    thanks = hive.messages.reply(answer.id, "3")
+    send(hive, body="something else")
+    for each in (question, answer, thanks):
+        assert [m.body for m in hive.messages.thread(each.id)] == ["1", "2", "3"]
+
+
+def test_a_thread_is_found_by_its_issue_across_threads(hive: Hive, clock: Clock) -> None:
+    for number in range(3):
+        send(hive, body=str(number), issue_id="qb-42")
+        clock.advance(1)
+    send(hive, body="no", issue_id="qb-43")
+    assert [m.body for m in hive.messages.thread("qb-42")] == ["0", "1", "2"]
+
+
+def test_a_thread_that_does_not_exist_is_not_found(hive: Hive) -> None:
+    with pytest.raises(NotFound, match="'qb-7'"):
+        hive.messages.thread("qb-7")
+
+
+def test_a_thread_goes_on_when_its_first_message_was_hidden(hive: Hive, reviewer: Hive) -> None:
+    question = send(hive, body="1")
+    answer = reviewer.messages.reply(question.id, "2")
+    hive.messages.delete(question.id)
+    assert [m.id for m in hive.messages.thread(answer.id)] == [answer.id]
+
+
+# Inboxes
+
+
+def test_an_inbox_is_newest_first_and_ends_at_its_limit(hive: Hive, reviewer: Hive) -> None:
+    for number in range(5):
+        send(hive, body=str(number))
+    assert [m.body for m in reviewer.messages.inbox(limit=2)] == ["4", "3"]
+    assert len(reviewer.messages.inbox()) == 5
+
+
+def test_an_inbox_holds_only_what_was_sent_to_its_owner(
+    hive: Hive, reviewer: Hive, clock: Clock
+) -> None:
+    send(hive, "tester")
+    clock.advance(1)
+    send(reviewer, "tester")
+    assert hive.messages.inbox() == []
+    assert [m.from_ for m in hive.messages.inbox(droid="tester")] == ["reviewer", "ui-engineer"]
+
+
+@pytest.mark.parametrize(
+    ("filters", "bodies"),
+    [
+        ({}, ["c", "b", "a"]),
+        ({"unread": True}, ["c", "b"]),
+        ({"from_": "tester"}, ["b"]),
+        ({"issue_id": "qb-1"}, ["b", "a"]),
+        ({"since_ms": 1_734_172_260_000}, ["c", "b"]),
+        ({"unread": True, "issue_id": "qb-1"}, ["b"]),
+        ({"limit": 1}, ["c"]),
+    ],
+)
+def test_each_filter_of_an_inbox_keeps_what_it_names(
+    hive: Hive, open_as: Opener, clock: Clock, filters: dict[str, object], bodies: list[str]
+) -> None:
+    reviewer = open_as("reviewer")
+    first = send(hive, body="a", issue_id="qb-1")
+    clock.advance(60)
+    send(open_as("tester"), "reviewer", "b", issue_id="qb-1")
+    clock.advance(60)
+    send(hive, body="c")
+    reviewer.messages.mark_read([first.id])
+    assert [m.body for m in reviewer.messages.inbox(**filters)] == bodies  # type: ignore[arg-type]
+
+
+def test_sent_lists_what_the_actor_wrote_newest_first(hive: Hive, reviewer: Hive) -> None:
+    for number in range(3):
+        send(hive, body=str(number))
+    send(reviewer, "ui-engineer", "not mine")
+    assert [m.body for m in hive.messages.sent(limit=2)] == ["2", "1"]
+
+
+# Reading
+
+
+def test_reading_marks_a_message_with_its_whole_record_and_the_time(
+    hive: Hive, reviewer: Hive, beads: Path, clock: Clock
+) -> None:
+    sent = send(hive)
+    clock.advance(360)
+    [read] = reviewer.messages.mark_read([sent.id])
+    assert (read.read, read.read_at) == (True, "2024-12-14T10:36:00.000Z")
+    first, second = records(ledger(beads))
+    assert second == {**first, "read": True, "read_at": read.read_at, "rev": 2}
+
+
+def test_reading_again_changes_nothing(
+    hive: Hive, reviewer: Hive, beads: Path, clock: Clock
+) -> None:
+    sent = send(hive)
+    before = reviewer.messages.mark_read([sent.id]), snapshot(beads)
+    clock.advance(60)
+    assert (reviewer.messages.mark_read([sent.id, sent.id]), snapshot(beads)) == before
+
+
+@pytest.mark.parametrize("reader", ["ui-engineer", "tester", "human", "queen"])
+def test_only_the_recipient_marks_a_message_as_read(
+    hive: Hive, open_as: Opener, beads: Path, reader: str
+) -> None:
+    sent = send(hive)
+    before = snapshot(beads)
+    with pytest.raises(NotYours, match=f"is to reviewer, not to {reader}") as refusal:
+        open_as(reader).messages.mark_read([sent.id])
+    assert refusal.value.owner == "reviewer"
+    assert refusal.value.hint == f"queen msg thread {sent.id}"
+    assert snapshot(beads) == before
+
+
+def test_several_messages_are_marked_together_or_not_at_all(
+    hive: Hive, reviewer: Hive, beads: Path
+) -> None:
+    mine, theirs = send(hive), send(hive, "tester")
+    before = snapshot(beads)
+    with pytest.raises(NotYours):
+        reviewer.messages.mark_read([mine.id, theirs.id])
+    with pytest.raises(NotFound):
+        reviewer.messages.mark_read([mine.id, "qm-nowhere"])
+    assert snapshot(beads) == before
+
+
+# Hiding
+
+
+@pytest.mark.parametrize("who", ["ui-engineer", "reviewer"])
+def test_both_sides_may_hide_a_message_and_it_is_gone_for_both(
+    hive: Hive, open_as: Opener, beads: Path, who: str
+) -> None:
+    sent = send(hive, body="secret")
+    assert open_as(who).messages.delete(sent.id).deleted
+    assert open_as("reviewer").messages.inbox() == []
+    assert hive.messages.sent() == []
+    assert [row.get("deleted") for row in records(ledger(beads))] == [None, True]
+
+
+def test_hiding_again_changes_nothing(hive: Hive, beads: Path) -> None:
+    sent = send(hive)
+    hive.messages.delete(sent.id)
+    before = snapshot(beads)
+    assert hive.messages.delete(sent.id).deleted
+    assert snapshot(beads) == before
+
+
+def test_a_stranger_hides_nothing(hive: Hive, open_as: Opener, beads: Path) -> None:
+    sent = send(hive)
+    before = snapshot(beads)
+    with pytest.raises(NotYours, match="between ui-engineer and reviewer"):
+        open_as("tester").messages.delete(sent.id)
+    assert snapshot(beads) == before
+
+
+def test_a_hidden_message_is_not_found_by_reading_or_answering(
+    hive: Hive, reviewer: Hive, beads: Path
+) -> None:
+    sent = send(hive)
+    hive.messages.delete(sent.id)
+    before = snapshot(beads)
+    for attempt in (
+        lambda: reviewer.messages.get(sent.id),
+        lambda: reviewer.messages.mark_read([sent.id]),
+        lambda: reviewer.messages.reply(sent.id, "what was it?"),
+    ):
+        with pytest.raises(NotFound, match=f"{sent.id} was deleted") as refusal:
+            attempt()
+        assert refusal.value.hint == f"queen history {sent.id}"
+    assert snapshot(beads) == before
+
+
+# Foreign lines
+
+
+def test_fields_that_nobody_knows_survive_every_update(
+    hive: Hive, reviewer: Hive, beads: Path
+) -> None:
+    extra = {"x_trace": {"span": [1, 2.5, None]}, "priority": "p0", "big": 2**70}
+    row = {"id": "qm-foreign", "created_at": "2024-12-14T10:00:00Z", "from": "go-tool"}
+    write_lines(ledger(beads), {**row, "to": "reviewer", "body": "hi", "read": False, **extra})
+    reviewer.messages.mark_read(["qm-foreign"])
+    reviewer.messages.delete("qm-foreign")
+    for line in records(ledger(beads))[1:]:
+        assert {name: line[name] for name in extra} == extra
+
+
+def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads: Path) -> None:
+    write_lines(
+        ledger(beads),
+        '{"id":"qm-01HZ1A","created_at":"2024-12-14T10:30:00Z","from":"queen","to":"ui-engineer",'
+        '"subject":"[qb-42] Assigned: Button component","body":"You\'ve been assigned...",'
+        '"issue_id":"qb-42","importance":"normal","read":false}',
+        '{"id":"qm-01HZ1A","created_at":"2024-12-14T10:36:00Z","from":"queen","to":"ui-engineer",'
+        '"read":true,"read_at":"2024-12-14T10:36:00Z"}',
+    )
+    [message] = hive.messages.inbox()
+    assert message.read
+    assert message.subject == "[qb-42] Assigned: Button component"
+    assert message.created_at == "2024-12-14T10:30:00Z"
+    assert message.to_dict()["rev"] == 2
