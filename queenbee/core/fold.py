@@ -53,10 +53,13 @@ class Line:
 class Entry:
     """The lines of one id and the state that they fold to."""
 
-    __slots__ = ("fields", "last_rev", "lines")
+    __slots__ = ("arrived", "fields", "last_rev", "lines")
 
     def __init__(self, line: Line) -> None:
         self.lines = [line]
+        """In the order of the fold."""
+        self.arrived = [line.raw]
+        """In the order of the file, which counts for lines without `rev`."""
         self.last_rev = line.rev
         self.fields: Fields = line.fields
         if "rev" not in self.fields or self.fields["rev"] != line.rev:
@@ -66,16 +69,21 @@ class Entry:
         """Takes one more line in. A new state is a new dict: views of the old one stay whole."""
         top = self.lines[-1]
         self.last_rev = line.rev
+        self.arrived.append(line.raw)
         if line.rev > top.rev:
             self.lines.append(line)
             born = self.fields.get("created_at")
             self.fields = {**self.fields, **line.fields, "rev": line.rev}
-            if born is not None:
+            if born:
                 self.fields["created_at"] = born
             return
         self.lines.append(line)
         self.lines.sort(key=lambda each: each.key)
         self.fields = merge(self.lines)
+
+    def has(self, raw: bytes) -> bool:
+        """Returns whether this very line is among them."""
+        return any(line.raw == raw for line in self.lines)
 
 
 class Table:
@@ -88,12 +96,15 @@ class Table:
     def __init__(self, aliases: Mapping[str, str] | None = None) -> None:
         self.entries: dict[str, Entry] = {}
         self.aliases = aliases or {}
+        self.positional = False
+        """Whether a line took its revision from where it stands: then order counts."""
 
     def add(self, raw: bytes, fields: Fields, *, once: bool = False) -> str:
         """Takes a usable line in and returns its id.
 
-        `raw` is the line without its line ending. With `once`, a line that the record already
-        has changes nothing; a line that repeats the one directly before it never does.
+        `raw` is the line without its line ending. A line that the record has already changes
+        nothing, except that one without `rev` counts again where it stands again; with `once`
+        it does not.
         """
         identifier = fields["id"]
         assert isinstance(identifier, str)
@@ -104,11 +115,12 @@ class Table:
         if entry is None:
             self.entries[identifier] = Entry(Line(raw, fields, explicit_rev(fields) or 1))
             return identifier
-        if once and any(line.raw == raw for line in entry.lines):
-            return identifier
         rev = explicit_rev(fields)
+        # Where a line stands means something only if it states no revision.
+        if (once or rev is not None) and raw in entry.arrived:
+            return identifier
         if rev is None:
-            if entry.lines[-1].raw == raw:
+            if entry.arrived[-1] == raw:
                 return identifier
             rev = entry.last_rev + 1
         entry.add(Line(raw, fields, rev))

@@ -9,9 +9,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from queenbee.core.records import Assignment
+
 MIN_TTL_S = 1
 MAX_TTL_S = 30 * 86_400
 DEFAULT_TTL_S = 2 * 3_600
+NEVER_MS = 2**62
 
 
 def as_of(fields: Mapping[str, object], now_ms: int) -> Reservation:
@@ -34,3 +37,22 @@ def is_live(lease: Reservation) -> bool:
 def stand_against(lease: Reservation, *, droid: str, exclusive: bool) -> bool:
     """Returns whether an overlapping live lease would refuse this droid's request."""
     return lease.droid != droid and (exclusive or lease.exclusive)
+
+
+def assignment_end_ms(assignment: Assignment) -> int:
+    """Returns when an assignment ended, in ms since 1970; `NEVER_MS` while it is active."""
+    if assignment.deleted:
+        return assignment.created_ms
+    if assignment.status == "active":
+        return NEVER_MS
+    return instant_ms(assignment.fields.get("updated_at")) or assignment.created_ms
+
+
+def lease_end_ms(lease: Reservation) -> int:
+    """Returns when a lease ended or will end, in ms since 1970."""
+    if lease.deleted:
+        return lease.created_ms
+    released_ms = instant_ms(lease.fields.get("released_at"))
+    if lease.status == "released" and released_ms is not None:
+        return min(released_ms, lease.expires_ms)
+    return lease.expires_ms

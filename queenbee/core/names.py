@@ -1,4 +1,4 @@
-"""Names of droids: what is well formed, and which known name was probably meant."""
+"""Names of droids and issues: what is well formed, and which known one was probably meant."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 ALWAYS_KNOWN = frozenset({"human", "queen"})
 EVERYONE = "@all"
 MAX_LENGTH = 64
+MAX_ISSUE_ID_LENGTH = 128
 
 _FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _REST = _FIRST | frozenset("._-")
@@ -39,3 +40,14 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     lowered = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return lowered[close[0]] if close else None
+
+
+def checked_issue_id(issue_id: str) -> str:
+    """Returns the id unchanged. Raises `InvalidInput` for what no tracker would print."""
+    if not issue_id or len(issue_id) > MAX_ISSUE_ID_LENGTH or not issue_id.isprintable():
+        raise InvalidInput(
+            f"{issue_id!r} is not an issue id", hint="an id is one word, such as qb-42"
+        )
+    if any(char.isspace() for char in issue_id):
+        raise InvalidInput(f"{issue_id!r} is not an issue id: it has a space in it")
+    return issue_id

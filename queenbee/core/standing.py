@@ -11,8 +11,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 
 from queenbee.core.globindex import GlobIndex
-from queenbee.core.leases import stand_against
-from queenbee.core.timestamps import instant_ms
+from queenbee.core.leases import assignment_end_ms, lease_end_ms, stand_against
 from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from queenbee.core.records import Assignment, Reservation
-
-NEVER_MS = 2**62
 
 
 def superseded_assignments(of_one_issue: Iterable[Assignment]) -> dict[str, str]:
@@ -35,25 +32,6 @@ def superseded_assignments(of_one_issue: Iterable[Assignment]) -> dict[str, str]
         else:
             lost[each.id] = winner.id
     return lost
-
-
-def assignment_end_ms(assignment: Assignment) -> int:
-    """Returns when an assignment ended, in ms since 1970; `NEVER_MS` while it is active."""
-    if assignment.deleted:
-        return assignment.created_ms
-    if assignment.status == "active":
-        return NEVER_MS
-    return instant_ms(assignment.fields.get("updated_at")) or assignment.created_ms
-
-
-def lease_end_ms(lease: Reservation) -> int:
-    """Returns when a lease ended or will end, in ms since 1970."""
-    if lease.deleted:
-        return lease.created_ms
-    released_ms = instant_ms(lease.fields.get("released_at"))
-    if lease.status == "released" and released_ms is not None:
-        return min(released_ms, lease.expires_ms)
-    return lease.expires_ms
 
 
 def superseder(

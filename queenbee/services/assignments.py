@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from queenbee.core.leases import assignment_end_ms
+from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
-from queenbee.core.standing import assignment_end_ms, superseded_assignments
+from queenbee.core.standing import superseded_assignments
 from queenbee.errors import InvalidInput, NotFound, NotYours, Taken
 from queenbee.services import messages, reservations
-from queenbee.services.issues import checked_issue_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,12 +15,9 @@ from functools import cached_property
 from queenbee.core.ids import RANDOM_BYTES, following, ulid
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import NotFound
-from queenbee.services.history import Revision, revisions
-from queenbee.services.notices import notices
-from queenbee.services.transaction import Transaction
 from queenbee.store import identity, layout
 from queenbee.store.ledger import Ledger
-from queenbee.store.state import Folded
+from queenbee.store.state import open_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,9 +27,11 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.services.assignments import Assignments
     from queenbee.services.droids import Droids
+    from queenbee.services.history import Revision
     from queenbee.services.issues import Issues
     from queenbee.services.messages import Messages
     from queenbee.services.reservations import Reservations
+    from queenbee.services.transaction import Transaction
     from queenbee.store.layout import Layout
     from queenbee.store.state import Records
 
@@ -154,8 +153,9 @@ class Hive:
         """Returns the folded state of one kind of record, as of now."""
         state = self._states.get(kind)
         if state is None:
-            paths = self.layout.ledger_path(kind), self.layout.journal_path(kind)
-            state = self._states.setdefault(kind, Folded(kind, Ledger(*paths)))
+            ledger = Ledger(self.layout.ledger_path(kind), self.layout.journal_path(kind))
+            opened = open_records(kind, ledger, self.layout.index_path(kind))
+            state = self._states.setdefault(kind, opened)
         state.refresh()
         return state
 
@@ -165,6 +165,8 @@ class Hive:
         What is appended inside is recorded as a whole when the block ends without an error, and
         on disk when the `with` statement returns. Raises `Busy` and `Unwritable`.
         """
+        from queenbee.services.transaction import Transaction
+
         return Transaction(self, self._writing)
 
     def find(self, identifier: str) -> tuple[str, Fields]:
@@ -183,11 +185,15 @@ class Hive:
 
     def history(self, identifier: str) -> list[Revision]:
         """Returns every line of a record in order. Raises `NotFound`."""
+        from queenbee.services.history import revisions
+
         kind, _ = self.find(identifier)
         return revisions(kind, self.state(kind).history(identifier))
 
     def notes(self) -> list[str]:
         """Returns what the actor should know besides the answer, each thing once."""
+        from queenbee.services.notices import notices
+
         told = notices(self)
         return told + [
             f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "

@@ -6,16 +6,14 @@ import os
 
 from queenbee.core import beads
 from queenbee.core.beads import Issue
-from queenbee.core.names import nearest
-from queenbee.errors import InvalidInput, IssueClosed, NotFound
+from queenbee.core.names import checked_issue_id, nearest
+from queenbee.errors import IssueClosed, NotFound
 from queenbee.store.codec import Unusable, decoder
 from queenbee.store.files import START, read_after, split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.services.hive import Hive
-
-MAX_ID_LENGTH = 128
 
 
 class Issues:
@@ -108,14 +106,3 @@ class Issues:
             self._issues = beads.read_rows(rows)
             self._stamp = stamp
         return self._issues
-
-
-def checked_issue_id(issue_id: str) -> str:
-    """Returns the id unchanged. Raises `InvalidInput` for what no tracker would print."""
-    if not issue_id or len(issue_id) > MAX_ID_LENGTH or not issue_id.isprintable():
-        raise InvalidInput(
-            f"{issue_id!r} is not an issue id", hint="an id is one word, such as qb-42"
-        )
-    if any(char.isspace() for char in issue_id):
-        raise InvalidInput(f"{issue_id!r} is not an issue id: it has a space in it")
-    return issue_id

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from queenbee.core.names import EVERYONE
+from queenbee.core.names import EVERYONE, checked_issue_id
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.errors import InvalidInput, NotFound, NotYours
-from queenbee.services.issues import checked_issue_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

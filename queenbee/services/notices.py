@@ -7,16 +7,18 @@ state; where that cannot be written, a droid is told again rather than not at al
 from __future__ import annotations
 
 import os
+from functools import partial
 
 from queenbee.core import leases
 from queenbee.core.names import is_name
 from queenbee.core.records import Reservation
-from queenbee.core.standing import lease_end_ms
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import QueenError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from queenbee.services.hive import Hive
 
 _FORGET_AFTER_MS = 24 * 3_600_000
@@ -30,27 +32,27 @@ def notices(hive: Hive) -> list[str]:
     if actor is None or not is_name(actor):
         return []
     try:
-        told = _told(hive, actor)
-        fresh = [(key, text) for key, text in _news(hive, actor) if key not in told]
+        news = {**_ended_leases(hive, actor), **_lost_grants(hive, actor)}
+        told = _told(hive, actor) if news else set()
+        fresh = [key for key in news if key not in told]
+        lines = [news[key]() for key in fresh[:_AT_MOST]]
     except QueenError as error:
         return [f"{error.message}; leases that ended cannot be told"]
     if fresh:
-        _remember(hive, actor, [key for key, _ in fresh])
-    lines = [text for _, text in fresh[:_AT_MOST]]
+        _remember(hive, actor, fresh)
     if len(fresh) > _AT_MOST:
-        lines.append(
-            f"and {len(fresh) - _AT_MOST} more leases of yours ended; queen reserved --all"
-        )
+        more = len(fresh) - _AT_MOST
+        lines.append(f"and {more} more leases of yours ended; see: queen reserved --all")
     return lines
 
 
-def _news(hive: Hive, actor: str) -> list[tuple[str, str]]:
+def _ended_leases(hive: Hive, actor: str) -> dict[str, Callable[[], str]]:
     state, now_ms = hive.state("reservations"), hive.now_ms()
-    news: list[tuple[str, str]] = []
+    news: dict[str, Callable[[], str]] = {}
     for fields in state.select({"droid": actor}):
         lease = leases.as_of(fields, now_ms)
-        end_ms = lease_end_ms(lease)
-        if not now_ms - _FORGET_AFTER_MS < end_ms <= now_ms or lease.deleted:
+        end_ms = leases.lease_end_ms(lease)
+        if not now_ms - _FORGET_AFTER_MS < end_ms <= now_ms:
             continue
         by = lease.fields.get("released_by", actor)
         if lease.status == "expired":
@@ -59,17 +61,30 @@ def _news(hive: Hive, actor: str) -> list[tuple[str, str]]:
             how = f"was taken over by {by} ({lease.fields.get('release_reason') or 'no reason'})"
         else:
             continue
-        news.append((lease.id, f"your lease on {lease.pattern} {how}; {_now_held(hive, lease)}"))
-    for grants in (hive.assignments.conflicts(), hive.reservations.conflicts()):
-        for winner, loser in grants:
+        news[lease.id] = partial(_lease_ended, hive, lease, how)
+    return news
+
+
+def _lost_grants(hive: Hive, actor: str) -> dict[str, Callable[[], str]]:
+    news: dict[str, Callable[[], str]] = {}
+    # Only what came from elsewhere can stand against a grant of ours.
+    for kind in ("assignments", "reservations"):
+        if not hive.state(kind).ledger.foreign():
+            continue
+        service = hive.assignments if kind == "assignments" else hive.reservations
+        for winner, loser in service.conflicts():
             if loser.droid == actor:
                 what = loser.pattern if isinstance(loser, Reservation) else loser.issue_id
                 text = (
                     f"a merge brought an older grant of {what} to {winner.droid}: yours "
                     f"({loser.id}) no longer counts; see: queen conflicts"
                 )
-                news.append((f"{loser.id}:superseded", text))
+                news[f"{loser.id}:superseded"] = partial(str, text)
     return news
+
+
+def _lease_ended(hive: Hive, lease: Reservation, how: str) -> str:
+    return f"your lease on {lease.pattern} {how}; {_now_held(hive, lease)}"
 
 
 def _now_held(hive: Hive, lease: Reservation) -> str:

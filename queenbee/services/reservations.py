@@ -9,13 +9,12 @@ from __future__ import annotations
 import time
 
 from queenbee.core import globs, leases
+from queenbee.core.names import checked_issue_id
 from queenbee.core.records import Reservation
-from queenbee.core.standing import lease_end_ms
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
 from queenbee.services import messages
 from queenbee.services.holders import Holder, refusal
-from queenbee.services.issues import checked_issue_id
 from queenbee.services.live_leases import LiveLeases, covers, overlaps
 from queenbee.services.paths import Place, path_of, pattern_of
 from queenbee.store.layout import folds_case, git_places
@@ -217,7 +216,7 @@ class Reservations:
         """Returns when the ended leases that a new one follows came to their end."""
         rows = self._hive.state(KIND).select({"status": "released"})
         return [
-            lease_end_ms(lease)
+            leases.lease_end_ms(lease)
             for lease in map(Reservation, rows)
             if any(overlaps(lease, each, fold_case=self.fold_case) for each in patterns)
         ]

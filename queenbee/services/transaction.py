@@ -119,7 +119,9 @@ class Transaction:
     def _write(self, receipts: list[Receipt]) -> None:
         try:
             for kind, lines in self._lines.items():
-                receipts.append(self._hive.state(kind).ledger.append(lines))
+                state = self._hive.state(kind)
+                receipts.append(state.ledger.append(lines))
+                state.remember_agreement()
         except BaseException as error:
             # The lock is still ours: what stands in the first ledgers can be taken back.
             for receipt in receipts:

@@ -51,10 +51,13 @@ class Chunk:
         self.restarted = restarted
 
 
-def read_after(path: str, mark: Mark, *, stop: int | None = None) -> Chunk:
+def read_after(
+    path: str, mark: Mark, *, stop: int | None = None, limit: int | None = None
+) -> Chunk:
     """Returns what was appended after `mark`, or the whole file where it was rewritten since.
 
-    A missing file is an empty one. With `stop`, bytes from that offset on are not read. Raises
+    A missing file is an empty one. With `stop`, bytes from that offset on are not read; with
+    `limit`, about so many are read at once, and the mark says where to go on. Raises
     `Unreadable` for what is not a regular file or cannot be opened.
     """
     fd = _open(path, os.O_RDONLY)
@@ -67,7 +70,10 @@ def read_after(path: str, mark: Mark, *, stop: int | None = None) -> Chunk:
             known = os.pread(fd, len(mark.tail), mark.offset - len(mark.tail)) == mark.tail
         begin = mark.offset if known else 0
         size = status.st_size if stop is None else min(stop, status.st_size)
-        data = _pread_all(fd, begin, max(0, size - begin))
+        wanted = max(0, size - begin)
+        data = _pread_all(fd, begin, min(wanted, limit or wanted))
+        while limit and len(data) < wanted and b"\n" not in data:
+            data += _pread_all(fd, begin + len(data), min(limit, wanted - len(data)))
         whole = data.rfind(b"\n") + 1
         end = begin + whole
         if whole >= _TAIL_BYTES or begin == 0:
@@ -79,7 +85,8 @@ def read_after(path: str, mark: Mark, *, stop: int | None = None) -> Chunk:
     finally:
         os.close(fd)
     restarted = mark.inode != 0 and not known
-    return Chunk(data[:whole], data[whole:], Mark(status.st_ino, end, tail), restarted)
+    rest = data[whole:] if begin + len(data) >= size else b""
+    return Chunk(data[:whole], rest, Mark(status.st_ino, end, tail), restarted)
 
 
 class Appender:

@@ -95,6 +95,10 @@ class Layout:
         """Returns the untracked journal of a kind of record."""
         return os.path.join(self.state_dir, "journal", f"{kind}.jsonl")
 
+    def index_path(self, kind: str) -> str:
+        """Returns the disposable index of a kind of record."""
+        return os.path.join(self.state_dir, "index", f"{kind}.sqlite3")
+
     def exists(self) -> bool:
         """Returns whether there is a hive here.
 

@@ -92,7 +92,7 @@ class Ledger:
         self._intent_path = journal_path + ".intent"
         self._gained_path = journal_path + ".gained"
         self._tracked_only = 0
-        self._agreed = Position()
+        self.agreed = Position()
         """Up to here the two files were seen to hold the same lines."""
 
     def read(self, since: Position | None = None) -> Batch:
@@ -101,16 +101,16 @@ class Ledger:
         Raises `Unreadable` where a file cannot be read safely.
         """
         since = since or Position()
-        tracked, journal = self._chunks(since)
+        tracked, journal = self.chunks(since)
         restarted = tracked.restarted or journal.restarted
         if restarted:
             since = Position()
-            tracked, journal = self._chunks(since)
+            tracked, journal = self.chunks(since)
         position = Position(tracked.end, journal.end)
         lines, extra = _apart(tracked.lines, journal.lines)
         self._tracked_only += not set(lines.journal).issuperset(lines.tracked)
-        if _at(since, self._agreed) and not extra and lines.journal == lines.tracked:
-            self._agreed = position
+        if _at(since, self.agreed) and not extra and lines.journal == lines.tracked:
+            self.agreed = position
         if tracked.rest:
             # A line without its newline counts once it is whole, and is read again with it.
             lines.tracked_all.extend(split_lines(tracked.rest))
@@ -129,10 +129,10 @@ class Ledger:
         released. Raises `Unwritable`.
         """
         self._finish_interrupted()
-        tracked, journal = self._chunks(self._agreed)
+        tracked, journal = self.chunks(self.agreed)
         if tracked.restarted or journal.restarted:
-            self._agreed = Position()
-            tracked, journal = self._chunks(self._agreed)
+            self.agreed = Position()
+            tracked, journal = self.chunks(self.agreed)
         gained, lost = _difference(tracked, journal)
         # 1. Both files are opened before either is written: a place that cannot be written
         #    refuses the write as a whole.
@@ -158,12 +158,17 @@ class Ledger:
             finally:
                 self._forget_intent()
             if page.size == tracked.end.offset:  # Nobody wrote since we compared the two.
-                self._agreed = Position(page.end(), book.end())
+                self.agreed = Position(page.end(), book.end())
         except BaseException:
             book.close()
             page.close()
             raise
         return Receipt(book, page)
+
+    def size_bytes(self) -> int:
+        """Returns the size of the larger of the two files."""
+        paths = self.path, self.journal_path
+        return max((os.path.getsize(path) for path in paths if os.path.exists(path)), default=0)
 
     def foreign(self) -> int:
         """Returns a number that grows whenever lines arrive that this machine did not append;
@@ -178,9 +183,11 @@ class Ledger:
         """Returns a value that changes whenever one of the files does; for cheap polling."""
         return _stamp(self.path), _stamp(self.journal_path)
 
-    def _chunks(self, since: Position) -> tuple[Chunk, Chunk]:
-        tracked = read_after(self.path, since.tracked)
-        journal = read_after(self.journal_path, since.journal, stop=self._intended_from())
+    def chunks(self, since: Position, *, limit: int | None = None) -> tuple[Chunk, Chunk]:
+        """Returns what both files hold after a position, as bytes: for engines with an index."""
+        tracked = read_after(self.path, since.tracked, limit=limit)
+        stop = self._intended_from()
+        journal = read_after(self.journal_path, since.journal, stop=stop, limit=limit)
         return tracked, journal
 
     # Several lines at once are announced before they are written, so that a process killed

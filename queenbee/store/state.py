@@ -6,6 +6,7 @@ here) or an index on disk (`store.index`) answers them, alike.
 
 from __future__ import annotations
 
+import os
 import threading
 
 from queenbee.core.fold import Table
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     Decoder = Callable[[bytes], Fields]
     Cursor = tuple[int, int]
+    Progress = Callable[[int, int], None]
 
     class Records(Protocol):
         """What services may ask of one ledger. Never writes to it; safe for threads."""
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
         def refresh(self) -> None:
             """Takes in what was appended since the last call. Raises `Unreadable`."""
+
+        def remember_agreement(self) -> None:
+            """Keeps for later processes how far journal and ledger were seen to agree."""
 
         def get(self, identifier: str) -> Fields | None:
             """Returns the folded fields of a record, or None."""
@@ -82,6 +87,9 @@ if TYPE_CHECKING:
             """
 
 
+INDEX_FROM_BYTES = 256 * 1024
+"""From this size of a ledger on, asking an index costs less than folding: see ADR 0006."""
+
 ALIASES = {"agent": "droid", "previous_agent": "previous_droid"}
 """Names that an existing Go tool writes for ours."""
 
@@ -124,6 +132,9 @@ class Folded:
             self._position = batch.position
             # The stamp from before the read: what was appended during it is read next time.
             self._stamp = stamp
+
+    def remember_agreement(self) -> None:
+        """Needs nothing: a process that folds compares the files anyway."""
 
     def get(self, identifier: str) -> Fields | None:
         return self._table.get(identifier)
@@ -225,6 +236,24 @@ class Folded:
         self._generation += 1
         self.unusable = 0
         self.migrations = []
+
+
+def open_records(
+    kind: str, ledger: Ledger, index_path: str, *, progress: Progress | None = None
+) -> Records:
+    """Returns what answers for a ledger: an index where it is large, else the fold in memory."""
+    if os.environ.get("QUEEN_INDEX") != "off" and ledger.size_bytes() >= INDEX_FROM_BYTES:
+        import sqlite3
+
+        from queenbee.store.index import Indexed
+
+        try:
+            indexed = Indexed(kind, ledger, index_path, progress=progress)
+            indexed.refresh()
+            return indexed
+        except (sqlite3.Error, OSError):
+            pass  # A state that cannot be written, a lost race: scanning is always right.
+    return Folded(kind, ledger)
 
 
 class _Column:

@@ -1,0 +1,520 @@
+"""An index over one large ledger: SQLite, in the untracked state, disposable at any time.
+
+One row holds the folded record of one id and the columns that services ask for. Whoever reads
+next brings it up to date from the marks where it stopped, in one transaction. A file that git
+rewrote is read again from the first block that differs: the state is a function of the set of
+lines, so lines that were seen stay seen. On any doubt the index is thrown away and built anew,
+and where it cannot be used at all, the ledger is scanned. `docs/format.md`, "Index"; ADR 0006.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+
+from queenbee.core.fold import Table, explicit_rev
+from queenbee.core.timestamps import instant_ms
+from queenbee.store.codec import Unusable, decode, decode_exactly, decoder, encode, is_migration
+from queenbee.store.files import Mark, split_lines
+from queenbee.store.ledger import Position
+from queenbee.store.state import FLAGS, aliases_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from queenbee.core.fold import Entry, Fields
+    from queenbee.store.ledger import Ledger
+    from queenbee.store.state import Cursor
+
+    Progress = Callable[[int, int], None]
+
+VERSION = 1
+"""Of the tables below; an index of another version is built anew."""
+
+COLUMNS = {
+    "messages": ("to", "from", "issue_id", "thread_id"),
+    "assignments": ("issue_id", "droid", "status"),
+    "reservations": ("droid", "status", "issue_id", "pattern", "released_at"),
+}
+_INDEXES = {
+    "messages": (
+        '"to", created_ms, id',
+        '"to", created_ms, id) WHERE (read = 0 AND deleted = 0',
+        '"from", created_ms, id',
+        "issue_id, created_ms",
+        "thread_id, created_ms",
+    ),
+    "assignments": ("issue_id, created_ms", "droid, created_ms", "status, created_ms"),
+    "reservations": ("droid, created_ms", "status, pattern, id", "released_at", "issue_id"),
+}
+_CHUNK_BYTES = 4 * 1024 * 1024
+_BLOCK_BYTES = 1024 * 1024
+_WAIT_S = 30.0
+_BATCH = 500
+"""Ids in one query: SQLite allows 999 parameters in the oldest builds still about."""
+
+
+class Doubt(Exception):
+    """The index cannot be trusted and has to be built anew."""
+
+
+class Indexed:
+    """The state of one ledger, from an index. Implements `store.state.Records`.
+
+    Raises `sqlite3.Error` or `OSError` where the index cannot be used: `open_records` then scans.
+    """
+
+    def __init__(
+        self, kind: str, ledger: Ledger, path: str, *, progress: Progress | None = None
+    ) -> None:
+        self.kind = kind
+        self.ledger = ledger
+        self.path = path
+        self._progress = progress
+        self._columns = COLUMNS.get(kind, ())
+        self._mutex = threading.RLock()
+        self._stamp: tuple[object, ...] | None = None
+        self._chained = False
+        self._db = self._open()
+
+    @property
+    def unusable(self) -> int:
+        return int(self._meta("unusable") or 0)
+
+    @property
+    def migrations(self) -> list[Fields]:
+        rows = self._ask("SELECT raw FROM migrations ORDER BY at")
+        return [decode(raw) for (raw,) in rows if isinstance(raw, bytes)]
+
+    def refresh(self) -> None:
+        with self._mutex:
+            stamp = self.ledger.stamp()
+            if stamp == self._stamp:
+                return
+            try:
+                self._catch_up()
+            except (Doubt, sqlite3.DatabaseError):
+                self._build_anew()
+                self._catch_up()
+            self._stamp = stamp
+
+    def remember_agreement(self) -> None:
+        with self._mutex:
+            # Where reading and agreement had come equally far, catching up moves both on.
+            if not self._chained:
+                self._save("agreed", self.ledger.agreed)
+
+    def get(self, identifier: str) -> Fields | None:
+        for count, body in self._ask("SELECT count, body FROM records WHERE id = ?", identifier):
+            return self._fields(count, body)
+        return None
+
+    def exact(self, identifier: str) -> Fields | None:
+        table = Table(aliases_of(self.kind))
+        for raw in self._raws(identifier):
+            table.add(raw, decode_exactly(raw))
+        return table.get(identifier)
+
+    def history(self, identifier: str) -> list[Fields]:
+        table = Table(aliases_of(self.kind))
+        for raw in self._raws(identifier):
+            table.add(raw, decode(raw))
+        entry = table.entries.get(identifier)
+        return [{**line.fields, "rev": line.rev} for line in entry.lines] if entry else []
+
+    def select(
+        self,
+        equals: Mapping[str, object],
+        *,
+        since_ms: int | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[Fields]:
+        where, values = self._where({**equals, "deleted": False})
+        if since_ms is not None:
+            where += " AND created_ms >= ?"
+            values.append(since_ms)
+        way = "DESC" if newest_first else "ASC"
+        query = (
+            f"SELECT count, body FROM records WHERE {where} "  # noqa: S608 - names of our own
+            f"ORDER BY created_ms {way}, id {way} LIMIT {-1 if limit is None else int(limit)}"
+        )
+        return [self._fields(*row) for row in self._ask(query, *values)]
+
+    def everything(self) -> list[Fields]:
+        return [self._fields(*row) for row in self._ask("SELECT count, body FROM records")]
+
+    def project(
+        self, columns: Sequence[str], equals: Mapping[str, object]
+    ) -> list[tuple[object, ...]]:
+        known = {"id", *self._columns}
+        where, values = self._where(equals)
+        if not known.issuperset(columns):
+            query = f"SELECT count, body FROM records WHERE {where}"  # noqa: S608
+            rows = (self._fields(*row) for row in self._ask(query, *values))
+            return [tuple(fields.get(column) for column in columns) for fields in rows]
+        names = ", ".join(f'"{column}"' for column in columns)
+        return self._ask(f"SELECT {names} FROM records WHERE {where}", *values)  # noqa: S608
+
+    def distinct(self, column: str) -> set[object]:
+        assert column in self._columns
+        rows = self._ask(f'SELECT DISTINCT "{column}" FROM records')  # noqa: S608
+        return {value for (value,) in rows}
+
+    def greatest(self, column: str) -> str:
+        assert column in self._columns
+        rows = self._ask(f'SELECT max("{column}") FROM records')  # noqa: S608
+        return str(rows[0][0] or "")
+
+    def changes(self, since: Cursor | None) -> tuple[list[str] | None, Cursor]:
+        born = int(self._meta("born") or 0)
+        (last,) = self._ask("SELECT coalesce(max(seq), 0) FROM records")[0]
+        assert isinstance(last, int)
+        if since is None or since[0] != born:
+            return None, (born, last)
+        rows = self._ask("SELECT id FROM records WHERE seq > ?", since[1])
+        return [str(identifier) for (identifier,) in rows], (born, last)
+
+    def close(self) -> None:
+        """Closes the database."""
+        with self._mutex:
+            self._db.close()
+
+    # Reading from the tables.
+
+    def _ask(self, query: str, *values: object) -> list[tuple[object, ...]]:
+        with self._mutex:
+            return self._db.execute(query, values).fetchall()
+
+    def _meta(self, key: str) -> str | None:
+        rows = self._ask("SELECT value FROM meta WHERE key = ?", key)
+        return str(rows[0][0]) if rows else None
+
+    def _fields(self, count: object, body: object) -> Fields:
+        assert isinstance(body, bytes)
+        fields = decode(body)
+        if count == 1:  # The line itself, as it stands in the ledger.
+            table = Table(aliases_of(self.kind))
+            return table.get(table.add(body, fields)) or {}
+        return fields
+
+    def _raws(self, identifier: str) -> list[bytes]:
+        rows = self._ask("SELECT raw FROM lines WHERE id = ? ORDER BY at", identifier)
+        if not rows:
+            rows = self._ask("SELECT body FROM records WHERE id = ?", identifier)
+        return [raw for (raw,) in rows if isinstance(raw, bytes)]
+
+    def _where(self, equals: Mapping[str, object]) -> tuple[str, list[object]]:
+        terms, values = ["1"], list[object]()
+        for name, value in equals.items():
+            assert name in FLAGS or name in self._columns, name
+            terms.append(f'"{name}" = ?')
+            values.append(int(bool(value)) if name in FLAGS else value)
+        return " AND ".join(terms), values
+
+    # Bringing the tables up to date.
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            db = self._connect()
+            if db.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+                return db
+            db.close()
+        except sqlite3.DatabaseError:
+            pass
+        return self._fresh()
+
+    def _connect(self) -> sqlite3.Connection:
+        # Autocommit: transactions are begun by hand, where one is needed.
+        return sqlite3.connect(
+            self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+        )
+
+    def _fresh(self) -> sqlite3.Connection:
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            if os.path.lexists(self.path + suffix):
+                os.unlink(self.path + suffix)
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        db = self._connect()
+        # The index may vanish with the power, but must not lie after it: that is what NORMAL
+        # in WAL mode gives.
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("BEGIN IMMEDIATE")
+        if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+            named = "".join(f', "{column}" TEXT' for column in self._columns)
+            db.execute(
+                "CREATE TABLE records (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, "
+                "count INTEGER NOT NULL, created_ms INTEGER NOT NULL, read INTEGER NOT NULL, "
+                f"deleted INTEGER NOT NULL, body BLOB NOT NULL{named})"
+            )
+            db.execute("CREATE TABLE lines (id TEXT, at INTEGER, raw BLOB, PRIMARY KEY (id, at))")
+            db.execute("CREATE TABLE blocks (number INTEGER PRIMARY KEY, digest BLOB)")
+            db.execute("CREATE TABLE migrations (at INTEGER PRIMARY KEY, raw BLOB UNIQUE)")
+            db.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value)")
+            born = int.from_bytes(os.urandom(6), "big")
+            db.execute("INSERT INTO meta VALUES ('born', ?)", (born,))
+            db.execute("CREATE INDEX by_seq ON records (seq)")
+            for number, columns in enumerate(_INDEXES.get(self.kind, ())):
+                db.execute(f"CREATE INDEX by_{number} ON records ({columns})")
+            db.execute(f"PRAGMA user_version = {VERSION}")
+        db.execute("COMMIT")
+        return db
+
+    def _build_anew(self) -> None:
+        self._db.close()
+        self._db = self._fresh()
+
+    def _catch_up(self) -> None:
+        position, agreed = self._position("at"), self._position("agreed")
+        tracked, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
+        news = tracked.restarted, journal.restarted, tracked.lines, tracked.rest, journal.lines
+        if any(news):
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                position, agreed = self._take_all()
+                self._db.execute("COMMIT")
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+        self.ledger.agreed = agreed
+        self._chained = _same(position, agreed)
+
+    def _take_all(self) -> tuple[Position, Position]:
+        position, agreed = self._position("at"), self._position("agreed")
+        position, agreed, again = self._after_rewriting(position, agreed)
+        taker = _Taker(self._db, self.kind, self._columns)
+        together = _same(position, agreed)
+        # 1. As long as both files go on alike, each line is read once.
+        while True:
+            tracked, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
+            if not tracked.lines or tracked.lines != journal.lines:
+                break
+            taker.take(split_lines(tracked.lines), once=again)
+            position = Position(tracked.end, journal.end)
+            if together:
+                agreed = position
+            self._report(position)
+        # 2. Then what the tracked file has, in its order, then what the journal alone has.
+        while tracked.lines:
+            taker.take(split_lines(tracked.lines), once=again)
+            position = Position(tracked.end, position.journal)
+            tracked, _ = self.ledger.chunks(position, limit=_CHUNK_BYTES)
+            self._report(position)
+        while journal.lines:
+            taker.take(split_lines(journal.lines), once=True)
+            position = Position(position.tracked, journal.end)
+            _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
+            self._report(position)
+        # A line without its newline counts once it is whole, and is read again with it.
+        taker.take(split_lines(tracked.rest), once=True)
+        taker.finish()
+        self._remember_blocks(position.tracked)
+        self._save("at", position)
+        self._save("agreed", agreed)
+        return position, agreed
+
+    def _after_rewriting(
+        self, position: Position, agreed: Position
+    ) -> tuple[Position, Position, bool]:
+        """Returns where to go on reading, and whether lines may come that were seen before."""
+        tracked, journal = self.ledger.chunks(position, limit=1)
+        if journal.restarted or (tracked.restarted and self._meta("positional")):
+            # A line without `rev` means something by its place: nothing read so far stands.
+            raise Doubt
+        if not tracked.restarted:
+            return position, agreed, False
+        same = self._blocks_alike(position.tracked)
+        where = _mark_at(self.ledger.path, same)
+        if agreed.tracked.offset <= where.offset:
+            there = Mark(where.inode, agreed.tracked.offset, agreed.tracked.tail)
+            agreed = Position(there, agreed.journal)
+        else:
+            agreed = Position()
+        return Position(where, position.journal), agreed, True
+
+    def _blocks_alike(self, until: Mark) -> int:
+        """Returns how many bytes of the tracked file are what they were, as far as blocks tell."""
+        known = self._ask("SELECT digest FROM blocks ORDER BY number")
+        same = 0
+        for (digest,) in known:
+            if _digest(self.ledger.path, same) != digest:
+                break
+            same += _BLOCK_BYTES
+        self._db.execute("DELETE FROM blocks WHERE number >= ?", (same // _BLOCK_BYTES,))
+        if same == len(known) * _BLOCK_BYTES and _ends_alike(self.ledger.path, until):
+            return until.offset
+        return same
+
+    def _remember_blocks(self, mark: Mark) -> None:
+        (count,) = self._ask("SELECT count(*) FROM blocks")[0]
+        assert isinstance(count, int)
+        for number in range(count, mark.offset // _BLOCK_BYTES):
+            digest = _digest(self.ledger.path, number * _BLOCK_BYTES)
+            self._db.execute("INSERT INTO blocks VALUES (?, ?)", (number, digest))
+
+    def _position(self, name: str) -> Position:
+        saved = self._meta(name)
+        if saved is None:
+            return Position()
+        words = saved.split(" ")
+        marks = [
+            Mark(int(words[n]), int(words[n + 1]), bytes.fromhex(words[n + 2])) for n in (0, 3)
+        ]
+        return Position(*marks)
+
+    def _save(self, name: str, position: Position) -> None:
+        words = " ".join(
+            f"{mark.inode} {mark.offset} {mark.tail.hex()}"
+            for mark in (position.tracked, position.journal)
+        )
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, words))
+
+    def _report(self, position: Position) -> None:
+        if self._progress is not None:
+            total = sum(map(_size, (self.ledger.path, self.ledger.journal_path)))
+            self._progress(position.tracked.offset + position.journal.offset, total)
+
+
+class _Taker:
+    """Folds lines into the tables, a batch of ids at a time."""
+
+    def __init__(self, db: sqlite3.Connection, kind: str, columns: Sequence[str]) -> None:
+        self._db = db
+        self._kind = kind
+        self._columns = columns
+        self._unusable = 0
+        self._positional = False
+        (last,) = db.execute("SELECT max(seq) FROM records").fetchone()
+        self._seq = last or 0
+        marks = ", ".join("?" * (7 + len(columns)))
+        self._replace = f"INSERT OR REPLACE INTO records VALUES ({marks})"  # noqa: S608
+
+    def take(self, lines: list[bytes], *, once: bool) -> None:
+        decode_one = decoder(sum(map(len, lines)))
+        usable: list[tuple[bytes, Fields]] = []
+        for raw in lines:
+            try:
+                fields = decode_one(raw)
+            except Unusable:
+                self._unusable += not once
+                continue
+            if is_migration(fields):
+                self._db.execute("INSERT OR IGNORE INTO migrations (raw) VALUES (?)", (raw,))
+            else:
+                usable.append((raw, fields))
+                self._positional = self._positional or explicit_rev(fields) is None
+        table = self._known({str(fields["id"]) for _, fields in usable})
+        before = {key: len(entry.lines) for key, entry in table.entries.items()}
+        for raw, fields in usable:
+            table.add(raw, fields, once=once)
+        changed = [
+            (key, entry)
+            for key, entry in table.entries.items()
+            if len(entry.lines) != before.get(key)
+        ]
+        self._store(changed, before)
+
+    def finish(self) -> None:
+        """Writes down what was learnt about the lines as a whole."""
+        self._db.execute(
+            "INSERT INTO meta VALUES ('unusable', ?1) "
+            "ON CONFLICT (key) DO UPDATE SET value = value + ?1",
+            (self._unusable,),
+        )
+        if self._positional:
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('positional', 1)")
+
+    def _known(self, ids: set[str]) -> Table:
+        """Returns a table that holds what the index has of these ids."""
+        table = Table(aliases_of(self._kind))
+        for some in _batches(sorted(ids)):
+            marks = ", ".join("?" * len(some))
+            many = []
+            query = f"SELECT id, count, body FROM records WHERE id IN ({marks})"  # noqa: S608
+            for identifier, count, body in self._db.execute(query, some):
+                if count == 1:
+                    table.add(body, decode(body))
+                else:
+                    many.append(identifier)
+            for identifier in many:
+                query = "SELECT raw FROM lines WHERE id = ? ORDER BY at"
+                for (raw,) in self._db.execute(query, (identifier,)):
+                    table.add(raw, decode(raw))
+        return table
+
+    def _store(self, changed: list[tuple[str, Entry]], before: Mapping[str, int]) -> None:
+        rows, lines = [], list[tuple[str, int, bytes]]()
+        for identifier, entry in changed:
+            self._seq += 1
+            fields, count = entry.fields, len(entry.lines)
+            body = entry.lines[0].raw if count == 1 else encode(fields)
+            rows.append(
+                (
+                    identifier,
+                    self._seq,
+                    count,
+                    instant_ms(fields.get("created_at")) or 0,
+                    int(fields.get("read") is True),
+                    int(fields.get("deleted") is True),
+                    body,
+                    *(_text(fields.get(column)) for column in self._columns),
+                )
+            )
+            if count > 1:
+                lines.extend((identifier, n, raw) for n, raw in enumerate(entry.arrived))
+        self._db.executemany(self._replace, rows)
+        if lines:
+            self._db.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", lines)
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[begin : begin + _BATCH] for begin in range(0, len(ids), _BATCH))
+
+
+def _same(left: Position, right: Position) -> bool:
+    return left.tracked == right.tracked and left.journal == right.journal
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _digest(path: str, offset: int) -> bytes:
+    from hashlib import sha1
+
+    chunk = _bytes_at(path, offset, _BLOCK_BYTES)
+    return sha1(chunk, usedforsecurity=False).digest()
+
+
+def _ends_alike(path: str, mark: Mark) -> bool:
+    return _bytes_at(path, mark.offset - len(mark.tail), len(mark.tail)) == mark.tail
+
+
+def _mark_at(path: str, offset: int) -> Mark:
+    """Returns the mark behind the last whole line before `offset`."""
+    begin = max(0, offset - 2 * _BLOCK_BYTES)
+    data = _bytes_at(path, begin, offset - begin)
+    end = data.rfind(b"\n") + 1
+    inode = os.stat(path).st_ino if os.path.exists(path) else 0
+    return Mark(inode, begin + end, data[max(0, end - 64) : end]) if end else Mark(inode, 0, b"")
+
+
+def _bytes_at(path: str, offset: int, size: int) -> bytes:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.pread(fd, size, offset)
+    finally:
+        os.close(fd)
