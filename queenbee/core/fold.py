@@ -81,10 +81,6 @@ class Entry:
         self.lines.sort(key=lambda each: each.key)
         self.fields = merge(self.lines)
 
-    def has(self, raw: bytes) -> bool:
-        """Returns whether this very line is among them."""
-        return any(line.raw == raw for line in self.lines)
-
 
 class Table:
     """The folded state of one ledger, by id.
@@ -111,11 +107,13 @@ class Table:
         for theirs, ours in self.aliases.items():
             if theirs in fields and ours not in fields:
                 fields = {**fields, ours: fields[theirs]}
+        rev = explicit_rev(fields)
+        if rev is None:
+            self.positional = True
         entry = self.entries.get(identifier)
         if entry is None:
-            self.entries[identifier] = Entry(Line(raw, fields, explicit_rev(fields) or 1))
+            self.entries[identifier] = Entry(Line(raw, fields, rev or 1))
             return identifier
-        rev = explicit_rev(fields)
         # Where a line stands means something only if it states no revision.
         if (once or rev is not None) and raw in entry.arrived:
             return identifier

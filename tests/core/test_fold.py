@@ -1,0 +1,255 @@
+"""The state of a record is a function of the set of its lines."""
+
+from __future__ import annotations
+
+import json
+import os
+from itertools import permutations
+
+import pytest
+from hypothesis import Phase, find, given, settings
+from hypothesis import strategies as st
+from mutants import mutant
+from record_lines import encoded, lines_with_rev, lines_without_rev
+
+from queenbee.core import fold as fold_module
+from queenbee.core.fold import MAX_REV, Table, fold
+from queenbee.core.records import Record
+
+DOCUMENT = os.path.join(os.path.dirname(__file__), "fixtures", "records-document")
+
+
+def folded(lines, module=fold_module, aliases=None):
+    """Returns what a reader would print for these lines, by id."""
+    table = module.Table(aliases)
+    for raw in lines:
+        table.add(raw, json.loads(raw))
+    return {key: json.dumps(Record(entry.fields).to_dict()) for key, entry in table.entries.items()}
+
+
+def one(*lines):
+    """Returns the folded fields of the only record in these lines."""
+    (fields,) = fold((json.dumps(line).encode(), line) for line in lines).values()
+    return fields
+
+
+def latest_line_wins(lines):
+    """Folds as the records document says, without a word of the product's own code."""
+    state = {}
+    for fields in map(json.loads, lines):
+        known = state.setdefault(fields["id"], {})
+        born = known.get("created_at")
+        known.update(fields)
+        if born:
+            known["created_at"] = born
+    return state
+
+
+def document_records(kind):
+    """Returns the records document's own examples, folded, by id."""
+    with open(os.path.join(DOCUMENT, f"queen_{kind}.jsonl"), "rb") as file:
+        return fold((line, json.loads(line)) for line in file.read().splitlines())
+
+
+class TestLinesThatStateTheirRevision:
+    @given(lines_with_rev(), st.randoms(use_true_random=False), st.data())
+    @settings(max_examples=300, deadline=None)
+    def test_fold_to_the_same_in_any_order_and_however_often(self, lines, random, data):
+        repeats = data.draw(st.lists(st.sampled_from(lines), max_size=4)) if lines else []
+        shuffled = [*lines, *repeats]
+        random.shuffle(shuffled)
+        assert folded(shuffled) == folded(lines)
+
+    @given(lines_with_rev(max_size=6))
+    @settings(max_examples=100, deadline=None)
+    def test_have_the_same_history_in_any_order(self, lines):
+        def history(each):
+            table = Table()
+            for raw in each:
+                table.add(raw, json.loads(raw))
+            return {key: [line.raw for line in entry.lines] for key, entry in table.entries.items()}
+
+        assert history([*reversed(lines), *lines]) == history(lines)
+
+    def test_are_ordered_by_revision_before_time(self):
+        late = {"id": "q", "rev": 1, "subject": "old", "updated_at": "2030-01-01T00:00:00Z"}
+        early = {"id": "q", "rev": 2, "subject": "new", "updated_at": "2020-01-01T00:00:00Z"}
+        assert one(early, late)["subject"] == "new"
+
+    def test_of_one_revision_are_ordered_by_their_newest_timestamp(self):
+        older = {"id": "q", "rev": 2, "subject": "a", "read_at": "2024-01-01T00:00:00Z"}
+        newer = {"id": "q", "rev": 2, "subject": "b", "read_at": "2024-01-01T01:00:01+01:00"}
+        assert one(newer, older)["subject"] == "b"
+
+    def test_of_one_revision_and_time_are_told_apart_by_their_bytes(self):
+        lines = [{"id": "q", "rev": 2, "subject": text} for text in "abc"]
+        assert len({one(*order)["subject"] for order in permutations(lines)}) == 1
+
+    def test_merge_field_by_field(self):
+        whole = {"id": "q", "rev": 1, "subject": "kept", "read": False}
+        receipt = {"id": "q", "rev": 2, "read": True}
+        assert one(whole, receipt) == {"id": "q", "rev": 2, "subject": "kept", "read": True}
+
+    def test_give_the_record_their_highest_revision(self):
+        assert one({"id": "q", "rev": 7}, {"id": "q", "rev": 3})["rev"] == 7
+
+
+class TestLinesWithoutARevision:
+    @given(lines_without_rev())
+    @settings(max_examples=300, deadline=None)
+    def test_fold_as_the_latest_line_wins(self, lines):
+        ours = fold((raw, json.loads(raw)) for raw in lines)
+        without_rev = {
+            key: {name: value for name, value in fields.items() if name != "rev"}
+            for key, fields in ours.items()
+        }
+        assert without_rev == latest_line_wins(lines)
+
+    def test_take_the_revision_after_the_line_before_them(self):
+        assert one({"id": "q", "rev": 4}, {"id": "q", "subject": "foreign"})["rev"] == 5
+
+    def test_count_once_where_they_repeat_the_line_before_them(self):
+        line = {"id": "q", "subject": "said twice by a merge"}
+        assert one(line, line)["rev"] == 1
+
+    def test_may_say_again_what_was_said_before(self):
+        first, second = {"id": "q", "subject": "a"}, {"id": "q", "subject": "b"}
+        assert one(first, second, first)["subject"] == "a"
+
+    @pytest.mark.parametrize("rev", [0, -1, True, 1.0, "2", None, MAX_REV + 1, 10**40])
+    def test_are_those_too_whose_revision_is_no_usable_integer(self, rev):
+        assert one({"id": "q", "rev": 3}, {"id": "q", "rev": rev, "subject": "x"})["rev"] == 4
+
+    def test_count_as_read_from_their_place_in_the_file(self):
+        table = Table()
+        assert not table.positional
+        table.add(b'{"id":"q"}', {"id": "q"})
+        assert table.positional
+
+
+class TestCreatedAt:
+    def test_keeps_the_value_of_the_first_line(self):
+        first = {"id": "q", "rev": 1, "created_at": "2024-01-01T00:00:00Z"}
+        second = {"id": "q", "rev": 2, "created_at": "2025-01-01T00:00:00Z"}
+        assert one(second, first)["created_at"] == "2024-01-01T00:00:00Z"
+
+    def test_comes_from_the_first_line_that_has_one(self):
+        lines = [
+            {"id": "q", "rev": 1, "created_at": ""},
+            {"id": "q", "rev": 2, "created_at": "2025-01-01T00:00:00Z"},
+        ]
+        assert one(*lines)["created_at"] == "2025-01-01T00:00:00Z"
+        assert one(*reversed(lines))["created_at"] == "2025-01-01T00:00:00Z"
+
+
+class TestWhatIsOnceTrueStaysTrue:
+    """Two replicas wrote the same revision apart."""
+
+    BEFORE = "2024-12-14T10:00:00Z"
+    AFTER = "2024-12-14T11:00:00Z"
+
+    @pytest.mark.parametrize("flag", ["read", "deleted"])
+    def test_for_a_flag(self, flag):
+        true = {"id": "q", "rev": 2, flag: True, "at_at": self.BEFORE}
+        false = {"id": "q", "rev": 2, flag: False, "at_at": self.AFTER}
+        assert one(true, false)[flag] is True
+        assert one(false, true)[flag] is True
+
+    @pytest.mark.parametrize("final", ["completed", "released", "reassigned"])
+    def test_for_a_final_status(self, final):
+        ended = {"id": "q", "rev": 2, "status": final, "updated_at": self.BEFORE}
+        renewed = {"id": "q", "rev": 2, "status": "active", "updated_at": self.AFTER}
+        assert one(ended, renewed)["status"] == final
+        assert one(renewed, ended)["status"] == final
+
+    def test_of_two_final_statuses_the_newer_one_stands(self):
+        first = {"id": "q", "rev": 2, "status": "released", "updated_at": self.BEFORE}
+        second = {"id": "q", "rev": 2, "status": "completed", "updated_at": self.AFTER}
+        assert one(second, first)["status"] == "completed"
+
+    def test_until_a_later_revision_says_otherwise(self):
+        true = {"id": "q", "rev": 2, "read": True}
+        false = {"id": "q", "rev": 3, "read": False}
+        assert one(true, false)["read"] is False
+
+
+class TestTheDocumentsExamples:
+    def test_a_message_is_read_and_keeps_its_subject_and_first_created_at(self):
+        message = document_records("messages")["qm-01HZ1A"]
+        assert message["read"] is True
+        assert message["read_at"] == "2024-12-14T10:36:00Z"
+        assert message["subject"] == "[qb-42] Assigned: Button component"
+        assert message["created_at"] == "2024-12-14T10:30:00Z"
+
+    def test_an_assignment_is_completed(self):
+        assignment = document_records("assignments")["qa-01HZ2A"]
+        assert assignment["status"] == "completed"
+        assert assignment["reason"] == "Implementation complete"
+
+    def test_a_reservation_is_released(self):
+        lease = document_records("reservations")["qr-01HZ3A"]
+        assert lease["status"] == "released"
+        assert lease["released_at"] == "2024-12-14T11:45:00Z"
+        assert lease["reason"] == "Implementing Button component"
+
+
+class TestForeignNames:
+    ALIASES: dict[str, str] = {"agent": "droid"}  # noqa: RUF012
+
+    def test_are_read_as_ours(self):
+        (text,) = folded([encoded("q", {"agent": "ui"}, 1)], aliases=self.ALIASES).values()
+        assert json.loads(text) == {"id": "q", "agent": "ui", "droid": "ui", "rev": 1}
+
+    def test_do_not_override_ours(self):
+        line = encoded("q", {"agent": "old", "droid": "new"}, 1)
+        (text,) = folded([line], aliases=self.ALIASES).values()
+        assert json.loads(text)["droid"] == "new"
+
+    def test_in_a_later_line_move_the_record(self):
+        lines = [encoded("q", {"agent": "ui"}), encoded("q", {"agent": "api"})]
+        (text,) = folded(lines, aliases=self.ALIASES).values()
+        assert json.loads(text)["droid"] == "api"
+
+
+def test_a_view_of_the_old_state_stays_whole_when_a_line_arrives():
+    table = Table()
+    table.add(b"1", {"id": "q", "rev": 1, "subject": "a"})
+    before = table.get("q")
+    table.add(b"2", {"id": "q", "rev": 2, "subject": "b"})
+    assert before == {"id": "q", "rev": 1, "subject": "a"}
+
+
+class TestMutants:
+    """Each breaks what the tests above hold, so that they can be seen to fail."""
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("self.lines.sort(key=lambda each: each.key)", "pass"),
+            ("if line.rev > top.rev:", "if True:"),
+            ("newest_ms(self.fields), digest)", "newest_ms(self.fields))"),
+            ("if born:", "if born is not None:"),
+        ],
+        ids=["not sorted", "the latest line wins", "ties by arrival", "an empty birth is kept"],
+    )
+    def test_an_order_dependent_fold_is_caught(self, old, new):
+        broken = mutant(fold_module, old, new)
+
+        def differs(lines):
+            return folded(lines, broken) != folded([*reversed(lines)], broken)
+
+        found = find(
+            lines_with_rev(),
+            differs,
+            settings=settings(
+                max_examples=20_000, deadline=None, database=None, phases=[Phase.generate]
+            ),
+        )
+        assert folded(found) == folded([*reversed(found)])
+
+    def test_a_fold_that_forgets_is_caught(self):
+        broken = mutant(fold_module, '_FLAGS = ("read", "deleted")', "_FLAGS = ()")
+        true = encoded("q", {"read": True, "read_at": "2024-12-14T10:00:00Z"}, 2)
+        false = encoded("q", {"read": False, "read_at": "2024-12-14T11:00:00Z"}, 2)
+        assert json.loads(folded([true, false])["q"])["read"] is True
+        assert json.loads(folded([true, false], broken)["q"])["read"] is False
