@@ -504,7 +504,7 @@ class TestBytes:
 
         assert max(len(found.message) for found in findings) < 300
 
-    @settings(max_examples=60)
+    @settings(max_examples=60, deadline=None)
     @given(
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.text(max_size=5),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queenbee.contracts import sprint_names
@@ -68,6 +68,7 @@ class TestBranches:
     def test_is_named_by_the_documents_rules(self, sprint: str, title: str, branch: str) -> None:
         assert sprint_names.branch_name("main", sprint, title) == branch
 
+    @settings(deadline=None)
     @given(st.text(max_size=300))
     def test_every_title_makes_a_branch(self, title: str) -> None:
         branch = sprint_names.branch_name("main", "1.2", title)
