@@ -12,7 +12,10 @@ from queenbee.store.documents import sync_folder
 _SAFE = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """Links are not followed out of the hive, and opening a FIFO does not hang."""
 
-_TAIL_BYTES = 64
+TAIL_BYTES = 4096
+"""How much of what was read is compared before reading on. File systems give the inode of a file
+that git replaced to the next one, and lines are of like length: a ledger may come to hold other
+lines before the same last one, at the same size. Comparing a page costs 1 µs."""
 _BLOCK_BYTES = 1024 * 1024
 
 
@@ -76,10 +79,10 @@ def read_after(
             data += _pread_all(fd, begin + len(data), min(limit, wanted - len(data)))
         whole = data.rfind(b"\n") + 1
         end = begin + whole
-        if whole >= _TAIL_BYTES or begin == 0:
-            tail = data[max(0, whole - _TAIL_BYTES) : whole]
+        if whole >= TAIL_BYTES or begin == 0:
+            tail = data[max(0, whole - TAIL_BYTES) : whole]
         else:
-            tail = os.pread(fd, min(_TAIL_BYTES, end), max(0, end - _TAIL_BYTES))
+            tail = os.pread(fd, min(TAIL_BYTES, end), max(0, end - TAIL_BYTES))
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     finally:
@@ -139,7 +142,7 @@ class Appender:
     def end(self) -> Mark:
         """Returns the position behind what was written."""
         offset = self.size + self._written
-        tail = os.pread(self._fd, min(_TAIL_BYTES, offset), max(0, offset - _TAIL_BYTES))
+        tail = os.pread(self._fd, min(TAIL_BYTES, offset), max(0, offset - TAIL_BYTES))
         return Mark(os.fstat(self._fd).st_ino, offset, tail)
 
     def sync(self) -> None:

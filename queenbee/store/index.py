@@ -16,7 +16,7 @@ import threading
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.codec import Unusable, decode, decode_exactly, decoder, encode, is_migration
-from queenbee.store.files import Mark, split_lines
+from queenbee.store.files import TAIL_BYTES, Mark, split_lines
 from queenbee.store.ledger import Position
 from queenbee.store.state import FLAGS, aliases_of
 
@@ -51,6 +51,7 @@ _INDEXES = {
 }
 _CHUNK_BYTES = 4 * 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
+_LONG_WAL_BYTES = 8 * 1024 * 1024
 _WAIT_S = 30.0
 _BATCH = 500
 """Ids in one query: SQLite allows 999 parameters in the oldest builds still about."""
@@ -276,8 +277,12 @@ class Indexed:
             try:
                 position, agreed = self._take_all()
                 self._db.execute("COMMIT")
+                if _size(self.path + "-wal") > _LONG_WAL_BYTES:
+                    # Left alone, every process that opens the index would read it through.
+                    self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
                 raise
         self.ledger.agreed = agreed
         self._chained = _same(position, agreed)
@@ -298,11 +303,15 @@ class Indexed:
                 agreed = position
             self._report(position)
         # 2. Then what the tracked file has, in its order, then what the journal alone has.
+        if not set(split_lines(journal.lines)).issuperset(split_lines(tracked.lines)):
+            self.ledger.count_foreign()
         while tracked.lines:
             taker.take(split_lines(tracked.lines), once=again)
             position = Position(tracked.end, position.journal)
             tracked, _ = self.ledger.chunks(position, limit=_CHUNK_BYTES)
             self._report(position)
+        position = self._past_what_both_have(position)
+        _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
         while journal.lines:
             taker.take(split_lines(journal.lines), once=True)
             position = Position(position.tracked, journal.end)
@@ -315,6 +324,19 @@ class Indexed:
         self._save("at", position)
         self._save("agreed", agreed)
         return position, agreed
+
+    def _past_what_both_have(self, position: Position) -> Position:
+        """Returns the position with the journal moved on as far as it repeats the tracked file,
+        byte for byte, in a part that was read.
+        """
+        while position.journal.offset < position.tracked.offset:
+            _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
+            begin, size = position.journal.offset, len(journal.lines)
+            same = begin + size <= position.tracked.offset
+            if not size or not same or _bytes_at(self.ledger.path, begin, size) != journal.lines:
+                break
+            position = Position(position.tracked, journal.end)
+        return position
 
     def _after_rewriting(
         self, position: Position, agreed: Position
@@ -506,7 +528,7 @@ def _mark_at(path: str, offset: int) -> Mark:
     data = _bytes_at(path, begin, offset - begin)
     end = data.rfind(b"\n") + 1
     inode = os.stat(path).st_ino if os.path.exists(path) else 0
-    return Mark(inode, begin + end, data[max(0, end - 64) : end]) if end else Mark(inode, 0, b"")
+    return Mark(inode, begin + end, data[max(0, end - TAIL_BYTES) : end]) if end else Mark(inode, 0, b"")
 
 
 def _bytes_at(path: str, offset: int, size: int) -> bytes:

@@ -18,7 +18,10 @@ from queenbee.store.files import START, Appender, Chunk, Mark, common_lines, rea
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+
+_PIECE_BYTES = 4 * 1024 * 1024
 
 
 class Position:
@@ -35,10 +38,11 @@ class Batch:
     """What was read: the tracked file's lines, then those that the journal alone has.
 
     `restarted` says that a file was rewritten since the position: the lines are then all there
-    are, and the reader begins anew.
+    are, and the reader begins anew. `unended` says that no newline ends the last tracked line
+    yet: what it says may change.
     """
 
-    __slots__ = ("journal_only", "position", "restarted", "size_bytes", "tracked")
+    __slots__ = ("journal_only", "position", "restarted", "size_bytes", "tracked", "unended")
 
     def __init__(
         self,
@@ -48,12 +52,14 @@ class Batch:
         *,
         restarted: bool,
         size_bytes: int,
+        unended: bool,
     ) -> None:
         self.tracked = tracked
         self.journal_only = journal_only
         self.position = position
         self.restarted = restarted
         self.size_bytes = size_bytes
+        self.unended = unended
 
 
 class Receipt:
@@ -107,19 +113,17 @@ class Ledger:
             since = Position()
             tracked, journal = self.chunks(since)
         position = Position(tracked.end, journal.end)
-        lines, extra = _apart(tracked.lines, journal.lines)
+        lines, extra = _apart(tracked.lines + tracked.rest, journal.lines)
         self._tracked_only += not set(lines.journal).issuperset(lines.tracked)
-        if _at(since, self.agreed) and not extra and lines.journal == lines.tracked:
+        if _at(since, self.agreed) and lines.journal == lines.tracked and not tracked.rest:
             self.agreed = position
-        if tracked.rest:
-            # A line without its newline counts once it is whole, and is read again with it.
-            lines.tracked_all.extend(split_lines(tracked.rest))
         return Batch(
-            lines.tracked_all,
+            [*lines.common, *lines.tracked],
             extra,
             position,
             restarted=restarted,
             size_bytes=len(tracked.lines) + len(journal.lines),
+            unended=bool(tracked.rest),
         )
 
     def append(self, lines: Sequence[bytes]) -> Receipt:
@@ -129,6 +133,7 @@ class Ledger:
         released. Raises `Unwritable`.
         """
         self._finish_interrupted()
+        self._adopt()
         tracked, journal = self.chunks(self.agreed)
         if tracked.restarted or journal.restarted:
             self.agreed = Position()
@@ -142,28 +147,32 @@ class Ledger:
         except BaseException:
             book.close()
             raise
+        receipt = Receipt(book, page)
         try:
-            # 2. The journal first: what it holds is recorded, whatever happens to the ledger.
+            # 2. What came from elsewhere is counted before it is known: killed in between, it
+            #    is judged once too often instead of never.
+            if gained:
+                self.count_foreign()
+            # 3. The journal first: what it holds is recorded, whatever happens to the ledger.
             book.cut(journal.end.offset)
             self._append_to_journal(book, [*gained, *lines])
-            if gained:
-                _count_up(self._gained_path)
-            # 3. The ledger. A torn last line keeps its bytes and gets its newline.
-            try:
-                torn = b"" if page.ends_with_newline() else b"\n"
-                page.append(torn + _joined([*lost, *lines]))
-            except BaseException:
-                book.roll_back()
-                raise
-            finally:
-                self._forget_intent()
-            if page.size == tracked.end.offset:  # Nobody wrote since we compared the two.
+            # 4. The ledger. A torn last line keeps its bytes and gets its newline.
+            torn = b"" if page.ends_with_newline() else b"\n"
+            page.append(torn + _joined([*lost, *lines]))
+            # 5. Only now: an announcement taken back earlier would let half of the lines count.
+            self._forget_intent()
+            if page.size == tracked.end.offset and not tracked.rest:
+                # Nobody wrote since we compared the two.
                 self.agreed = Position(page.end(), book.end())
-        except BaseException:
-            book.close()
-            page.close()
+        except BaseException as error:
+            _take_back(receipt)
+            if isinstance(error, OSError):
+                raise Unwritable(
+                    f"{self.path} cannot be written: {error.strerror}; nothing was recorded",
+                    path=error.filename or self.path,
+                ) from error
             raise
-        return Receipt(book, page)
+        return receipt
 
     def size_bytes(self) -> int:
         """Returns the size of the larger of the two files."""
@@ -179,6 +188,11 @@ class Ledger:
         except OSError:
             return self._tracked_only
 
+    def count_foreign(self) -> None:
+        """Remembers that lines arrived from elsewhere."""
+        with open(self._gained_path, "ab") as file:
+            file.write(b".")
+
     def stamp(self) -> tuple[object, ...]:
         """Returns a value that changes whenever one of the files does; for cheap polling."""
         return _stamp(self.path), _stamp(self.journal_path)
@@ -188,6 +202,9 @@ class Ledger:
         tracked = read_after(self.path, since.tracked, limit=limit)
         stop = self._intended_from()
         journal = read_after(self.journal_path, since.journal, stop=stop, limit=limit)
+        if stop is None and (stop := self._intended_from()) is not None:
+            # Announced while we read: half of it may be in what we have.
+            journal = read_after(self.journal_path, since.journal, stop=stop, limit=limit)
         return tracked, journal
 
     # Several lines at once are announced before they are written, so that a process killed
@@ -199,6 +216,28 @@ class Ledger:
         if len(lines) > 1:
             _write_intent(self._intent_path, book.size, len(data))
         book.append(data)
+
+    def _adopt(self) -> None:
+        """Copies a ledger that has no journal yet, as in a fresh clone, a piece at a time."""
+        if os.path.exists(self.journal_path) and os.path.getsize(self.journal_path):
+            return
+        mark = START
+        tracked = read_after(self.path, mark, limit=_PIECE_BYTES)
+        if not tracked.lines:
+            return
+        self.count_foreign()
+        book = Appender(self.journal_path)
+        try:
+            while tracked.lines:
+                lines = split_lines(tracked.lines)
+                usable = decoder(len(tracked.lines))
+                book.append(_joined([line for line in lines if _is_usable(line, usable)]))
+                mark = tracked.end
+                tracked = read_after(self.path, mark, limit=_PIECE_BYTES)
+            book.sync()
+            self.agreed = Position(mark, book.end())
+        finally:
+            book.close()
 
     def _intended_from(self) -> int | None:
         """Returns where an announced write began, while it is not complete."""
@@ -224,10 +263,12 @@ class Ledger:
 
 
 class _Lines:
-    __slots__ = ("journal", "tracked", "tracked_all")
+    """The lines of both files: those they begin with alike, and each one's after that."""
+
+    __slots__ = ("common", "journal", "tracked")
 
     def __init__(self, common: list[bytes], tracked: list[bytes], journal: list[bytes]) -> None:
-        self.tracked_all = [*common, *tracked]
+        self.common = common
         self.tracked = tracked
         self.journal = journal
 
@@ -244,19 +285,18 @@ def _apart(tracked: bytes, journal: bytes) -> tuple[_Lines, list[bytes]]:
 
 def _difference(tracked: Chunk, journal: Chunk) -> tuple[list[bytes], list[bytes]]:
     """Returns the usable lines that the journal lacks, and those that the ledger lost."""
-    lines, lost = _apart(tracked.lines, journal.lines)
-    known = set(lines.journal)
-    if len(lines.tracked_all) > len(lines.tracked):
-        known.update(lines.tracked_all[: len(lines.tracked_all) - len(lines.tracked)])
+    lines, lost = _apart(tracked.lines + tracked.rest, journal.lines)
+    if not lines.tracked:
+        return [], lost
+    known = {*lines.common, *lines.journal}
     fresh = [line for line in dict.fromkeys(lines.tracked) if line not in known]
-    fresh.extend(split_lines(tracked.rest))
     usable = decoder(sum(map(len, fresh)))
     return [line for line in fresh if _is_usable(line, usable)], lost
 
 
-def _is_usable(line: bytes, decode: object) -> bool:
+def _is_usable(line: bytes, decode: Callable[[bytes], object]) -> bool:
     try:
-        decode(line)  # type: ignore[operator]
+        decode(line)
     except Unusable:
         return False
     return True
@@ -280,9 +320,11 @@ def _stamp(path: str) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def _count_up(path: str) -> None:
-    with open(path, "ab") as file:
-        file.write(b".")
+def _take_back(receipt: Receipt) -> None:
+    try:
+        receipt.take_back()
+    finally:
+        receipt.close()
 
 
 def _write_intent(path: str, begin: int, size: int) -> None:

@@ -49,9 +49,7 @@ class KernelLock:
                 raise self._busy()
             time.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - spreads the waiters
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
-        note = json.dumps({"pid": os.getpid(), "holder": self.holder, "since": time.time()})
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, note.encode(), 0)
+        self._sign()
         return self
 
     def __exit__(
@@ -62,6 +60,15 @@ class KernelLock:
     ) -> None:
         fd, self._fd = self._fd, -1
         os.close(fd)  # The last descriptor of an open file takes its flock along.
+
+    def _sign(self) -> None:
+        """Leaves a note of who holds the lock, for the message of those who wait in vain."""
+        note = json.dumps({"pid": os.getpid(), "holder": self.holder, "since": time.time()})
+        try:
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, note.encode(), 0)
+        except OSError:
+            return  # A full disk: the lock is held all the same.
 
     def _try(self) -> bool:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
@@ -87,6 +94,9 @@ class KernelLock:
             raise Unwritable(
                 f"{self.path} cannot be locked: {error.strerror}", path=self.path
             ) from error
+        except BaseException:
+            os.close(fd)  # Interrupted: whoever catches that must not go on holding the lock.
+            raise
         os.close(fd)
         return False
 

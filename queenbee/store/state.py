@@ -116,22 +116,39 @@ class Folded:
         self._columns: dict[str, _Column] = {}
         self._position: Position | None = None
         self._stamp: tuple[object, ...] | None = None
+        self._unended = False
+        self._apart = False
 
     def refresh(self) -> None:
         with self._mutex:
             stamp = self.ledger.stamp()
             if stamp == self._stamp:
                 return
-            batch = self.ledger.read(self._position)
-            if batch.restarted:
+            if self._unended:
+                # The last line had no end, and may say something else by now.
                 self._begin_anew()
-            decode = decoder(batch.size_bytes)
-            first = batch.restarted or self._position is None
-            self._take(batch.tracked, decode, once=False)
-            self._take(batch.journal_only, decode, once=not first)
-            self._position = batch.position
+            if not self._read_on():
+                self._begin_anew()
+                self._read_on()
             # The stamp from before the read: what was appended during it is read next time.
             self._stamp = stamp
+
+    def _read_on(self) -> bool:
+        """Takes in what is new; returns whether the state is that of a reader from the start.
+
+        Where a line's place counts, it is not: lines of the journal alone were taken in behind
+        the tracked ones of their time, and those that followed stand before them now.
+        """
+        batch = self.ledger.read(self._position)
+        if batch.restarted:
+            self._begin_anew()
+        first = self._position is None
+        decode = decoder(batch.size_bytes)
+        self._take(batch.tracked, decode, once=False)
+        self._take(batch.journal_only, decode, once=not first)
+        self._position, self._unended = batch.position, batch.unended
+        self._apart = self._apart or bool(batch.journal_only)
+        return first or not (self._apart and self._table.positional)
 
     def remember_agreement(self) -> None:
         """Needs nothing: a process that folds compares the files anyway."""
@@ -145,8 +162,8 @@ class Folded:
             if entry is None or not lost_precision(entry.fields):
                 return entry.fields if entry else None
             again = Table(aliases_of(self.kind))
-            for line in entry.lines:
-                again.add(line.raw, decode_exactly(line.raw))
+            for raw in entry.arrived:
+                again.add(raw, decode_exactly(raw))
             return again.get(identifier)
 
     def history(self, identifier: str) -> list[Fields]:
@@ -234,6 +251,7 @@ class Folded:
         self._position = None
         self._changed = []
         self._generation += 1
+        self._unended = self._apart = False
         self.unusable = 0
         self.migrations = []
 
