@@ -157,9 +157,8 @@ class Assignments:
             return Assignment(given)
 
     def _move(self, tx: Transaction, old: Assignment, droid: str, reason: str | None) -> None:
-        changes = {"updated_at": tx.now, "status": "reassigned", "reason": reason or old.reason}
-        tx.update(KIND, old.id, changes)
         actor = self._hive.actor
+        tx.update(KIND, old.id, _ending(tx, old, "reassigned", by=actor, reason=reason))
         ended = reservations.stage_release(
             tx, self._leases_for(old), by=actor, reason=f"{old.issue_id} was given to {droid}"
         )
@@ -189,7 +188,7 @@ class Assignments:
             reservations.stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
             )
-            changes = {"updated_at": tx.now, "status": status, "reason": reason or current.reason}
+            changes = _ending(tx, current, status, by=actor, reason=reason)
             ended = Assignment(tx.update(KIND, current.id, changes))
             for droid in dict.fromkeys((current.droid, current.assigned_by)):
                 # Whoever gave the work hears of its end, and its holder if somebody else ended it.
@@ -205,6 +204,17 @@ class Assignments:
     def _leases_for(self, assignment: Assignment) -> list[str]:
         held = self._hive.reservations.find(droid=assignment.droid)
         return [lease.id for lease in held if lease.issue_id == assignment.issue_id]
+
+
+def _ending(
+    tx: Transaction, ended: Assignment, status: str, *, by: str, reason: str | None
+) -> dict[str, object]:
+    return {
+        "updated_at": tx.now,
+        "updated_by": by if by != ended.droid else None,
+        "status": status,
+        "reason": reason or ended.reason,
+    }
 
 
 def _taken(current: Assignment) -> Taken:

@@ -46,7 +46,9 @@ def revisions(kind: str, lines: Iterable[Fields]) -> list[Revision]:
             for name, value in line.items()
             if name != "rev" and state.get(name) != value
         }
-        found.append(Revision(line, changes, _at(line, changes), _by(kind, line, changes)))
+        found.append(
+            Revision(line, changes, _at(line, changes), _by(kind, line, changes, not found))
+        )
         state = {**state, **line}
     return found
 
@@ -60,10 +62,11 @@ def _at(line: Fields, changes: Fields) -> str | None:
     return format_ms(instant) if instant >= 0 else None
 
 
-def _by(kind: str, line: Fields, changes: Fields) -> str | None:
-    first = "created_at" in changes
+def _by(kind: str, line: Fields, changes: Fields, first: bool) -> str | None:
     if kind == "messages":
-        who = line.get("from") if first or "deleted" in changes else line.get("to")
+        who = line.get("from") if first else line.get("to")
+        if "deleted" in changes:
+            who = line.get("deleted_by") or line.get("from")
     elif kind == "assignments":
         who = line.get("assigned_by") if first else line.get("updated_by") or line.get("droid")
     else:

@@ -7,6 +7,8 @@ from queenbee.errors import Held
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from queenbee.core.records import Reservation
 
 
@@ -37,21 +39,33 @@ class Holder:
         }
 
 
-def refusal(holders: list[Holder], now_ms: int) -> Held:
-    """Returns the refusal that names every holder, why, for how long, and where they meet."""
+def refusal(holders: list[Holder], now_ms: int, typed: Mapping[str, str]) -> Held:
+    """Returns the refusal that names every holder, why, for how long, and where they meet.
+
+    `typed` gives what the user wrote for each pattern: that is what works where they are.
+    """
     lines = [_sentence(holder, now_ms) for holder in holders[:10]]
     if len(holders) > 10:
         lines.append(f"and {len(holders) - 10} more")
     soonest_ms = min(holder.lease.expires_ms for holder in holders)
     first = holders[0]
-    wait = format_duration((soonest_ms - now_ms) / 1000).replace(" 0", "").replace(" ", "")
+    asked = "'" + typed[first.asked].replace("'", "'\\''") + "'"
     return Held(
         "; ".join(lines),
-        hint=f"queen reserve {first.asked!r} --wait {wait}, "
+        hint=f"queen reserve {asked} --wait {_long_enough(soonest_ms - now_ms)}, "
         f"or ask: queen msg send {first.lease.droid} BODY",
         holders=[holder.to_dict(now_ms) for holder in holders],
         ends_ms=soonest_ms,
     )
+
+
+def _long_enough(wait_ms: int) -> str:
+    """Returns a duration to type that is not shorter than this, in one unit."""
+    seconds = max(1, -(-wait_ms // 1000))
+    for size_s, unit in ((3_600, "h"), (60, "m")):
+        if seconds >= 2 * size_s:
+            return f"{-(-seconds // size_s)}{unit}"
+    return f"{seconds}s"
 
 
 def _sentence(holder: Holder, now_ms: int) -> str:

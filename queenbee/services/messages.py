@@ -164,7 +164,8 @@ class Messages:
                 )
             if message.deleted:
                 return message
-            return Message(tx.update(KIND, message.id, {"deleted": True}))
+            gone = {"deleted": True, "deleted_at": tx.now, "deleted_by": actor}
+            return Message(tx.update(KIND, message.id, gone))
 
     def _recipients(self, to: str, sender: str) -> list[str]:
         if to == EVERYONE:

@@ -21,7 +21,7 @@ from queenbee.store.layout import folds_case, git_places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.services.hive import Hive
     from queenbee.services.transaction import Transaction
@@ -84,7 +84,9 @@ class Reservations:
             )
         if issue_id is not None:
             checked_issue_id(issue_id)
-        wanted = list(dict.fromkeys(place.pattern for place in self.places(patterns)))
+        wanted: dict[str, str] = {}
+        for place, text in zip(self.places(patterns), patterns, strict=True):
+            wanted.setdefault(place.pattern, text)
         if not wanted:
             raise InvalidInput("no pattern is named", hint="queen reserve 'src/**'")
         request = _Request(droid, wanted, exclusive, ttl_s, issue_id, reason, force)
@@ -202,7 +204,7 @@ class Reservations:
                 if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
             ]
             if holders and not request.force:
-                raise refusal(holders, tx.now_ms)
+                raise refusal(holders, tx.now_ms, request.patterns)
             if holders:
                 self._take_over(tx, request, holders)
             if state.greatest("released_at") > tx.now:
@@ -270,10 +272,13 @@ class Reservations:
             return mine
         chosen: dict[str, Reservation] = {}
         for text in patterns:
-            wanted = {text, self.places([text])[0].pattern}
-            matching = [lease for lease in mine if lease.pattern in wanted]
+            # What it means here comes first; then what `queen reserved` shows, copied as it is.
+            meant = self.places([text])[0].pattern
+            matching = [lease for lease in mine if lease.pattern == meant]
+            matching = matching or [lease for lease in mine if lease.pattern == text]
             if not matching:
-                raise self._not_held(text, [x for x in live if x.pattern in wanted], droid)
+                others = [lease for lease in live if lease.pattern in (meant, text)]
+                raise self._not_held(text, others, droid)
             chosen.update((lease.id, lease) for lease in matching)
         for identifier in ids:
             one = [lease for lease in live if lease.id == identifier]
@@ -310,7 +315,7 @@ class _Request:
     def __init__(
         self,
         droid: str,
-        patterns: Sequence[str],
+        patterns: Mapping[str, str],
         exclusive: bool,
         ttl_s: int,
         issue_id: str | None,
@@ -319,6 +324,7 @@ class _Request:
     ) -> None:
         self.droid = droid
         self.patterns = patterns
+        """From the root, each with the text that was typed for it."""
         self.exclusive = exclusive
         self.ttl_s = ttl_s
         self.issue_id = issue_id
@@ -374,4 +380,5 @@ def _extended(
     tx: Transaction, lease: Reservation, ttl_s: int, changes: dict[str, object]
 ) -> Reservation:
     until_ms = max(lease.expires_ms, tx.now_ms + ttl_s * 1000)
-    return Reservation(tx.update(KIND, lease.id, {**changes, "expires_at": format_ms(until_ms)}))
+    changes = {**changes, "updated_at": tx.now, "expires_at": format_ms(until_ms)}
+    return Reservation(tx.update(KIND, lease.id, changes))

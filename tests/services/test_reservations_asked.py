@@ -1,0 +1,152 @@
+"""Reservations: what may be asked about them, and lines that others wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import Clock, records, write_lines
+
+from queenbee import Hive
+from queenbee.errors import BadPattern, InvalidInput
+
+Opener = Callable[[str], Hive]
+DAY_S = 86_400
+
+
+def ledger(beads: Path) -> Path:
+    return beads / "queen_reservations.jsonl"
+
+
+def patterns(hive: Hive) -> list[str]:
+    return [lease.pattern for lease in hive.reservations.find()]
+
+
+# Asking
+
+
+def test_a_path_is_free_or_mine_or_held(hive: Hive, reviewer: Hive) -> None:
+    hive.reservations.reserve(["mine/**"])
+    reviewer.reservations.reserve(["theirs/**"])
+    statuses = hive.reservations.check(["mine/a", "theirs/a", "free/a"])
+    assert [(each.path, each.status) for each in statuses] == [
+        ("mine/a", "mine"),
+        ("theirs/a", "held"),
+        ("free/a", "free"),
+    ]
+    assert [[lease.droid for lease in each.leases] for each in statuses] == [
+        ["ui-engineer"],
+        ["reviewer"],
+        [],
+    ]
+
+
+def test_without_an_identity_everything_reserved_is_held(hive: Hive, repo: Path) -> None:
+    hive.reservations.reserve(["a.py"])
+    nobody = Hive.open(repo, env={}, clock=hive.now_ms)
+    assert [each.status for each in nobody.reservations.check(["a.py", "b.py"])] == ["held", "free"]
+
+
+def test_checked_paths_are_literal(hive: Hive, reviewer: Hive) -> None:
+    hive.reservations.reserve(["src/a.py"])
+    assert reviewer.reservations.check(["src/*"])[0].status == "free"
+
+
+def test_a_path_shared_for_reading_is_held_even_if_i_read_it_too(
+    hive: Hive, reviewer: Hive
+) -> None:
+    for each in (hive, reviewer):
+        each.reservations.reserve(["a.py"], exclusive=False)
+    [status] = hive.reservations.check(["a.py"])
+    assert (status.status, [lease.droid for lease in status.leases]) == ("held", ["reviewer"])
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", ".", "../x", "/etc/passwd"])
+def test_what_is_no_file_of_the_repository_cannot_be_checked(hive: Hive, path: str) -> None:
+    with pytest.raises(InvalidInput):
+        hive.reservations.check([path])
+
+
+def test_listing_keeps_a_droid_or_a_path_and_shows_ended_leases_on_request(
+    hive: Hive, reviewer: Hive, clock: Clock
+) -> None:
+    hive.reservations.reserve(["old.py"], ttl_s=1)
+    clock.advance(1)
+    hive.reservations.reserve(["src/**"])
+    clock.advance(1)
+    reviewer.reservations.reserve(["docs/**"])
+
+    def listed(**filters: object) -> list[str]:
+        return [each.pattern for each in hive.reservations.find(**filters)]  # type: ignore[arg-type]
+
+    assert listed() == ["src/**", "docs/**"]
+    assert listed(ended=True) == ["old.py", "src/**", "docs/**"]
+    assert listed(droid="reviewer") == ["docs/**"]
+    assert listed(path="src/deep/a.py") == ["src/**"]
+    assert listed(path="src/deep/a.py", droid="reviewer") == []
+
+
+def test_overlap_gives_a_path_in_both_or_nothing(hive: Hive) -> None:
+    assert hive.reservations.overlap("src/*/a.py", "src/b/*.py") == "src/b/a.py"
+    assert hive.reservations.overlap("src/main.go", "**/*.md") is None
+    with pytest.raises(BadPattern):
+        hive.reservations.overlap("src/[", "x")
+
+
+# Foreign lines and merges
+
+
+def test_a_malformed_foreign_pattern_protects_nothing_and_breaks_nothing(
+    hive: Hive, beads: Path
+) -> None:
+    row = {"created_at": "2024-12-14T10:00:00Z", "expires_at": "2099-01-01T00:00:00Z"}
+    for number, pattern in enumerate(("src/[", "", "../x", "!a", 7, None)):
+        write_lines(
+            ledger(beads),
+            {"id": f"qr-{number}", **row, "pattern": pattern, "droid": "x", "status": "active"},
+        )
+    for _ in range(2):  # Once by scanning, once by the index.
+        assert hive.reservations.reserve(["src/a.py"])
+        assert hive.reservations.check(["src/b.py"])[0].status == "free"
+        assert hive.reservations.find(path="src/a.py")
+    assert hive.reservations.release(everything=True)
+
+
+def test_a_foreign_writers_agent_is_read_as_droid(hive: Hive, beads: Path) -> None:
+    row = {"created_at": "2024-12-14T10:00:00Z", "expires_at": "2099-01-01T00:00:00Z"}
+    row = {"id": "qr-go", **row, "agent": "ui-engineer", "pattern": "a", "status": "active"}
+    write_lines(ledger(beads), {**row, "x": 1})
+    hive.reservations.renew(ids=["qr-go"])
+    assert records(ledger(beads))[-1]["x"] == 1
+
+
+def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads: Path) -> None:
+    line = (
+        '{"id":"qr-01HZ3A","created_at":"2024-12-14T10:30:00Z","expires_at":"2024-12-14T12:30:00Z"'
+        ',%s"pattern":"src/components/Button/**","droid":"ui-engineer","issue_id":"qb-42",'
+        '"status":"%s","exclusive":true}'
+    )
+    write_lines(
+        ledger(beads),
+        line % ("", "active"),
+        line % ('"released_at":"2024-12-14T11:45:00Z",', "released"),
+    )
+    assert hive.reservations.find() == []
+    assert [each.status for each in hive.reservations.find(ended=True)] == ["released"]
+
+
+def test_of_two_leases_that_a_merge_brings_together_the_older_stands(
+    hive: Hive, reviewer: Hive, beads: Path
+) -> None:
+    [mine] = hive.reservations.reserve(["src/**"])
+    row = {"created_at": "2024-12-14T10:00:00Z", "expires_at": "2024-12-14T18:00:00Z"}
+    write_lines(
+        ledger(beads),
+        {"id": "qr-theirs", **row, "pattern": "src/a.py", "droid": "reviewer", "status": "active"},
+    )
+    [(winner, loser)] = hive.reservations.conflicts()
+    assert (winner.id, loser.id) == ("qr-theirs", mine.id)
+    assert patterns(hive) == ["src/a.py"]
+    assert reviewer.reservations.check(["src/a.py"])[0].status == "mine"
+    assert hive.reservations.check(["src/b.py"])[0].status == "free"
