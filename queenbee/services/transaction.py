@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from queenbee.core.timestamps import format_ms
-from queenbee.errors import NotFound, Unwritable
+from queenbee.errors import Busy, NotFound, Unwritable
 from queenbee.store import codec, setup
 from queenbee.store.lock import KernelLock, hive_lock
 
@@ -76,14 +76,19 @@ class Transaction:
 
     def __enter__(self) -> Transaction:
         places = self._hive.layout
-        self._mutex.acquire()
+        timeout_s = places.settings.lock_timeout_s
+        if not self._mutex.acquire(timeout=timeout_s):
+            raise Busy(
+                f"another thread of this process is writing for longer than {timeout_s:g} s",
+                hint="try again; nothing was written (a transaction inside another one never ends)",
+            )
         try:
             setup.make_beads_dir(places)
             setup.make_state_dir(places)
             self._lock = hive_lock(
                 places.lock_path,
                 holder=self._hive.actor_or_none or "somebody",
-                timeout_s=places.settings.lock_timeout_s,
+                timeout_s=timeout_s,
             )
             self._lock.__enter__()
         except BaseException as error:

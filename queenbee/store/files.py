@@ -114,6 +114,8 @@ class Appender:
 
     def cut(self, size: int) -> None:
         """Cuts the file to `size` bytes: for our own journal's unacknowledged end only."""
+        if size == self.size:
+            return
         os.ftruncate(self._fd, size)
         self.size = size
 
@@ -134,10 +136,21 @@ class Appender:
             ) from error
 
     def roll_back(self) -> None:
-        """Takes back what was written, unless a foreign writer has appended behind it."""
-        if self._written and os.fstat(self._fd).st_size == self.size + self._written:
-            os.ftruncate(self._fd, self.size)
-            self._written = 0
+        """Takes back what was written, unless a foreign writer has appended behind it.
+
+        Raises `Unwritable` where the disk does not let it: some of it may then stand.
+        """
+        try:
+            if self._written and os.fstat(self._fd).st_size == self.size + self._written:
+                os.ftruncate(self._fd, self.size)
+                self._written = 0
+        except OSError as error:
+            raise Unwritable(
+                f"{self.path} cannot be written ({error.strerror}), and what a write that failed "
+                "left in it cannot be taken back",
+                hint="check the disk, then see what was recorded: queen doctor",
+                path=self.path,
+            ) from error
 
     def end(self) -> Mark:
         """Returns the position behind what was written."""

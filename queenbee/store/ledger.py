@@ -132,6 +132,7 @@ class Ledger:
         All of the lines are recorded or none; the receipt waits for the disk, once the lock is
         released. Raises `Unwritable`.
         """
+        begins = not os.path.lexists(self.journal_path)
         self._finish_interrupted()
         self._adopt()
         tracked, journal = self.chunks(self.agreed)
@@ -142,6 +143,7 @@ class Ledger:
         # 1. Both files are opened before either is written: a place that cannot be written
         #    refuses the write as a whole.
         book = Appender(self.journal_path)
+        book.created = begins
         try:
             page = Appender(self.path)
         except BaseException:
@@ -167,10 +169,7 @@ class Ledger:
         except BaseException as error:
             _take_back(receipt)
             if isinstance(error, OSError):
-                raise Unwritable(
-                    f"{self.path} cannot be written: {error.strerror}; nothing was recorded",
-                    path=error.filename or self.path,
-                ) from error
+                raise _unwritable(self.path, error) from error
             raise
         return receipt
 
@@ -189,9 +188,12 @@ class Ledger:
             return self._tracked_only
 
     def count_foreign(self) -> None:
-        """Remembers that lines arrived from elsewhere."""
-        with open(self._gained_path, "ab") as file:
-            file.write(b".")
+        """Remembers that lines arrived from elsewhere. Raises `Unwritable`."""
+        try:
+            with open(self._gained_path, "ab") as file:
+                file.write(b".")
+        except OSError as error:
+            raise _unwritable(self._gained_path, error) from error
 
     def stamp(self) -> tuple[object, ...]:
         """Returns a value that changes whenever one of the files does; for cheap polling."""
@@ -234,7 +236,6 @@ class Ledger:
                 book.append(_joined([line for line in lines if _is_usable(line, usable)]))
                 mark = tracked.end
                 tracked = read_after(self.path, mark, limit=_PIECE_BYTES)
-            book.sync()
             self.agreed = Position(mark, book.end())
         finally:
             book.close()
@@ -258,8 +259,12 @@ class Ledger:
         self._forget_intent()
 
     def _forget_intent(self) -> None:
-        if os.path.exists(self._intent_path):
+        try:
             os.unlink(self._intent_path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise _unwritable(self._intent_path, error) from error
 
 
 class _Lines:
@@ -332,6 +337,10 @@ def _write_intent(path: str, begin: int, size: int) -> None:
         with open(path, "wb") as file:
             file.write(b"%d %d\n" % (begin, size))
     except OSError as error:
-        raise Unwritable(
-            f"{path} cannot be written: {error.strerror}; nothing was recorded", path=path
-        ) from error
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: str, error: OSError) -> Unwritable:
+    return Unwritable(
+        f"{path} cannot be written: {error.strerror}; nothing was recorded", path=path
+    )
