@@ -58,6 +58,13 @@ class ContentMatch:
 
 
 @dataclass(frozen=True)
+class Unknown:
+    """Is something of a type that is not known here: it is skipped, and so never passes."""
+
+    type_name: str
+
+
+@dataclass(frozen=True)
 class Expectation:
     """Is what a program must do to pass; the two texts are literal."""
 
@@ -75,7 +82,7 @@ class Check:
     """
 
     name: str
-    what: Command | Script | FileExists | ContentMatch
+    what: Command | Script | FileExists | ContentMatch | Unknown
     expect: Expectation = Expectation()
     timeout_s: float = DEFAULT_TIMEOUT_S
     severity: Literal["error", "warning"] = "error"
@@ -84,17 +91,17 @@ class Check:
     environment: Mapping[str, str | None] = field(default_factory=dict)
 
     @property
-    def kind(self) -> Literal["command", "script", "file_exists", "content_match"]:
+    def kind(self) -> str:
         """The word that documents use for what is checked."""
-        match self.what:
-            case Command():
-                return "command"
-            case Script():
-                return "script"
-            case FileExists():
-                return "file_exists"
-            case ContentMatch():
-                return "content_match"
+        return _KINDS.get(type(self.what), "unknown")
+
+
+_KINDS: dict[type, str] = {
+    Command: "command",
+    Script: "script",
+    FileExists: "file_exists",
+    ContentMatch: "content_match",
+}
 
 
 @dataclass(frozen=True)
@@ -243,6 +250,9 @@ def _run(check: Check, setting: _Setting, on_tick: Callable[[float, str], None])
                 on_tick=on_tick,
             )
             return _looked(check, look)
+        case Unknown(type_name):
+            shown = repr(type_name[:60])
+            return CheckResult(check, "skipped", f"not run: the type {shown} is not known here")
 
 
 def _looked(check: Check, look: Look) -> CheckResult:
@@ -319,6 +329,8 @@ def _described(check: Check) -> str:
         case ContentMatch(path, patterns):
             texts = ", ".join(_printable(repr(pattern.text)) for pattern in patterns)
             return f"{_printable(check.name)}: {_printable(path)} contains {texts}"
+        case Unknown(type_name):
+            return f"{_printable(check.name)}: cannot be run: {_printable(type_name)} is not known"
     expect = f"exit code {check.expect.exit_code}"
     if check.expect.stdout_contains is not None:
         expect += f", standard output with {check.expect.stdout_contains!r}"

@@ -101,16 +101,7 @@ def run_process(
     started = time.monotonic()
     captures = _Capture(cap_bytes, look_for[0]), _Capture(cap_bytes, look_for[1])
     try:
-        child = subprocess.Popen(
-            list(argv),
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-        )
+        child = _start(argv, cwd, env)
     except (OSError, ValueError) as error:
         # ValueError: a NUL in an argument, the folder or a variable.
         problem = f"cannot be started: {error}"
@@ -125,12 +116,21 @@ def run_process(
         # Also for a caller's error in `on_tick`, and for SystemExit.
         if run.stop(grace_s):
             ended = "interrupted"
-    return ProcessResult(
-        ended,
-        child.returncode if ended == "exited" else None,
-        time.monotonic() - started,
-        captures[0].output(),
-        captures[1].output(),
+    exit_code = child.returncode if ended == "exited" else None
+    spent_s = time.monotonic() - started
+    return ProcessResult(ended, exit_code, spent_s, captures[0].output(), captures[1].output())
+
+
+def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        list(argv),
+        cwd=cwd,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
     )
 
 

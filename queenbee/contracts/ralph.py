@@ -14,6 +14,7 @@ from queenbee.contracts.checks import DEFAULT_TIMEOUT_S, Check, Command, Expecta
 from queenbee.contracts.findings import Finding
 from queenbee.contracts.processes import LONGEST_S
 from queenbee.contracts.schema_findings import member_path, schema_findings
+from queenbee.contracts.shared_fields import environment_findings, id_problem, named_environment
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import InvalidInput
 
@@ -32,9 +33,6 @@ LONGEST_BACKOFF_S = 300
 _DEPENDENCY_KEYS = ("dependencies", "depends_on")
 _MET = ("completed", "closed")
 """The second is what Beads' own issues end in."""
-
-_ID_MAX_BYTES = 200
-"""With `.json`, and the suffix of a file that is being written, it still is a file name."""
 
 
 @dataclass(frozen=True)
@@ -91,24 +89,9 @@ def check_bead(document: object, source: str) -> None:
         )
 
 
-def bead_id_problem(bead_id: str) -> str | None:
-    """Returns why a text cannot be the id of a bead, or None: an id is also a file's name."""
-    if not bead_id:
-        return "it is empty"
-    if bead_id.startswith("."):
-        return "it begins with a dot"
-    if any(char in "/\\" for char in bead_id):
-        return "it has a path separator in it"
-    if not bead_id.isprintable():
-        return "it has a character in it that cannot be printed"
-    if len(bead_id.encode()) > _ID_MAX_BYTES:
-        return f"it is longer than {_ID_MAX_BYTES} bytes"
-    return None
-
-
 def checked_bead_id(bead_id: str) -> str:
     """Returns the id unchanged. Raises `InvalidInput` where it cannot be one."""
-    problem = bead_id_problem(bead_id)
+    problem = id_problem(bead_id)
     if problem:
         raise InvalidInput(f"{bead_id[:80]!r} is not a bead id: {problem}", bead_id=bead_id)
     return bead_id
@@ -196,31 +179,9 @@ def _check(verifier: Mapping[str, Any]) -> Check:
     )
 
 
-def named_environment(env: Any) -> dict[str, str | None]:
-    """Returns the variables that a valid `env` of a document names: a list, or an object."""
-    if isinstance(env, list):
-        return dict.fromkeys(env)
-    return dict(env or {})
-
-
-def environment_findings(env: object, path: str) -> list[Finding]:
-    """Returns what is wrong with the `env` of a verifier or a rule."""
-    message = "must be a list of names, or an object of names and texts"
-    if env is None:
-        return []
-    if not isinstance(env, (list, dict)):
-        return [Finding(path, message)]
-    names = list(env)
-    values = list(env.values()) if isinstance(env, dict) else []
-    good = all(
-        isinstance(name, str) and name and "=" not in name and "\0" not in name for name in names
-    ) and all(value is None or (isinstance(value, str) and "\0" not in value) for value in values)
-    return [] if good else [Finding(path, message)]
-
-
 def _id_findings(document: dict[str, Any]) -> list[Finding]:
     bead_id = document.get("id")
-    problem = bead_id_problem(bead_id) if isinstance(bead_id, str) else None
+    problem = id_problem(bead_id) if isinstance(bead_id, str) else None
     return [Finding("id", f"cannot be the id of a bead: {problem}")] if problem else []
 
 
@@ -235,7 +196,7 @@ def _dependency_findings(document: dict[str, Any]) -> list[Finding]:
             continue
         for place, entry in enumerate(entries):
             bead_id = _dependency_id(entry)
-            problem = "it is not one" if bead_id is None else bead_id_problem(bead_id)
+            problem = "it is not one" if bead_id is None else id_problem(bead_id)
             if problem:
                 message = f"must be a bead id, or an object with depends_on_id: {problem}"
                 found.append(Finding(f"{key}[{place}]", message))

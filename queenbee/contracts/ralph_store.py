@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 
 from queenbee.contracts.findings import Finding
 from queenbee.contracts.json_documents import json_files, read_object, write_object
-from queenbee.contracts.ralph import bead_id_problem, bead_status, checked_bead_id
+from queenbee.contracts.ralph import bead_status, checked_bead_id
+from queenbee.contracts.shared_fields import id_problem
 from queenbee.errors import Conflict, NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store.documents import sync_folder
 
@@ -214,7 +215,7 @@ def _id_of(document: dict[str, Any], path: str) -> str:
     if isinstance(bead_id, str) and bead_id:
         return bead_id
     stem = os.path.splitext(os.path.basename(path))[0]
-    if bead_id_problem(stem):
+    if id_problem(stem):
         raise Unreadable(f"{path} has no id, and its name cannot be one", path=path)
     return stem
 

@@ -118,17 +118,7 @@ def run_pass(
     Ctrl-C, when everything is kept.
     """
     started_ms = place.now_ms()
-    interrupted: ChecksInterrupted | None = None
-    try:
-        results = run_checks(
-            checks,
-            cwd=place.cwd,
-            env=place.env,
-            on_progress=place.on_progress,
-            time_left=time_left,
-        )
-    except ChecksInterrupted as stop:
-        results, interrupted = stop.results, stop
+    results, interrupted = _results(checks, place, time_left)
     record = verification_record(
         subject_kind="bead",
         subject_id=bead.bead_id,
@@ -145,6 +135,22 @@ def run_pass(
     if interrupted is not None:
         raise interrupted
     return Verification(left, record["verdict"], record, results)
+
+
+def _results(
+    checks: Sequence[Check], place: Workplace, time_left: Callable[[], float] | None
+) -> tuple[list[CheckResult], ChecksInterrupted | None]:
+    try:
+        results = run_checks(
+            checks,
+            cwd=place.cwd,
+            env=place.env,
+            on_progress=place.on_progress,
+            time_left=time_left,
+        )
+    except ChecksInterrupted as stop:
+        return stop.results, stop
+    return results, None
 
 
 def update_in_place(bead: BeadFile, place: Workplace, **changes: Any) -> BeadFile:

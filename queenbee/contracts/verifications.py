@@ -155,8 +155,18 @@ def _new_folder(evidence_dir: str, subject: str, started_ms: int) -> str:
 
 
 def _make_evidence_dir(evidence_dir: str) -> None:
-    if not os.path.isdir(evidence_dir):
-        write_document(os.path.join(evidence_dir, ".gitignore"), b"*\n")
+    if os.path.isdir(evidence_dir):
+        return
+    try:
+        os.makedirs(evidence_dir, exist_ok=True)
+        with open(os.path.join(evidence_dir, ".gitignore"), "x", encoding="utf-8") as file:
+            file.write("*\n")
+    except FileExistsError:
+        # Another run made it at the same moment.
+        return
+    except OSError as error:
+        reason = f"{evidence_dir} cannot be written: {error.strerror}"
+        raise Unwritable(reason, path=evidence_dir) from error
 
 
 def _log(result: CheckResult) -> bytes:

@@ -20,13 +20,13 @@ from queenbee.contracts.ralph import (
     backoff_s,
     bead_checks,
     bead_dependencies,
-    bead_id_problem,
     bead_limits,
     check_bead,
     ralph_schema,
     unmet_dependencies,
     validate_bead,
 )
+from queenbee.contracts.shared_fields import id_problem
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import InvalidInput
 
@@ -275,14 +275,15 @@ def test_a_bead_is_valid_exactly_when_the_schema_says_so(changes):
 
 
 def _put(document, path, value):
+    *steps, last = path
     place = document
-    for step in path[:-1]:
+    for step in steps:
         try:
             place = place[step]
         except (KeyError, IndexError, TypeError):
             return
-    if isinstance(place, dict) or (isinstance(place, list) and place):
-        place[path[-1]] = copy.deepcopy(value)
+    if isinstance(place, dict) or (isinstance(place, list) and place and last == 0):
+        place[last] = copy.deepcopy(value)
 
 
 def test_an_invalid_bead_is_refused_with_all_findings():
@@ -401,4 +402,4 @@ def test_what_a_bead_waits_for_is_told_with_the_reason():
 
 @pytest.mark.parametrize("bead_id", ["gt-feature-login-001", "a", "ä" * 100, "x y", "1.2_3"])
 def test_can_be_the_id_of_a_bead(bead_id):
-    assert bead_id_problem(bead_id) is None
+    assert id_problem(bead_id) is None
