@@ -116,7 +116,13 @@ class Appender:
         """Cuts the file to `size` bytes: for our own journal's unacknowledged end only."""
         if size == self.size:
             return
-        os.ftruncate(self._fd, size)
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as error:
+            raise Unwritable(
+                f"{self.path} cannot be cut: {error.strerror}; nothing was recorded",
+                path=self.path,
+            ) from error
         self.size = size
 
     def append(self, data: bytes) -> None:

@@ -528,7 +528,7 @@ def _mark_at(path: str, offset: int) -> Mark:
     data = _bytes_at(path, begin, offset - begin)
     end = data.rfind(b"\n") + 1
     inode = os.stat(path).st_ino if os.path.exists(path) else 0
-    return Mark(inode, begin + end, data[max(0, end - TAIL_BYTES) : end]) if end else Mark(inode, 0, b"")
+    return Mark(inode, begin + end if end else 0, data[max(0, end - TAIL_BYTES) : end])
 
 
 def _bytes_at(path: str, offset: int, size: int) -> bytes:
