@@ -1,0 +1,278 @@
+"""Glob patterns: their normal form, what they cover, and whether two cover a path in common.
+
+A pattern names paths relative to the root of the repository: `*` and `?` within a segment,
+`[a-z]`, `[!a]`, `**` as a whole segment for any number of segments, `{a,b}` alternatives, `\\` to
+escape. Everything here is decided on the patterns' languages, exactly, and a path is a sequence
+of segments of which none is empty, `.` or `..`. The reasons: `docs/adr/0003-exact-overlap.md`.
+"""
+
+from __future__ import annotations
+
+from queenbee.core.globchars import ANY_CHAR, Chars, everything_but, fold, fold_char, fold_ranges
+from queenbee.core.globparse import (
+    ANY,
+    GLOBSTAR,
+    MAX_CHARS,
+    SPECIAL,
+    STAR,
+    Group,
+    parse,
+)
+from queenbee.core.globruns import meet
+from queenbee.core.globsegments import Segment, common_name, sample_name
+from queenbee.errors import BadPattern
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.core.globparse import Item
+    from queenbee.core.globsegments import Part
+
+    Run = tuple[str | Segment, ...]
+
+_MEMO_SIZE = 4096
+"""Patterns and segments that are kept in memory once read: some 8 MB at most."""
+
+_NO_NAMES = frozenset(("", ".", ".."))
+_INVOLVED = frozenset("[{}\\")
+
+
+class Branch:
+    """Is one sequence of segments: the runs between its `**`, of names and `Segment`s."""
+
+    __slots__ = ("runs",)
+
+    def __init__(self, runs: tuple[Run, ...]) -> None:
+        self.runs = runs
+
+
+class Pattern:
+    """Is a pattern that was read, ready to be compared; `path` is the only one that it names."""
+
+    __slots__ = ("branches", "normal", "path")
+
+    def __init__(self, normal: str, branches: tuple[Branch, ...]) -> None:
+        self.normal = normal
+        self.branches = branches
+        self.path: str | None = None
+        if len(branches) == len(branches[0].runs) == 1:
+            names = [name for name in branches[0].runs[0] if isinstance(name, str)]
+            if len(names) == len(branches[0].runs[0]):
+                self.path = "/".join(names)
+
+
+def normalise(text: str) -> str:
+    """Returns the pattern's normal form: the text that is stored.
+
+    Without `.`, `..`, empty segments, repeated `**` and needless escapes; `src/` becomes
+    `src/**`, and `{a}` becomes `a`. It covers the same paths, and is its own normal form. Raises
+    `BadPattern` for a text that is not usable, or that covers no path at all.
+    """
+    return compiled(text).normal
+
+
+def overlap(a: str, b: str, *, fold_case: bool = False) -> str | None:
+    """Returns a path that both patterns cover, or None if there is none at all.
+
+    The answer does not depend on the order of the two. With `fold_case` the path is given in its
+    folded form. Raises `BadPattern`.
+    """
+    one, other = (a, b) if a <= b else (b, a)
+    return common_path(compiled(one, fold_case), compiled(other, fold_case))
+
+
+def matches(pattern: str, path: str, *, fold_case: bool = False) -> bool:
+    """Returns whether the pattern covers the path, which is literal and from the root.
+
+    A path that has an empty segment, a `.` or a `..` is covered by none. Raises `BadPattern` for
+    the pattern alone.
+    """
+    return covers(compiled(pattern, fold_case), fold(path) if fold_case else path)
+
+
+def escape(path: str) -> str:
+    """Returns the pattern that covers exactly this path. Raises `BadPattern` if none can."""
+    names = path.split("/")
+    if not _NO_NAMES.isdisjoint(names):
+        first = next(index for index, name in enumerate(names) if name in _NO_NAMES)
+        column = sum(len(name) + 1 for name in names[:first]) + 1
+        raise BadPattern(path, column, "it is not a path from the root, with a name between any /")
+    text = "".join("\\" + char if char in SPECIAL else char for char in path)
+    return parse("\\" + text if text[0] == "!" else text).normal
+
+
+def is_literal(pattern: str) -> bool:
+    """Returns whether the pattern is the name of one path, with nothing left to match.
+
+    Raises `BadPattern`.
+    """
+    return compiled(pattern).path is not None
+
+
+def literal_path(pattern: str) -> str | None:
+    """Returns the path that a literal pattern names, unescaped, or None. Raises `BadPattern`."""
+    return compiled(pattern).path
+
+
+def literal_prefix(pattern: str) -> str:
+    """Returns the folder that everything covered is, or lies in: `src/auth` of `src/auth/*.py`.
+
+    A literal pattern is its own prefix; `""` is the root. Raises `BadPattern`.
+    """
+    heads = [literal_head(branch) for branch in compiled(pattern).branches]
+    shared: list[str] = []
+    for names in zip(*heads, strict=False):
+        if len(set(names)) > 1:
+            break
+        shared.append(names[0])
+    return "/".join(shared)
+
+
+def compiled(text: str, fold_case: bool = False) -> Pattern:
+    """Returns the pattern as it is compared; kept for the next time. Raises `BadPattern`."""
+    memo = _folded if fold_case else _exact
+    pattern = memo.get(text)
+    if pattern is None:
+        pattern = _compile(text, fold_case)
+        if len(memo) >= _MEMO_SIZE:
+            del memo[next(iter(memo))]
+        memo[text] = pattern
+    return pattern
+
+
+def common_path(one: Pattern, other: Pattern) -> str | None:
+    """Returns a path that both cover, or None."""
+    if one.path is not None and other.path is not None:
+        return one.path if one.path == other.path else None
+    for mine in one.branches:
+        for theirs in other.branches:
+            meeting = meet(mine.runs, theirs.runs, common_name)
+            if meeting is not None:
+                head, tail, _ = meeting
+                return "/".join(head + tail) or "x"
+    return None
+
+
+def covers(pattern: Pattern, path: str) -> bool:
+    """Returns whether the pattern covers the path, folded if the pattern is."""
+    names = tuple(path.split("/"))
+    if pattern.path is not None or not _NO_NAMES.isdisjoint(names):
+        return path == pattern.path
+    return any(meet(branch.runs, (names,), common_name) for branch in pattern.branches)
+
+
+def _compile(text: str, fold_case: bool) -> Pattern:
+    segments = _simple_segments(fold(text) if fold_case else text)
+    if segments is not None and len(text) <= MAX_CHARS:
+        return Pattern(text, (_branch(segments),))
+    tree = parse(text)
+    branches = (
+        _branch(
+            [
+                None if items[0][0] == GLOBSTAR else _segment(_parts(items, fold_case))
+                for items in segments
+            ]
+        )
+        for segments in tree.branches
+    )
+    able = tuple(filter(_covers_something, branches))
+    if not able:
+        raise BadPattern(text, 1, "it covers no path", hint="no segment of a path is . or ..")
+    return Pattern(tree.normal, able)
+
+
+def _simple_segments(text: str) -> list[str | Segment | None] | None:
+    """Returns the segments of a text without classes, braces and escapes; None stands for `**`.
+
+    It spares what `parse` costs where the text is its own normal form, as nearly all are. A None
+    for the whole says that `parse` has to look.
+    """
+    names = text.split("/")
+    if (
+        not _INVOLVED.isdisjoint(text)
+        or not _NO_NAMES.isdisjoint(names)
+        or not text.isprintable()
+        or text[0] == "!"
+    ):
+        return None
+    if "*" not in text and "?" not in text:
+        return [*names]
+    segments: list[str | Segment | None] = []
+    for name in names:
+        if name == "**":
+            if segments and segments[-1] is None:
+                return None
+            segments.append(None)
+        elif "**" in name:
+            return None
+        else:
+            segments.append(
+                _segment(
+                    tuple(
+                        None if char == "*" else ANY_CHAR if char == "?" else char for char in name
+                    )
+                )
+            )
+    return segments
+
+
+def _branch(segments: list[str | Segment | None]) -> Branch:
+    runs: list[list[str | Segment]] = [[]]
+    for segment in segments:
+        if segment is None:
+            # `**` takes in any number of segments, none included: a run may follow at once.
+            runs.append([])
+        else:
+            runs[-1].append(segment)
+    return Branch(tuple(map(tuple, runs)))
+
+
+def _covers_something(branch: Branch) -> bool:
+    return all(sample_name(segment) is not None for run in branch.runs for segment in run)
+
+
+def _segment(parts: tuple[Part, ...]) -> str | Segment:
+    segment = _segments.get(parts)
+    if segment is None:
+        letters = [part for part in parts if isinstance(part, str)]
+        if len(letters) == len(parts):
+            return "".join(letters)
+        if len(_segments) >= _MEMO_SIZE:
+            _segments.clear()
+        # One object for one meaning: what two segments share is remembered by object.
+        segment = _segments[parts] = Segment(parts)
+    return segment
+
+
+def _parts(items: list[Item], fold_case: bool) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    for what, _ in items:
+        if isinstance(what, str):
+            parts.append(fold_char(what) if fold_case else what)
+        elif isinstance(what, Group):
+            parts.append(tuple(_parts(choice, fold_case) for choice in what.alternatives))
+        elif isinstance(what, tuple):
+            negated, ranges = what
+            if fold_case:
+                # Folded before it is negated: `[!a]` does not cover `A` either.
+                ranges = fold_ranges(ranges)
+            parts.append(Chars(everything_but(ranges) if negated else ranges, fold_case))
+        elif what == ANY:
+            parts.append(ANY_CHAR)
+        else:
+            assert what == STAR
+            parts.append(None)
+    return tuple(parts)
+
+
+def literal_head(branch: Branch) -> list[str]:
+    names = []
+    for segment in branch.runs[0]:
+        if not isinstance(segment, str):
+            break
+        names.append(segment)
+    return names
+
+
+_exact: dict[str, Pattern] = {}
+_folded: dict[str, Pattern] = {}
+_segments: dict[tuple[Part, ...], Segment] = {}

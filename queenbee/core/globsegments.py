@@ -1,0 +1,153 @@
+"""One segment of a pattern against one segment of another: a name that both cover.
+
+A segment is a plain `str` (a literal name) or a `Segment`. No segment is empty, `.` or `..`, so
+these three are in no segment's language, whatever its pattern says.
+"""
+
+from __future__ import annotations
+
+from queenbee.core.globchars import common_char
+from queenbee.core.globruns import meet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.core.globchars import Chars
+    from queenbee.core.globproduct import Automaton
+
+    Part = str | Chars | None | tuple[tuple["Part", ...], ...]
+    """A character, a set, a star (None), or the alternatives of a group."""
+
+    Runs = tuple[str | tuple[str | Chars, ...], ...]
+    """What stands between the stars of one choice of alternatives."""
+
+MAX_CHOICES = 8
+"""Up to this many choices of alternatives are compared one by one, which is faster than the
+automaton (measured: `docs/adr/0003-exact-overlap.md`); the answer is the same."""
+
+_MEMO_SIZE = 4096
+_NO_NAMES = ("", ".", "..")
+
+
+class Segment:
+    """Is a segment that holds a wildcard, a class or alternatives."""
+
+    __slots__ = ("_automaton", "choices", "parts")
+
+    def __init__(self, parts: tuple[Part, ...]) -> None:
+        self.parts = parts
+        flat = _choices(parts)
+        self.choices = None if flat is None else tuple(_runs(choice) for choice in flat)
+        self._automaton: Automaton | None = None
+
+    @property
+    def automaton(self) -> Automaton:
+        """Is the segment as an automaton, made when it is first needed."""
+        if self._automaton is None:
+            from queenbee.core.globproduct import Automaton
+
+            self._automaton = Automaton(self.parts)
+        return self._automaton
+
+    def covers(self, name: str) -> bool:
+        """Returns whether the name, which is a usable one, is in the segment's language."""
+        if self.choices is None:
+            return self.automaton.accepts(name)
+        return any(_covers(runs, name) for runs in self.choices)
+
+
+def common_name(one: str | Segment, other: str | Segment) -> str | None:
+    """Returns a name that both segments cover, or None."""
+    if isinstance(one, str):
+        if isinstance(other, str):
+            return one if one == other else None
+        return one if other.covers(one) else None
+    if isinstance(other, str):
+        return other if one.covers(other) else None
+    key = (one, other)
+    if key not in _common:
+        if len(_common) >= _MEMO_SIZE:
+            _common.clear()
+        _common[key] = _meet(one, other)
+    return _common[key]
+
+
+def sample_name(segment: str | Segment) -> str | None:
+    """Returns a name that the segment covers, or None where it covers none."""
+    return segment if isinstance(segment, str) else common_name(segment, _ANY_NAME)
+
+
+def common_name_by_automata(one: Segment, other: Segment) -> str | None:
+    """Returns what `common_name` returns, decided without the shortcuts for few choices."""
+    from queenbee.core.globproduct import common_word
+
+    return common_word(one.automaton, other.automaton)
+
+
+def _meet(one: Segment, other: Segment) -> str | None:
+    if one.choices is None or other.choices is None:
+        return common_name_by_automata(one, other)
+    unsure = False
+    for mine in one.choices:
+        for theirs in other.choices:
+            meeting = meet(mine, theirs, common_char)
+            if meeting is None:
+                continue
+            head, tail, elastic = meeting
+            name = "".join(head + tail)
+            if elastic and (name in _NO_NAMES or (not head and name[0] == ".")):
+                name = "".join([*head, "x", *tail])
+            if name not in _NO_NAMES:
+                return name
+            unsure = True
+    # The leftmost placing came out as a name that no segment has; another placing may not.
+    return common_name_by_automata(one, other) if unsure else None
+
+
+def _covers(runs: Runs, name: str) -> bool:
+    first, last = runs[0], runs[-1]
+    if len(runs) == 2 and isinstance(first, str) and isinstance(last, str):
+        return (
+            len(name) >= len(first) + len(last) and name.startswith(first) and name.endswith(last)
+        )
+    return meet(runs, (name,), common_char) is not None
+
+
+def _choices(parts: Sequence[Part]) -> list[list[str | Chars | None]] | None:
+    """Returns the segment once for each choice of alternatives, or None if these are many."""
+    results: list[list[str | Chars | None]] = [[]]
+    for part in parts:
+        if isinstance(part, tuple):
+            options: list[list[str | Chars | None]] = []
+            for alternative in part:
+                flat = _choices(alternative)
+                if flat is None or len(options) + len(flat) > MAX_CHOICES:
+                    return None
+                options += flat
+            if len(results) * len(options) > MAX_CHOICES:
+                return None
+            results = [[*result, *option] for result in results for option in options]
+        else:
+            for result in results:
+                result.append(part)
+    return results
+
+
+def _runs(choice: list[str | Chars | None]) -> Runs:
+    runs: list[list[str | Chars]] = [[]]
+    for part in choice:
+        if part is None:
+            runs.append([])
+        else:
+            runs[-1].append(part)
+    return tuple(_run(run) for run in runs)
+
+
+def _run(run: list[str | Chars]) -> str | tuple[str | Chars, ...]:
+    letters = [part for part in run if isinstance(part, str)]
+    return "".join(letters) if len(letters) == len(run) else tuple(run)
+
+
+_common: dict[tuple[Segment, Segment], str | None] = {}
+_ANY_NAME = Segment((None,))

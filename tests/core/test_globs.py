@@ -1,0 +1,404 @@
+"""What patterns cover, whether two share a path, and that the checks of it can fail."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+import pytest
+from glob_reference import PATHS, covered, examples, patterns, share_a_path, starry_patterns, usable
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from mutants import mutant
+from pathspec import PathSpec
+
+from queenbee.core import globruns, globs, globsegments
+from queenbee.errors import BadPattern
+
+
+def _is_usable(text: str) -> bool:
+    try:
+        return bool(globs.normalise(text))
+    except BadPattern:
+        return False
+
+
+usable_patterns = patterns.filter(_is_usable)
+
+
+class TestOverlap:
+    def test_returns_a_path_that_both_patterns_cover(self) -> None:
+        assert globs.overlap("src/*/a.py", "src/b/*.py") == "src/b/a.py"
+
+    def test_returns_nothing_where_no_path_is_covered_by_both(self) -> None:
+        assert globs.overlap("src/**/*.ts", "src/**/*.py") is None
+
+    def test_is_the_same_in_both_directions(self) -> None:
+        assert globs.overlap("**/a/**", "**/b/**") == globs.overlap("**/b/**", "**/a/**")
+
+    def test_takes_patterns_that_are_not_in_normal_form(self) -> None:
+        assert globs.overlap("./src//auth/", "lib/../src/*/a.py") == "src/auth/a.py"
+
+    def test_refuses_a_pattern_that_is_not_usable(self) -> None:
+        with pytest.raises(BadPattern):
+            globs.overlap("src/*", "src/[")
+
+    def test_a_witness_has_a_name_for_what_is_left_open(self) -> None:
+        assert globs.overlap("src/**/*.py", "src/auth/**") == "src/auth/x.py"
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [("*", "?"), ("[!a]", "[!b]"), ("[!-~]*", "*"), ("[!a-z]", "[!A-Z]"), ("**", "?/*")],
+    )
+    def test_a_witness_is_made_of_readable_letters(self, one: str, other: str) -> None:
+        witness = globs.overlap(one, other)
+        assert witness is not None
+        assert witness.replace("/", "").isalnum()
+
+    def test_a_witness_beyond_ascii_is_printable(self) -> None:
+        assert globs.overlap("[! -ÿ]", "?") == "Ā"
+
+    @pytest.mark.parametrize(
+        ("one", "other", "witness"),
+        [
+            (".*", "*.", ".x."),
+            ("?", "[.!]", "!"),
+            ("??", "[.a]?", "ax"),
+            ("[.]?", "?[.]", None),
+            ("[.]*", "?", None),
+            ("{.,..,...}*", ".*", ".x"),
+            ("*[.]", "[.]*", ".x."),
+            ("[.]{[.],a}{,b}{,c}{,d}{,e}", "[.]{[.],z}", None),
+            ("[.]{[.],a}{,b}{,c}{,d}{,e}", "[.]{[.],z}?", "..e"),
+            ("[.]{,b}{,c}{,d}{,e}{[.],a}", "??", ".a"),
+        ],
+    )
+    def test_a_witness_is_never_a_dot_or_two(
+        self, one: str, other: str, witness: str | None
+    ) -> None:
+        assert globs.overlap(one, other) == witness
+
+    def test_a_control_character_is_the_last_resort_of_a_witness(self) -> None:
+        # Such a file can exist, and both patterns cover it: silence would be wrong.
+        witness = globs.overlap("[! -~]", "[!\xa0-\U0010ffff]")
+        assert witness is not None
+        assert ord(witness) < 0xA0
+
+
+class TestMatches:
+    @pytest.mark.parametrize(
+        ("pattern", "path"),
+        [
+            ("*.md", "README.md"),
+            ("*", ".env"),
+            ("src/auth/**", "src/auth"),
+            ("src/auth/**", "src/auth/a/b.py"),
+            ("**/a", "a"),
+            ("**", "a/b/c"),
+            ("a?c", "a\nc"),
+            ("docs/?", "docs/é"),
+            (r"\!a", "!a"),
+        ],
+    )
+    def test_a_path_in_the_language_is_covered(self, pattern: str, path: str) -> None:
+        assert globs.matches(pattern, path)
+
+    @pytest.mark.parametrize(
+        ("pattern", "path"),
+        [
+            ("*.md", "docs/a.md"),
+            ("src/*", "src"),
+            ("src/*", "src/a/b"),
+            ("src/auth/**", "src/authx"),
+            ("a[!b]c", "a/c"),
+            ("a?c", "a/c"),
+        ],
+    )
+    def test_a_path_outside_the_language_is_not(self, pattern: str, path: str) -> None:
+        assert not globs.matches(pattern, path)
+
+    @pytest.mark.parametrize("path", ["", "/a", "a/", "a//b", ".", "..", "a/../b", "./a"])
+    def test_what_is_no_path_from_the_root_is_covered_by_nothing(self, path: str) -> None:
+        assert not globs.matches("**", path)
+        assert not globs.matches("{a,**}", path)
+
+    def test_a_path_may_be_longer_than_any_pattern(self) -> None:
+        assert globs.matches("**/z", "a/" * 5000 + "z")
+        assert globs.matches("*z*", "a" * 5000 + "z")
+
+
+class TestLiterals:
+    @pytest.mark.parametrize(
+        ("path", "pattern"),
+        [
+            ("src/main.go", "src/main.go"),
+            ("app/[id]/page.tsx", r"app/\[id]/page.tsx"),
+            ("app/[...slug]/page.tsx", r"app/\[...slug]/page.tsx"),
+            ("{{cookiecutter.name}}/a.py", r"\{\{cookiecutter.name\}\}/a.py"),
+            ("!important", r"\!important"),
+            ("a*b?c", r"a\*b\?c"),
+            ("a\\b", r"a\\b"),
+            ("a,b]", "a,b]"),
+        ],
+    )
+    def test_an_escaped_path_is_a_pattern_for_it_alone(self, path: str, pattern: str) -> None:
+        assert globs.escape(path) == pattern
+        assert globs.normalise(pattern) == pattern
+        assert globs.literal_path(pattern) == path
+        assert globs.is_literal(pattern)
+
+    @examples(150)
+    @given(st.text(alphabet="ab[]{}*?!\\,-./", min_size=1, max_size=12))
+    def test_what_is_escaped_covers_the_path_and_nothing_beside_it(self, path: str) -> None:
+        if all(map(usable, path.split("/"))):
+            pattern = globs.escape(path)
+            assert globs.literal_path(pattern) == path
+            assert [each for each in [*PATHS, path] if globs.matches(pattern, each)] in (
+                [path],
+                [path, path],
+            )
+        else:
+            with pytest.raises(BadPattern):
+                globs.escape(path)
+
+    def test_a_path_that_no_pattern_can_name_is_refused_with_the_column(self) -> None:
+        for path, column in [("a\nb", 2), ("a//b", 3), ("a/../b", 3), ("", 1), ("/a", 1)]:
+            with pytest.raises(BadPattern) as refused:
+                globs.escape(path)
+            assert refused.value.column == column
+
+    @pytest.mark.parametrize("pattern", ["*", "a?", "[ab]", "{a,b}", "**", "src/"])
+    def test_a_pattern_with_something_to_match_is_not_literal(self, pattern: str) -> None:
+        assert not globs.is_literal(pattern)
+        assert globs.literal_path(pattern) is None
+
+    @pytest.mark.parametrize(
+        ("pattern", "prefix"),
+        [
+            ("src/auth/*.py", "src/auth"),
+            ("src/auth/**", "src/auth"),
+            ("src/auth/a.py", "src/auth/a.py"),
+            ("src/a*", "src"),
+            ("**", ""),
+            ("{src/a/*,src/b}", "src"),
+            (r"app/\[id]/*", "app/[id]"),
+        ],
+    )
+    def test_the_literal_prefix_is_the_folder_that_holds_all(
+        self, pattern: str, prefix: str
+    ) -> None:
+        assert globs.literal_prefix(pattern) == prefix
+
+
+class TestFoldedCase:
+    @pytest.mark.parametrize(
+        ("pattern", "path"),
+        [
+            ("README.md", "readme.MD"),
+            ("SRC/*.PY", "src/a.py"),
+            ("[A-C].py", "b.py"),
+            ("[a-c].py", "B.py"),
+            ("É*", "école"),
+            ("[É]*", "école"),
+            ("[À-Þ]*", "école"),
+            ("σ", "ς"),
+            ("K", "\u212a"),
+            ("*.{PY,md}", "a.Md"),
+        ],
+    )
+    def test_names_that_differ_by_case_alone_are_the_same(self, pattern: str, path: str) -> None:
+        assert globs.matches(pattern, path, fold_case=True)
+        assert globs.overlap(pattern, globs.escape(path), fold_case=True) is not None
+        assert not globs.matches(pattern, path)
+
+    @pytest.mark.parametrize(
+        ("pattern", "path"),
+        [("[!a].py", "A.py"), ("[!É]", "é"), ("straße", "strasse"), ("a", "b"), ("[a-c]", "D")],
+    )
+    def test_names_that_differ_by_more_are_not(self, pattern: str, path: str) -> None:
+        assert not globs.matches(pattern, path, fold_case=True)
+        assert globs.overlap(pattern, path, fold_case=True) is None
+
+    def test_two_classes_meet_only_in_letters_that_stand_for_their_case(self) -> None:
+        assert globs.overlap("[A]", "[!a]", fold_case=True) is None
+        assert globs.overlap("[A]", "[!a]") == "A"
+        assert globs.overlap("[!b-z]", "[A]", fold_case=True) == "a"
+
+    @examples(150)
+    @given(patterns, st.sampled_from(PATHS))
+    def test_folding_both_sides_first_makes_no_difference(self, pattern: str, path: str) -> None:
+        if _is_usable(pattern):
+            mixed = pattern.replace("a", "A")
+            expected = globs.matches(pattern, path)
+            assert globs.matches(mixed, path.upper(), fold_case=True) == expected
+
+    @examples(150)
+    @given(patterns, patterns)
+    def test_overlap_is_that_of_the_folded_patterns(self, one: str, other: str) -> None:
+        if _is_usable(one) and _is_usable(other):
+            mixed = one.replace("a", "A")
+            found = globs.overlap(mixed, other, fold_case=True)
+            assert (found is None) == (globs.overlap(one, other) is None)
+
+
+# The laws. Each takes the module under test, so that it can be shown to fail on a broken one.
+
+
+def check_overlap_is_exact(
+    module: ModuleType, profile: settings, texts: st.SearchStrategy[str] = usable_patterns
+) -> None:
+    @profile
+    @given(texts, texts)
+    def law(one: str, other: str) -> None:
+        witness = module.overlap(one, other)
+        assert (witness is not None) == share_a_path(one, other)
+        if witness is not None:
+            assert covered(one, witness)
+            assert covered(other, witness)
+            assert module.matches(one, witness)
+            assert module.matches(other, witness)
+        assert module.overlap(other, one) == witness
+
+    law()
+
+
+def check_enumerated_paths_are_seen(module: ModuleType, profile: settings) -> None:
+    @profile
+    @given(usable_patterns, usable_patterns)
+    def law(one: str, other: str) -> None:
+        shared = [path for path in PATHS if covered(one, path) and covered(other, path)]
+        if shared:
+            assert module.overlap(one, other) is not None
+
+    law()
+
+
+def check_matching_agrees_with_the_reference(module: ModuleType, profile: settings) -> None:
+    @profile
+    @given(usable_patterns)
+    def law(pattern: str) -> None:
+        for path in PATHS:
+            assert module.matches(pattern, path) == covered(pattern, path)
+
+    law()
+
+
+def test_overlap_is_exact() -> None:
+    check_overlap_is_exact(globs, examples(250))
+
+
+def test_overlap_is_exact_where_runs_have_to_be_placed() -> None:
+    check_overlap_is_exact(globs, examples(250), starry_patterns)
+
+
+def test_a_path_that_is_enumerated_and_covered_by_both_is_an_overlap() -> None:
+    check_enumerated_paths_are_seen(globs, examples(60))
+
+
+def test_matching_agrees_with_the_reference() -> None:
+    check_matching_agrees_with_the_reference(globs, examples(60))
+
+
+_git_tokens = st.sampled_from(["a", "b", ".", "*", "?", "[ab]", "[a-b]", "[.b]"])
+_git_names = (
+    st.lists(_git_tokens, min_size=1, max_size=3)
+    .map("".join)
+    .filter(lambda name: usable(name) and "**" not in name)
+)
+git_patterns = (
+    st.lists(st.one_of(_git_names, _git_names, st.just("**")), min_size=1, max_size=4)
+    .map(lambda names: "/".join([*names[:-1], "?*" if names[-1] in ("*", "**") else names[-1]]))
+    .filter(_is_usable)
+)
+"""Patterns that pathspec reads as we do: no braces, no negated class (it lets one take in a `/`),
+no `**` at the end (which leaves the folder itself out) and no `*` there (which leaves out what
+lies in the folders that it names)."""
+
+
+def _git(pattern: str) -> PathSpec:
+    return PathSpec.from_lines("gitignore", ["/" + pattern])
+
+
+@examples(60)
+@given(git_patterns)
+def test_git_ignores_what_is_covered_and_what_lies_in_it(pattern: str) -> None:
+    git = _git(pattern)
+    for path in PATHS:
+        names = path.split("/")
+        folders = ["/".join(names[:depth]) for depth in range(1, len(names) + 1)]
+        assert git.match_file(path) == any(globs.matches(pattern, each) for each in folders)
+
+
+@examples(300)
+@given(git_patterns, git_patterns)
+def test_git_ignores_every_witness_by_both_patterns(one: str, other: str) -> None:
+    witness = globs.overlap(one, other)
+    if witness is not None:
+        assert _git(one).match_file(witness)
+        assert _git(other).match_file(witness)
+
+
+# Mutants: what the laws above must not let pass.
+
+_QUICK = settings(
+    max_examples=200, deadline=None, database=None, phases=[Phase.generate], derandomize=True
+)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param(
+            "            runs.append([])",
+            "            runs[-1].append(_segment((None,))); runs.append([])",
+            id="two stars stand for one segment or more",
+        ),
+        pytest.param(
+            "everything_but(ranges) if negated else ranges",
+            "ranges",
+            id="a negated class is read as a class",
+        ),
+        pytest.param(
+            "    return common_path(compiled(one, fold_case), compiled(other, fold_case))",
+            "    return a if a == b else None",
+            id="texts are compared",
+        ),
+        pytest.param(
+            "    return common_path(compiled(one, fold_case), compiled(other, fold_case))",
+            "    return b if matches(a, b) else a if matches(b, a) else None",
+            id="the texts are tried as paths, as in the records document",
+        ),
+        pytest.param(
+            "for theirs in other.branches:",
+            "for theirs in other.branches[:1]:",
+            id="only the first alternative is compared",
+        ),
+    ],
+)
+def test_a_broken_engine_is_caught(old: str, new: str) -> None:
+    broken = mutant(globs, old, new)
+    with pytest.raises(AssertionError):
+        check_overlap_is_exact(broken, _QUICK)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        pytest.param("(fits & -fits).bit_length()", "fits.bit_length()", id="runs placed last"),
+        pytest.param("one[-1][::-1], other[-1][::-1]", "one[-1], other[-1]", id="tails forward"),
+        pytest.param("start > end", "start > len(fixed)", id="ends that cross"),
+    ],
+)
+def test_a_broken_comparison_of_runs_is_caught(old: str, new: str) -> None:
+    broken = mutant(globs, "_exact: dict", "_exact: dict")
+    runs = mutant(globruns, old, new)
+    segments = mutant(globsegments, "_MEMO_SIZE = 4096", "_MEMO_SIZE = 4096")
+    segments.meet = broken.meet = runs.meet
+    for name in ("Segment", "common_name", "sample_name"):
+        setattr(broken, name, getattr(segments, name))
+    with pytest.raises(AssertionError):
+        check_overlap_is_exact(broken, _QUICK, starry_patterns)
+
+
+def test_the_laws_pass_on_an_unbroken_copy() -> None:
+    copy = mutant(globs, "_exact: dict", "_exact: dict")
+    check_overlap_is_exact(copy, _QUICK)
