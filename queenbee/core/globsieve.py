@@ -1,0 +1,154 @@
+"""A sieve for the texts of many patterns: which of them may meet a new one, without parsing them.
+
+A text is held back where a letter of its own, before its first wildcard or after its last one,
+is another than the letter that every path of the new pattern has there.
+"""
+
+from __future__ import annotations
+
+from queenbee.core.globchars import fold
+from queenbee.core.globparse import SPECIAL
+from queenbee.core.globs import Branch, literal_head
+from queenbee.core.globsegments import Segment
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    Key = TypeVar("Key")
+
+_TAIL = 4
+"""Letters of the end that are looked at: an extension, of which a hive knows few."""
+
+_FIRST_CUT = 4
+"""Letters of the beginning that are looked at first: few differ, and so most are known already."""
+
+_UNTIDY = ("..", "./", ".\n", "{.", ",.", "\\.")
+"""What shows, in lines, that a segment of a pattern may come out as `.` or `..`, which takes
+letters away that the sieve would go by. Few patterns have one, and all that do are let through."""
+
+_VANISHING = frozenset("./")
+"""What the sieve cannot go by even so: `a//b` and `./a` are ways to write `a/b` and `a`."""
+
+
+def sift(
+    left: list[tuple[Key, str]], prefix: str, tail: str, fold_case: bool
+) -> list[tuple[Key, str]]:
+    """Returns the pairs whose text may cover a path with this beginning and end.
+
+    With `fold_case` the two are folded; the texts never are. A `/` that ends the prefix stands
+    for a `/` or the end of the path.
+    """
+    # A letter that is also a wildcard would be taken for the same letter where it is one.
+    prefix = prefix[: next((at for at, char in enumerate(prefix) if char in SPECIAL), None)]
+    tail = tail[max(tail.rfind(char) for char in (*SPECIAL, "]")) + 1 :][-_TAIL:]
+    kept = []
+    untidy = _untidy("\n".join(["", *[text for _, text in left], ""]))
+    if untidy:
+        kept = [pair for pair in left if pair[1] in untidy]
+        left = [pair for pair in left if pair[1] not in untidy]
+    cut = 0
+    while left and cut < len(prefix):
+        cut = min(max(_FIRST_CUT, 2 * cut), len(prefix))
+        heads = _Heads(prefix, cut, fold_case)
+        left = [pair for pair in left if heads[pair[1][:cut]]]
+    if tail:
+        tails = _Tails(tail, fold_case)
+        left = [pair for pair in left if tails[pair[1][-len(tail) :]]]
+    return left + kept
+
+
+def letters_before(branch: Branch) -> str:
+    """Returns what every path of the branch begins with, but that it may lack a `/` at the end."""
+    names = literal_head(branch)
+    prefix = "/".join(names)
+    if len(names) < len(branch.runs[0]):
+        segment = branch.runs[0][len(names)]
+        assert isinstance(segment, Segment)
+        prefix += "/" if names else ""
+        if segment.choices is not None:
+            firsts = [runs[0] for runs in segment.choices]
+            prefix += shared_beginning(
+                [first if isinstance(first, str) else "" for first in firsts]
+            )
+    elif len(branch.runs) > 1 and names:
+        prefix += "/"
+    return prefix
+
+
+def letters_after(branch: Branch) -> str:
+    """Returns what every path of the branch ends in, as far as one name tells."""
+    if not branch.runs[-1]:
+        return ""
+    segment = branch.runs[-1][-1]
+    if isinstance(segment, str):
+        tail = segment
+    elif segment.choices is None:
+        return ""
+    else:
+        lasts = [runs[-1] for runs in segment.choices]
+        tails = [last[::-1] if isinstance(last, str) else "" for last in lasts]
+        tail = shared_beginning(tails)[::-1]
+    return tail
+
+
+def shared_beginning(texts: list[str]) -> str:
+    low, high = min(texts), max(texts)
+    for at, char in enumerate(low):
+        if char != high[at]:
+            return low[:at]
+    return low
+
+
+class _Heads(dict[str, bool]):
+    """Remembers which beginnings of a pattern's text let it begin with the prefix."""
+
+    def __init__(self, prefix: str, cut: int, fold_case: bool) -> None:
+        super().__init__()
+        self._prefix = prefix
+        self._cut = cut
+        self._fold_case = fold_case
+
+    def __missing__(self, head: str) -> bool:
+        prefix = self._prefix
+        # A pattern that ends here is literal so far; `src/**` covers `src` too.
+        verdict = len(head) == self._cut or head + "/" == prefix or head[-1:] == "/"
+        for mine, theirs in zip(prefix, fold(head) if self._fold_case else head, strict=False):
+            if mine != theirs:
+                verdict = theirs in SPECIAL or theirs in _VANISHING
+                break
+        self[head] = verdict
+        return verdict
+
+
+class _Tails(dict[str, bool]):
+    """Remembers which ends of a pattern's text let it end in the tail."""
+
+    def __init__(self, tail: str, fold_case: bool) -> None:
+        super().__init__()
+        self._tail = tail
+        self._fold_case = fold_case
+
+    def __missing__(self, end: str) -> bool:
+        verdict = len(end) == len(self._tail)
+        ending = (fold(end) if self._fold_case else end)[::-1]
+        for mine, theirs in zip(self._tail[::-1], ending, strict=False):
+            if mine != theirs:
+                # A `/` at the end stands for `/**`.
+                verdict = theirs in "]/" or theirs in SPECIAL
+                break
+        self[end] = verdict
+        return verdict
+
+
+def _untidy(lines: str) -> set[str]:
+    """Returns the lines that show a sign of being no normal form; the text is searched whole."""
+    found = set()
+    for sign in _UNTIDY:
+        at = lines.find(sign)
+        while at >= 0:
+            within = at + (sign[0] == "\n")
+            end = lines.find("\n", within)
+            found.add(lines[lines.rfind("\n", 0, within) + 1 : end])
+            at = lines.find(sign, end)
+    return found

@@ -1,0 +1,285 @@
+"""One pattern against many: the index and the scans answer as a comparison with each would."""
+
+from __future__ import annotations
+
+import pytest
+from glob_reference import PATHS, examples, patterns, plain_patterns
+from hypothesis import given
+from hypothesis import strategies as st
+from mutants import mutant
+
+from queenbee.core import globindex, globs, globsieve
+from queenbee.core.globindex import GlobIndex, candidates, scan_covering, scan_overlapping
+from queenbee.errors import BadPattern
+
+_words = st.sampled_from(["src", "src", "lib", "auth", "ab", "ac", "a", ".x"])
+_files = st.sampled_from(
+    ["a.py", "b.py", "a.ts", "b", "*", "*.py", "a*", "?.ts", "**", "**", "[ab].py"]
+)
+_real = st.tuples(st.lists(_words, max_size=3), _files).map(
+    lambda parts: "/".join([*parts[0], parts[1]])
+)
+_wide = st.sampled_from(
+    [
+        "{src,lib}/*.py",
+        "{src/a.py,lib/**}",
+        "*.{py,ts}",
+        "**/*.{py,md}",
+        "{src/**,docs}/a.py",
+        "src{,/ab}/b",
+    ]
+)
+_untidy = st.sampled_from(
+    [
+        r"./src/a.py",
+        r"x/../src/*",
+        r"src/",
+        r"src//a.py",
+        r"src/./*.py",
+        r"{.,a}/src/b",
+        r".{,x}/src",
+        r"src/.",
+        r"lib/{.,a}{.,b}/src",
+        r"ab/{a,}.",
+        r"ab/\.",
+        r"src/{..,a}/lib",
+        r"..",
+        r"src/[",
+        r"a/{b/,.}",
+        r"SRC/A.py",
+    ]
+)
+texts = st.one_of(_real, _real, _real, _wide, _untidy, patterns, plain_patterns)
+hives = st.lists(texts, max_size=12).map(
+    lambda held: [(f"k{number}", text) for number, text in enumerate(held)]
+)
+
+
+def usable(text: str) -> bool:
+    try:
+        return bool(globs.compiled(text))
+    except BadPattern:
+        return False
+
+
+def compared(pattern: str, held: list[tuple[str, str]], fold_case: bool) -> list[str]:
+    return [
+        key
+        for key, text in held
+        if usable(text) and globs.overlap(pattern, text, fold_case=fold_case) is not None
+    ]
+
+
+def indexed(held: list[tuple[str, str]], fold_case: bool = False) -> GlobIndex:
+    index = GlobIndex(fold_case=fold_case)
+    for key, text in held:
+        index.add(key, text)
+    return index
+
+
+class TestGlobIndex:
+    @examples(300)
+    @given(texts.filter(usable), hives, st.booleans())
+    def test_finds_what_a_comparison_with_each_finds(
+        self, pattern: str, held: list[tuple[str, str]], fold_case: bool
+    ) -> None:
+        found = indexed(held, fold_case).overlapping(pattern)
+        assert [key for key, _ in found] == compared(pattern, held, fold_case)
+
+    @examples(150)
+    @given(texts.filter(usable), hives)
+    def test_gives_a_path_that_both_cover(self, pattern: str, held: list[tuple[str, str]]) -> None:
+        patterns_held = dict(held)
+        for key, witness in indexed(held).overlapping(pattern):
+            assert globs.matches(pattern, witness)
+            assert globs.matches(patterns_held[key], witness)
+
+    @examples(150)
+    @given(st.one_of(_real, st.sampled_from(PATHS)), hives, st.booleans())
+    def test_finds_every_pattern_that_covers_a_path(
+        self, path: str, held: list[tuple[str, str]], fold_case: bool
+    ) -> None:
+        expected = [
+            key
+            for key, text in held
+            if usable(text) and globs.matches(text, path, fold_case=fold_case)
+        ]
+        assert indexed(held, fold_case).covering(path) == expected
+
+    @examples(150)
+    @given(texts.filter(usable), hives, st.data())
+    def test_forgets_what_is_discarded(
+        self, pattern: str, held: list[tuple[str, str]], data: st.DataObject
+    ) -> None:
+        index = indexed(held)
+        gone = {key for key, _ in held if data.draw(st.booleans())}
+        for key in gone:
+            index.discard(key)
+        left = [pair for pair in held if pair[0] not in gone]
+        assert [key for key, _ in index.overlapping(pattern)] == compared(pattern, left, False)
+
+    @examples(50)
+    @given(hives)
+    def test_keeps_nothing_once_all_is_discarded(self, held: list[tuple[str, str]]) -> None:
+        index = indexed(held)
+        for key, _ in held:
+            index.discard(key)
+        assert len(index) == 0
+        assert not (index._folders or index._literal or index._sorted or index._added)
+
+    def test_replaces_the_pattern_of_a_key(self) -> None:
+        index = indexed([("k", "src/*"), ("k", "lib/*")])
+        assert index.overlapping("**") == [("k", "lib/x")]
+        assert len(index) == 1
+
+    def test_knows_which_keys_it_holds(self) -> None:
+        index = indexed([("k", "src/*")])
+        assert "k" in index
+        assert "other" not in index
+
+    def test_forgets_the_old_pattern_of_a_key_whose_new_one_is_not_usable(self) -> None:
+        index = indexed([("k", "src/*"), ("k", "src/[")])
+        assert "k" not in index
+        assert index.overlapping("**") == []
+
+    def test_discards_what_it_does_not_hold_without_complaint(self) -> None:
+        index = indexed([("k", "src/*")])
+        index.discard("other")
+        assert len(index) == 1
+
+    def test_refuses_a_question_that_is_not_usable(self) -> None:
+        with pytest.raises(BadPattern):
+            indexed([]).overlapping("src/[")
+
+    @pytest.mark.parametrize("path", ["", "/a", "a/", "a//b", "..", "a/../b"])
+    def test_finds_nothing_that_covers_what_is_no_path(self, path: str) -> None:
+        assert indexed([("k", "**"), ("l", "a/**")]).covering(path) == []
+
+    def test_answers_in_the_order_of_addition(self) -> None:
+        held = [("c", "src/a.py"), ("a", "**"), ("b", "src/**")]
+        assert [key for key, _ in indexed(held).overlapping("src/*")] == ["c", "a", "b"]
+        assert indexed(held).covering("src/a.py") == ["c", "a", "b"]
+
+
+class TestCandidates:
+    @examples(400)
+    @given(texts.filter(usable), hives, st.booleans())
+    def test_hold_back_nothing_that_meets_the_pattern(
+        self, pattern: str, held: list[tuple[str, str]], fold_case: bool
+    ) -> None:
+        kept = {key for key, _ in candidates(pattern, held, fold_case=fold_case)}
+        assert kept >= set(compared(pattern, held, fold_case))
+
+    @pytest.mark.parametrize(
+        ("pattern", "text"),
+        [
+            ("src/auth/**", "lib/a.py"),
+            ("src/auth/**", "src/api/**"),
+            ("src/auth/**", "srcs/*"),
+            ("src/a*", "src/b*"),
+            ("**/*.md", "src/a.py"),
+            ("*.{ts,mts}", "docs/a.md"),
+            ("src/a.py", "src"),
+        ],
+    )
+    def test_hold_back_what_begins_or_ends_otherwise(self, pattern: str, text: str) -> None:
+        assert candidates(pattern, [("k", text)]) == []
+
+    def test_parse_no_pattern_that_they_hold_back(self) -> None:
+        assert candidates("src/**", [("k", "lib/[")]) == []
+
+    def test_take_any_keys_and_any_iterable(self) -> None:
+        held = ((number, text) for number, text in enumerate(["src/a", "lib/a"]))
+        assert candidates("src/*", held) == [(0, "src/a")]
+
+
+class TestScans:
+    @examples(200)
+    @given(texts.filter(usable), hives, st.booleans())
+    def test_find_what_a_comparison_with_each_finds(
+        self, pattern: str, held: list[tuple[str, str]], fold_case: bool
+    ) -> None:
+        found = scan_overlapping(pattern, held, fold_case)
+        assert sorted(key for key, _ in found) == sorted(compared(pattern, held, fold_case))
+
+    @examples(200)
+    @given(st.one_of(_real, st.sampled_from(PATHS)), hives, st.booleans())
+    def test_find_every_pattern_that_covers_a_path(
+        self, path: str, held: list[tuple[str, str]], fold_case: bool
+    ) -> None:
+        expected = indexed(held, fold_case).covering(path)
+        assert sorted(scan_covering(path, held, fold_case)) == sorted(expected)
+
+    def test_pass_over_a_pattern_that_is_not_usable(self) -> None:
+        held = [("bad", "src/["), ("good", "src/*")]
+        assert scan_overlapping("src/a", held) == [("good", "src/a")]
+        assert scan_covering("src/a", held) == ["good"]
+
+    def test_take_a_path_that_no_pattern_could_name(self) -> None:
+        long = "src/" + "a" * 3000
+        assert scan_covering(long, [("k", "src/*"), ("l", "lib/*")]) == ["k"]
+        assert scan_covering("src/a\nb", [("k", "src/*")]) == ["k"]
+
+
+def check_the_sieve_is_sound(sieve: object) -> None:
+    """Fails if the sieve holds back one of a few texts that do cover the path."""
+    texts = [
+        "src/**",
+        "src/**/a.py",
+        "s*/x/a.py",
+        "src/x/*.py",
+        "**",
+        "src/x/a.{py,ts}",
+        "./src/x/a.py",
+        "src//x/a.py",
+        "lib/../src/x/a.py",
+        "src/x/",
+        "src/x/a.[p]y",
+        "{src,lib}/x/a.py",
+        "[s]rc/x/a.p?",
+    ]
+    held = [(text, text) for text in texts]
+    kept = sieve.sift(held, "src/x/a.py", "a.py", False)
+    assert sorted(key for key, _ in kept) == sorted(texts)
+    assert all(globs.matches(text, "src/x/a.py") for _, text in held)
+
+
+def test_the_sieve_lets_through_every_way_to_write_a_pattern() -> None:
+    check_the_sieve_is_sound(globsieve)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('("..", "./", ".\\n", "{.", ",.", "\\\\.")', "()"),
+        ("theirs in SPECIAL or theirs in _VANISHING", "theirs in _VANISHING"),
+        ("theirs in SPECIAL or theirs in _VANISHING", "theirs in SPECIAL"),
+        ('theirs in "]/" or theirs in SPECIAL', "False"),
+        ('or head[-1:] == "/"', ""),
+    ],
+)
+def test_a_broken_sieve_is_caught(old: str, new: str) -> None:
+    with pytest.raises(AssertionError):
+        check_the_sieve_is_sound(mutant(globsieve, old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("self._cover(branch, [beginning[:-1]], found)", "pass"),
+        ("slashes <= depth", "slashes < depth"),
+        ("(*ends, _OPEN)", "(*ends,)"),
+        ('beginning[:-1] + "0"', "beginning"),
+    ],
+)
+def test_a_broken_index_is_caught(old: str, new: str) -> None:
+    broken = mutant(globindex, old, new)
+    held = [("a", "src/auth"), ("b", "src/a/**"), ("c", "**"), ("d", "src/a/b.py"), ("e", "src/**")]
+    index = broken.GlobIndex()
+    for key, text in held:
+        index.add(key, text)
+    questions = ["src/auth/**", "src/*", "src/a/*.py", "**/*.py", "src/**"]
+    with pytest.raises(AssertionError):
+        for pattern in questions:
+            found = [key for key, _ in index.overlapping(pattern)]
+            assert found == compared(pattern, held, False)
