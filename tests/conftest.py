@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +32,13 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def clock() -> Clock:
     """A clock that moves only when told to."""
     return Clock()
+
+
+@pytest.fixture
+def frozen(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The same clock, also for commands that run in this process."""
+    monkeypatch.setattr(time, "time_ns", lambda: clock.now_ms * 1_000_000)
+    return clock
 
 
 @pytest.fixture

@@ -53,10 +53,9 @@ class Ran:
 
     @property
     def error(self) -> dict[str, Any]:
-        """The refusal that `--json` puts on standard error, behind any notices."""
-        document = json.loads(self.err.splitlines()[-1])
-        assert list(document) == ["error"]
-        return document["error"]
+        """The refusal that `--json` puts on standard error."""
+        refusal: dict[str, Any] = json.loads(self.err)["error"]
+        return refusal
 
     def __repr__(self) -> str:
         return f"Ran(code={self.code}, out={self.out[:2000]!r}, err={self.err[:2000]!r})"

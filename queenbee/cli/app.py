@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee import errors
-from queenbee.cli.exits import NO
+from queenbee.cli.exits import DONE, NO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,6 +38,8 @@ class Session:
         self.json = False
         self.actor: str | None = None
         self.beads_dir: str | None = None
+        self.told: list[str] = []
+        """What was said besides the answer under `--json`, for the one document at the end."""
         self._hive: Hive | None = None
 
     @property
@@ -53,6 +55,15 @@ class Session:
     def opened(self) -> Hive | None:
         """The hive, if the command needed one."""
         return self._hive
+
+    def tell(self, text: str) -> None:
+        """Says something on standard error that is not the answer."""
+        if self.json:
+            self.told.append(text)
+        else:
+            from queenbee.cli.render import printable
+
+            click.echo(f"queen: {printable(text)}", err=True)
 
 
 def _common(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -100,18 +111,17 @@ class QueenCommand(click.Command):
             result = ctx.invoke(self.callback, given, **ctx.params)
         finally:
             _tell_on_the_side(session)
-        value, code = (
-            (result.value, 0 if result.yes else NO)
-            if isinstance(result, Answer)
-            else (
-                result,
-                0,
-            )
-        )
-        if session.json:
-            print_json(value)
-        else:
-            self.show(value)
+        value, code = result, DONE
+        if isinstance(result, Answer):
+            value, code = result.value, DONE if result.yes else NO
+        try:
+            print_json(value) if session.json else self.show(value)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise errors.Unwritable(
+                f"standard output cannot be written: {error.strerror}"
+            ) from error
         return code
 
 
@@ -202,8 +212,20 @@ def body_or_stdin(text: str) -> str:
         raise errors.InvalidInput(f"standard input is not UTF-8: {error}") from error
 
 
+def tell(text: str) -> None:
+    """Says something on standard error that is not the answer of the command that runs."""
+    click.get_current_context().ensure_object(Session).tell(text)
+
+
 def _dumps(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        # A terminal of another age, or a name that is no text: JSON can spell out both.
+        return json.dumps(value, separators=(",", ":"))
+    return text
 
 
 def _tell_on_the_side(session: Session) -> None:
@@ -212,7 +234,7 @@ def _tell_on_the_side(session: Session) -> None:
     if hive is None:
         return
     for note in hive.notes():
-        click.echo(f"queen: {note}", err=True)
+        session.tell(note)
 
 
 def colours() -> bool:

@@ -9,7 +9,7 @@ import click
 
 import queenbee
 from queenbee.cli.app import Session, command
-from queenbee.cli.render import say
+from queenbee.cli.render import printable, say
 from queenbee.errors import InvalidInput
 from queenbee.store import identity, layout, setup
 
@@ -26,9 +26,9 @@ def _found(session: Session, *, must_exist: bool) -> Layout:
 def _show_init(value: dict[str, object]) -> None:
     made = value["made"]
     assert isinstance(made, list)
-    say(f"The hive is {value['beads_dir']}")
+    say(f"The hive is {printable(str(value['beads_dir']))}")
     for path in made:
-        say(f"  made {path}")
+        say(f"  made {printable(path)}")
     if not made:
         say("  it was there already; nothing was changed")
 
@@ -47,11 +47,11 @@ def init(session: Session) -> dict[str, object]:
 def _show_where(value: dict[str, object]) -> None:
     for key in ("beads_dir", "state_dir", "tree", "worktree", "actor", "droids", "issues"):
         if value[key] is not None:
-            say(f"{key.replace('_', ' '):10} {value[key]}")
+            say(f"{key.replace('_', ' '):10} {printable(str(value[key]))}")
     how = value["how"]
     assert isinstance(how, list)
     for step in how:
-        say(f"  because {step}")
+        say(f"  because {printable(step)}")
 
 
 @command("where", show=_show_where, example="queen where", takes="session")
@@ -74,7 +74,7 @@ def where(session: Session) -> dict[str, object]:
 
 
 def _show_whoami(value: dict[str, object]) -> None:
-    say(f"{value['droid']}  ({value['from']})")
+    say(f"{value['droid']}  ({printable(str(value['from']))})")
 
 
 @command(
@@ -87,6 +87,8 @@ def _show_whoami(value: dict[str, object]) -> None:
 def whoami(session: Session, name: str | None) -> dict[str, object]:
     """Show who acts in this worktree, or set it"""
     if name is not None:
+        # As that name, so that one which is no name, remembered from before, can be replaced.
+        session.actor = name
         session.hive.droids.check(name)
         identity.remember(session.hive.layout, name)
         return {"droid": name, "from": session.hive.layout.identity_path}

@@ -10,7 +10,7 @@ import click
 
 from queenbee.cli import exits
 from queenbee.cli.app import QueenGroup, Session, error_document
-from queenbee.errors import QueenError
+from queenbee.errors import QueenError, Unwritable
 
 _HOMES = {
     "init": "queenbee.cli.hive:init",
@@ -68,34 +68,59 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Runs one command and returns its exit status; no refusal leaves as a traceback."""
+    session = Session()
     as_json = "--json" in arguments[: _end_of_options(arguments)]
     try:
-        code = queen.main(arguments, prog_name="queen", standalone_mode=False, obj=Session())
-        sys.stdout.flush()
+        code = _called(arguments, session)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except QueenError as error:
-        _say(error, as_json=as_json)
+        _say(error, session, as_json=as_json)
+        if isinstance(error, Unwritable):
+            _let_go_of_stdout()
         return exits.exit_code(error)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return exits.USAGE
     except click.ClickException as error:
-        _say(_usage_error(error), as_json=as_json)
+        _say(_usage_error(error), session, as_json=as_json)
         return exits.USAGE
     except (KeyboardInterrupt, click.Abort):
         click.echo("queen: interrupted", err=True)
         return exits.INTERRUPTED
     except BrokenPipeError:
         # Whoever read our output has what it wanted (`queen msg inbox | head -1`).
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go_of_stdout()
         return exits.DONE
     except Exception as error:
         if os.environ.get("QUEEN_DEBUG"):
             raise
-        bug = QueenError(
-            f"a bug in queen: {type(error).__name__}: {error}",
-            hint="run it again with QUEEN_DEBUG=1 and report what it prints",
-        )
-        bug.code = "bug"
-        _say(bug, as_json=as_json)
+        _say(_bug(error), session, as_json=as_json)
         return exits.BUG
+    _say(None, session, as_json=as_json)
+    return code
+
+
+def _called(arguments: list[str], session: Session) -> int:
+    """Returns the exit status that the command itself decides."""
+    if "_QUEEN_COMPLETE" in os.environ:
+        queen.main(arguments, prog_name="queen")
+    # Not by click's own `main`: that turns a reader who left into exit 1, which means "no".
+    try:
+        with queen.make_context("queen", list(arguments), obj=session) as context:
+            code = queen.invoke(context)
+    except click.exceptions.Exit as end:
+        return end.exit_code
     return code if isinstance(code, int) else exits.DONE
+
+
+def _let_go_of_stdout() -> None:
+    """Keeps the interpreter from trying again, on its way out, what cannot be written."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _end_of_options(arguments: list[str]) -> int:
@@ -110,14 +135,28 @@ def _usage_error(error: click.ClickException) -> QueenError:
     return refusal
 
 
-def _say(error: QueenError, *, as_json: bool) -> None:
+def _bug(error: Exception) -> QueenError:
+    bug = QueenError(
+        f"a bug in queen: {type(error).__name__}: {error}",
+        hint="run it again with QUEEN_DEBUG=1 and report what it prints",
+    )
+    bug.code = "bug"
+    return bug
+
+
+def _say(error: QueenError | None, session: Session, *, as_json: bool) -> None:
+    """Prints a refusal; under `--json` with all that was said besides, as one document."""
     if as_json:
-        import json
+        document = error_document(error) if error is not None else {}
+        if session.told:
+            document["notices"] = session.told
+        if document:
+            import json
 
-        click.echo(json.dumps(error_document(error), ensure_ascii=False, default=str), err=True)
-        return
-    from queenbee.cli.render import printable
+            click.echo(json.dumps(document, ensure_ascii=False, default=str), err=True)
+    elif error is not None:
+        from queenbee.cli.render import printable
 
-    click.echo(f"queen: {printable(error.message, keep_newlines=True)}", err=True)
-    if error.hint:
-        click.echo(f"  try: {printable(error.hint)}", err=True)
+        click.echo(f"queen: {printable(error.message)}", err=True)
+        if error.hint:
+            click.echo(f"  try: {printable(error.hint)}", err=True)

@@ -52,7 +52,7 @@ def show_whole(messages: Sequence[Message]) -> None:
 
 def _show_sent(messages: Message | Sequence[Message]) -> None:
     for message in [messages] if isinstance(messages, Message) else messages:
-        say(f"sent {message.id} to {printable(message.to)}")
+        say(f"sent {printable(message.id)} to {printable(message.to)}")
 
 
 def _since(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
@@ -154,7 +154,7 @@ def sent(hive: Hive, limit: int) -> list[Message]:
 
 @command(
     "delete",
-    show=lambda message: say(f"deleted {message.id}"),
+    show=lambda message: say(f"deleted {printable(message.id)}"),
     example="queen msg delete qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X",
 )
 @click.argument("message_id", metavar="ID")

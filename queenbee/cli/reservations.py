@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Answer, command
+from queenbee.cli.app import Answer, command, tell
 from queenbee.cli.render import left, printable, say, shortened, table
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.timestamps import parse_duration_s
@@ -85,7 +85,7 @@ def reserve(
     """
     for place in hive.reservations.places(patterns):
         if place.note:
-            click.echo(f"queen: {printable(place.note)}", err=True)
+            tell(place.note)
     return hive.reservations.reserve(
         patterns,
         exclusive=not shared,

@@ -1,0 +1,149 @@
+"""Notices: a droid is told once, beside the answer to whatever it asked, that a lease ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import Clock, QuickQueen, write_lines
+
+from queenbee import Hive
+
+Opener = Callable[[str], Hive]
+
+
+def test_nothing_is_told_where_nothing_ended(hive: Hive) -> None:
+    hive.reservations.reserve(["a.py"])
+    assert hive.notes() == []
+
+
+def test_the_end_of_a_lease_at_its_time_is_told_once(hive: Hive, clock: Clock) -> None:
+    hive.reservations.reserve(["a.py"], ttl_s=60)
+    clock.advance(120)
+    assert hive.notes() == [
+        "your lease on a.py ended 1m ago, at its TTL; nobody holds it now",
+    ]
+    assert hive.notes() == []
+
+
+def test_what_was_told_to_one_process_is_not_told_again_by_another(
+    hive: Hive, open_as: Opener, clock: Clock
+) -> None:
+    hive.reservations.reserve(["a.py"], ttl_s=60)
+    clock.advance(60)
+    assert len(hive.notes()) == 1
+    assert open_as("ui-engineer").notes() == []
+
+
+def test_a_notice_names_who_holds_it_now(hive: Hive, reviewer: Hive, clock: Clock) -> None:
+    hive.reservations.reserve(["src/a.py"], ttl_s=60)
+    clock.advance(60)
+    reviewer.reservations.reserve(["src/**"])
+    assert hive.notes() == [
+        "your lease on src/a.py ended 0s ago, at its TTL; held now by reviewer (src/**)"
+    ]
+
+
+def test_a_takeover_is_told_with_who_and_why(hive: Hive, reviewer: Hive) -> None:
+    hive.reservations.reserve(["a.py"])
+    reviewer.reservations.reserve(["a.py"], force=True, reason="production is down")
+    [note] = hive.notes()
+    assert "a.py was taken over by reviewer (production is down)" in note
+    assert note.endswith("held now by reviewer (a.py)")
+    assert hive.notes() == []
+
+
+def test_work_that_was_moved_away_tells_of_its_leases(hive: Hive, reviewer: Hive) -> None:
+    hive.assignments.claim("qb-42")
+    hive.reservations.reserve(["a.py"], issue_id="qb-42")
+    reviewer.assignments.assign("qb-42", "tester", reassign=True)
+    [note] = hive.notes()
+    assert "your lease on a.py was taken over by reviewer (qb-42 was given to tester)" in note
+
+
+def test_what_one_ended_oneself_is_no_news(hive: Hive) -> None:
+    hive.assignments.claim("qb-42")
+    hive.reservations.reserve(["a.py"], issue_id="qb-42")
+    hive.reservations.reserve(["b.py"])
+    hive.reservations.release(["b.py"])
+    hive.assignments.complete("qb-42")
+    assert hive.notes() == []
+
+
+def test_the_end_of_somebody_elses_lease_is_no_news(
+    hive: Hive, reviewer: Hive, clock: Clock
+) -> None:
+    hive.reservations.reserve(["a.py"], ttl_s=60)
+    clock.advance(60)
+    assert reviewer.notes() == []
+
+
+def test_an_end_that_is_a_day_old_is_history(hive: Hive, clock: Clock) -> None:
+    hive.reservations.reserve(["a.py"], ttl_s=60)
+    clock.advance(60 + 24 * 3600)
+    assert hive.notes() == []
+
+
+def test_many_ends_are_told_in_few_lines(hive: Hive, clock: Clock) -> None:
+    hive.reservations.reserve([f"{number}.py" for number in range(9)], ttl_s=60)
+    clock.advance(60)
+    notes = hive.notes()
+    assert len(notes) == 6
+    assert notes[-1] == "and 4 more leases of yours ended; see: queen reserved --all"
+    assert hive.notes() == []
+
+
+def test_nobody_in_particular_is_told_nothing(hive: Hive, repo: Path, clock: Clock) -> None:
+    hive.reservations.reserve(["a.py"], ttl_s=60)
+    clock.advance(60)
+    assert Hive.open(repo, env={}, clock=clock).notes() == []
+
+
+def test_where_it_cannot_be_remembered_it_is_told_again(hive: Hive, clock: Clock) -> None:
+    hive.reservations.reserve(["a.py"], ttl_s=60)
+    Path(hive.layout.state_dir, "told").write_text("a file where a folder should be")
+    clock.advance(60)
+    assert len(hive.notes()) == 1
+    assert len(hive.notes()) == 1
+
+
+def test_a_grant_that_lost_to_an_older_one_is_told_once(
+    hive: Hive, beads: Path, clock: Clock
+) -> None:
+    hive.assignments.claim("qb-42")
+    row = {"id": "qa-theirs", "created_at": "2024-12-14T10:00:00Z", "issue_id": "qb-42"}
+    write_lines(beads / "queen_assignments.jsonl", {**row, "droid": "reviewer", "status": "active"})
+    [note] = hive.notes()
+    assert note.startswith("a merge brought an older grant of qb-42 to reviewer: yours (qa-")
+    assert hive.notes() == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("msg", "inbox"), 0), (("check", "x"), 0), (("claim", "no id"), 2), (("show", "qb-7"), 4)],
+)
+def test_the_command_tells_it_beside_any_answer_and_any_refusal(
+    quick: QuickQueen, frozen: Clock, arguments: tuple[str, ...], code: int
+) -> None:
+    quick("reserve", "README.md", "--ttl", "60s", as_="ui-engineer")
+    frozen.advance(120)
+    told = quick(*arguments, as_="ui-engineer")
+    assert told.code == code
+    assert "queen: your lease on README.md ended 1m ago, at its TTL" in told.err
+    assert "your lease" not in quick(*arguments, as_="ui-engineer").err
+
+
+@pytest.mark.parametrize("arguments", [("msg", "inbox"), ("claim", "no id")])
+def test_under_json_notices_and_refusal_are_one_document_on_standard_error(
+    quick: QuickQueen, frozen: Clock, arguments: tuple[str, ...]
+) -> None:
+    quick("reserve", "README.md", "--ttl", "60s", as_="ui-engineer")
+    frozen.advance(120)
+    told = quick("--json", *arguments, as_="ui-engineer")
+    document = json.loads(told.err)
+    assert document["notices"] == [
+        "your lease on README.md ended 1m ago, at its TTL; nobody holds it now"
+    ]
+    assert ("error" in document) == (told.code != 0)

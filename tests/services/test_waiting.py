@@ -1,0 +1,129 @@
+"""Waiting for a lease, at a clock of the test's own: what wakes a waiter, how often it looks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import Clock, snapshot, write_lines
+
+from queenbee import Hive
+from queenbee.errors import Busy
+from queenbee.services import reservations
+
+
+class Patience:
+    """Time as a waiter sees it: passes when it sleeps, and lets others act meanwhile."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.slept_s = 0.0
+        self.polls = 0
+        self.at_poll: dict[int, Callable[[], object]] = {}
+
+    def monotonic(self) -> float:
+        return self.slept_s
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds >= 0
+        self.slept_s += seconds
+        self.clock.advance(seconds)
+        self.polls += 1
+        self.at_poll.get(self.polls, lambda: None)()
+
+
+@pytest.fixture
+def patience(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Patience:
+    patience = Patience(clock)
+    monkeypatch.setattr(reservations, "time", patience)
+    return patience
+
+
+def test_what_is_free_is_granted_without_waiting(hive: Hive, patience: Patience) -> None:
+    assert hive.reservations.reserve(["a.py"], wait_s=60)
+    assert patience.polls == 0
+
+
+def test_a_release_wakes_a_waiter_at_its_next_look(
+    hive: Hive, reviewer: Hive, patience: Patience
+) -> None:
+    hive.reservations.reserve(["a.py"])
+    patience.at_poll[3] = lambda: hive.reservations.release(["a.py"])
+    [lease] = reviewer.reservations.reserve(["a.py"], wait_s=60)
+    assert (lease.droid, patience.polls) == ("reviewer", 3)
+
+
+def test_an_expiry_wakes_a_waiter_though_nothing_is_written(
+    hive: Hive, reviewer: Hive, patience: Patience
+) -> None:
+    hive.reservations.reserve(["a.py"], ttl_s=2)
+    assert reviewer.reservations.reserve(["a.py"], wait_s=60)
+    assert patience.slept_s == pytest.approx(2, abs=0.1)
+
+
+def test_a_lease_is_asked_for_only_where_something_changed(
+    hive: Hive, reviewer: Hive, patience: Patience, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hive.reservations.reserve(["a.py"])
+    tries = []
+    grant = reservations.Reservations._grant
+    monkeypatch.setattr(
+        reservations.Reservations, "_grant", lambda *args: (tries.append(1), grant(*args))[1]
+    )
+    with pytest.raises(Busy):
+        reviewer.reservations.reserve(["a.py"], wait_s=10)
+    assert len(tries) == 1
+
+
+def test_an_unrelated_write_does_not_end_the_wait(
+    hive: Hive, reviewer: Hive, patience: Patience
+) -> None:
+    hive.reservations.reserve(["a.py"])
+    patience.at_poll[2] = lambda: hive.reservations.reserve(["b.py"])
+    patience.at_poll[5] = lambda: hive.reservations.release(["a.py"])
+    assert reviewer.reservations.reserve(["a.py"], wait_s=60)
+    assert patience.polls == 5
+
+
+def test_a_renewal_makes_a_waiter_wait_on(hive: Hive, reviewer: Hive, patience: Patience) -> None:
+    hive.reservations.reserve(["a.py"], ttl_s=1)
+    patience.at_poll[2] = lambda: hive.reservations.renew(["a.py"], ttl_s=5)
+    assert reviewer.reservations.reserve(["a.py"], wait_s=60)
+    assert patience.slept_s == pytest.approx(5, abs=0.2)
+
+
+def test_a_release_by_a_foreign_program_wakes_a_waiter(
+    hive: Hive, reviewer: Hive, patience: Patience, beads: Path
+) -> None:
+    [lease] = hive.reservations.reserve(["a.py"])
+    ended = {**lease.to_dict(), "status": "released", "rev": 2}
+    patience.at_poll[4] = lambda: write_lines(beads / "queen_reservations.jsonl", ended)
+    assert reviewer.reservations.reserve(["a.py"], wait_s=60)
+    assert patience.polls == 4
+
+
+def test_at_the_deadline_a_waiter_is_told_who_is_in_the_way(
+    hive: Hive, reviewer: Hive, patience: Patience, beads: Path
+) -> None:
+    hive.reservations.reserve(["a.py"], reason="Button")
+    before = snapshot(beads)
+    with pytest.raises(Busy, match="waited 10s in vain") as refusal:
+        reviewer.reservations.reserve(["a.py"], wait_s=10)
+    assert "held by ui-engineer (Button)" in refusal.value.message
+    assert [holder["droid"] for holder in refusal.value.holders] == ["ui-engineer"]
+    assert patience.slept_s == pytest.approx(10)
+    assert snapshot(beads) == before
+
+
+def test_several_patterns_are_waited_for_together(
+    hive: Hive, reviewer: Hive, patience: Patience
+) -> None:
+    hive.reservations.reserve(["a.py", "b.py"])
+    patience.at_poll[2] = lambda: hive.reservations.release(["a.py"])
+    patience.at_poll[3] = lambda: seen.append(reviewer.reservations.find(droid="reviewer"))
+    patience.at_poll[4] = lambda: hive.reservations.release(["b.py"])
+    seen: list[object] = []
+    leases = reviewer.reservations.reserve(["a.py", "b.py", "c.py"], wait_s=60)
+    assert len(leases) == 3
+    assert seen == [[]]
