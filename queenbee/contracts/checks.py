@@ -24,6 +24,7 @@ DEFAULT_TIMEOUT_S = 300
 
 _ENVIRONMENT = frozenset({"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL", "VIRTUAL_ENV"})
 _SHELL = "/bin/sh"
+_QUOTED_CHARS = 200
 
 
 @dataclass(frozen=True)
@@ -302,9 +303,9 @@ def _complaint(done: ProcessResult, check: Check, timeout_s: float) -> str:
     if done.exit_code != expect.exit_code:
         complaints.append(f"{_exit(done.exit_code)}, expected {expect.exit_code}")
     if not done.stdout.found:
-        complaints.append(f"standard output does not contain {expect.stdout_contains!r}")
+        complaints.append(f"standard output does not contain {_quoted(expect.stdout_contains)}")
     if not done.stderr.found:
-        complaints.append(f"standard error does not contain {expect.stderr_contains!r}")
+        complaints.append(f"standard error does not contain {_quoted(expect.stderr_contains)}")
     return "; ".join(complaints)
 
 
@@ -333,12 +334,16 @@ def _described(check: Check) -> str:
             return f"{_printable(check.name)}: cannot be run: {_printable(type_name)} is not known"
     expect = f"exit code {check.expect.exit_code}"
     if check.expect.stdout_contains is not None:
-        expect += f", standard output with {check.expect.stdout_contains!r}"
+        expect += f", standard output with {_quoted(check.expect.stdout_contains)}"
     if check.expect.stderr_contains is not None:
-        expect += f", standard error with {check.expect.stderr_contains!r}"
+        expect += f", standard error with {_quoted(check.expect.stderr_contains)}"
     where = f", in {_printable(check.cwd)}" if check.cwd else ""
     limit = f"within {check.timeout_s:g} s"
     return f"{_printable(check.name)}: {what} (expects {expect}, {limit}{where})"
+
+
+def _quoted(text: str | None) -> str:
+    return repr(text if text is None or len(text) <= _QUOTED_CHARS else text[:_QUOTED_CHARS] + "…")
 
 
 def _printable(text: str) -> str:

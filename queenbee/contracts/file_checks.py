@@ -23,6 +23,7 @@ MAX_PATTERNS = 500
 MAX_PATTERN_BYTES = 64 * 1024
 """They are one argument of a program; Linux takes 128 KiB for one."""
 
+_TOLD_CHARS = 200
 _TYPES = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"))
 
 
@@ -111,7 +112,7 @@ def _matched(
             continue
         missing.append(pattern.text)
         kind = " (as plain text)" if pattern.literal else ""
-        told.append(f"{pattern.text!r} {problem}" if problem else f"{pattern.text!r}{kind}")
+        told.append(f"{pattern.text[:_TOLD_CHARS]!r}{f' {problem}' if problem else kind}")
     details = {
         "matched_patterns": found,
         "total_patterns": len(patterns),

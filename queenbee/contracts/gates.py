@@ -198,12 +198,14 @@ def latest_results(document: Document) -> dict[str, Document]:
 
 def attempt_of(document: Mapping[str, Any]) -> int:
     """Returns the number of the current attempt, from 1."""
-    return len(document["validation_execution"].get("attempts", [])) + 1
+    return len(document["validation_execution"].get("previous_attempts", [])) + 1
 
 
 def history(document: Document) -> list[Document]:
     """Returns every attempt, oldest first: its number, status, times, counters and errors."""
-    archived: list[Document] = deepcopy(document["validation_execution"].get("attempts", []))
+    archived: list[Document] = deepcopy(
+        document["validation_execution"].get("previous_attempts", [])
+    )
     return [*archived, _attempt_record(document)]
 
 
@@ -221,7 +223,7 @@ def begin_attempt(document: Document, now_ms: int) -> Document:
         return gate
     now = format_ms(now_ms)
     if current == "failed":
-        attempts = gate["validation_execution"].setdefault("attempts", [])
+        attempts = gate["validation_execution"].setdefault("previous_attempts", [])
         attempts.append(_attempt_record(gate))
         gate["status"] |= {"current_status": "pending", "errors": []}
         gate["metadata"]["completed_at"] = None
