@@ -41,11 +41,26 @@ def superseder(
 
     `rivals_of` gives the leases, ended ones included, whose patterns overlap a lease's.
     """
-    older = [each for each in rivals_of(lease) if _excludes(each, lease)]
-    for each in sorted(older, key=_age):
-        if superseder(each, rivals_of) is None:
-            return each.id
-    return None
+    older: dict[str, list[Reservation]] = {}
+    verdicts: dict[str, str | None] = {}
+    waiting = [lease]
+    while waiting:
+        each = waiting[-1]
+        if each.id not in older:
+            rivals = [rival for rival in rivals_of(each) if _excludes(rival, each)]
+            older[each.id] = sorted(rivals, key=_age)
+        for rival in older[each.id]:
+            if rival.id not in verdicts:
+                waiting.append(rival)
+                break
+            if verdicts[rival.id] is None:
+                verdicts[each.id] = rival.id
+                break
+        else:
+            verdicts[each.id] = None
+        if each.id in verdicts:
+            waiting.pop()
+    return verdicts[lease.id]
 
 
 def superseded_leases(

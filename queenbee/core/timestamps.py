@@ -18,7 +18,8 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 def format_ms(instant_ms: int) -> str:
     """Returns the instant as UTC, RFC 3339 with milliseconds and `Z`."""
     instant = _EPOCH + timedelta(milliseconds=instant_ms)
-    return f"{instant:%Y-%m-%dT%H:%M:%S}.{instant.microsecond // 1000:03d}Z"
+    # The year by hand: strftime leaves the zeros out of one before 1000.
+    return f"{instant.year:04d}-{instant:%m-%dT%H:%M:%S}.{instant.microsecond // 1000:03d}Z"
 
 
 def parse_ms(text: str) -> int:
@@ -27,7 +28,7 @@ def parse_ms(text: str) -> int:
     A timestamp without an offset is read as UTC. Raises `InvalidInput` for anything else.
     """
     candidate = text.upper()
-    if len(candidate) < 19 or candidate[10] not in "T ":
+    if len(candidate) < 19 or candidate[10] not in "T " or "\0" in candidate:
         raise _not_a_timestamp(text)
     # A leap second has no place in a datetime; the last instant before it has.
     if candidate[17:19] == "60":
@@ -36,7 +37,8 @@ def parse_ms(text: str) -> int:
         instant = datetime.fromisoformat(candidate)
         if instant.tzinfo is None:
             instant = instant.replace(tzinfo=UTC)
-        return (instant - _EPOCH) // _MILLISECOND
+        # In UTC it must be an instant that can be written again: an offset may lead out of range.
+        return (instant.astimezone(UTC) - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError) as reason:
         raise _not_a_timestamp(text) from reason
 

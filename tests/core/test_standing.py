@@ -1,0 +1,194 @@
+"""Which of two grants stands is decided by the records alone, and the same way everywhere."""
+
+from __future__ import annotations
+
+from glob_reference import share_a_path
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mutants import mutant
+
+from queenbee.core import standing
+from queenbee.core.records import Assignment, Reservation
+from queenbee.core.standing import superseded_assignments, superseded_leases, superseder
+from queenbee.core.timestamps import format_ms
+
+DROIDS = st.sampled_from(("api", "docs", "ui"))
+PATTERNS = ("src/a.py", "src/*", "src/**", "docs/**", "**/a.py")
+
+
+def lease(number, droid, born, ends, pattern="src/**", **more):
+    fields = {
+        "id": f"qr-{number:03}",
+        "droid": droid,
+        "pattern": pattern,
+        "created_at": format_ms(born),
+        "expires_at": format_ms(ends),
+        "status": "active",
+        "exclusive": True,
+        **more,
+    }
+    return Reservation(fields)
+
+
+def assignment(number, droid, born, ended=None, **more):
+    fields = {
+        "id": f"qa-{number:03}",
+        "droid": droid,
+        "issue_id": "qb-1",
+        "created_at": format_ms(born),
+        "updated_at": format_ms(ended or born),
+        "status": "active" if ended is None else "released",
+        **more,
+    }
+    return Assignment(fields)
+
+
+@st.composite
+def histories_of_leases(draw):
+    """Leases as clones that were apart may bring together, with ties in time."""
+    drawn = draw(
+        st.lists(
+            st.tuples(
+                DROIDS,
+                st.integers(0, 8),
+                st.integers(1, 5),
+                st.sampled_from(PATTERNS),
+                st.booleans(),
+                st.sampled_from((None, 0, 2)),
+            ),
+            max_size=10,
+        )
+    )
+    return [
+        lease(
+            number,
+            droid,
+            born,
+            born + length,
+            pattern,
+            exclusive=exclusive,
+            **(
+                {"status": "released", "released_at": format_ms(born + released)}
+                if released is not None
+                else {}
+            ),
+        )
+        for number, (droid, born, length, pattern, exclusive, released) in enumerate(drawn)
+    ]
+
+
+def rivals_among(leases):
+    return lambda one: [each for each in leases if share_a_path(each.pattern, one.pattern)]
+
+
+class TestLeases:
+    def test_the_older_grant_stands(self):
+        older, younger = lease(2, "ui", 0, 10), lease(1, "api", 5, 15)
+        assert superseded_leases([younger, older]) == {"qr-001": "qr-002"}
+
+    def test_grants_of_one_instant_are_told_apart_by_their_id(self):
+        assert superseded_leases([lease(2, "ui", 0, 9), lease(1, "api", 0, 9)]) == {
+            "qr-002": "qr-001"
+        }
+
+    def test_a_grant_made_after_the_end_of_another_stands(self):
+        assert superseded_leases([lease(1, "ui", 0, 5), lease(2, "api", 5, 9)]) == {}
+
+    def test_a_grant_made_after_the_release_of_another_stands(self):
+        released = lease(1, "ui", 0, 9, status="released", released_at=format_ms(3))
+        assert superseded_leases([released, lease(2, "api", 3, 9)]) == {}
+
+    def test_a_grant_that_lost_excludes_nobody(self):
+        first, second = lease(1, "ui", 0, 4), lease(2, "api", 2, 9)
+        third = lease(3, "docs", 5, 9)
+        assert superseded_leases([first, second, third]) == {"qr-002": "qr-001"}
+
+    def test_two_readers_stand_together(self):
+        leases = [lease(1, "ui", 0, 9, exclusive=False), lease(2, "api", 1, 9, exclusive=False)]
+        assert superseded_leases(leases) == {}
+
+    def test_ones_own_leases_stand_together(self):
+        assert superseded_leases([lease(1, "ui", 0, 9), lease(2, "ui", 1, 9)]) == {}
+
+    def test_a_deleted_grant_excludes_nobody(self):
+        assert superseded_leases([lease(1, "ui", 0, 9, deleted=True), lease(2, "api", 1, 9)]) == {}
+
+    def test_a_pattern_that_cannot_be_read_excludes_nobody(self):
+        broken = lease(1, "ui", 0, 9, pattern="src/[")
+        assert superseded_leases([broken, lease(2, "api", 1, 9, pattern="**")]) == {}
+
+    @given(histories_of_leases(), st.randoms(use_true_random=False))
+    @settings(max_examples=150, deadline=None)
+    def test_the_verdict_does_not_depend_on_the_order_of_the_records(self, leases, random):
+        shuffled = random.sample(leases, len(leases))
+        assert superseded_leases(shuffled) == superseded_leases(leases)
+
+    @given(histories_of_leases())
+    @settings(max_examples=150, deadline=None)
+    def test_judging_one_and_judging_all_say_the_same(self, leases):
+        verdicts = superseded_leases(leases)
+        for each in leases:
+            assert superseder(each, rivals_among(leases)) == verdicts.get(each.id)
+
+    @given(histories_of_leases())
+    @settings(max_examples=150, deadline=None)
+    def test_those_that_stand_never_exclude_each_other(self, leases):
+        lost = superseded_leases(leases)
+        standing_ones = [each for each in leases if each.id not in lost]
+        for one in standing_ones:
+            for other in standing_ones:
+                assert (
+                    one.droid == other.droid
+                    or not (one.exclusive or other.exclusive)
+                    or not share_a_path(one.pattern, other.pattern)
+                    or standing.lease_end_ms(one) <= other.created_ms
+                    or standing.lease_end_ms(other) <= one.created_ms
+                )
+
+    def test_a_chain_of_thousands_is_judged(self):
+        chain = [lease(n, "ui" if n % 2 else "api", n * 10, n * 10 + 15) for n in range(3_000)]
+
+        def neighbours(one):
+            number = int(one.id.removeprefix("qr-"))
+            return chain[max(0, number - 2) : number + 2]
+
+        assert superseder(chain[-1], neighbours) == superseded_leases(chain).get(chain[-1].id)
+
+
+class TestAssignments:
+    def test_the_older_grant_stands(self):
+        older, younger = assignment(2, "ui", 0), assignment(1, "api", 5)
+        assert superseded_assignments([younger, older]) == {"qa-001": "qa-002"}
+
+    def test_a_grant_made_after_the_end_of_another_stands(self):
+        assert superseded_assignments([assignment(1, "ui", 0, 5), assignment(2, "api", 5)]) == {}
+
+    def test_a_grant_that_lost_excludes_nobody(self):
+        grants = [assignment(1, "ui", 0, 4), assignment(2, "api", 2), assignment(3, "docs", 5)]
+        assert superseded_assignments(grants) == {"qa-002": "qa-001"}
+
+    def test_a_deleted_grant_excludes_nobody(self):
+        grants = [assignment(1, "ui", 0, deleted=True), assignment(2, "api", 1)]
+        assert superseded_assignments(grants) == {}
+
+    @given(
+        st.lists(st.tuples(DROIDS, st.integers(0, 6), st.sampled_from((None, 1, 3))), max_size=8),
+        st.randoms(use_true_random=False),
+    )
+    @settings(max_examples=150, deadline=None)
+    def test_the_verdict_does_not_depend_on_the_order_of_the_records(self, drawn, random):
+        grants = [
+            assignment(number, droid, born, None if length is None else born + length)
+            for number, (droid, born, length) in enumerate(drawn)
+        ]
+        shuffled = random.sample(grants, len(grants))
+        assert superseded_assignments(shuffled) == superseded_assignments(grants)
+
+
+def test_a_verdict_by_arrival_is_caught():
+    broken = mutant(
+        standing, "for lease in sorted(all_leases, key=_age):", "for lease in all_leases:"
+    )
+    leases = [lease(1, "api", 5, 15), lease(2, "ui", 0, 10)]
+    assert superseded_leases(leases) == superseded_leases(leases[::-1])
+    assert broken.superseded_leases(leases) != broken.superseded_leases(leases[::-1])
