@@ -78,7 +78,7 @@ def read_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Issue]:
         if not isinstance(identifier, str) or not identifier:
             continue
         known = newest.get(identifier)
-        if known is None or _updated_ms(row) >= _updated_ms(known):
+        if known is None or _supersedes(row, known):
             newest[identifier] = row
     absent = absent_priority(newest.values())
     return {key: Issue(row, absent_priority=absent) for key, row in newest.items()}
@@ -175,6 +175,24 @@ def _dependency(row: object, owner: str) -> tuple[str, str] | None:
     target = row.get("depends_on_id") or row.get("id")
     kind = row.get("type") or row.get("dependency_type") or "blocks"
     return (target, kind) if isinstance(target, str) and isinstance(kind, str) else None
+
+
+def _supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
+    """Returns whether a row stands in place of an earlier one with its id.
+
+    Two of one instant, as a union merge may leave them in either order, are told apart by what
+    they say; the end of an issue stays. Without any time, the later row is the newer one.
+    """
+    ours, theirs = _updated_ms(row), _updated_ms(known)
+    if ours != theirs or not ours:
+        return ours >= theirs
+    return _rank(row) > _rank(known)
+
+
+def _rank(row: Mapping[str, object]) -> tuple[bool, str]:
+    from json import dumps
+
+    return str(row.get("status")) in DONE, dumps(row, sort_keys=True)
 
 
 def _updated_ms(row: Mapping[str, object]) -> int:
