@@ -237,6 +237,13 @@ def _tell_on_the_side(session: Session) -> None:
         session.tell(note)
 
 
+def seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    """Reads an option that takes a duration, such as `2h`. Raises `InvalidInput`."""
+    from queenbee.core.timestamps import parse_duration_s
+
+    return None if text is None else parse_duration_s(text)
+
+
 def colours() -> bool:
     """Returns whether standard output is a terminal that wants colour."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

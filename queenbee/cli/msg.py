@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import QueenGroup, body_or_stdin, command
+from queenbee.cli.app import Answer, QueenGroup, body_or_stdin, command, seconds
 from queenbee.cli.render import ago, block, printable, say, shortened, table
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.timestamps import parse_duration_s, parse_ms
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.services.hive import Hive
+    from queenbee.services.messages import Hit
+
+ACK_WITHIN_S = 3600
 
 _MARKS = {"low": "low", "normal": "", "high": "high", "urgent": "URGENT"}
 
@@ -75,6 +78,8 @@ def _since(ctx: click.Context, param: click.Parameter, text: str | None) -> int 
 @click.option("--issue", "issue_id", metavar="ID", help="The issue that it is about")
 @click.option("--importance", type=click.Choice(IMPORTANCES), default="normal")
 @click.option("--reply-to", metavar="ID", help="The message that it answers")
+@click.option("--ack", is_flag=True, help="Ask for an acknowledgement within an hour")
+@click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one by then")
 def send(
     hive: Hive,
     to: str,
@@ -83,6 +88,8 @@ def send(
     issue_id: str | None,
     importance: str,
     reply_to: str | None,
+    ack: bool,
+    ack_within: int | None,
 ) -> Message | list[Message]:
     """Send a message
 
@@ -96,6 +103,7 @@ def send(
         issue_id=issue_id,
         importance=importance,
         reply_to=reply_to,
+        ack_within_s=ack_within or (ACK_WITHIN_S if ack else None),
     )
     return sent if to == "@all" or "," in to else sent[0]
 
@@ -107,6 +115,8 @@ def send(
 @click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
 @click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
 @click.option("--for", "droid", metavar="DROID", help="Somebody else's inbox")
+@click.option("--overdue", is_flag=True, help="Only what should be acknowledged by now")
+@click.option("--after", metavar="ID", help="Only what arrived after this message, oldest first")
 def inbox(
     hive: Hive,
     unread: bool,
@@ -115,10 +125,24 @@ def inbox(
     issue_id: str | None,
     limit: int,
     droid: str | None,
+    overdue: bool,
+    after: str | None,
 ) -> list[Message]:
-    """List the messages sent to you, newest first"""
+    """List the messages sent to you, newest first
+
+    With --after ID, a client that passes the last id it saw misses no message and sees none
+    twice, whatever clocks and merges do.
+    """
+    if after is not None:
+        return hive.messages.since(after, droid=droid)[:limit]
     return hive.messages.inbox(
-        unread=unread, since_ms=since, from_=from_, issue_id=issue_id, limit=limit, droid=droid
+        unread=unread,
+        since_ms=since,
+        from_=from_,
+        issue_id=issue_id,
+        limit=limit,
+        droid=droid,
+        overdue=overdue,
     )
 
 
@@ -166,6 +190,53 @@ def delete(hive: Hive, message_id: str) -> Message:
     return hive.messages.delete(message_id)
 
 
+@command("ack", show=show_list, example="queen msg ack qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+def ack(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
+    """Acknowledge messages, which also marks them as read"""
+    return hive.messages.acknowledge(ids)
+
+
+def _show_hits(hits: Sequence[Hit]) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    rows = [
+        [hit.message.id, ago(hit.message.created_ms, now_ms), hit.message.from_, hit.snippet]
+        for hit in hits
+    ]
+    table(["ID", "WHEN", "FROM", "TEXT"], rows, empty="Nothing found.")
+
+
+@command("search", show=_show_hits, example="queen msg search 'login timeout' --issue qb-42")
+@click.argument("query")
+@click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
+@click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
+@click.option("--since", callback=_since, metavar="20m|TIME", help="Only messages from then on")
+@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+def search(
+    hive: Hive,
+    query: str,
+    issue_id: str | None,
+    from_: str | None,
+    since: int | None,
+    limit: int,
+) -> list[Hit]:
+    """Find messages by the words in them, best first
+
+    All words must be there; one may end in *, and words in double quotes stand together.
+    """
+    return hive.messages.search(query, issue_id=issue_id, from_=from_, since_ms=since, limit=limit)
+
+
+@command("wait", show=show_list, example="queen msg wait --timeout 10m --from reviewer")
+@click.option("--timeout", callback=seconds, metavar="60s", default="60s", show_default=True)
+@click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
+@click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
+def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> Answer:
+    """Wait for unread messages: exit 0 with them, or 1 when the time has run out"""
+    found = hive.messages.wait(timeout_s=timeout, from_=from_, issue_id=issue_id)
+    return Answer(found, yes=bool(found))
+
+
 msg = QueenGroup("msg", help="Messages between droids")
-for _each in (send, inbox, read, reply, thread, sent, delete):
+for _each in (send, inbox, read, reply, thread, sent, delete, ack, search, wait):
     msg.add_command(_each)

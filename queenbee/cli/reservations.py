@@ -7,20 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.app import Answer, command, seconds, tell
 from queenbee.cli.render import left, printable, say, shortened, table
 from queenbee.core.records import Assignment, Reservation
-from queenbee.core.timestamps import parse_duration_s
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.services.hive import Hive
     from queenbee.services.reservations import PathStatus
-
-
-def _seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    return None if text is None else parse_duration_s(text)
 
 
 def show_list(reservations: Sequence[Reservation]) -> None:
@@ -63,10 +58,10 @@ def _show_statuses(statuses: Sequence[PathStatus]) -> None:
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
 @click.option("--shared", is_flag=True, help="For reading: other readers may share it")
-@click.option("--ttl", callback=_seconds, metavar="2h", help="How long; default: queen.toml's, 2h")
+@click.option("--ttl", callback=seconds, metavar="2h", help="How long; default: queen.toml's, 2h")
 @click.option("--issue", "issue_id", metavar="ID", help="The issue that it is for")
 @click.option("--reason", help="Why")
-@click.option("--wait", callback=_seconds, metavar="60s", help="Wait until it is free")
+@click.option("--wait", callback=seconds, metavar="60s", help="Wait until it is free")
 @click.option("--force", is_flag=True, help="Take over what is in the way; needs --reason")
 def reserve(
     hive: Hive,
@@ -121,7 +116,7 @@ def unreserve(
 @click.argument("patterns", nargs=-1, metavar="PATTERN...")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="A reservation by its id")
 @click.option("--all", "everything", is_flag=True, help="Everything that you hold")
-@click.option("--ttl", callback=_seconds, metavar="2h", help="From now; never shortens")
+@click.option("--ttl", callback=seconds, metavar="2h", help="From now; never shortens")
 def renew(
     hive: Hive, patterns: tuple[str, ...], ids: tuple[str, ...], everything: bool, ttl: int | None
 ) -> list[Reservation]:

@@ -117,6 +117,9 @@ class Message(Record):
     importance = Text("importance", "normal")
     read = Flag("read")
     read_at = OptionalText("read_at")
+    ack_by = OptionalText("ack_by")
+    """Until when the sender wants an acknowledgement; absent where none is asked for."""
+    acked_at = OptionalText("acked_at")
 
     @property
     def thread(self) -> str:
@@ -153,6 +156,8 @@ class Reservation(Record):
     status = Text("status", "active")
     exclusive = Flag("exclusive", default=True)
     reason = OptionalText("reason")
+    session = OptionalText("session")
+    worktree = OptionalText("worktree")
     superseded_by = OptionalText("superseded_by")
 
     @property

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import time
+
 from queenbee.core.names import EVERYONE, checked_issue_id
 from queenbee.core.records import IMPORTANCES, Message
+from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours
+from queenbee.store.codec import decode
+from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +22,20 @@ if TYPE_CHECKING:
 KIND = "messages"
 _SUBJECT_LENGTH = 100
 """What the records document recommends; only a subject taken from the body is cut to it."""
+
+
+class Hit:
+    """A message that a search found, and the words around what was looked for."""
+
+    __slots__ = ("message", "snippet")
+
+    def __init__(self, message: Message, snippet: str) -> None:
+        self.message = message
+        self.snippet = snippet
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the message's fields with `snippet`."""
+        return {**self.message.to_dict(), "snippet": self.snippet}
 
 
 class Messages:
@@ -34,13 +53,15 @@ class Messages:
         issue_id: str | None = None,
         importance: str = "normal",
         reply_to: str | None = None,
+        ack_within_s: int | None = None,
     ) -> list[Message]:
         """Sends one message to each recipient and returns them, in the order of `to`.
 
         `to` is a name, several separated by commas, or `@all` (every known droid but the
         sender); several copies share one thread. Without a subject, the parent's or the first
-        line of the body serves. Raises `InvalidInput`, `UnknownDroid`, `NotFound` for a parent
-        that does not exist.
+        line of the body serves. `ack_within_s` asks for an acknowledgement within so many
+        seconds. Raises `InvalidInput`, `UnknownDroid`, `NotFound` for a parent that does not
+        exist.
         """
         sender = self._hive.actor
         if importance not in IMPORTANCES:
@@ -58,6 +79,7 @@ class Messages:
                 "issue_id": issue_id or (parent.issue_id if parent else None),
                 "reply_to": parent.id if parent else None,
                 "importance": importance,
+                "ack_by": format_ms(tx.now_ms + ack_within_s * 1000) if ack_within_s else None,
             }
             return [
                 Message(sent)
@@ -79,8 +101,12 @@ class Messages:
         issue_id: str | None = None,
         limit: int | None = None,
         droid: str | None = None,
+        overdue: bool = False,
     ) -> list[Message]:
-        """Returns the messages to `droid` (default: the actor), newest first."""
+        """Returns the messages to `droid` (default: the actor), newest first.
+
+        `overdue` keeps those whose acknowledgement is asked for, late, and not given.
+        """
         to = self._hive.droids.check(droid) if droid is not None else self._hive.actor
         equals: dict[str, object] = {"to": to}
         if unread:
@@ -89,7 +115,87 @@ class Messages:
             equals["from"] = from_
         if issue_id is not None:
             equals["issue_id"] = issue_id
-        return self._select(equals, since_ms=since_ms, newest_first=True, limit=limit)
+        if not overdue:
+            return self._select(equals, since_ms=since_ms, newest_first=True, limit=limit)
+        now_ms = self._hive.now_ms()
+        found = self._select(equals, since_ms=since_ms, newest_first=True)
+        return [message for message in found if _is_overdue(message, now_ms)][:limit]
+
+    def since(self, after: str, *, droid: str | None = None) -> list[Message]:
+        """Returns the messages to `droid` that arrived here after the message `after`, in the
+        order of their arrival, which no clock and no merge changes: a client that passes the
+        last id it saw misses none and sees none twice. Raises `NotFound`.
+        """
+        to = self._hive.droids.check(droid) if droid is not None else self._hive.actor
+        self._get(after)
+        with self._hive.transaction() as tx:
+            tx.touch(KIND)  # What came by git is in the journal from here on.
+        state = self._hive.state(KIND)
+        seen = state.first_line(after)
+        assert seen is not None
+        arrived: list[Message] = []
+        for line in state.ledger.arrived_after(seen):
+            identifier = decode(line).get("id")
+            if isinstance(identifier, str) and state.first_line(identifier) == line:
+                arrived.append(self._get(identifier))
+        return [message for message in arrived if message.to == to and not message.deleted]
+
+    def wait(
+        self, *, timeout_s: float, from_: str | None = None, issue_id: str | None = None
+    ) -> list[Message]:
+        """Returns the actor's unread messages, newest first, as soon as there are any; an empty
+        list when the time has run out.
+        """
+        deadline = time.monotonic() + timeout_s
+        while True:
+            ledger = self._hive.state(KIND).ledger
+            before = ledger.stamp()
+            found = self.inbox(unread=True, from_=from_, issue_id=issue_id)
+            paths = ledger.path, ledger.journal_path
+            if found or not wait_for_change(ledger.stamp, before, paths, deadline):
+                return found
+
+    def acknowledge(self, message_ids: Sequence[str]) -> list[Message]:
+        """Acknowledges messages, which also marks them as read; repeats change nothing.
+
+        All or none. Raises `NotFound`, and `NotYours` for a message to somebody else.
+        """
+        with self._hive.transaction() as tx:
+            messages = self._to_actor(message_ids)
+            seen = {"read": True, "acked_at": tx.now}
+            return [
+                message
+                if message.acked_at
+                else Message(
+                    tx.update(KIND, message.id, {"read_at": message.read_at or tx.now, **seen})
+                )
+                for message in messages
+            ]
+
+    def search(
+        self,
+        query: str,
+        *,
+        issue_id: str | None = None,
+        from_: str | None = None,
+        since_ms: int | None = None,
+        limit: int | None = None,
+    ) -> list[Hit]:
+        """Returns the messages whose subject or body has all words of the query, best first.
+
+        A word may end in `*`; words in double quotes stand together. Raises `InvalidInput`.
+        """
+        from queenbee.store.search import find_text
+
+        equals = {"issue_id": issue_id, "from": from_}
+        hits = find_text(
+            self._hive.state(KIND),
+            query,
+            {name: value for name, value in equals.items() if value is not None},
+            since_ms=since_ms,
+            limit=limit,
+        )
+        return [Hit(self._get(identifier), snippet) for identifier, snippet in hits]
 
     def sent(self, *, limit: int | None = None) -> list[Message]:
         """Returns the messages that the actor wrote, newest first."""
@@ -134,16 +240,8 @@ class Messages:
 
         All or none. Raises `NotFound`, and `NotYours` for a message to somebody else.
         """
-        actor = self._hive.actor
         with self._hive.transaction() as tx:
-            messages = [self.get(each) for each in dict.fromkeys(message_ids)]
-            for message in messages:
-                if message.to != actor:
-                    raise NotYours(
-                        f"message {message.id} is to {message.to}, not to {actor}",
-                        hint=f"queen msg thread {message.id}",
-                        owner=message.to,
-                    )
+            messages = self._to_actor(message_ids)
             seen = {"read": True, "read_at": tx.now}
             return [
                 message if message.read else Message(tx.update(KIND, message.id, seen))
@@ -166,6 +264,18 @@ class Messages:
                 return message
             gone = {"deleted": True, "deleted_at": tx.now, "deleted_by": actor}
             return Message(tx.update(KIND, message.id, gone))
+
+    def _to_actor(self, message_ids: Sequence[str]) -> list[Message]:
+        actor = self._hive.actor
+        messages = [self.get(each) for each in dict.fromkeys(message_ids)]
+        for message in messages:
+            if message.to != actor:
+                raise NotYours(
+                    f"message {message.id} is to {message.to}, not to {actor}",
+                    hint=f"queen msg thread {message.id}",
+                    owner=message.to,
+                )
+        return messages
 
     def _recipients(self, to: str, sender: str) -> list[str]:
         if to == EVERYONE:
@@ -211,6 +321,11 @@ def stage(
             record["thread_id"] = thread_id = identifier
         staged.append(tx.create(KIND, record, identifier=identifier))
     return staged
+
+
+def _is_overdue(message: Message, now_ms: int) -> bool:
+    due_ms = instant_ms(message.ack_by)
+    return due_ms is not None and due_ms <= now_ms and message.acked_at is None
 
 
 def _subject_of(body: str, parent: Message | None) -> str:

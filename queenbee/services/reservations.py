@@ -18,6 +18,7 @@ from queenbee.services.holders import Holder, refusal
 from queenbee.services.live_leases import LiveLeases, covers, overlaps
 from queenbee.services.paths import Place, path_of, pattern_of
 from queenbee.store.layout import folds_case, git_places
+from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from queenbee.services.transaction import Transaction
 
 KIND = "reservations"
-_POLL_S = 0.025
-"""How often a waiter looks whether the files changed: two `stat` calls, about 5 µs."""
 
 
 class PathStatus:
@@ -69,12 +68,14 @@ class Reservations:
         reason: str | None = None,
         wait_s: float = 0,
         force: bool = False,
+        session: str | None = None,
     ) -> list[Reservation]:
         """Leases all of the patterns to the actor, or none; returns the leases in their order.
 
         Reserving a pattern again extends its lease and never shortens it. Raises `Held`, which
         lists every holder; with `wait_s`, `Busy` when that time runs out. `force` (which needs a
         reason) ends what stands in the way, records who and why in it, and tells its holders.
+        A new lease that is taken for an agent's `session` says so, and ends with it.
         """
         droid = self._hive.actor
         ttl_s = checked_ttl_s(self._hive.layout.settings.ttl_s if ttl_s is None else ttl_s)
@@ -89,7 +90,8 @@ class Reservations:
             wanted.setdefault(place.pattern, text)
         if not wanted:
             raise InvalidInput("no pattern is named", hint="queen reserve 'src/**'")
-        request = _Request(droid, wanted, exclusive, ttl_s, issue_id, reason, force)
+        origin = {"session": session, "worktree": self._hive.layout.worktree} if session else {}
+        request = _Request(droid, wanted, exclusive, ttl_s, issue_id, reason, force, origin)
         deadline = time.monotonic() + wait_s
         while True:
             before = self._hive.state(KIND).ledger.stamp()
@@ -242,18 +244,17 @@ class Reservations:
         ends_ms = held.details["ends_ms"]
         assert isinstance(ends_ms, int)
         ledger = self._hive.state(KIND).ledger
-        while True:
-            if time.monotonic() >= deadline:
-                raise Busy(
-                    f"waited {format_duration(wait_s)} in vain: {held.message}",
-                    hint=held.hint,
-                    **held.details,
-                ) from held
-            if ledger.stamp() != before:
-                return
-            if self._hive.now_ms() >= ends_ms:
-                return
-            time.sleep(min(_POLL_S, max(0.0, deadline - time.monotonic())))
+        # The first lease to end by itself is worth a look too; the clock that judges it is the
+        # hive's, and may be set while we wait.
+        until = time.monotonic() + max(0, ends_ms - self._hive.now_ms()) / 1000
+        paths = ledger.path, ledger.journal_path
+        wait_for_change(ledger.stamp, before, paths, min(deadline, until))
+        if time.monotonic() >= deadline:
+            raise Busy(
+                f"waited {format_duration(wait_s)} in vain: {held.message}",
+                hint=held.hint,
+                **held.details,
+            ) from held
 
     def _select(
         self,
@@ -310,7 +311,16 @@ class Reservations:
 
 
 class _Request:
-    __slots__ = ("droid", "exclusive", "force", "issue_id", "patterns", "reason", "ttl_s")
+    __slots__ = (
+        "droid",
+        "exclusive",
+        "force",
+        "issue_id",
+        "origin",
+        "patterns",
+        "reason",
+        "ttl_s",
+    )
 
     def __init__(
         self,
@@ -321,6 +331,7 @@ class _Request:
         issue_id: str | None,
         reason: str | None,
         force: bool,
+        origin: Mapping[str, str | None],
     ) -> None:
         self.droid = droid
         self.patterns = patterns
@@ -330,6 +341,7 @@ class _Request:
         self.issue_id = issue_id
         self.reason = reason
         self.force = force
+        self.origin = origin
 
 
 def stage_release(tx: Transaction, lease_ids: Iterable[str], *, by: str, reason: str) -> list[str]:
@@ -363,6 +375,8 @@ def _granted(
                 changes["issue_id"] = request.issue_id
             if request.reason:
                 changes["reason"] = request.reason
+            if lease.session and not request.origin:
+                changes["session"] = ""  # Asked for by name: it no longer ends with the session.
             return _extended(tx, lease, request.ttl_s, changes)
     fields = {
         "expires_at": format_ms(tx.now_ms + request.ttl_s * 1000),
@@ -372,6 +386,7 @@ def _granted(
         "status": "active",
         "exclusive": request.exclusive,
         "reason": request.reason,
+        **request.origin,
     }
     return Reservation(tx.create(KIND, fields))
 

@@ -92,6 +92,17 @@ def read_after(
     return Chunk(data[:whole], rest, Mark(status.st_ino, end, tail), restarted)
 
 
+def read_at(path: str, offset: int, size: int) -> bytes:
+    """Returns the bytes of a file from an offset; fewer where it ends, none where it is missing."""
+    fd = _open(path, os.O_RDONLY)
+    if fd is None:
+        return b""
+    try:
+        return _pread_all(fd, offset, size)
+    finally:
+        os.close(fd)
+
+
 class Appender:
     """A file open for appending, under the hive's lock.
 

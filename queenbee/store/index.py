@@ -16,7 +16,7 @@ import threading
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.codec import Unusable, decode, decode_exactly, decoder, encode, is_migration
-from queenbee.store.files import TAIL_BYTES, Mark, split_lines
+from queenbee.store.files import TAIL_BYTES, Mark, read_at, split_lines
 from queenbee.store.ledger import Position
 from queenbee.store.state import FLAGS, aliases_of
 
@@ -118,6 +118,13 @@ class Indexed:
             table.add(raw, decode_exactly(raw))
         return table.get(identifier)
 
+    def first_line(self, identifier: str) -> bytes | None:
+        table = Table(aliases_of(self.kind))
+        for raw in self._raws(identifier):
+            table.add(raw, decode(raw))
+        entry = table.entries.get(identifier)
+        return entry.lines[0].raw if entry else None
+
     def history(self, identifier: str) -> list[Fields]:
         table = Table(aliases_of(self.kind))
         for raw in self._raws(identifier):
@@ -177,6 +184,43 @@ class Indexed:
             return None, (born, last)
         rows = self._ask("SELECT id FROM records WHERE seq > ?", since[1])
         return [str(identifier) for (identifier,) in rows], (born, last)
+
+    def ranked_text(
+        self, match: str, words: int, marks: tuple[str, str]
+    ) -> Iterator[tuple[str, str]]:
+        """Yields (id, snippet) of the records that an FTS5 query matches, best first."""
+        with self._mutex:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._gather_text()
+            self._db.execute("COMMIT")
+            rows = self._ask(
+                "SELECT texted.id, snippet(text, -1, ?, ?, '…', ?) FROM text "
+                "JOIN texted ON texted.number = text.rowid JOIN records USING (id) "
+                "WHERE text MATCH ? AND records.deleted = 0 ORDER BY rank",
+                *marks,
+                words,
+                match,
+            )
+        return ((str(identifier), str(snippet)) for identifier, snippet in rows)
+
+    def _gather_text(self) -> None:
+        """Adds the words of what is new. What a message says never changes."""
+        self._db.execute(
+            "CREATE TABLE IF NOT EXISTS texted (number INTEGER PRIMARY KEY, id TEXT UNIQUE)"
+        )
+        self._db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS text USING fts5 (subject, body)")
+        (last,) = self._ask("SELECT coalesce(max(seq), 0) FROM records")[0]
+        query = "SELECT id, count, body FROM records WHERE seq > ?"
+        for identifier, count, body in self._db.execute(query, (self._meta("texted") or 0,)):
+            fields = self._fields(count, body)
+            added = self._db.execute("INSERT OR IGNORE INTO texted (id) VALUES (?)", (identifier,))
+            if added.rowcount:
+                texts = [_text(fields.get(name)) or "" for name in ("subject", "body")]
+                self._db.execute(
+                    "INSERT INTO text (rowid, subject, body) VALUES (?, ?, ?)",
+                    (added.lastrowid, *texts),
+                )
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('texted', ?)", (last,))
 
     def close(self) -> None:
         """Closes the database."""
@@ -333,7 +377,7 @@ class Indexed:
             _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
             begin, size = position.journal.offset, len(journal.lines)
             same = begin + size <= position.tracked.offset
-            if not size or not same or _bytes_at(self.ledger.path, begin, size) != journal.lines:
+            if not size or not same or read_at(self.ledger.path, begin, size) != journal.lines:
                 break
             position = Position(position.tracked, journal.end)
         return position
@@ -514,29 +558,18 @@ def _size(path: str) -> int:
 def _digest(path: str, offset: int) -> bytes:
     from hashlib import sha1
 
-    chunk = _bytes_at(path, offset, _BLOCK_BYTES)
+    chunk = read_at(path, offset, _BLOCK_BYTES)
     return sha1(chunk, usedforsecurity=False).digest()
 
 
 def _ends_alike(path: str, mark: Mark) -> bool:
-    return _bytes_at(path, mark.offset - len(mark.tail), len(mark.tail)) == mark.tail
+    return read_at(path, mark.offset - len(mark.tail), len(mark.tail)) == mark.tail
 
 
 def _mark_at(path: str, offset: int) -> Mark:
     """Returns the mark behind the last whole line before `offset`."""
     begin = max(0, offset - 2 * _BLOCK_BYTES)
-    data = _bytes_at(path, begin, offset - begin)
+    data = read_at(path, begin, offset - begin)
     end = data.rfind(b"\n") + 1
     inode = os.stat(path).st_ino if os.path.exists(path) else 0
     return Mark(inode, begin + end if end else 0, data[max(0, end - TAIL_BYTES) : end])
-
-
-def _bytes_at(path: str, offset: int, size: int) -> bytes:
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return b""
-    try:
-        return os.pread(fd, size, offset)
-    finally:
-        os.close(fd)

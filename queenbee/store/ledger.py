@@ -14,7 +14,16 @@ import os
 
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store.codec import Unusable, decoder
-from queenbee.store.files import START, Appender, Chunk, Mark, common_lines, read_after, split_lines
+from queenbee.store.files import (
+    START,
+    Appender,
+    Chunk,
+    Mark,
+    common_lines,
+    read_after,
+    read_at,
+    split_lines,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -208,6 +217,25 @@ class Ledger:
             # Announced while we read: half of it may be in what we have.
             journal = read_after(self.journal_path, since.journal, stop=stop, limit=limit)
         return tracked, journal
+
+    def arrived_after(self, line: bytes) -> list[bytes]:
+        """Returns the lines of the journal behind this one: what arrived after it, in order.
+
+        The journal is read from its end, a piece at a time. Empty where the line is not there.
+        """
+        needle = line + b"\n"
+        begin = os.path.getsize(self.journal_path) if os.path.exists(self.journal_path) else 0
+        data = b""
+        while begin > 0:
+            step = min(_PIECE_BYTES, begin)
+            begin -= step
+            data = read_at(self.journal_path, begin, step) + data
+            at = data.find(needle)
+            if at > 0 and data[at - 1 : at] != b"\n":
+                at = -1
+            if at >= 0:
+                return split_lines(data[at + len(needle) :])
+        return []
 
     # Several lines at once are announced before they are written, so that a process killed
     # between the first and the last leaves none: readers stop where the announcement says, and

@@ -51,6 +51,9 @@ if TYPE_CHECKING:
         def exact(self, identifier: str) -> Fields | None:
             """Returns them fit for writing back: long integers kept digit by digit."""
 
+        def first_line(self, identifier: str) -> bytes | None:
+            """Returns the line that created a record, as it stands in the ledger."""
+
         def history(self, identifier: str) -> list[Fields]:
             """Returns every line of a record in the order of the fold, each with its `rev`."""
 
@@ -165,6 +168,11 @@ class Folded:
             for raw in entry.arrived:
                 again.add(raw, decode_exactly(raw))
             return again.get(identifier)
+
+    def first_line(self, identifier: str) -> bytes | None:
+        with self._mutex:
+            entry = self._table.entries.get(identifier)
+            return entry.lines[0].raw if entry else None
 
     def history(self, identifier: str) -> list[Fields]:
         with self._mutex:
