@@ -104,6 +104,27 @@ def fresh_id(prefix: str, seed: str, taken: Collection[str], id_source: IdSource
     raise InvalidInput(f"no id of the form {prefix}-… is free after {_MAX_ATTEMPTS} attempts")
 
 
+def assign_ids(
+    seeds: Mapping[str, str],
+    found: Mapping[str, Row | None],
+    *,
+    prefix: str,
+    taken: Iterable[str],
+    id_source: IdSource,
+) -> dict[str, str]:
+    """Returns the id of each key's bead: the one it has in `found`, else a fresh one.
+
+    `seeds` has the seed of each key; no fresh id is in `taken`, and no two are alike.
+    """
+    used = set(taken)
+    ids: dict[str, str] = {}
+    for key, seed in seeds.items():
+        row = found.get(key)
+        ids[key] = row["id"] if row else fresh_id(prefix, seed, used, id_source)
+        used.add(ids[key])
+    return ids
+
+
 def current_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Row]:
     """Returns the rows that count, by id: of two with one id the newer one."""
     return {identifier: dict(issue.fields) for identifier, issue in read_rows(rows).items()}

@@ -49,7 +49,13 @@ def import_plan(
     _refuse(check_plan(plan, source_branch=setting.source_branch))
     known = issue_rows.current_rows(existing)
     found = _beads_of(plan, known, setting.plan_file)
-    ids = _ids(plan, found, known, setting, id_source)
+    ids = issue_rows.assign_ids(
+        {sprint.number: f"{setting.plan_file}\n{sprint.number}" for sprint in plan.sprints},
+        found,
+        prefix=setting.prefix,
+        taken=known,
+        id_source=id_source,
+    )
     _refuse(_dangling(plan, known))
     # A bead whose sprint is gone from the plan still belongs to it: nothing shall wait for it.
     ours = {*ids.values(), *_of_file(known, setting.plan_file)}
@@ -128,25 +134,6 @@ def _annotated(sprint: Sprint, known: Mapping[str, Row]) -> Row | None:
 def _sprint_of(row: Row) -> tuple[object, object]:
     metadata = issue_rows.metadata_of(row)
     return metadata.get("plan_file"), metadata.get("plan_sprint_id") or metadata.get("sprint")
-
-
-def _ids(
-    plan: Plan,
-    found: Mapping[str, Row | None],
-    known: Mapping[str, Row],
-    setting: PlanSetting,
-    id_source: IdSource,
-) -> dict[str, str]:
-    taken = set(known)
-    ids: dict[str, str] = {}
-    for sprint in plan.sprints:
-        row = found[sprint.number]
-        seed = f"{setting.plan_file}\n{sprint.number}"
-        ids[sprint.number] = (
-            row["id"] if row else issue_rows.fresh_id(setting.prefix, seed, taken, id_source)
-        )
-        taken.add(ids[sprint.number])
-    return ids
 
 
 def _dangling(plan: Plan, known: Mapping[str, Row]) -> list[Finding]:

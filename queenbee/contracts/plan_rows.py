@@ -165,15 +165,16 @@ def _metadata(
         "qa_agents": _qa_agents(sprint, had.get("qa_agents")),
     }
     if len(sprint.dev_agents) > 1 or "other_dev_agents" in had:
-        told["other_dev_agents"] = [
-            {"agent_path": agent_path(agent.name), "model": agent.model, "prompt": agent.prompt}
-            for agent in sprint.dev_agents[1:]
-        ]
-    return {
-        **told,
-        **{key: value for key, value in _beginnings().items() if key not in had},
-        **{key: value for key, value in had.items() if key not in told},
-    }
+        told["other_dev_agents"] = _other_dev_agents(sprint)
+    begun = {key: value for key, value in _beginnings().items() if key not in had}
+    return {**told, **begun, **{key: value for key, value in had.items() if key not in told}}
+
+
+def _other_dev_agents(sprint: Sprint) -> list[dict[str, Any]]:
+    return [
+        {"agent_path": agent_path(agent.name), "model": agent.model, "prompt": agent.prompt}
+        for agent in sprint.dev_agents[1:]
+    ]
 
 
 def _beginnings() -> dict[str, Any]:

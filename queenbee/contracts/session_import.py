@@ -49,13 +49,13 @@ def import_session(
     _refuse_graph(session)
     known = issue_rows.current_rows(existing)
     found = _beads_of(session, known)
-    taken = set(known)
-    ids: dict[str, str] = {}
-    for task in session.tasks:
-        seed = f"{session.session_id}\n{task.name}"
-        had = found.get(task.name)
-        ids[task.name] = had["id"] if had else issue_rows.fresh_id(prefix, seed, taken, id_source)
-        taken.add(ids[task.name])
+    ids = issue_rows.assign_ids(
+        {task.name: f"{session.session_id}\n{task.name}" for task in session.tasks},
+        found,
+        prefix=prefix,
+        taken=known,
+        id_source=id_source,
+    )
     # The bead of a task that is gone is still the session's own: nothing shall wait for it.
     ours = {*ids.values(), *(row["id"] for row in found.values())}
     changes = []

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROLES = ("researcher", "developer", "tester")
 
+_WISDOM = ("learnings", "decisions", "issues")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
 
@@ -44,13 +45,14 @@ def session_skeleton(
         raise InvalidInput("a session needs a task", hint='queen session new "what is to be done"')
     _refuse_roles(roles)
     now = format_ms(now_ms)
-    name = f"TC-{slug(task_description)[:40].strip('-') or 'session'}-{now[:10]}"
+    subject = slug(task_description)[:40].strip("-")
+    name = f"TC-{subject or 'session'}-{now[:10]}"
     graph = _graph(roles)
     session = {
         "session_id": name,
         "task_description": task_description,
         "status": "active",
-        "team_name": team or slug(task_description)[:40].strip("-") or "team",
+        "team_name": team or subject or "team",
         "roles": [_role(role) | {"role_spec": f"role-specs/{role}.md"} for role in roles],
         "pipeline": {"dependency_graph": graph, "tasks_total": len(graph), "tasks_completed": 0},
         "active_workers": [],
@@ -58,18 +60,9 @@ def session_skeleton(
         "completion_action": "interactive",
         "created_at": now,
     }
-    analysis = {
-        "capabilities": [
-            {"name": role, "description": f"What the {role} does", "artifact_type": "markdown"}
-            for role in roles
-        ],
-        "dependency_graph": graph,
-        "roles": [_role(role) | {"role_spec_metadata": _messages(role)} for role in roles],
-        "complexity_score": 0,
-    }
     files = {
         TEAM_SESSION: _json(session),
-        TASK_ANALYSIS: _json(analysis),
+        TASK_ANALYSIS: _json(_analysis(roles, graph)),
         SHARED_MEMORY: _json({}),
         "explorations/cache-index.json": _json({}),
         **{f"wisdom/{name}.md": f"# {name.title()}\n".encode() for name in _WISDOM},
@@ -78,7 +71,16 @@ def session_skeleton(
     return Skeleton(name, files)
 
 
-_WISDOM = ("learnings", "decisions", "issues")
+def _analysis(roles: Sequence[str], graph: dict[str, object]) -> dict[str, object]:
+    return {
+        "capabilities": [
+            {"name": role, "description": f"What the {role} does", "artifact_type": "markdown"}
+            for role in roles
+        ],
+        "dependency_graph": graph,
+        "roles": [_role(role) | {"role_spec_metadata": _messages(role)} for role in roles],
+        "complexity_score": 0,
+    }
 
 
 def prefix_of(role: str) -> str:
