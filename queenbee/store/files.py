@@ -206,10 +206,11 @@ def common_lines(left: bytes, right: bytes) -> int:
     shortest, same = min(len(left), len(right)), 0
     step = _BLOCK_BYTES
     while step:
-        while same < shortest and left[same : same + step] == right[same : same + step]:
-            same += min(step, shortest - same)
-        step //= 8
-    return left.rfind(b"\n", 0, min(same, shortest)) + 1
+        until = min(same + step, shortest)
+        while same < shortest and left[same:until] == right[same:until]:
+            same, until = until, min(until + step, shortest)
+        step = max(1, step // 8) if step > 1 else 0
+    return left.rfind(b"\n", 0, same) + 1
 
 
 def split_lines(data: bytes) -> list[bytes]:
