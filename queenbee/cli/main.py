@@ -35,6 +35,8 @@ _HOMES = {
     "ready": "queenbee.cli.issues:ready",
     "history": "queenbee.cli.history:history",
     "doctor": "queenbee.cli.doctor:doctor",
+    "index": "queenbee.cli.index:index",
+    "stats": "queenbee.cli.index:stats",
     "completion": "queenbee.cli.hive:completion",
 }
 

@@ -49,8 +49,11 @@ class Hive:
         actor: str | None = None,
         cwd: str | None = None,
         clock: Callable[[], int] | None = None,
+        allow_secrets: bool = False,
     ) -> None:
         self.layout = places
+        self.allow_secrets = allow_secrets
+        """Whether texts that look like credentials may be written."""
         self.cwd = os.path.realpath(cwd or places.tree)
         """The directory that patterns and paths given to the services are relative to."""
         self._actor = actor
@@ -80,7 +83,13 @@ class Hive:
         given = os.fspath(beads_dir) if beads_dir is not None else None
         places = layout.discover(cwd, env, beads_dir=given)
         found = identity.find_actor(places, env, droid)
-        return cls(places, actor=found[0] if found else None, cwd=cwd, clock=clock)
+        return cls(
+            places,
+            actor=found[0] if found else None,
+            cwd=cwd,
+            clock=clock,
+            allow_secrets=env.get("QUEEN_ALLOW_SECRET") == "1",
+        )
 
     def __enter__(self) -> Hive:
         return self
@@ -153,11 +162,14 @@ class Hive:
         """Returns the folded state of one kind of record, as of now."""
         state = self._states.get(kind)
         if state is None:
-            ledger = Ledger(self.layout.ledger_path(kind), self.layout.journal_path(kind))
-            opened = open_records(kind, ledger, self.layout.index_path(kind))
+            opened = open_records(kind, self.ledger(kind), self.layout.index_path(kind))
             state = self._states.setdefault(kind, opened)
         state.refresh()
         return state
+
+    def ledger(self, kind: str) -> Ledger:
+        """Returns the files of one kind of record, unread."""
+        return Ledger(self.layout.ledger_path(kind), self.layout.journal_path(kind))
 
     def transaction(self) -> Transaction:
         """Returns a context manager in which nobody else writes: read, check, then append.

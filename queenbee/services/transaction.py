@@ -6,6 +6,7 @@ import os
 
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound, Unwritable
+from queenbee.services.secrets import refuse_secrets
 from queenbee.store import codec, setup
 from queenbee.store.lock import KernelLock, hive_lock
 
@@ -62,6 +63,7 @@ class Transaction:
         self, kind: str, fields: Mapping[str, object], *, identifier: str | None = None
     ) -> Fields:
         """Adds a new record at revision 1 with an id and `created_at`."""
+        self._refuse_secrets(fields)
         begun = {"id": identifier or self.mint(kind), "created_at": self.now}
         return self.append(kind, {**begun, **fields, "rev": 1})
 
@@ -70,9 +72,14 @@ class Transaction:
         fields = self._hive.state(kind).exact(identifier)
         if fields is None:
             raise NotFound(f"no record has the id {identifier!r}")
+        self._refuse_secrets(changes)
         rev = fields["rev"]
         assert isinstance(rev, int)
         return self.append(kind, {**fields, **changes, "rev": rev + 1})
+
+    def _refuse_secrets(self, fields: Mapping[str, object]) -> None:
+        if not self._hive.allow_secrets:
+            refuse_secrets(fields)
 
     def __enter__(self) -> Transaction:
         places = self._hive.layout

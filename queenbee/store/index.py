@@ -278,9 +278,7 @@ class Indexed:
         )
 
     def _fresh(self) -> sqlite3.Connection:
-        for suffix in ("", "-wal", "-shm", "-journal"):
-            if os.path.lexists(self.path + suffix):
-                os.unlink(self.path + suffix)
+        remove(self.path)
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         db = self._connect()
         # The index may vanish with the power, but must not lie after it: that is what NORMAL
@@ -442,6 +440,13 @@ class Indexed:
         if self._progress is not None:
             total = sum(map(_size, (self.ledger.path, self.ledger.journal_path)))
             self._progress(position.tracked.offset + position.journal.offset, total)
+
+
+def remove(path: str) -> None:
+    """Deletes an index with all that SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        if os.path.lexists(path + suffix):
+            os.unlink(path + suffix)
 
 
 class _Taker:

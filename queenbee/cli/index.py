@@ -1,0 +1,104 @@
+"""`queen index`, `queen stats`: the indexes and sizes of a hive."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import QueenGroup, command
+from queenbee.cli.render import say, table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queenbee.services.hive import Hive
+
+
+def _show_status(rows: Sequence[dict[str, object]]) -> None:
+    cells = [
+        [str(r["kind"]), _size(r["ledger_bytes"]), str(r["state"]), _size(r["index_bytes"])]
+        for r in rows
+    ]
+    table(["LEDGER", "SIZE", "INDEX", "SIZE"], cells, empty="No ledgers.")
+
+
+def progress_on_terminal() -> Callable[[int, int], None] | None:
+    """Returns what shows the progress of a long build on a terminal, or None where none is."""
+    if not sys.stderr.isatty():
+        return None
+    begun = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        if time.monotonic() - begun > 1:
+            share = done / total if total else 1
+            click.echo(f"\rbuilding the index: {share:4.0%}", err=True, nl=done >= total)
+
+    return show
+
+
+@command("status", show=_show_status, example="queen index status")
+def status(hive: Hive) -> list[dict[str, object]]:
+    """Show which ledgers are large enough for an index"""
+    from queenbee.services import indexes
+
+    return indexes.status(hive)
+
+
+@command("rebuild", show=_show_status, example="queen index rebuild")
+def rebuild(hive: Hive) -> list[dict[str, object]]:
+    """Throw the indexes away and build them anew; nothing else changes"""
+    from queenbee.services import indexes
+
+    return indexes.rebuild(hive, progress=progress_on_terminal())
+
+
+@command(
+    "export",
+    show=lambda paths: say("\n".join(f"wrote {path}" for path in paths)),
+    example="queen index export",
+)
+def export(hive: Hive) -> list[str]:
+    """Write queen_<kind>.idx.json beside each ledger, for other tools"""
+    from queenbee.services import indexes
+
+    return indexes.export(hive)
+
+
+index = QueenGroup("index", help="The disposable indexes over large ledgers")
+for _each in (status, rebuild, export):
+    index.add_command(_each)
+
+
+def _show_stats(rows: Sequence[dict[str, object]]) -> None:
+    cells = [
+        [
+            str(row["kind"]),
+            str(row["records"]),
+            str(row["last_week"]),
+            *(_size(row[name]) for name in ("size_bytes", "journal_bytes", "index_bytes")),
+        ]
+        for row in rows
+    ]
+    headings = ["LEDGER", "RECORDS", "LAST 7 DAYS", "SIZE", "JOURNAL", "INDEX"]
+    table(headings, cells, empty="No ledgers.")
+
+
+@command("stats", show=_show_stats, example="queen stats")
+def stats(hive: Hive) -> list[dict[str, object]]:
+    """Show how many records there are, and how fast the ledgers grow"""
+    from queenbee.services.statistics import statistics
+
+    return statistics(hive)
+
+
+def _size(value: object) -> str:
+    assert isinstance(value, int)
+    amount = float(value)
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GiB"

@@ -1,0 +1,42 @@
+"""`queen stats`: how many records and lines there are, and how fast the ledgers grow."""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.core.timestamps import instant_ms
+from queenbee.store.state import INDEX_FROM_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.services.hive import Hive
+
+_WEEK_MS = 7 * 86_400_000
+
+
+def statistics(hive: Hive) -> list[dict[str, object]]:
+    """Returns for each ledger: `kind`, `records`, `size_bytes` of the tracked file, of its
+    `journal_bytes` and of its `index_bytes`, `last_week` (records created in it), `unusable`
+    lines, and whether it is `indexed`.
+    """
+    return [_of_kind(hive, kind) for kind in hive.kinds()]
+
+
+def _of_kind(hive: Hive, kind: str) -> dict[str, object]:
+    state = hive.state(kind)
+    created = [instant_ms(value) or 0 for (value,) in state.project(("created_at",), {})]
+    since_ms = hive.now_ms() - _WEEK_MS
+    return {
+        "kind": kind,
+        "records": len(created),
+        "last_week": sum(1 for instant in created if instant >= since_ms),
+        "size_bytes": _size(state.ledger.path),
+        "journal_bytes": _size(state.ledger.journal_path),
+        "index_bytes": _size(hive.layout.index_path(kind)),
+        "indexed": state.ledger.size_bytes() >= INDEX_FROM_BYTES,
+        "unusable": state.unusable,
+    }
+
+
+def _size(path: str) -> int:
+    return os.path.getsize(path) if os.path.exists(path) else 0
