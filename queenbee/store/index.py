@@ -16,7 +16,7 @@ import threading
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.codec import Unusable, decode, decode_exactly, decoder, encode, is_migration
-from queenbee.store.files import TAIL_BYTES, Mark, read_at, split_lines
+from queenbee.store.files import TAIL_BYTES, Mark, read_after, read_at, split_lines
 from queenbee.store.ledger import Position
 from queenbee.store.state import FLAGS, aliases_of
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-VERSION = 1
+VERSION = 2
 """Of the tables below; an index of another version is built anew."""
 
 COLUMNS = {
@@ -52,6 +52,8 @@ _INDEXES = {
 _CHUNK_BYTES = 4 * 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
 _LONG_WAL_BYTES = 8 * 1024 * 1024
+_MANY_LOOSE = 10_000
+_UNCOUNTED = 2**62
 _WAIT_S = 30.0
 _BATCH = 500
 """Ids in one query: SQLite allows 999 parameters in the oldest builds still about."""
@@ -295,6 +297,7 @@ class Indexed:
             )
             db.execute("CREATE TABLE lines (id TEXT, at INTEGER, raw BLOB, PRIMARY KEY (id, at))")
             db.execute("CREATE TABLE blocks (number INTEGER PRIMARY KEY, digest BLOB)")
+            db.execute("CREATE TABLE loose (raw BLOB PRIMARY KEY, before INTEGER NOT NULL)")
             db.execute("CREATE TABLE migrations (at INTEGER PRIMARY KEY, raw BLOB UNIQUE)")
             db.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value)")
             born = int.from_bytes(os.urandom(6), "big")
@@ -332,6 +335,7 @@ class Indexed:
     def _take_all(self) -> tuple[Position, Position]:
         position, agreed = self._position("at"), self._position("agreed")
         position, agreed, again = self._after_rewriting(position, agreed)
+        self._doubt_a_line_that_went_on(position)
         taker = _Taker(self._db, self.kind, self._columns)
         together = _same(position, agreed)
         # 1. As long as both files go on alike, each line is read once.
@@ -345,27 +349,65 @@ class Indexed:
                 agreed = position
             self._report(position)
         # 2. Then what the tracked file has, in its order, then what the journal alone has.
-        if not set(split_lines(journal.lines)).issuperset(split_lines(tracked.lines)):
-            self.ledger.count_foreign()
         while tracked.lines:
-            taker.take(split_lines(tracked.lines), once=again)
+            lines = split_lines(tracked.lines)
+            taker.take(lines, once=again)
+            self._hold_loosely(lines, tracked.end.offset)
             position = Position(tracked.end, position.journal)
             tracked, _ = self.ledger.chunks(position, limit=_CHUNK_BYTES)
             self._report(position)
         position = self._past_what_both_have(position)
         _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
         while journal.lines:
-            taker.take(split_lines(journal.lines), once=True)
+            lines = split_lines(journal.lines)
+            taker.take(lines, once=True)
+            self._db.executemany("DELETE FROM loose WHERE raw = ?", ((raw,) for raw in lines))
             position = Position(position.tracked, journal.end)
             _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
             self._report(position)
+        if _same(position, agreed):
+            self._db.execute("DELETE FROM loose")
         # A line without its newline counts once it is whole, and is read again with it.
         taker.take(split_lines(tracked.rest), once=True)
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('unended', ?)", (tracked.rest,))
         taker.finish()
         self._remember_blocks(position.tracked)
         self._save("at", position)
         self._save("agreed", agreed)
         return position, agreed
+
+    # What only the tracked file has may vanish from it unseen, and then it never was. Such lines
+    # are held loosely, until the next write takes them into the journal.
+
+    def _hold_loosely(self, lines: list[bytes], before: int) -> None:
+        (count,) = self._ask("SELECT count(*) FROM loose")[0]
+        assert isinstance(count, int)
+        if count + len(lines) <= _MANY_LOOSE:
+            rows = ((raw, before) for raw in lines)
+            self._db.executemany("INSERT OR REPLACE INTO loose VALUES (?, ?)", rows)
+        elif not count or self._ask("SELECT max(before) FROM loose")[0][0] != _UNCOUNTED:
+            self._db.execute("INSERT OR REPLACE INTO loose VALUES (x'', ?)", (_UNCOUNTED,))
+
+    def _doubt_what_vanished(self, where: Mark) -> None:
+        query = "SELECT raw FROM loose WHERE before > ?"
+        missing = {raw for (raw,) in self._ask(query, where.offset)}
+        while missing:
+            tracked = read_after(self.ledger.path, where, limit=_CHUNK_BYTES)
+            missing.difference_update(split_lines(tracked.lines))
+            if not tracked.lines:
+                raise Doubt
+            where = tracked.end
+
+    def _doubt_a_line_that_went_on(self, position: Position) -> None:
+        rows = self._ask("SELECT value FROM meta WHERE key = 'unended'")
+        if not rows or not rows[0][0]:
+            return
+        unended = rows[0][0]
+        assert isinstance(unended, bytes)
+        tracked, _ = self.ledger.chunks(position, limit=_CHUNK_BYTES)
+        now = (tracked.lines or tracked.rest).split(b"\n")[0]
+        if split_lines(now) != split_lines(unended):
+            raise Doubt
 
     def _past_what_both_have(self, position: Position) -> Position:
         """Returns the position with the journal moved on as far as it repeats the tracked file,
@@ -392,6 +434,7 @@ class Indexed:
             return position, agreed, False
         same = self._blocks_alike(position.tracked)
         where = _mark_at(self.ledger.path, same)
+        self._doubt_what_vanished(where)
         if agreed.tracked.offset <= where.offset:
             there = Mark(where.inode, agreed.tracked.offset, agreed.tracked.tail)
             agreed = Position(there, agreed.journal)

@@ -1,0 +1,257 @@
+"""The index answers exactly as the fold in memory does, whatever happened to the files."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from mutants import mutant
+
+from queenbee.store import index
+from queenbee.store.index import Indexed
+from queenbee.store.ledger import Ledger
+from queenbee.store.state import Folded
+
+KIND = "messages"
+IDS = [f"qm-{n}" for n in range(6)]
+DROIDS = ["alice", "bob", "queen"]
+
+
+def line_of(draw_id, rev, to, read, body, minute, **more):
+    fields = {
+        "id": draw_id,
+        "created_at": f"2026-01-01T00:{minute:02d}:00.000Z",
+        "from": "alice",
+        "to": to,
+        "body": body,
+        "read": read,
+        **more,
+    }
+    if rev:
+        fields["rev"] = rev
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+lines = st.builds(
+    line_of,
+    st.sampled_from(IDS),
+    st.integers(0, 4),
+    st.sampled_from(DROIDS),
+    st.booleans(),
+    st.sampled_from(["", "hello world", "läuft ✓"]),
+    st.integers(0, 3),
+    deleted=st.booleans(),
+    thread_id=st.sampled_from([None, "qm-0", 7]),
+)
+junk = st.sampled_from([b"{torn", b"<<<<<<< ours", b"[]", b"", b'{"_migration":"v1_to_v2"}'])
+any_line = st.one_of(lines, lines, lines, junk)
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.lists(lines, min_size=1, max_size=3)),
+        st.tuples(st.just("foreign"), st.lists(any_line, min_size=1, max_size=3)),
+        st.tuples(st.just("rewrite"), st.integers(0, 2**16)),
+        st.tuples(st.just("unended"), lines),
+        st.tuples(st.just("crlf"), st.just(None)),
+        st.tuples(st.just("read"), st.just(None)),
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def apply(step, argument, ledger):
+    """Does to the files what a writer, a foreign tool, or git would do."""
+    path = ledger.path
+    if step == "append":
+        receipt = ledger.append(argument)
+        receipt.close()
+    elif step == "foreign":
+        with open(path, "ab") as file:
+            file.write(b"".join(each + b"\n" for each in argument))
+    elif step == "unended":
+        with open(path, "ab") as file:
+            file.write(argument)
+    elif os.path.exists(path):
+        with open(path, "rb") as file:
+            data = file.read()
+        if step == "rewrite":
+            shuffled = data.split(b"\n")
+            random.Random(argument).shuffle(shuffled)
+            data = b"\n".join(shuffled[: max(1, len(shuffled) - argument % 3)]) + b"\n"
+        else:
+            data = data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
+        os.unlink(path)
+        with open(path, "wb") as file:
+            file.write(data)
+
+
+def answers(records):
+    """Everything that services may ask, in one value."""
+    records.refresh()
+    by_id = sorted(records.everything(), key=lambda fields: fields["id"])
+    return {
+        "everything": by_id,
+        "get": [records.get(each) for each in IDS],
+        "exact": [records.exact(each) for each in IDS],
+        "history": [records.history(each) for each in IDS],
+        "first": [records.first_line(each) for each in IDS],
+        "to": [records.select({"to": each}) for each in DROIDS],
+        "unread": [records.select({"to": each, "read": False}, limit=2) for each in DROIDS],
+        "newest": records.select({"from": "alice"}, newest_first=True, limit=3),
+        "since": records.select({}, since_ms=1_767_225_660_000),
+        "thread": records.select({"thread_id": "qm-0"}),
+        "project": sorted(records.project(("id", "to"), {}), key=str),
+        "body": sorted(records.project(("id", "body"), {"to": "bob"}), key=str),
+        "distinct": {each for each in records.distinct("to") if each is not None},
+        "greatest": records.greatest("thread_id"),
+        "migrations": len({json.dumps(each) for each in records.migrations}),
+    }
+
+
+def check_history(tmp_path, history, module=index):
+    """Asserts that an index kept along, one built at the end, and the fold answer alike."""
+    shutil.rmtree(tmp_path, ignore_errors=True)
+    os.makedirs(tmp_path)
+    paths = str(tmp_path / "queen_messages.jsonl"), str(tmp_path / "journal.jsonl")
+    writer = Ledger(*paths)
+    kept = module.Indexed(KIND, Ledger(*paths), str(tmp_path / "kept.sqlite3"))
+    try:
+        for step, argument in history:
+            if step == "read":
+                kept.refresh()
+            else:
+                apply(step, argument, writer)
+        truth = answers(Folded(KIND, Ledger(*paths)))
+        late = module.Indexed(KIND, Ledger(*paths), str(tmp_path / "late.sqlite3"))
+        try:
+            assert answers(late) == truth
+            assert answers(kept) == truth
+        finally:
+            late.close()
+    finally:
+        kept.close()
+
+
+@settings(
+    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(steps)
+def test_an_index_answers_as_the_fold_does_after_any_history(tmp_path, history):
+    """Writers, foreign tools, git, torn lines: the index is never worth more or less."""
+    check_history(tmp_path / "hive", history)
+
+
+def test_an_index_that_forgets_the_journal_is_caught(tmp_path):
+    """Mutant: lines that git took out of the ledger are not looked for in the journal."""
+    broken = mutant(index, "taker.take(lines, once=True)", "pass")
+    one = line_of("qm-1", 1, "bob", False, "hello world", 0)
+    two = line_of("qm-2", 1, "bob", False, "hello world", 1)
+    history = [("append", [one]), ("append", [two]), ("rewrite", 1), ("rewrite", 2)]
+    check_history(tmp_path / "hive", history)
+    with pytest.raises(AssertionError):
+        check_history(tmp_path / "hive", history, broken)
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A ledger of 3 MiB, written by us, and its index, in use."""
+    paths = str(tmp_path / "queen_messages.jsonl"), str(tmp_path / "journal.jsonl")
+    ledger = Ledger(*paths)
+    many = [line_of(f"qm-{n:05}", 1, DROIDS[n % 3], False, "x" * 900, n % 60) for n in range(3000)]
+    ledger.append(many).close()
+    return ledger, str(tmp_path / "index.sqlite3")
+
+
+def opened(files):
+    ledger, path = files
+    found = Indexed(KIND, Ledger(ledger.path, ledger.journal_path), path)
+    found.refresh()
+    return found
+
+
+def test_an_index_is_taken_up_where_the_last_process_left_it(files):
+    """A second process reads only what was appended since."""
+    opened(files).close()
+    files[0].append([line_of("qm-new", 1, "bob", False, "", 1)]).close()
+    again = opened(files)
+    assert again.get("qm-new")["to"] == "bob"
+    assert len(again.everything()) == 3001
+    again.close()
+
+
+def test_a_rewritten_ledger_is_read_from_the_first_block_that_differs(files, monkeypatch):
+    """After a pull that only added lines, almost nothing is read again."""
+    opened(files).close()
+    ledger = files[0]
+    with open(ledger.path, "rb") as file:
+        data = file.read()
+    os.unlink(ledger.path)
+    with open(ledger.path, "wb") as file:
+        file.write(data + line_of("qm-pulled", 1, "bob", False, "", 1) + b"\n")
+    taken = []
+    take = index._Taker.take
+    monkeypatch.setattr(
+        index._Taker,
+        "take",
+        lambda self, lines, once: (taken.extend(lines), take(self, lines, once=once))[1],
+    )
+    again = opened(files)
+    assert again.get("qm-pulled") is not None
+    assert len(taken) < 10
+    again.close()
+
+
+@pytest.mark.parametrize("damage", [b"", b"garbage" * 1000, b"SQLite format 3\0" + b"\0" * 4096])
+def test_a_corrupt_index_is_built_anew(files, damage):
+    """Whatever stands in the index file, the answers are those of the ledger."""
+    opened(files).close()
+    index.remove(files[1])
+    with open(files[1], "wb") as file:
+        file.write(damage)
+    again = opened(files)
+    assert len(again.everything()) == 3000
+    again.close()
+
+
+def test_an_index_of_another_version_is_built_anew(files):
+    """Tables are only read by the version that wrote them."""
+    opened(files).close()
+    database = sqlite3.connect(files[1])
+    database.execute("PRAGMA user_version = 999")
+    database.execute("DELETE FROM records")
+    database.commit()
+    database.close()
+    again = opened(files)
+    assert len(again.everything()) == 3000
+    again.close()
+
+
+def test_an_index_deleted_while_it_is_used_does_not_change_an_answer(files):
+    """Promise 6: indexes are disposable at any time."""
+    found = opened(files)
+    index.remove(files[1])
+    files[0].append([line_of("qm-new", 1, "bob", False, "", 1)]).close()
+    found.refresh()
+    assert found.get("qm-new") is not None
+    assert len(found.everything()) == 3001
+    found.close()
+
+
+def test_changes_tell_a_follower_what_other_processes_took_in(files):
+    """A follower's cursor spans processes, since the log of changes is in the index."""
+    mine, theirs = opened(files), opened(files)
+    everything, cursor = mine.changes(None)
+    assert everything is None
+    files[0].append([line_of("qm-new", 1, "bob", False, "", 1)]).close()
+    theirs.refresh()
+    mine.refresh()
+    changed, _ = mine.changes(cursor)
+    assert changed == ["qm-new"]
+    mine.close()
+    theirs.close()
