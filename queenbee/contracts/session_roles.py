@@ -96,13 +96,14 @@ def _phase_findings(body: str, body_line: int, path: str) -> Iterator[Finding]:
     headings = [block for block in parse_blocks(body) if block.kind == "heading"]
     top = [block.text for block in headings if block.level == 2 and not block.nested]
     for number in PHASES:
-        # "Phase 20" and "Phase 2.5" are other phases; "Phase 2: Load" and "Phase 2." are this.
-        wanted = re.compile(rf"Phase {number}(?!\.?\w)")
-        if any(wanted.match(text) for text in top):
+        # "Phase 20", "Phase 2.5" and "Phase 2-4" are others; "Phase 2: Load", "Phase 2." are this.
+        phase = rf"Phase {number}(?!\w|\.\w|[-–]\d)"
+        if any(re.match(phase, text) for text in top):
             continue
-        close = next((block for block in headings if wanted.search(block.text)), None)
         message = f"Invalid role-spec: missing Phase {number} in {path}"
+        like = re.compile(rf"[\W_]*{phase}", re.IGNORECASE)
+        close = next((block for block in headings if like.match(block.text)), None)
         line = body_line + close.first if close else None
         if close:
-            message += f"; line {line} has it as a heading of level {close.level}"
+            message += f"; line {line} has {'#' * close.level} {close.text[:60]}"
         yield Finding(path, message, hint=MANUAL_FIX, line=line)

@@ -117,6 +117,7 @@ NOT_PHASE_2 = {
     "Phase 20": "## Phase 20: Work",
     "Phase 2.5": "## Phase 2.5: Work",
     "Phase 2a": "## Phase 2a: Work",
+    "Phase 2-4": "## Phase 2-4: Work",
     "Phase 2 at level three": "### Phase 2: Work",
     "Phase 2 in a fence": "```\n## Phase 2: Work\n```",
     "Phase 2 in a comment": "<!--\n## Phase 2: Work\n-->",
@@ -405,7 +406,7 @@ class TestAllAtOnce:
 
         (message,) = errors(session)
 
-        assert message.endswith("line 10 has it as a heading of level 1")
+        assert message.endswith("line 12 has # Phase 2: Work")
 
 
 class TestRemarks:
