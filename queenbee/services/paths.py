@@ -33,20 +33,44 @@ def pattern_of(text: str, *, tree: str, cwd: str) -> Place:
         globs.normalise(text)  # Refuses both, saying where and why.
     typed = os.path.join(cwd, text)
     if "\0" not in text and os.path.lexists(typed):
-        path = _from_root(typed, tree)
-        is_dir = os.path.isdir(typed) and not os.path.islink(typed.rstrip("/"))
-        if is_dir:
-            return Place(globs.normalise(globs.escape(path) + "/**" if path else "**"))
-        return Place(globs.normalise(globs.escape(path)))
+        return _existing(text, typed, tree)
+    known, rest = _known_folders(text, cwd)
+    text = "/".join([globs.escape(known), rest]) if known else text
     if os.path.isabs(text):
         relative = _below(text, tree, text)
     else:
         prefix = _from_root(cwd, tree, or_root=True)
         relative = f"{globs.escape(prefix)}/{text}" if prefix else text
-    pattern = globs.normalise(_resolved(relative, tree))
-    if _SPECIAL.isdisjoint(text) and "\\" not in text and not text.endswith("/"):
+    pattern = globs.normalise(_resolved(relative, tree, text))
+    if _SPECIAL.isdisjoint(rest) and "\\" not in rest and not rest.endswith("/"):
         return Place(pattern, f"{pattern} does not exist yet; it is reserved as a file")
     return Place(pattern)
+
+
+def _existing(text: str, typed: str, tree: str) -> Place:
+    is_dir = os.path.isdir(typed)
+    if is_dir and os.path.islink(typed):
+        path = _from_root(typed, tree, typed=text)
+        note = f"{path} is a symbolic link; it is reserved itself, and what is behind it is not"
+        return Place(globs.normalise(globs.escape(path)), f"{note}: {path}/")
+    if is_dir:
+        path = _from_root(os.path.realpath(typed), tree, typed=text)
+        return Place(globs.normalise(globs.escape(path) + "/**" if path else "**"))
+    return Place(globs.normalise(globs.escape(_from_root(typed, tree, typed=text))))
+
+
+def _known_folders(text: str, cwd: str) -> tuple[str, str]:
+    """Returns the leading folders of a pattern that exist under a name that looks like one, as
+    `app/[id]` of `app/[id]/*.tsx`, and the rest; `""` and all of it where there are none.
+    """
+    parts = text.split("/")
+    for count in range(len(parts) - 1, 0, -1):
+        head = "/".join(parts[:count])
+        if not _SPECIAL.isdisjoint(head) and "\0" not in head:
+            known = os.path.isdir(os.path.join(cwd, head))
+            if known and ".." not in parts[:count] and not os.path.isabs(head):
+                return head.removeprefix("./"), "/".join(parts[count:])
+    return "", text
 
 
 def path_of(text: str, *, tree: str, cwd: str) -> str:
@@ -56,13 +80,13 @@ def path_of(text: str, *, tree: str, cwd: str) -> str:
     """
     if not text or "\0" in text:
         raise InvalidInput(f"{text!r} is not a path")
-    path = _from_root(os.path.join(cwd, text), tree)
+    path = _from_root(os.path.join(cwd, text), tree, typed=text)
     if not path:
         raise InvalidInput(f"{text!r} is the root of the repository, not a file in it")
     return path
 
 
-def _from_root(path: str, tree: str, *, or_root: bool = False) -> str:
+def _from_root(path: str, tree: str, *, or_root: bool = False, typed: str | None = None) -> str:
     """Returns the path relative to the tree; links above its last part are resolved."""
     folder, name = os.path.split(os.path.normpath(path))
     if name in ("", ".."):
@@ -74,7 +98,7 @@ def _from_root(path: str, tree: str, *, or_root: bool = False) -> str:
     if not real.startswith(tree.rstrip("/") + "/"):
         if or_root:
             return ""
-        raise outside(path, tree)
+        raise outside(path if typed is None else typed, tree)
     return real[len(tree.rstrip("/")) + 1 :]
 
 
@@ -85,7 +109,7 @@ def _below(text: str, tree: str, typed: str) -> str:
     raise outside(typed, tree)
 
 
-def _resolved(pattern: str, tree: str) -> str:
+def _resolved(pattern: str, tree: str, typed: str) -> str:
     """Returns the pattern with links among its leading literal folders resolved."""
     parts = pattern.split("/")
     literal = 0
@@ -99,7 +123,7 @@ def _resolved(pattern: str, tree: str) -> str:
     real = os.path.realpath(named)
     if real == named:
         return pattern
-    path = _from_root(real, tree)
+    path = _from_root(real, tree, typed=typed)
     return "/".join([*([globs.escape(path)] if path else []), *parts[literal:]])
 
 
