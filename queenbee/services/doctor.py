@@ -103,14 +103,13 @@ def _heal(tx: Transaction, kind: str) -> None:
 
 
 def _without_markers(path: str) -> None:
-    from queenbee.store.documents import read_document, write_document
+    from queenbee.store.documents import write_document
 
-    if not os.path.exists(path):
-        return
-    data = read_document(path, max_bytes=2**40)
-    kept = [line for line in data.splitlines(keepends=True) if not line.startswith(_MARKERS)]
-    if len(kept) != data.count(b"\n"):
-        write_document(path, b"".join(kept))
+    chunk = read_after(path, START)
+    lines = (chunk.lines + chunk.rest).split(b"\n")
+    kept = [line for line in lines if not line.startswith(_MARKERS)]
+    if len(kept) != len(lines):
+        write_document(path, b"\n".join(kept))
 
 
 def _settings(hive: Hive) -> Iterator[Finding]:

@@ -187,7 +187,7 @@ def test_a_link_out_of_the_repository_is_reserved_itself(tree: Path) -> None:
     ["out/passwd", "out/*", "out/", "/etc/passwd", "/etc/*", "../x", "../*.py", "src/../../x"],
 )
 def test_what_is_outside_the_repository_is_refused(tree: Path, text: str) -> None:
-    with pytest.raises(BadPattern, match="out of the repository|outside the repository") as no:
+    with pytest.raises(BadPattern, match=r"out of the repository|outside the repository") as no:
         meant(tree, text)
     assert text in no.value.message
 

@@ -1,0 +1,268 @@
+"""The doctor: what it finds, where, and repairs that cannot lose anything."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hives import Clock, records, snapshot, write_lines
+
+from queenbee import Hive
+from queenbee.services.doctor import Finding, examine, repair
+from queenbee.store import setup
+
+MESSAGE = {"id": "qm-1", "created_at": "2024-12-14T10:00:00Z", "from": "a", "to": "b", "body": ""}
+LEASE = {
+    "id": "qr-1",
+    "created_at": "2024-12-14T10:00:00Z",
+    "expires_at": "2024-12-14T12:00:00Z",
+    "pattern": "a.py",
+    "droid": "x",
+    "status": "active",
+}
+
+
+@pytest.fixture(autouse=True)
+def _sound(hive: Hive) -> None:
+    setup.init(hive.layout)
+
+
+@pytest.fixture
+def messages(beads: Path) -> Path:
+    return beads / "queen_messages.jsonl"
+
+
+def codes(found: list[Finding]) -> list[str]:
+    return [each.code for each in found]
+
+
+def only(hive: Hive) -> Finding:
+    [finding] = examine(hive)
+    return finding
+
+
+def test_a_hive_in_use_is_sound(hive: Hive, reviewer: Hive) -> None:
+    reviewer.assignments.claim("qb-1")
+    hive.assignments.assign("qb-1", "tester", reassign=True)
+    hive.reservations.reserve(["a.py"])
+    hive.messages.send("@all", "x")
+    assert examine(hive) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "why"),
+    [
+        (b"not json", "unusable_line", "not JSON"),
+        (b'["a list"]', "unusable_line", "not a JSON object"),
+        (b'{"no":"id"}', "unusable_line", "no id"),
+        (b'{"id":"qm-\xff"}', "unusable_line", "not valid UTF-8"),
+        (b'{"id":"qm-9"}\0', "unusable_line", "NUL bytes"),
+        (b'{"id":"qm-9","body":"' + b"x" * 2**20 + b'"}', "unusable_line", "longer than"),
+        (b"<<<<<<< HEAD", "conflict_marker", "a conflict marker"),
+        (b"=======", "conflict_marker", "a conflict marker"),
+        (b">>>>>>> theirs", "conflict_marker", "a conflict marker"),
+    ],
+)
+def test_a_line_that_is_no_record_is_named_with_file_line_and_reason(
+    hive: Hive, messages: Path, line: bytes, code: str, why: str
+) -> None:
+    write_lines(messages, MESSAGE, line, {**MESSAGE, "id": "qm-2"})
+    hive.messages.send("b", "heals the journal")
+    finding = only(hive)
+    assert (finding.code, finding.file, finding.line) == (code, str(messages), 2)
+    assert why in finding.message
+    assert finding.severity == "error"
+
+
+def test_a_torn_last_line_is_found_and_ended_without_taking_a_byte(
+    hive: Hive, messages: Path
+) -> None:
+    hive.messages.send("b", "whole")
+    with messages.open("ab") as file:
+        file.write(b'{"id":"qm-torn","bo')
+    before = messages.read_bytes()
+    assert "torn" in codes(examine(hive))
+    repair(hive)
+    assert messages.read_bytes() == before + b"\n"
+    assert codes(examine(hive)) == ["unusable_line"]
+
+
+def test_conflict_markers_are_taken_out_and_nothing_else(hive: Hive, messages: Path) -> None:
+    write_lines(messages, "<<<<<<< HEAD", MESSAGE, "=======", "garbage", ">>>>>>> theirs")
+    found = repair(hive)
+    assert [each.fixed for each in found if each.code == "conflict_marker"] == [True] * 3
+    assert [each.fixed for each in found if each.code == "unusable_line"] == [False]
+    lines = messages.read_bytes().split(b"\n")
+    assert lines[1:] == [b"garbage", b""]
+    assert [m.id for m in hive.messages.inbox(droid="b")] == ["qm-1"]
+
+
+def test_a_marker_before_a_torn_line_is_taken_out_too(hive: Hive, messages: Path) -> None:
+    write_lines(messages, "<<<<<<< HEAD", MESSAGE)
+    with messages.open("ab") as file:
+        file.write(b'{"id":"qm-torn","bo')
+    repair(hive)
+    assert b"<<<<<<<" not in messages.read_bytes()
+    assert b'{"id":"qm-torn","bo\n' in messages.read_bytes()
+
+
+def test_a_carriage_return_within_a_line_ends_no_line(hive: Hive, messages: Path) -> None:
+    odd = b'{"id":"qm-2",\r=======\r"body":"x"}'
+    write_lines(messages, "=======", odd)
+    repair(hive)
+    assert odd + b"\n" in messages.read_bytes()
+
+
+def test_lines_that_git_took_away_are_found_and_brought_back(hive: Hive, messages: Path) -> None:
+    for number in range(3):
+        hive.messages.send("b", str(number))
+    whole = records(messages)
+    messages.write_bytes(b"")
+    finding = only(hive)
+    assert finding.code == "behind"
+    assert finding.message.startswith("3 recorded lines are missing")
+    assert [each.fixed for each in repair(hive)] == [True]
+    assert records(messages) == whole
+    assert examine(hive) == []
+
+
+def test_attributes_that_are_missing_are_found_and_restored(hive: Hive, beads: Path) -> None:
+    (beads / ".gitattributes").write_text("*.bin binary")
+    assert only(hive).code == "attributes"
+    assert [each.fixed for each in repair(hive)] == [True]
+    assert (beads / ".gitattributes").read_text() == f"*.bin binary\n{setup.ATTRIBUTES}\n"
+
+
+def test_a_setting_that_nobody_knows_is_noted(open_as: object, beads: Path, repo: Path) -> None:
+    (beads / "queen.toml").write_text('colour = "red"\n')
+    finding = only(Hive.open(repo, env={}))
+    assert (finding.code, finding.severity) == ("unknown_setting", "note")
+    assert "'colour'" in finding.message
+
+
+def test_a_migration_is_noted(hive: Hive) -> None:
+    assert hive.migrate("messages", "v1_to_v2")
+    finding = only(hive)
+    assert (finding.code, finding.severity) == ("migration", "note")
+    assert "v1_to_v2" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"created_at": None}, "created_at is missing or no timestamp"),
+        ({"created_at": "yesterday"}, "created_at is missing or no timestamp"),
+        ({"created_at": "2030-01-01T00:00:00Z"}, "in the future"),
+        ({"id": "qm-01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "minted more than a day"),
+        ({"to": None}, "no sender or no recipient"),
+        ({"from": ""}, "no sender or no recipient"),
+        ({"reply_to": "qm-nowhere"}, "answers qm-nowhere, which does not exist"),
+    ],
+)
+def test_what_is_odd_about_a_message_is_noted(
+    hive: Hive, messages: Path, changes: dict[str, object], said: str
+) -> None:
+    row = {key: each for key, each in {**MESSAGE, **changes}.items() if each is not None}
+    write_lines(messages, row)
+    notes = [each for each in examine(hive) if each.code == "record"]
+    assert [said in each.message for each in notes] == [True]
+    assert notes[0].severity == "note"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"droid": None}, "no droid"),
+        ({"expires_at": "2024-12-14T09:00:00Z"}, "ends before it begins"),
+        ({"pattern": "src/["}, "protects nothing"),
+    ],
+)
+def test_what_is_odd_about_a_reservation_is_noted(
+    hive: Hive, beads: Path, changes: dict[str, object], said: str
+) -> None:
+    row = {key: each for key, each in {**LEASE, **changes}.items() if each is not None}
+    write_lines(beads / "queen_reservations.jsonl", row)
+    assert any(said in each.message for each in examine(hive) if each.code == "record")
+
+
+def test_an_assignment_of_nothing_to_nobody_is_noted(hive: Hive, beads: Path) -> None:
+    row = {"id": "qa-1", "created_at": "2024-12-14T10:00:00Z", "status": "active"}
+    write_lines(beads / "queen_assignments.jsonl", row)
+    said = [each.message for each in examine(hive) if each.code == "record"]
+    assert said == ["qa-1: no issue_id", "qa-1: no droid"]
+
+
+def test_a_blocker_that_does_not_exist_is_noted(hive: Hive, beads: Path) -> None:
+    row = {"title": "x", "status": "open", "priority": 1}
+    write_lines(
+        beads / "issues.jsonl",
+        {"id": "qb-1", **row, "dependencies": ["qb-9"]},
+        {"id": "qb-2", **row, "status": "closed", "dependencies": ["qb-9"]},
+    )
+    finding = only(hive)
+    assert (finding.code, finding.severity) == ("missing_blocker", "note")
+    assert finding.message == "qb-1 waits for qb-9, which does not exist; it does not block"
+
+
+@pytest.mark.parametrize(("other", "meant"), [(1, 2), (2, 0)])
+def test_what_an_absent_priority_is_read_as_is_said(
+    hive: Hive, beads: Path, other: int, meant: int
+) -> None:
+    write_lines(
+        beads / "issues.jsonl",
+        {"id": "qb-1", "title": "x", "status": "open"},
+        {"id": "qb-2", "title": "x", "status": "open", "priority": other},
+    )
+    finding = only(hive)
+    assert (finding.code, finding.severity) == ("absent_priority", "note")
+    assert finding.message.endswith(f"read as {meant}")
+
+
+def test_lines_of_the_tracker_that_are_no_issues_are_counted(hive: Hive, beads: Path) -> None:
+    write_lines(beads / "issues.jsonl", "<<<<<<< HEAD", '{"_type":"memory"}')
+    finding = only(hive)
+    assert (finding.code, finding.severity) == ("unusable_line", "error")
+    assert finding.message.startswith("1 lines are no issues")
+
+
+def test_two_grants_that_a_merge_brought_together_are_found(hive: Hive, beads: Path) -> None:
+    hive.reservations.reserve(["a.py"])
+    write_lines(beads / "queen_reservations.jsonl", LEASE)
+    assert "conflict" in codes(examine(hive))
+
+
+def test_a_ledger_that_cannot_be_read_is_a_finding_not_a_failure(hive: Hive, beads: Path) -> None:
+    (beads / "queen_messages.jsonl").mkdir()
+    found = examine(hive)
+    assert any(each.file.endswith("queen_messages.jsonl") for each in found)
+    assert {each.code for each in found} == {"unreadable"}
+
+
+def test_examining_changes_nothing(hive: Hive, beads: Path, messages: Path) -> None:
+    write_lines(messages, "garbage", MESSAGE)
+    before = snapshot(beads, Path(hive.layout.state_dir))
+    examine(hive)
+    assert snapshot(beads, Path(hive.layout.state_dir)) == before
+
+
+def test_repairing_twice_changes_nothing_more(hive: Hive, beads: Path, messages: Path) -> None:
+    write_lines(messages, "<<<<<<< HEAD", MESSAGE, "garbage")
+    repair(hive)
+    before = snapshot(beads, Path(hive.layout.state_dir))
+    repair(hive)
+    assert snapshot(beads, Path(hive.layout.state_dir)) == before
+
+
+def test_a_finding_as_plain_values_has_all_its_parts(hive: Hive, messages: Path) -> None:
+    write_lines(messages, "garbage")
+    plain = examine(hive)[0].to_dict()
+    assert set(plain) == {"code", "file", "line", "message", "hint", "severity", "fixed"}
+
+
+def test_kinds_that_this_version_does_not_know_are_examined_too(
+    hive: Hive, beads: Path, clock: Clock
+) -> None:
+    write_lines(beads / "queen_plans.jsonl", {"id": "qp-1", "created_at": "2024-12-14T10:00:00Z"})
+    assert codes(examine(hive)) == []
+    write_lines(beads / "queen_plans.jsonl", "garbage")
+    assert codes(examine(hive)) == ["unusable_line"]

@@ -1,0 +1,182 @@
+"""Droids: which names exist, under each setting, and what a wrong one is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import snapshot, write_lines
+
+from queenbee import Hive
+from queenbee.errors import InvalidInput, NoActor, UnknownDroid
+
+Opener = Callable[[str], Hive]
+Lister = Callable[..., None]
+
+
+@pytest.fixture
+def listed(repo: Path) -> Lister:
+    """Lists droids in `.factory/droids/`."""
+
+    def listed(*names: str) -> None:
+        folder = repo / ".factory" / "droids"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            (folder / f"{name}.md").write_text(f"# {name}\n")
+
+    return listed
+
+
+@pytest.mark.parametrize("name", ["a", "9", "ui-engineer", "A.b_c-9", "x" * 64])
+def test_well_formed_names_serve_where_there_is_no_list(hive: Hive, name: str) -> None:
+    assert hive.droids.check(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", "-a", ".a", "_a", "a b", "a/b", "ü", "a\n", "@all", "x" * 65, "a\x1b", "a:b"]
+)
+def test_a_name_that_is_not_well_formed_is_refused_and_never_changed(hive: Hive, name: str) -> None:
+    with pytest.raises(InvalidInput, match="is not a droid name") as refusal:
+        hive.droids.check(name)
+    assert "1 to 64 letters" in str(refusal.value.hint)
+
+
+def test_where_there_is_a_list_a_name_must_be_in_it(hive: Hive, listed: Lister) -> None:
+    listed("ui-engineer", "reviewer")
+    assert hive.droids.check("reviewer") == "reviewer"
+    with pytest.raises(UnknownDroid, match="there is no droid 'Reviwer'") as refusal:
+        hive.droids.check("Reviwer")
+    assert refusal.value.hint == "did you mean 'reviewer'?"
+    assert refusal.value.known == ["human", "queen", "reviewer", "ui-engineer"]
+
+
+def test_a_name_unlike_any_is_told_those_that_exist(hive: Hive, listed: Lister) -> None:
+    listed("ui-engineer", "reviewer")
+    with pytest.raises(UnknownDroid) as refusal:
+        hive.droids.check("zzz")
+    assert refusal.value.hint == "known: reviewer, ui-engineer"
+
+
+def test_upper_and_lower_case_are_two_names(hive: Hive, listed: Lister) -> None:
+    listed("reviewer")
+    with pytest.raises(UnknownDroid) as refusal:
+        hive.droids.check("Reviewer")
+    assert refusal.value.hint == "did you mean 'reviewer'?"
+
+
+@pytest.mark.parametrize("name", ["human", "queen"])
+@pytest.mark.parametrize("setting", ["auto", "strict", "off"])
+def test_human_and_queen_always_exist(
+    open_as: Opener, beads: Path, listed: Lister, setting: str, name: str
+) -> None:
+    (beads / "queen.toml").write_text(f'droids = "{setting}"\n')
+    listed("ui-engineer")
+    assert open_as("ui-engineer").droids.check(name) == name
+
+
+@pytest.mark.parametrize(
+    ("setting", "names", "exists"),
+    [
+        ("auto", (), True),
+        ("auto", ("reviewer",), False),
+        ("strict", (), False),
+        ("strict", ("reviewer",), False),
+        ("off", ("reviewer",), True),
+    ],
+)
+def test_the_setting_droids_decides_whether_an_unlisted_name_serves(
+    open_as: Opener,
+    beads: Path,
+    listed: Lister,
+    setting: str,
+    names: tuple[str, ...],
+    exists: bool,
+) -> None:
+    (beads / "queen.toml").write_text(f'droids = "{setting}"\n')
+    if names:
+        listed(*names)
+    droids = open_as("human").droids
+    if exists:
+        assert droids.check("tester") == "tester"
+    else:
+        with pytest.raises(UnknownDroid):
+            droids.check("tester")
+
+
+def test_what_is_no_droid_file_lists_nobody(hive: Hive, repo: Path) -> None:
+    folder = repo / ".factory" / "droids"
+    folder.mkdir(parents=True)
+    for name in ("README.txt", "bad name.md", ".md", "-x.md"):
+        (folder / name).touch()
+    assert hive.droids.listed() == set()
+    assert hive.droids.check("anybody") == "anybody"
+
+
+def test_a_stranger_may_look_but_not_act(open_as: Opener, listed: Lister, beads: Path) -> None:
+    listed("ui-engineer")
+    stranger = open_as("stranger")
+    assert stranger.reservations.check(["a.py"])[0].status == "free"
+    assert stranger.assignments.find() == []
+    for act in (
+        lambda: stranger.messages.send("human", "x"),
+        lambda: stranger.assignments.claim("qb-1"),
+        lambda: stranger.reservations.reserve(["a.py"]),
+        lambda: stranger.messages.inbox(),
+    ):
+        with pytest.raises(UnknownDroid, match="'stranger'"):
+            act()
+    assert snapshot(beads) == {}
+
+
+def test_an_actor_that_is_missing_is_told_the_three_ways_to_be_one(repo: Path) -> None:
+    with pytest.raises(NoActor) as refusal:
+        _ = Hive.open(repo, env={}).actor
+    for way in ("--as NAME", "QUEEN_DROID=NAME", "queen whoami --set NAME"):
+        assert way in str(refusal.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("env", "actor"),
+    [
+        ({"QUEEN_DROID": "a", "QUEEN_AGENT": "b", "FACTORY_DROID": "c"}, "a"),
+        ({"QUEEN_AGENT": "b", "FACTORY_DROID": "c"}, "b"),
+        ({"FACTORY_DROID": "c"}, "c"),
+        ({"QUEEN_DROID": "", "FACTORY_DROID": "c"}, "c"),
+    ],
+)
+def test_the_environment_says_who_acts_in_this_order(
+    repo: Path, env: dict[str, str], actor: str
+) -> None:
+    assert Hive.open(repo, env=env).actor == actor
+    assert Hive.open(repo, droid="given", env=env).actor == "given"
+
+
+def test_an_environment_with_no_name_in_it_is_refused(repo: Path) -> None:
+    with pytest.raises(InvalidInput, match="'no name' is not a droid name"):
+        Hive.open(repo, env={"QUEEN_DROID": "no name"})
+
+
+def test_known_are_those_that_took_part(hive: Hive, open_as: Opener) -> None:
+    assert hive.droids.known() == []
+    hive.messages.send("reviewer", "x")
+    open_as("tester").assignments.claim("qb-1")
+    open_as("planner").reservations.reserve(["a.py"])
+    assert hive.droids.known() == ["planner", "reviewer", "tester", "ui-engineer"]
+
+
+def test_known_are_those_listed_where_there_is_a_list(hive: Hive, listed: Lister) -> None:
+    hive.messages.send("human", "x")
+    hive.messages.send("gone", "x")
+    listed("ui-engineer", "reviewer")
+    assert hive.droids.known() == ["human", "reviewer", "ui-engineer"]
+
+
+def test_names_that_are_none_in_foreign_lines_are_not_known(hive: Hive, beads: Path) -> None:
+    write_lines(
+        beads / "queen_messages.jsonl",
+        {"id": "qm-1", "from": "two words", "to": "x\x1b[2J", "body": ""},
+        {"id": "qm-2", "from": 7, "to": None, "body": ""},
+        {"id": "qm-3", "from": "fine", "to": ["a"], "body": ""},
+    )
+    assert hive.droids.known() == ["fine"]
