@@ -15,6 +15,7 @@ from queenbee.services.transaction import Transaction
 from queenbee.store import setup
 from queenbee.store.codec import Unusable, decoder
 from queenbee.store.files import START, read_after
+from queenbee.store.state import Folded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def examine(hive: Hive) -> list[Finding]:
             found += _ledger_file(hive, kind)
             found += _two_files(hive, kind)
             found += _records(hive, kind)
+            found += _index(hive, kind)
         except QueenError as error:
             path = hive.layout.ledger_path(kind)
             found.append(Finding(error.code, path, error.message, hint=error.hint))
@@ -175,6 +177,24 @@ def _two_files(hive: Hive, kind: str) -> Iterator[Finding]:
             f"{len(batch.journal_only)} recorded lines are missing from the ledger (git took "
             "them away); they are in the journal",
             hint="the next write brings them back, or: queen doctor --fix",
+        )
+
+
+def _index(hive: Hive, kind: str) -> Iterator[Finding]:
+    """Proves that an index that is in use says what the ledger says."""
+    indexed, folded = hive.state(kind), Folded(kind, hive.ledger(kind))
+    if isinstance(indexed, Folded):
+        return
+    folded.refresh()
+    truth = {str(fields["id"]): fields for fields in folded.everything()}
+    told = {str(fields["id"]): fields for fields in indexed.everything()}
+    wrong = sorted(key for key in truth.keys() | told.keys() if truth.get(key) != told.get(key))
+    if wrong:
+        yield Finding(
+            "index",
+            hive.layout.index_path(kind),
+            f"the index differs from the ledger in {len(wrong)} records, first {wrong[0]}",
+            hint="queen index rebuild",
         )
 
 
