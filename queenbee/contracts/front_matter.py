@@ -18,6 +18,15 @@ MAX_DEPTH = 16
 MAX_ALIASES = 8
 MAX_EVENTS = 4_000
 
+_SLIPS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
 _MARKER = re.compile(r"---[ \t]*\Z")
 _END = re.compile(r"(?:---|\.\.\.)[ \t]*\Z")
 
@@ -68,8 +77,8 @@ def load_yaml_object(text: str) -> tuple[dict[Any, Any] | None, str | None]:
             value = YAML(typ="safe", pure=True).load(text)
     except YAMLError as error:
         return None, f"it is not YAML: {_first_line(error)}"
-    except (ValueError, TypeError, OverflowError, RecursionError, AttributeError) as error:
-        # What the library lets through from the values: a date that is none, an unhashable key.
+    except _SLIPS as error:
+        # What the library lets through from a value that is not what its tag or form says.
         return None, f"it cannot be read: {_first_line(error)}"
     if not isinstance(value, dict):
         return None, "it is no list of `name: value` lines"

@@ -48,6 +48,8 @@ class TestHostile:
             ("a: 2026-13-45", "cannot be read"),
             ("a: " + "9" * 5_000, "cannot be read"),
             ("a: !!python/name:os.system", "not YAML"),
+            ("a: !!int ''", "cannot be read"),
+            ("a: !!bool maybe", "cannot be read"),
             ("? {a: b}\n: c", "not YAML"),
             ("a: *nobody", "not YAML"),
         ],
