@@ -129,7 +129,9 @@ class Transaction:
                 receipt.close()
 
     def _write(self, receipts: list[Receipt]) -> None:
+        assert self._lock is not None
         try:
+            self._lock.confirm()
             for kind, lines in self._lines.items():
                 state = self._hive.state(kind)
                 receipts.append(state.ledger.append(lines))

@@ -1,0 +1,230 @@
+"""One lock for a hive: real processes wait for each other, and a dead one for nobody."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from queenbee import Hive
+from queenbee.errors import Busy, Unwritable
+from queenbee.store import lock as lock_module
+from queenbee.store.lock import KernelLock, PortableLock
+from queenbee.store.setup import init
+
+HOLD = """
+import sys
+from queenbee.store.lock import KernelLock
+with KernelLock(sys.argv[1], holder="ui-engineer"):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "lock")
+
+
+@pytest.fixture
+def held(path):
+    """Returns a process that holds the lock until it is told to let go, or killed."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLD, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def taken(path, timeout_s=0.0):
+    """Returns whether the lock can be had."""
+    with KernelLock(path, holder="me", timeout_s=timeout_s):
+        return True
+
+
+def test_a_free_lock_is_had_at_once(path):
+    assert taken(path)
+
+
+def test_a_wait_that_runs_out_names_the_holder(path, held):
+    with pytest.raises(Busy) as refused:
+        taken(path)
+    assert "ui-engineer" in refused.value.message
+    assert str(held.pid) in refused.value.message
+    assert refused.value.details["holder"]["pid"] == held.pid
+    assert "nothing was written" in refused.value.hint
+
+
+def test_a_holder_that_lets_go_is_followed(path, held):
+    held.stdin.write("\n")
+    held.stdin.flush()
+    assert taken(path, timeout_s=30)
+
+
+def test_a_holder_that_is_killed_frees_the_lock(path, held):
+    held.send_signal(signal.SIGKILL)
+    held.wait()
+    assert taken(path)
+
+
+def test_a_waiter_is_served_when_the_holder_is_killed(path, held):
+    served = threading.Event()
+
+    def wait():
+        taken(path, timeout_s=30)
+        served.set()
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    held.kill()
+    assert served.wait(30)
+    waiter.join()
+
+
+def test_a_deleted_lock_file_locks_nobody_out(path, held):
+    os.unlink(path)
+    assert taken(path)
+
+
+def test_a_deleted_lock_file_is_noticed_by_its_holder(path):
+    with KernelLock(path, holder="me", timeout_s=0) as lock:
+        lock.confirm()
+        os.unlink(path)
+        with pytest.raises(Busy, match="was removed"):
+            lock.confirm()
+        with KernelLock(path, holder="another", timeout_s=0), pytest.raises(Busy):
+            lock.confirm()
+
+
+def test_a_lock_taken_on_a_file_that_is_gone_is_not_taken(path, monkeypatch):
+    """Somebody deletes the file between our opening and our locking it."""
+    flock, deleted = lock_module.fcntl.flock, []
+
+    def delete_then_lock(fd, how):
+        if not deleted:
+            os.unlink(path)
+            deleted.append(fd)
+        flock(fd, how)
+
+    monkeypatch.setattr(lock_module.fcntl, "flock", delete_then_lock)
+    with KernelLock(path, holder="me", timeout_s=30) as lock:
+        assert os.fstat(lock._fd).st_ino == os.stat(path).st_ino
+
+
+def test_threads_take_turns(path):
+    inside, most = [], []
+
+    def turn():
+        with KernelLock(path, holder="me", timeout_s=30):
+            inside.append(1)
+            most.append(len(inside))
+            inside.pop()
+
+    threads = [threading.Thread(target=lambda: [turn() for _ in range(20)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 80
+
+
+def test_a_note_that_cannot_be_written_does_not_hinder(path, monkeypatch):
+    def full(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(lock_module.os, "pwrite", full)
+    assert taken(path)
+    assert taken(path)
+
+
+@pytest.mark.parametrize("note", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff" * 5_000, b"null"])
+def test_a_holder_that_left_no_readable_note_is_another_process(path, held, note):
+    with open(path, "wb") as file:
+        file.write(note)
+    with pytest.raises(Busy, match="another process"):
+        taken(path)
+
+
+def test_an_interrupted_wait_holds_nothing(path, monkeypatch):
+    def interrupted(fd, how):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lock_module.fcntl, "flock", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            taken(path)
+    assert taken(path)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [os.mkdir, lambda path: os.symlink("/tmp/elsewhere", path)],
+    ids=["a directory", "a symbolic link"],
+)
+def test_what_is_no_lock_file_is_refused(path, make):
+    make(path)
+    with pytest.raises(Unwritable, match="lock"):
+        taken(path)
+
+
+def test_a_missing_folder_is_refused(tmp_path):
+    with pytest.raises(Unwritable, match="cannot be opened"):
+        taken(str(tmp_path / "gone" / "lock"))
+
+
+def test_the_portable_lock_keeps_the_same_promise(path):
+    with PortableLock(path, holder="me", timeout_s=0), pytest.raises(Busy):
+        taken_portably(path)
+    assert taken_portably(path)
+
+
+def taken_portably(path):
+    with PortableLock(path, holder="me", timeout_s=0):
+        return True
+
+
+class TestTheThreadsOfOneHive:
+    @pytest.fixture
+    def hive(self, tmp_path):
+        hive = Hive.open(tmp_path, droid="ui", env={}, beads_dir=make_hive(tmp_path))
+        hive.layout.settings.lock_timeout_s = 30
+        return hive
+
+    def test_write_one_after_the_other(self, hive):
+        def send():
+            for number in range(10):
+                hive.messages.send("api", f"{number}")
+
+        threads = [threading.Thread(target=send) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(hive.messages.sent()) == 40
+
+    def test_write_nothing_once_the_lock_file_was_deleted(self, hive):
+        with pytest.raises(Busy, match="was removed"), hive.transaction() as tx:
+            tx.create("messages", {"from": "ui", "to": "api"})
+            os.unlink(hive.layout.lock_path)
+        assert hive.messages.sent() == []
+        assert hive.messages.send("api", "afterwards")
+
+    def test_are_told_that_another_one_is_writing(self, hive):
+        hive.layout.settings.lock_timeout_s = 0
+        with hive.transaction(), pytest.raises(Busy, match="another thread"):
+            hive.messages.send("api", "inside")
+        assert hive.messages.send("api", "afterwards")
+
+
+def make_hive(folder):
+    from queenbee.store.layout import discover
+
+    places = discover(str(folder), {}, beads_dir=str(folder / ".beads"), must_exist=False)
+    init(places)
+    return places.beads_dir
