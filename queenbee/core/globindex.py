@@ -10,10 +10,19 @@ not usable, covers no path here, and `queen doctor` names it.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from itertools import chain
 
 from queenbee.core.globchars import fold
 from queenbee.core.globruns import meet
-from queenbee.core.globs import Branch, Pattern, common_path, compiled, covers, literal_head
+from queenbee.core.globs import (
+    Branch,
+    Pattern,
+    common_path,
+    compiled,
+    covers,
+    literal_head,
+    meeting_path,
+)
 from queenbee.core.globsegments import common_name
 from queenbee.core.globsieve import letters_after, letters_before, shared_beginning, sift
 from queenbee.errors import BadPattern
@@ -21,26 +30,17 @@ from queenbee.errors import BadPattern
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     Key = TypeVar("Key")
     Value = TypeVar("Value")
+    Entry = TypeVar("Entry", bound=tuple[Any, ...])
 
 _TAIL = 2
 """Letters of a literal end that sort patterns into bins: `.py` and `.ts` part, bins stay few."""
 
 _OPEN = ""
 """The bin of what may end in anything."""
-
-
-class _Folder:
-    """Is what an index holds for one literal beginning, in bins by literal end."""
-
-    __slots__ = ("paths", "shapes")
-
-    def __init__(self) -> None:
-        self.paths: dict[str, set[str]] = {}
-        self.shapes: dict[str, dict[tuple[str, int], Branch]] = {}
 
 
 class GlobIndex:
@@ -55,8 +55,10 @@ class GlobIndex:
         self._added: dict[str, int] = {}
         self._count = 0
         self._literal: dict[str, dict[str, None]] = {}
-        self._folders: dict[str, _Folder] = {}
-        self._sorted: list[str] = []
+        self._starting: dict[str, dict[str, dict[tuple[str, int], Branch]]] = {}
+        # Both in bins by literal end; in a bin sorted, so that what lies below a folder is a slice.
+        self._paths: dict[str, list[tuple[str, int, str]]] = {}
+        self._shapes: dict[str, list[tuple[str, int, int, str, Branch]]] = {}
 
     def __len__(self) -> int:
         return len(self._patterns)
@@ -65,43 +67,56 @@ class GlobIndex:
         return key in self._patterns
 
     def add(self, key: str, pattern: str) -> None:
-        """Adds the pattern; one that has the key already is replaced."""
+        """Adds the pattern, in place of one that has the key already.
+
+        One that is not usable is not held, and answers no question.
+        """
         self.discard(key)
         new = _usable(pattern, self._fold_case)
         if new is None:
             return
         self._patterns[key] = new
         self._count += 1
-        self._added[key] = self._count
+        self._added[key] = added = self._count
         if new.path is not None:
             self._literal.setdefault(new.path, {})[key] = None
-            self._folder(_parent(new.path)).paths.setdefault(_bin(new.path), set()).add(new.path)
+            insort(self._paths.setdefault(_bin(new.path), []), (new.path, added, key))
             return
         for number, branch in enumerate(new.branches):
-            shapes = self._folder(_beginning(branch)).shapes
+            beginning = _beginning(branch)
+            bins = self._starting.setdefault(beginning, {})
             for tail in _ends(branch):
-                shapes.setdefault(tail, {})[key, number] = branch
+                bins.setdefault(tail, {})[key, number] = branch
+                insort(self._shapes.setdefault(tail, []), (beginning, added, number, key, branch))
 
     def discard(self, key: str) -> None:
         """Takes the key's pattern out, if there is one."""
         old = self._patterns.pop(key, None)
         if old is None:
             return
-        del self._added[key]
+        added = self._added.pop(key)
         if old.path is not None:
-            self._forget_path(key, old.path)
+            del self._literal[old.path][key]
+            if not self._literal[old.path]:
+                del self._literal[old.path]
+            _remove(self._paths, _bin(old.path), (old.path, added))
             return
         for number, branch in enumerate(old.branches):
             beginning = _beginning(branch)
-            bins = self._folders[beginning].shapes
+            bins = self._starting[beginning]
             for tail in _ends(branch):
                 del bins[tail][key, number]
                 if not bins[tail]:
                     del bins[tail]
-            self._prune(beginning)
+                _remove(self._shapes, tail, (beginning, added, number))
+            if not bins:
+                del self._starting[beginning]
 
     def overlapping(self, pattern: str) -> list[tuple[str, str]]:
-        """Returns the key of each pattern that meets this one, with a path that both cover."""
+        """Returns the key of each pattern that meets this one, with a path that both cover.
+
+        Raises `BadPattern`.
+        """
         new = compiled(pattern, self._fold_case)
         found: dict[str, str] = {}
         if new.path is not None:
@@ -124,78 +139,55 @@ class GlobIndex:
         found.update(dict.fromkeys(self._literal.get(path, ()), path))
         runs = (tuple(path.split("/")),)
         wanted = _wanted(frozenset((_bin(path),))) or (_OPEN,)
-        for beginning in _beginnings(path + "/"):
-            folder = self._folders.get(beginning)
-            for shapes in _members(folder.shapes, wanted) if folder else ():
-                for (key, _), branch in shapes.items():
-                    if key not in found and meet(branch.runs, runs, common_name):
-                        found[key] = path
+        # `h/**` covers `h` itself.
+        for shapes in self._shapes_starting(_folders(path + "/"), wanted):
+            for (key, _), branch in shapes.items():
+                if key not in found and meet(branch.runs, runs, common_name):
+                    found[key] = path
 
     def _meeting(self, branch: Branch, found: dict[str, str]) -> None:
-        """Adds what meets the branch: patterns that begin above it, and all that begin below."""
+        """Adds what meets the branch: patterns that start above it, and those that start below."""
         beginning = _beginning(branch)
         wanted = _wanted(_ends(branch))
-        # `h/**` covers `h` itself.
-        self._cover(branch, [beginning[:-1]], found)
-        for above in _beginnings(beginning):
-            if above in self._folders:
-                self._meet_shapes(branch, self._folders[above], wanted, found)
-        # Without `**` the number of segments is given.
+        self._cover(branch, beginning[:-1], found)
+        *above, _ = _folders(beginning)
+        for starting in self._shapes_starting(above, wanted):
+            for (key, _), other in starting.items():
+                self._meet(branch, key, other, found)
+        shapes = chain(*[_below(each, beginning) for each in _members(self._shapes, wanted)])
+        paths = chain(*[_below(each, beginning) for each in _members(self._paths, wanted)])
+        if _covers_all_below(branch):
+            found.update((key, path) for path, _, key in paths)
+            for *_, key, other in shapes:
+                found.setdefault(key, other.sample)
+            return
+        # Without `**` the number of segments is given; `h/**` can be one less deep than it looks.
         depth = len(branch.runs[0]) if len(branch.runs) == 1 else None
-        for below in self._below(beginning):
-            folder = self._folders[below]
-            slashes = below.count("/")
-            if below != beginning and (depth is None or slashes <= depth):
-                self._meet_shapes(branch, folder, wanted, found)
-            if depth is None or slashes == depth - 1:
-                for paths in _members(folder.paths, wanted):
-                    self._cover(branch, paths, found)
+        for start, *_, key, other in shapes:
+            if depth is None or start.count("/") <= depth:
+                self._meet(branch, key, other, found)
+        for path, _, key in paths:
+            if key not in found and (depth is None or path.count("/") == depth - 1):
+                self._cover(branch, path, found)
 
-    def _below(self, beginning: str) -> list[str]:
-        if not beginning:
-            return self._sorted
-        start = bisect_left(self._sorted, beginning)
-        # `0` is the character after `/`.
-        return self._sorted[start : bisect_left(self._sorted, beginning[:-1] + "0")]
+    def _shapes_starting(
+        self, folders: Iterable[str], wanted: tuple[str, ...] | None
+    ) -> Iterator[dict[tuple[str, int], Branch]]:
+        for folder in folders:
+            bins = self._starting.get(folder)
+            if bins is not None:
+                yield from _members(bins, wanted)
 
-    def _meet_shapes(
-        self, branch: Branch, folder: _Folder, wanted: tuple[str, ...] | None, found: dict[str, str]
-    ) -> None:
-        for shapes in _members(folder.shapes, wanted):
-            for (key, _), other in shapes.items():
-                if key not in found:
-                    meeting = meet(branch.runs, other.runs, common_name)
-                    if meeting is not None:
-                        found[key] = "/".join(meeting[0] + meeting[1]) or "x"
+    def _meet(self, branch: Branch, key: str, other: Branch, found: dict[str, str]) -> None:
+        if key not in found:
+            path = meeting_path(branch, other)
+            if path is not None:
+                found[key] = path
 
-    def _cover(self, branch: Branch, paths: Iterable[str], found: dict[str, str]) -> None:
-        for path in paths:
-            keys = self._literal.get(path)
-            if keys and meet(branch.runs, (tuple(path.split("/")),), common_name):
-                found.update(dict.fromkeys(keys, path))
-
-    def _folder(self, beginning: str) -> _Folder:
-        folder = self._folders.get(beginning)
-        if folder is None:
-            folder = self._folders[beginning] = _Folder()
-            insort(self._sorted, beginning)
-        return folder
-
-    def _forget_path(self, key: str, path: str) -> None:
-        del self._literal[path][key]
-        if not self._literal[path]:
-            del self._literal[path]
-            bins = self._folders[_parent(path)].paths
-            bins[_bin(path)].remove(path)
-            if not bins[_bin(path)]:
-                del bins[_bin(path)]
-            self._prune(_parent(path))
-
-    def _prune(self, beginning: str) -> None:
-        folder = self._folders.get(beginning)
-        if folder is not None and not folder.paths and not folder.shapes:
-            del self._folders[beginning]
-            del self._sorted[bisect_left(self._sorted, beginning)]
+    def _cover(self, branch: Branch, path: str, found: dict[str, str]) -> None:
+        keys = self._literal.get(path)
+        if keys and meet(branch.runs, (tuple(path.split("/")),), common_name):
+            found.update(dict.fromkeys(keys, path))
 
 
 def candidates(
@@ -251,16 +243,19 @@ def _usable(text: str, fold_case: bool) -> Pattern | None:
         return None
 
 
-def _parent(path: str) -> str:
-    return path[: path.rfind("/") + 1]
-
-
 def _beginning(branch: Branch) -> str:
     """Returns the literal folders that the branch begins with, each with its `/`."""
     return "".join(name + "/" for name in literal_head(branch))
 
 
-def _beginnings(folder: str) -> Iterator[str]:
+def _covers_all_below(branch: Branch) -> bool:
+    """Returns whether the branch is `**` below literal folders."""
+    runs = branch.runs
+    return len(runs) == 2 and not runs[1] and len(literal_head(branch)) == len(runs[0])
+
+
+def _folders(folder: str) -> Iterator[str]:
+    """Returns the root, each folder on the way and the folder itself, each with its `/`."""
     at = 0
     while at >= 0:
         yield folder[:at]
@@ -295,3 +290,19 @@ def _members(bins: dict[str, Value], wanted: tuple[str, ...] | None) -> list[Val
     if wanted is None:
         return list(bins.values())
     return [bins[tail] for tail in wanted if tail in bins]
+
+
+def _below(members: list[Entry], beginning: str) -> list[Entry]:
+    """Returns the entries whose first value begins so, of a list that is sorted."""
+    if not beginning:
+        return members
+    start = bisect_left(members, (beginning,))
+    # `0` is the character after `/`.
+    return members[start : bisect_left(members, (beginning[:-1] + "0",))]
+
+
+def _remove(bins: dict[str, list[Entry]], tail: str, entry: tuple[object, ...]) -> None:
+    members = bins[tail]
+    del members[bisect_left(members, entry)]
+    if not members:
+        del bins[tail]

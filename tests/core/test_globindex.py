@@ -125,7 +125,7 @@ class TestGlobIndex:
         for key, _ in held:
             index.discard(key)
         assert len(index) == 0
-        assert not (index._folders or index._literal or index._sorted or index._added)
+        assert not (index._literal or index._paths or index._shapes or index._starting)
 
     def test_replaces_the_pattern_of_a_key(self) -> None:
         index = indexed([("k", "src/*"), ("k", "lib/*")])
@@ -266,8 +266,9 @@ def test_a_broken_sieve_is_caught(old: str, new: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("self._cover(branch, [beginning[:-1]], found)", "pass"),
-        ("slashes <= depth", "slashes < depth"),
+        ("self._cover(branch, beginning[:-1], found)", "pass"),
+        ('start.count("/") <= depth', 'start.count("/") < depth'),
+        ("found.setdefault(key, other.sample)", "pass"),
         ("(*ends, _OPEN)", "(*ends,)"),
         ('beginning[:-1] + "0"', "beginning"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from types import ModuleType
 
 import pytest
@@ -238,6 +240,19 @@ class TestFoldedCase:
             mixed = one.replace("a", "A")
             found = globs.overlap(mixed, other, fold_case=True)
             assert (found is None) == (globs.overlap(one, other) is None)
+
+
+def test_importing_the_engine_imports_nothing_heavy() -> None:
+    program = "import sys; before = set(sys.modules); import queenbee.core.globindex; "
+    program += "print(*sorted(set(sys.modules) - before))"
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    new = run.stdout.split()
+    assert "queenbee.core.globs" in new
+    assert not {"typing", "dataclasses", "re", "pathlib", "enum", "os", "datetime"} & set(new)
+    # The product is for the few patterns with many alternatives.
+    assert "queenbee.core.globproduct" not in new
 
 
 # The laws. Each takes the module under test, so that it can be shown to fail on a broken one.
