@@ -1,0 +1,244 @@
+"""A write is on disk before it is acknowledged, and nobody waits for the disk under the lock."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+
+import pytest
+from mutants import mutant
+
+from queenbee import Hive
+from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
+from queenbee.services import transaction
+from queenbee.store import files
+from queenbee.store.layout import discover
+from queenbee.store.ledger import Ledger
+from queenbee.store.setup import init
+
+
+@pytest.fixture
+def hive(tmp_path):
+    return open_hive(tmp_path)
+
+
+def open_hive(folder, droid="ui", **env):
+    beads_dir = str(folder / ".beads")
+    init(discover(str(folder), {}, beads_dir=beads_dir, must_exist=False))
+    return Hive.open(folder, droid=droid, env=env, beads_dir=beads_dir)
+
+
+def bytes_of(hive):
+    """Returns the bytes of every ledger and journal."""
+    found = {}
+    for kind in hive.kinds():
+        for path in (hive.layout.ledger_path(kind), hive.layout.journal_path(kind)):
+            if os.path.isfile(path):
+                with open(path, "rb") as file:
+                    found[path] = file.read()
+    return {path: data for path, data in found.items() if data}
+
+
+@pytest.fixture
+def syncs(hive, monkeypatch):
+    """Records each wait for the disk: which file, and whether the hive's lock was held then."""
+    seen = []
+
+    def watching(original):
+        def sync(fd):
+            lock = os.open(hive.layout.lock_path, os.O_RDWR)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                held = False
+            except BlockingIOError:
+                held = True
+            finally:
+                os.close(lock)
+            seen.append((os.readlink(f"/proc/self/fd/{fd}"), held))
+            original(fd)
+
+        return sync
+
+    hive.messages.send("api", "the first write makes the folders")
+    monkeypatch.setattr(os, "fdatasync", watching(os.fdatasync))
+    monkeypatch.setattr(os, "fsync", watching(os.fsync))
+    return seen
+
+
+class TestAWriteThatIsAcknowledged:
+    def test_is_on_disk(self, hive, syncs):
+        hive.messages.send("api", "hello")
+        assert (hive.layout.journal_path("messages"), False) in syncs
+
+    def test_with_its_name_where_the_file_is_new(self, hive, syncs):
+        hive.assignments.claim("qb-1")
+        folder = os.path.dirname(hive.layout.journal_path("assignments"))
+        assert [path for path, _ in syncs] == [hive.layout.journal_path("assignments"), folder]
+
+    def test_with_its_name_too_where_a_clones_ledger_was_copied_first(self, hive, syncs):
+        with open(hive.layout.ledger_path("assignments"), "wb") as file:
+            file.write(b'{"id":"qa-1","issue_id":"qb-9","status":"completed"}\n')
+        hive.assignments.claim("qb-1")
+        assert (os.path.dirname(hive.layout.journal_path("assignments")), False) in syncs
+
+    def test_in_every_ledger_that_it_touched(self, hive, syncs):
+        hive.assignments.assign("qb-1", "api")
+        journals = {hive.layout.journal_path(kind) for kind in ("assignments", "messages")}
+        assert journals <= {path for path, _ in syncs}
+
+    def test_waited_for_the_disk_with_the_lock_let_go(self, hive, syncs):
+        hive.assignments.claim("qb-1")
+        hive.reservations.reserve(["src/**", "docs/**"], issue_id="qb-1")
+        hive.assignments.complete("qb-1")
+        assert syncs
+        assert not any(held for _, held in syncs)
+
+    def test_without_waiting_is_caught(self, hive, syncs, monkeypatch):
+        broken = mutant(
+            transaction, "                    receipt.sync()", "                    pass"
+        )
+        monkeypatch.setattr("queenbee.services.hive.Transaction", broken.Transaction)
+        hive.messages.send("api", "hello")
+        assert syncs == []
+
+    def test_waiting_under_the_lock_is_caught(self, hive, syncs, monkeypatch):
+        append = Ledger.append
+
+        def append_and_sync(ledger, lines):
+            receipt = append(ledger, lines)
+            receipt.sync()
+            return receipt
+
+        monkeypatch.setattr(Ledger, "append", append_and_sync)
+        hive.messages.send("api", "hello")
+        assert any(held for _, held in syncs)
+
+
+class TestBuffered:
+    def test_by_setting_waits_for_no_disk(self, hive, syncs):
+        hive.layout.settings.durability = "buffered"
+        hive.messages.send("api", "hello")
+        assert syncs == []
+
+    def test_by_environment_waits_for_no_disk(self, tmp_path, monkeypatch):
+        hive = open_hive(tmp_path, QUEEN_DURABILITY="buffered")
+        hive.messages.send("api", "the first write makes the folders")
+        monkeypatch.setattr(os, "fdatasync", pytest.fail)
+        assert hive.messages.send("api", "hello")
+
+
+class TestASyncThatFails:
+    @pytest.fixture
+    def calls(self, hive, monkeypatch):
+        hive.messages.send("api", "the first write makes the folders")
+        calls = []
+
+        def fails(fd):
+            calls.append(fd)
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        monkeypatch.setattr(files.os, "fdatasync", fails)
+        return calls
+
+    def test_is_reported_as_durability_unknown(self, hive, calls):
+        with pytest.raises(DurabilityUnknown, match="did not confirm"):
+            hive.messages.send("api", "hello")
+
+    def test_is_not_tried_again_as_if_it_had_worked(self, hive, calls):
+        with pytest.raises(DurabilityUnknown):
+            hive.messages.send("api", "hello")
+        assert len(calls) == 1
+
+    def test_leaves_the_line_to_be_read(self, hive, calls):
+        with pytest.raises(DurabilityUnknown):
+            hive.messages.send("api", "hello")
+        assert hive.messages.sent()[0].body == "hello"
+
+    def test_leaves_no_file_open_and_no_lock_held(self, hive, calls, monkeypatch):
+        before = len(os.listdir("/proc/self/fd"))
+        with pytest.raises(DurabilityUnknown):
+            hive.messages.send("api", "hello")
+        assert len(os.listdir("/proc/self/fd")) == before
+        monkeypatch.undo()
+        assert hive.messages.send("api", "afterwards")
+
+
+class TestTwoLedgersInOneTurn:
+    @pytest.fixture
+    def before(self, hive):
+        hive.messages.send("api", "hello")
+        return bytes_of(hive)
+
+    def assigned(self, hive):
+        """An assignment to somebody else, and the message that tells it."""
+        return hive.assignments.assign("qb-1", "api")
+
+    @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("x", path)])
+    def test_where_the_second_is_no_file_nothing_stays(self, hive, before, make):
+        path = hive.layout.ledger_path("messages")
+        os.unlink(path)
+        make(path)
+        with pytest.raises(QueenError):
+            self.assigned(hive)
+        del before[path]
+        assert bytes_of(hive) == before
+
+    @pytest.mark.parametrize("nth", range(1, 8))
+    def test_where_the_disk_is_full_at_the_nth_write_nothing_stays(
+        self, hive, before, monkeypatch, nth
+    ):
+        calls, write = iter(range(1, 1_000)), os.write
+
+        def fails(fd, data):
+            if next(calls) >= nth:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return write(fd, data[:200])
+
+        monkeypatch.setattr(files.os, "write", fails)
+        with pytest.raises(Unwritable, match="nothing was recorded"):
+            self.assigned(hive)
+        monkeypatch.undo()
+        assert bytes_of(hive) == before
+
+    def test_where_the_second_is_interrupted_nothing_stays(self, hive, before, monkeypatch):
+        append = Ledger.append
+
+        def interrupted(ledger, lines):
+            if ledger.path == hive.layout.ledger_path("messages"):
+                raise KeyboardInterrupt
+            return append(ledger, lines)
+
+        monkeypatch.setattr(Ledger, "append", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            self.assigned(hive)
+        monkeypatch.undo()
+        assert bytes_of(hive) == before
+
+    def test_the_next_turn_is_whole(self, hive, before, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                files.os, "write", lambda fd, data: (_ for _ in ()).throw(OSError(28, ""))
+            )
+            with pytest.raises(Unwritable):
+                self.assigned(hive)
+        assert self.assigned(hive).droid == "api"
+        assert len(hive.messages.sent()) == 2
+
+
+def test_an_error_in_the_middle_of_a_turn_writes_nothing(hive):
+    before = bytes_of(hive)
+    with pytest.raises(RuntimeError), hive.transaction() as tx:
+        tx.create("messages", {"from": "ui", "to": "api"})
+        raise RuntimeError
+    assert bytes_of(hive) == before
+
+
+def test_no_turn_leaves_a_file_open(hive):
+    hive.messages.send("api", "hello")
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        hive.messages.send("api", "hello")
+        hive.assignments.claim("qb-1")
+        hive.assignments.release("qb-1")
+    assert len(os.listdir("/proc/self/fd")) == before
