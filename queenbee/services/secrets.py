@@ -17,16 +17,20 @@ OVERRIDE = "QUEEN_ALLOW_SECRET"
 """The environment variable that lets a text through all the same, when set to 1."""
 
 _GUESSES = frozenset({"Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)"})
-_WORTH_A_LOOK = (
-    r"(?=[^\s]*[0-9])(?=[^\s]*[A-Za-z])[A-Za-z0-9_+=:.\-/]{16,}"  # what keys and tokens look like
-    r"|PRIVATE KEY|://[^\s/:@]+:[^\s/@]+@"
-    r"|(?i:pass|pwd|secret|token|key|auth|credential)\w*['\"]?\s*(?:[:=]|=>)"
-)
-"""Without a match of this, none of the detectors finds anything (a test)."""
-_WORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential", "://")
+_KEYWORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential")
+_ASSIGNS = (":", "=")
 _SHORTEST = 16
+"""A line is shown to the detectors if it has a word that is as long as a credential and mixes
+letters with digits, assigns something to one of these keywords, or holds one of these marks: on
+other lines, none of the detectors finds anything (a test).
+"""
+_MARKS = ("PRIVATE KEY", "://")
 _HARMLESS = r"[0-9a-f]{7,64}|q[mar]-[0-9A-Z]{20,26}|[\w./-]*\.[a-z]{1,5}(?::\d+)*"
 """Commit hashes, our own ids, and the names of files are in every other message."""
+_WINDOW = 2_000
+"""Longer lines are looked at in pieces, which overlap by a half: no detector needs more context,
+and some of their expressions take a time that grows with the square of it.
+"""
 
 
 class LooksLikeSecret(InvalidInput):
@@ -48,23 +52,38 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
 
 
 def _found(text: str) -> Iterable[str]:
-    lowered = text.lower()
-    if not any(map(lowered.__contains__, _WORDS)) and all(
-        len(word) < _SHORTEST for word in text.split()
-    ):
-        return  # Most messages: not worth the 9 ms that compiling the expressions takes.
+    for line in text.splitlines():
+        if _worth_a_look(line):
+            for begin in range(0, max(1, len(line) - _WINDOW // 2), _WINDOW // 2):
+                piece = line[begin : begin + _WINDOW]
+                if _worth_a_look(piece):
+                    yield from _detected(piece)
+
+
+def _worth_a_look(line: str) -> bool:
+    if any(mark in line for mark in _MARKS):
+        return True
+    lowered = line.lower()
+    if any(word in lowered for word in _KEYWORDS) and any(sign in line for sign in _ASSIGNS):
+        return True
+    return any(len(word) >= _SHORTEST and _mixed(word) for word in line.split())
+
+
+def _mixed(word: str) -> bool:
+    if word.isalpha() or not any(map(str.isdigit, word)) or not any(map(str.isalpha, word)):
+        return False
     import re
 
-    for line in text.splitlines():
-        matches = re.findall(_WORTH_A_LOOK, line)
-        if any(not re.fullmatch(_HARMLESS, match) for match in matches):
-            yield from _detected(line)
+    return len(word) > _WINDOW or not re.fullmatch(_HARMLESS, word.strip("()[]{},;:.'\"`"))
 
 
 def _detected(line: str) -> Iterable[str]:
-    from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+    if not _plugins:
+        from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 
-    plugins: Mapping[str, Any] = get_mapping_from_secret_type_to_class()
-    for kind, plugin in plugins.items():
-        if kind not in _GUESSES and any(plugin().analyze_string(line)):
-            yield kind
+        known: Mapping[str, Any] = get_mapping_from_secret_type_to_class()
+        _plugins.update((kind, make()) for kind, make in known.items() if kind not in _GUESSES)
+    return [kind for kind, plugin in _plugins.items() if any(plugin.analyze_string(line))]
+
+
+_plugins: dict[str, Any] = {}

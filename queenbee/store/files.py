@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import zlib
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
 from queenbee.store.documents import sync_folder
@@ -19,27 +20,33 @@ lines before the same last one, at the same size. Comparing a page costs 1 µs."
 _BLOCK_BYTES = 1024 * 1024
 
 
+def checksum(data: bytes) -> int:
+    """Returns 64 bits that tell one tail of a file from another; empty data gives 0."""
+    return zlib.adler32(data, 0) << 32 | zlib.crc32(data)
+
+
 class Mark:
     """A position in a file, and what lets a later reader see that the file was rewritten."""
 
-    __slots__ = ("inode", "offset", "tail")
+    __slots__ = ("inode", "offset", "sum")
 
-    def __init__(self, inode: int, offset: int, tail: bytes) -> None:
+    def __init__(self, inode: int, offset: int, tail_sum: int) -> None:
         self.inode = inode
         self.offset = offset
-        self.tail = tail
+        self.sum = tail_sum
+        """Of the last `TAIL_BYTES` before the offset, or of all there are."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Mark) and (self.inode, self.offset, self.tail) == (
+        return isinstance(other, Mark) and (self.inode, self.offset, self.sum) == (
             other.inode,
             other.offset,
-            other.tail,
+            other.sum,
         )
 
     __hash__ = None  # type: ignore[assignment]
 
 
-START = Mark(0, 0, b"")
+START = Mark(0, 0, 0)
 
 
 class Chunk:
@@ -69,8 +76,8 @@ def read_after(
     try:
         status = os.fstat(fd)
         known = status.st_ino == mark.inode and status.st_size >= mark.offset
-        if known and mark.tail:
-            known = os.pread(fd, len(mark.tail), mark.offset - len(mark.tail)) == mark.tail
+        if known and mark.offset:
+            known = checksum(_tail(fd, mark.offset)) == mark.sum
         begin = mark.offset if known else 0
         size = status.st_size if stop is None else min(stop, status.st_size)
         wanted = max(0, size - begin)
@@ -82,14 +89,14 @@ def read_after(
         if whole >= TAIL_BYTES or begin == 0:
             tail = data[max(0, whole - TAIL_BYTES) : whole]
         else:
-            tail = os.pread(fd, min(TAIL_BYTES, end), max(0, end - TAIL_BYTES))
+            tail = _tail(fd, end)
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     finally:
         os.close(fd)
     restarted = mark.inode != 0 and not known
     rest = data[whole:] if begin + len(data) >= size else b""
-    return Chunk(data[:whole], rest, Mark(status.st_ino, end, tail), restarted)
+    return Chunk(data[:whole], rest, Mark(status.st_ino, end, checksum(tail)), restarted)
 
 
 def read_at(path: str, offset: int, size: int) -> bytes:
@@ -172,8 +179,7 @@ class Appender:
     def end(self) -> Mark:
         """Returns the position behind what was written."""
         offset = self.size + self._written
-        tail = os.pread(self._fd, min(TAIL_BYTES, offset), max(0, offset - TAIL_BYTES))
-        return Mark(os.fstat(self._fd).st_ino, offset, tail)
+        return Mark(os.fstat(self._fd).st_ino, offset, checksum(_tail(self._fd, offset)))
 
     def sync(self) -> None:
         """Returns when the bytes are on disk. Raises `DurabilityUnknown` if that failed.
@@ -219,6 +225,10 @@ def split_lines(data: bytes) -> list[bytes]:
     if b"\r" in data:
         lines = [line.removesuffix(b"\r") for line in lines]
     return [line for line in lines if line and not line.isspace()]
+
+
+def _tail(fd: int, end: int) -> bytes:
+    return os.pread(fd, min(TAIL_BYTES, end), max(0, end - TAIL_BYTES))
 
 
 def _open(path: str, flags: int) -> int | None:

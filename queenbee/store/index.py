@@ -16,7 +16,7 @@ import threading
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.codec import Unusable, decode, decode_exactly, decoder, encode, is_migration
-from queenbee.store.files import TAIL_BYTES, Mark, read_after, read_at, split_lines
+from queenbee.store.files import TAIL_BYTES, Mark, checksum, read_after, read_at, split_lines
 from queenbee.store.ledger import Position
 from queenbee.store.state import FLAGS, aliases_of
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-VERSION = 2
+VERSION = 3
 """Of the tables below; an index of another version is built anew."""
 
 COLUMNS = {
@@ -275,18 +275,19 @@ class Indexed:
 
     def _connect(self) -> sqlite3.Connection:
         # Autocommit: transactions are begun by hand, where one is needed.
-        return sqlite3.connect(
+        db = sqlite3.connect(
             self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
         )
+        # The index may lose its last lines with the power, but must not lie after it: that is
+        # what NORMAL in WAL mode gives, without waiting for the disk.
+        db.execute("PRAGMA synchronous = NORMAL")
+        return db
 
     def _fresh(self) -> sqlite3.Connection:
         remove(self.path)
         os.makedirs(os.path.dirname(self.path), exist_ok=True)
         db = self._connect()
-        # The index may vanish with the power, but must not lie after it: that is what NORMAL
-        # in WAL mode gives.
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
         db.execute("BEGIN IMMEDIATE")
         if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
             named = "".join(f', "{column}" TEXT' for column in self._columns)
@@ -426,7 +427,7 @@ class Indexed:
         self, position: Position, agreed: Position
     ) -> tuple[Position, Position, bool]:
         """Returns where to go on reading, and whether lines may come that were seen before."""
-        tracked, journal = self.ledger.chunks(position, limit=1)
+        tracked, journal = self.ledger.chunks(position, limit=TAIL_BYTES)
         if journal.restarted or (tracked.restarted and self._meta("positional")):
             # A line without `rev` means something by its place: nothing read so far stands.
             raise Doubt
@@ -436,7 +437,7 @@ class Indexed:
         where = _mark_at(self.ledger.path, same)
         self._doubt_what_vanished(where)
         if agreed.tracked.offset <= where.offset:
-            there = Mark(where.inode, agreed.tracked.offset, agreed.tracked.tail)
+            there = Mark(where.inode, agreed.tracked.offset, agreed.tracked.sum)
             agreed = Position(there, agreed.journal)
         else:
             agreed = Position()
@@ -467,14 +468,12 @@ class Indexed:
         if saved is None:
             return Position()
         words = saved.split(" ")
-        marks = [
-            Mark(int(words[n]), int(words[n + 1]), bytes.fromhex(words[n + 2])) for n in (0, 3)
-        ]
+        marks = [Mark(int(words[n]), int(words[n + 1]), int(words[n + 2])) for n in (0, 3)]
         return Position(*marks)
 
     def _save(self, name: str, position: Position) -> None:
         words = " ".join(
-            f"{mark.inode} {mark.offset} {mark.tail.hex()}"
+            f"{mark.inode} {mark.offset} {mark.sum}"
             for mark in (position.tracked, position.journal)
         )
         self._db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, words))
@@ -611,7 +610,8 @@ def _digest(path: str, offset: int) -> bytes:
 
 
 def _ends_alike(path: str, mark: Mark) -> bool:
-    return read_at(path, mark.offset - len(mark.tail), len(mark.tail)) == mark.tail
+    size = min(TAIL_BYTES, mark.offset)
+    return checksum(read_at(path, mark.offset - size, size)) == mark.sum
 
 
 def _mark_at(path: str, offset: int) -> Mark:
@@ -620,4 +620,4 @@ def _mark_at(path: str, offset: int) -> Mark:
     data = read_at(path, begin, offset - begin)
     end = data.rfind(b"\n") + 1
     inode = os.stat(path).st_ino if os.path.exists(path) else 0
-    return Mark(inode, begin + end if end else 0, data[max(0, end - TAIL_BYTES) : end])
+    return Mark(inode, begin + end if end else 0, checksum(data[max(0, end - TAIL_BYTES) : end]))
