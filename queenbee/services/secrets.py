@@ -6,6 +6,8 @@ refuse every commit hash. They are loaded only for a text that could hold a cred
 
 from __future__ import annotations
 
+from itertools import islice
+
 from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -33,6 +35,10 @@ and some of their expressions take a time that grows with the square of it.
 """
 
 
+_MOST_PIECES = 200
+"""A megabyte of nothing but key-like words would take seconds; half a second must do."""
+
+
 class LooksLikeSecret(InvalidInput):
     """A text that seems to hold a credential; `kinds` names what was recognised."""
 
@@ -52,12 +58,14 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
 
 
 def _found(text: str) -> Iterable[str]:
+    for piece in islice(filter(_worth_a_look, _pieces(text)), _MOST_PIECES):
+        yield from _detected(piece)
+
+
+def _pieces(text: str) -> Iterable[str]:
     for line in text.splitlines():
-        if _worth_a_look(line):
-            for begin in range(0, max(1, len(line) - _WINDOW // 2), _WINDOW // 2):
-                piece = line[begin : begin + _WINDOW]
-                if _worth_a_look(piece):
-                    yield from _detected(piece)
+        for begin in range(0, max(1, len(line) - _WINDOW // 2), _WINDOW // 2):
+            yield line[begin : begin + _WINDOW]
 
 
 def _worth_a_look(line: str) -> bool:

@@ -1,0 +1,101 @@
+"""Durable appends per second, by 1 and 8 processes, against the bare floor of this disk."""
+
+from __future__ import annotations
+
+import fcntl
+import multiprocessing
+import os
+import statistics
+import tempfile
+import time
+
+from bench.stores import make_hive
+from queenbee.services.hive import Hive
+
+_LINE = b'{"id":"qm-0","body":"' + b"x" * 280 + b'"}\n'
+
+
+def bare(folder: str, count: int, turns: multiprocessing.Queue) -> None:
+    """The floor: open, flock, write, unlock, fdatasync; nothing is read, checked or encoded."""
+    latencies = []
+    lock_path, path = os.path.join(folder, "lock"), os.path.join(folder, "bare")
+    for _ in range(count):
+        begun = time.perf_counter()
+        lock = os.open(lock_path, os.O_RDWR | os.O_CREAT)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.write(file, _LINE)
+        os.close(lock)
+        os.fdatasync(file)
+        os.close(file)
+        latencies.append(time.perf_counter() - begun)
+    turns.put(latencies)
+
+
+def ours(folder: str, count: int, turns: multiprocessing.Queue) -> None:
+    """The same through the library: a message with journal, ledger, lock and sync."""
+    latencies = []
+    with Hive.open(folder, droid=f"droid-{os.getpid()}") as hive:
+        for _ in range(count):
+            begun = time.perf_counter()
+            hive.messages.send("queen", "x" * 280, subject="benchmark")
+            latencies.append(time.perf_counter() - begun)
+    turns.put(latencies)
+
+
+def measure(writer: object, processes: int, count: int) -> tuple[float, float, float, float]:
+    """Returns appends per second, p50 and p99 in ms, and fairness: the share of the slowest
+    writer's rate in the fastest's.
+    """
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
+        make_hive(folder)
+        turns: multiprocessing.Queue = multiprocessing.Queue()
+        workers = [
+            multiprocessing.Process(target=writer, args=(folder, count, turns))  # type: ignore[arg-type]
+            for _ in range(processes)
+        ]
+        begun = time.perf_counter()
+        for worker in workers:
+            worker.start()
+        each = [turns.get() for _ in workers]
+        took = time.perf_counter() - begun
+        for worker in workers:
+            worker.join()
+    latencies = sorted(latency for one in each for latency in one)
+    totals = sorted(sum(one) for one in each)
+    return (
+        processes * count / took,
+        statistics.median(latencies) * 1000,
+        latencies[int(len(latencies) * 0.99)] * 1000,
+        totals[0] / totals[-1],
+    )
+
+
+def figures(count: int = 300) -> list[tuple[str, str]]:
+    """Returns rows of (what, figure), each pair of ours and the floor measured in turn."""
+    rows = []
+    for processes in (1, 8):
+        rounds = [
+            (
+                measure(ours, processes, count // processes),
+                measure(bare, processes, count // processes),
+            )
+            for _ in range(5)
+        ]
+        share = statistics.median(mine[0] / floor[0] for mine, floor in rounds)
+        mine, floor = (
+            [statistics.median(column) for column in zip(*side, strict=True)]
+            for side in zip(*rounds, strict=True)
+        )
+        figure = (
+            f"{mine[0]:.0f}/s of the floor's {floor[0]:.0f}/s: {share:.2f} (goal 0.6); "
+            f"p50 {mine[1]:.1f} ms, p99 {mine[2]:.1f} ms (floor p99 {floor[2]:.1f} ms); "
+            f"fairness {mine[3]:.2f} (floor {floor[3]:.2f})"
+        )
+        rows.append((f"durable appends, {processes} process{'es' * (processes > 1)}", figure))
+    return rows
+
+
+if __name__ == "__main__":
+    for what, figure in figures():
+        print(f"{what:40} {figure}")

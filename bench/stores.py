@@ -1,0 +1,128 @@
+"""Stores of any size for the benchmarks, and the two baselines they are measured against."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+
+from queenbee.core.ids import RANDOM_BYTES, ulid
+from queenbee.core.timestamps import format_ms
+
+DROIDS = [f"droid-{number}" for number in range(20)]
+_BORN_MS = 1_700_000_000_000
+_FAR_AHEAD_MS = 4_000_000_000_000
+
+
+def make_hive(folder: str, *, messages: int = 0, leases: int = 0) -> None:
+    """Makes a git repository with a hive of so many messages and live reservations in it."""
+    os.makedirs(os.path.join(folder, ".beads"), exist_ok=True)
+    subprocess.run(["git", "init", "-q", folder], check=True)
+    rng = random.Random(7)
+    if messages:
+        with open(os.path.join(folder, ".beads", "queen_messages.jsonl"), "wb") as file:
+            file.writelines(message_line(number, rng) for number in range(messages))
+    if leases:
+        with open(os.path.join(folder, ".beads", "queen_reservations.jsonl"), "wb") as file:
+            file.writelines(lease_line(number, rng) for number in range(leases))
+    queen(folder, "init")
+
+
+def message_line(number: int, rng: random.Random) -> bytes:
+    """Returns one line of a plausible message, about 320 bytes."""
+    instant_ms = _BORN_MS + number * 1000
+    sender, to = rng.sample(DROIDS, 2)
+    return _line(
+        {
+            "id": f"qm-{ulid(instant_ms, rng.randbytes(RANDOM_BYTES))}",
+            "created_at": format_ms(instant_ms),
+            "from": sender,
+            "to": to,
+            "subject": f"[qb-{number % 5000}] Subject number {number}",
+            "body": "Some text of ordinary length, about a task. " * 2,
+            "issue_id": f"qb-{number % 5000}",
+            "importance": "normal",
+            "read": False,
+            "rev": 1,
+        }
+    )
+
+
+def lease_line(number: int, rng: random.Random) -> bytes:
+    """Returns one line of a live reservation; none of them overlap."""
+    instant_ms = _BORN_MS + number * 1000
+    kind = ("src/app{0}/module{1}.py", "src/app{0}/part{1}/**", "docs/{0}/{1}/*.md")[number % 3]
+    return _line(
+        {
+            "id": f"qr-{ulid(instant_ms, rng.randbytes(RANDOM_BYTES))}",
+            "created_at": format_ms(instant_ms),
+            "expires_at": format_ms(_FAR_AHEAD_MS),
+            "pattern": kind.format(number % 100, number),
+            "droid": DROIDS[number % len(DROIDS)],
+            "issue_id": f"qb-{number % 5000}",
+            "status": "active",
+            "exclusive": True,
+            "rev": 1,
+        }
+    )
+
+
+def queen(folder: str, *arguments: str) -> None:
+    """Runs one `queen` command in a folder and fails if it does."""
+    command = [sys.executable, "-m", "queenbee.cli.main", *arguments]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+# The baselines: the same inbox from plain SQLite with an index, and by reading everything. Each
+# is a program of its own, run as one process a question, as `queen` is.
+
+SQLITE_INBOX = """
+import sqlite3, sys
+db = sqlite3.connect(sys.argv[1])
+query = 'SELECT body FROM messages WHERE "to" = ? ORDER BY at DESC LIMIT 20'
+rows = db.execute(query, (sys.argv[2],))
+for (body,) in rows: print(body)
+"""
+
+SQLITE_SEND = """
+import sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1])
+db.execute('PRAGMA synchronous = FULL')
+with db: db.execute('INSERT INTO messages VALUES (?, ?, ?)', (sys.argv[2], time.time(), 'hello'))
+"""
+
+NAIVE_INBOX = """
+import json, sys
+latest = {}
+with open(sys.argv[1]) as file:
+    for line in file:
+        record = json.loads(line)
+        latest[record["id"]] = record
+mine = [record for record in latest.values() if record["to"] == sys.argv[2]]
+mine.sort(key=lambda record: record["created_at"], reverse=True)
+for record in mine[:20]: print(record["subject"])
+"""
+
+
+def make_sqlite(path: str, messages: int) -> None:
+    """Makes the plain SQLite baseline with the same messages."""
+    if os.path.exists(path):
+        os.unlink(path)
+    database = sqlite3.connect(path)
+    database.execute('CREATE TABLE messages ("to" TEXT, at REAL, body TEXT)')
+    rng = random.Random(7)
+    rows = (json.loads(message_line(number, rng)) for number in range(messages))
+    database.executemany(
+        "INSERT INTO messages VALUES (?, ?, ?)",
+        ((row["to"], number, row["body"]) for number, row in enumerate(rows)),
+    )
+    database.execute('CREATE INDEX by_to ON messages ("to", at)')
+    database.commit()
+    database.close()
+
+
+def _line(fields: dict[str, object]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
