@@ -316,6 +316,9 @@ def test_a_result_keeps_the_end_of_a_long_output(tmp_path):
         pytest.param(
             """echo '{"status": "passed"}'; exit 1""", "failed", "exit code 1", id="but-exit-1"
         ),
+        pytest.param(
+            """echo '{"status": "skipped"}'; exit 1""", "failed", "exit code 1", id="skipped-exit-1"
+        ),
         pytest.param("echo '{torn'", "passed", "exit code 0", id="says-no-json"),
         pytest.param("echo '[]'", "passed", "exit code 0", id="says-a-list"),
         pytest.param("""echo '{"total": 5}'""", "passed", "exit code 0", id="says-no-status"),
