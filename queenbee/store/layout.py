@@ -135,7 +135,10 @@ def discover(
 
 
 def git_places(start: str) -> GitPlaces | None:
-    """Returns what git's files say about the tree that holds `start`, or None outside git."""
+    """Returns what git's files say about the tree that holds `start`, or None outside git.
+
+    Raises `Unreadable` for a `.git` file that leads nowhere.
+    """
     for folder in _upward(start):
         dot_git = os.path.join(folder, ".git")
         if os.path.isdir(dot_git):
@@ -143,8 +146,18 @@ def git_places(start: str) -> GitPlaces | None:
         if os.path.isfile(dot_git):
             target = _first_line(dot_git)
             if target.startswith("gitdir:"):
-                git_dir = os.path.join(folder, target.removeprefix("gitdir:").strip())
-                return _places(folder, os.path.realpath(git_dir))
+                git_dir = os.path.realpath(
+                    os.path.join(folder, target.removeprefix("gitdir:").strip())
+                )
+                if not os.path.isdir(git_dir):
+                    # Git refuses to work here too; a lock made at a place that is gone would
+                    # be shared with nobody.
+                    raise Unreadable(
+                        f"{dot_git} leads to {git_dir}, which does not exist",
+                        hint="git worktree repair",
+                        path=dot_git,
+                    )
+                return _places(folder, git_dir)
     return None
 
 
@@ -284,15 +297,22 @@ def _first_line(path: str) -> str:
 
 
 def _config_says(common_dir: str, section: str, name: str) -> bool:
-    """Returns whether git's config sets a boolean to true, as its own file spells it."""
-    try:
-        with open(os.path.join(common_dir, "config"), encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
-    except OSError:
-        return False
+    """Returns whether git's config sets a boolean to true, as its own files spell it.
+
+    `config.worktree` is the main worktree's own, and where git moves `core.bare` to when
+    worktrees have settings of their own.
+    """
+    lines: list[str] = []
+    for name_of_file in ("config", "config.worktree"):
+        path = os.path.join(common_dir, name_of_file)
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                lines += file.read().splitlines()
+        except OSError:
+            continue
     current, value = "", "false"
     for line in lines:
-        text = line.strip()
+        text = line.partition("#")[0].partition(";")[0].strip()
         if text.startswith("["):
             current, _, text = text[1:].partition("]")
             current, text = current.strip().lower(), text.strip()

@@ -9,7 +9,8 @@ import os
 
 from queenbee.core.leases import DEFAULT_TTL_S, MAX_TTL_S, MIN_TTL_S
 from queenbee.core.timestamps import parse_duration_s
-from queenbee.errors import InvalidInput, Unreadable
+from queenbee.errors import InvalidInput, NotFound, Unreadable
+from queenbee.store.documents import read_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,12 +97,11 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
 
 def _read(path: str) -> dict[str, object]:
     try:
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except (FileNotFoundError, NotADirectoryError):
+        text = read_document(path).decode()
+    except NotFound:
         return {}
-    except (OSError, UnicodeDecodeError) as error:
-        raise Unreadable(f"{path} cannot be read: {error}", path=path) from error
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"{path} is not UTF-8: {error}", path=path) from error
     # As made by `queen init`, the file holds comments only: worth 10 ms of import to notice.
     if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
         return {}

@@ -249,7 +249,8 @@ class Folded:
                 self.unusable += 1
                 continue
             if is_migration(fields):
-                self.migrations.append(fields)
+                if fields not in self.migrations:
+                    self.migrations.append(fields)
             else:
                 self._changed.append(self._table.add(raw, fields, once=once))
 
