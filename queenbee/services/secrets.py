@@ -39,6 +39,12 @@ _MOST_PIECES = 200
 """A megabyte of nothing but key-like words would take seconds; half a second must do."""
 
 
+_NO_TEXT = ("_at", "_id", "session", "pattern")
+"""How the names of fields end that hold an instant, an id, or the name of files: long, of letters
+and digits, and nobody's words. Each would load the detectors, which cost more than the write.
+"""
+
+
 class LooksLikeSecret(InvalidInput):
     """A text that seems to hold a credential; `kinds` names what was recognised."""
 
@@ -48,6 +54,8 @@ class LooksLikeSecret(InvalidInput):
 def refuse_secrets(fields: Mapping[str, object]) -> None:
     """Raises `LooksLikeSecret` for a record in which a text looks like a credential."""
     for name, value in fields.items():
+        if name.endswith(_NO_TEXT):
+            continue
         if isinstance(value, str) and (kinds := sorted(set(_found(value)))):
             raise LooksLikeSecret(
                 f"the {name} seems to hold a secret ({', '.join(kinds)}); nothing was recorded",
