@@ -1,0 +1,101 @@
+"""Edits: what must hold before an agent changes a file, and what is kept for it afterwards.
+
+An agent that never heard of leases is safe too: a free file is leased to it for a short time
+when it is edited, each further edit keeps the lease alive, and the session's end ends it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.core import globs
+from queenbee.errors import InvalidInput, NotFound
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from queenbee.core.records import Reservation
+    from queenbee.services.hive import Hive
+    from queenbee.services.reservations import PathStatus
+    from queenbee.store.layout import Layout
+
+TTL_S = 15 * 60
+"""Outlasts the pause between two edits of one file in one turn, not a session left behind."""
+_RENEW_BELOW_MS = TTL_S * 1000 // 2
+"""Half of it: a run of edits writes a line every few minutes, not one for each of them."""
+
+
+def changed_paths(places: Layout, files: Iterable[str]) -> list[str]:
+    """Returns what an edit of these files (absolute names) changes, as paths from the root.
+
+    An edit writes through a symbolic link: both the link and the file behind it count. The
+    hive's own files, and what is outside the tree, are left out.
+    """
+    found: dict[str, None] = {}
+    for file in files:
+        for each in (file, os.path.realpath(file)):
+            path = path_in_tree(places, each)
+            if path is not None and not is_exempt(places, path):
+                found[path] = None
+    return list(found)
+
+
+def path_in_tree(places: Layout, file: str) -> str | None:
+    """Returns a file's path from the root of its tree, or None where it is not a file in it."""
+    from queenbee.services.paths import path_of
+
+    try:
+        return path_of(file, tree=places.tree, cwd=places.tree)
+    except InvalidInput:
+        return None
+
+
+def is_exempt(places: Layout, path: str) -> bool:
+    """Returns whether this is one of the hive's own files: everybody writes to them."""
+    own = os.path.relpath(places.beads_dir, places.tree)
+    return ".beads" in path.split("/") or path == own or path.startswith(own + "/")
+
+
+def look(hive: Hive, paths: Iterable[str]) -> list[PathStatus]:
+    """Returns what these paths from the root are to the actor; writes nothing."""
+    return hive.reservations.check([os.path.join(hive.layout.tree, path) for path in paths])
+
+
+def keep(hive: Hive, statuses: Sequence[PathStatus], session: str | None) -> None:
+    """Leases the paths of an edit to the actor: new leases where it has none, longer ones where
+    less than half of the time is left. Raises `Held` where another droid was faster.
+    """
+    wanted, ending = [], []
+    for each in statuses:
+        lease = _longest([lease for lease in each.leases if lease.exclusive])
+        if lease is None:
+            wanted.append(each.path)
+        elif lease.expires_ms - hive.now_ms() < _RENEW_BELOW_MS:
+            ending.append((each.path, lease.id))
+    if ending:
+        try:
+            hive.reservations.renew(ids=[lease_id for _, lease_id in ending], ttl_s=TTL_S)
+        except NotFound:  # It ended between the look and the turn at writing.
+            wanted += [path for path, _ in ending]
+    if wanted:
+        names = [os.path.join(hive.layout.tree, globs.escape(path)) for path in wanted]
+        hive.reservations.reserve(names, ttl_s=TTL_S, session=session)
+
+
+def end_session(hive: Hive, session: str) -> list[Reservation]:
+    """Ends the leases that edits took for this session; those asked for by name stay."""
+    for _ in range(2):
+        live = hive.reservations.find(droid=hive.actor)
+        ids = [lease.id for lease in live if lease.session == session]
+        if not ids:
+            break
+        try:
+            return hive.reservations.release(ids=ids)
+        except NotFound:  # One of them ended by itself meanwhile: the others still stand.
+            continue
+    return []
+
+
+def _longest(leases: Sequence[Reservation]) -> Reservation | None:
+    return max(leases, key=lambda lease: lease.expires_ms, default=None)
