@@ -1,0 +1,156 @@
+"""What an agent tells a hook, in the shapes that agents use: one event, whoever sends it.
+
+Claude Code's protocol is the reference; Codex, Gemini CLI, Cursor and VS Code differ from it in
+names. `docs/enforcement.md`, section "Agents", lists what each sends.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+BEFORE_EDIT = "before edit"
+AFTER_EDIT = "after edit"
+SESSION_START = "session start"
+SESSION_END = "session end"
+OTHER = "other"
+
+CLAUDE = "claude"
+CODEX = "codex"
+GEMINI = "gemini"
+CURSOR = "cursor"
+COPILOT = "copilot"
+
+_KINDS = {
+    "pretooluse": BEFORE_EDIT,
+    "beforetool": BEFORE_EDIT,
+    "posttooluse": AFTER_EDIT,
+    "aftertool": AFTER_EDIT,
+    "afterfileedit": AFTER_EDIT,
+    "sessionstart": SESSION_START,
+    "sessionend": SESSION_END,
+}
+_TOOLS = frozenset({
+    "edit", "write", "multiedit", "notebookedit",  # Claude Code
+    "applypatch",  # Codex
+    "writefile", "replace",  # Gemini CLI
+    "editfile", "searchreplace", "strreplace", "delete", "deletefile", "editnotebook",  # Cursor
+    "patch",  # OpenCode
+    "editfiles", "createfile", "inserteditintofile", "replacestringinfile",  # VS Code
+    "multireplacestringinfile", "editnotebookfile", "create",
+    "strreplacebasededittool", "strreplaceeditor", "writetofile", "replaceinfile",
+})  # fmt: skip
+"""The tools that change files, by their letters alone: agents differ in case and underscores."""
+_PATCHES = frozenset(("applypatch", "patch"))
+_FILE_KEYS = frozenset({
+    "file_path", "filePath", "filepath", "notebook_path", "notebookPath", "path", "file",
+    "absolute_path", "absolutePath", "target_file", "targetFile", "filename",
+    "old_path", "new_path",
+})  # fmt: skip
+_LIST_KEYS = frozenset(("files", "paths", "edits", "replacements"))
+_PATCH_KEYS = ("command", "input", "patch", "patchText", "patch_text")
+_PATCH_LINES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+
+
+class Event:
+    """One call of the hook: which agent, what happens, in which session, to which files."""
+
+    __slots__ = ("agent", "cwd", "files", "kind", "name", "session")
+
+    def __init__(self, fields: Mapping[str, object], cwd: str) -> None:
+        self.name = _text(fields, "hook_event_name", "hookEventName") or ""
+        self.kind = _KINDS.get(_letters(self.name), OTHER)
+        self.agent = _agent(fields, self.name)
+        self.session = _text(fields, "session_id", "sessionId", "conversation_id")
+        self.cwd = _text(fields, "cwd") or _first(fields.get("workspace_roots")) or cwd
+        self.files: list[str] = []
+        """The files that a tool is about to change, or has changed: absolute names."""
+        if self.kind in (BEFORE_EDIT, AFTER_EDIT):
+            named = dict.fromkeys(_named_files(fields))
+            self.files = [os.path.normpath(os.path.join(self.cwd, name)) for name in named]
+
+
+def read_event(data: bytes, cwd: str) -> Event:
+    """Returns the event in one JSON document. Raises `ValueError` for what is none."""
+    fields = json.loads(data)
+    if not isinstance(fields, dict):
+        raise ValueError("the hook's input is not a JSON object")
+    return Event(fields, cwd)
+
+
+def _named_files(fields: Mapping[str, object]) -> Iterator[str]:
+    tool = _text(fields, "tool_name", "toolName")
+    if tool is None:
+        # Cursor's afterFileEdit names the file itself and no tool.
+        yield from _in_arguments({"file_path": fields.get("file_path")})
+        return
+    letters = _letters(tool.rpartition("__")[2])  # A server's tool: mcp__files__write_file.
+    if letters not in _TOOLS:
+        return
+    arguments = next(
+        (fields[key] for key in ("tool_input", "toolInput", "toolArgs") if key in fields), None
+    )
+    if isinstance(arguments, str) and arguments.lstrip()[:1] == "{":
+        arguments = json.loads(arguments)
+    if isinstance(arguments, dict) and arguments.get("command") == "view":
+        return  # One tool that both shows and edits.
+    if letters in _PATCHES:
+        yield from _in_patch(arguments)
+    yield from _in_arguments(arguments)
+
+
+def _in_arguments(value: object) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            if key in _FILE_KEYS and isinstance(each, str) and each:
+                yield each
+            elif key in _LIST_KEYS and isinstance(each, list):
+                for item in each:
+                    if isinstance(item, str) and key != "edits":
+                        yield item
+                    else:
+                        yield from _in_arguments(item)
+
+
+def _in_patch(value: object) -> Iterator[str]:
+    """Yields the files that a patch names, the old and the new name of a move both."""
+    texts = [value.get(key) for key in _PATCH_KEYS] if isinstance(value, dict) else [value]
+    for text in texts:
+        for line in text.splitlines() if isinstance(text, str) else ():
+            for start in _PATCH_LINES:
+                if line.startswith(start):
+                    yield line[len(start) :].strip()
+
+
+def _agent(fields: Mapping[str, object], name: str) -> str:
+    said = _text(fields, "agent")
+    if said:
+        return said
+    if "cursor_version" in fields or name[:1].islower():
+        return CURSOR
+    if "sessionId" in fields:
+        return COPILOT
+    if name in ("BeforeTool", "AfterTool"):
+        return GEMINI
+    transcript = (_text(fields, "transcript_path") or "").replace("\\", "/")
+    if "/.gemini/" in transcript:
+        return GEMINI
+    return CODEX if "/.codex/" in transcript or "turn_id" in fields else CLAUDE
+
+
+def _text(fields: Mapping[str, object], *names: str) -> str | None:
+    found = (fields.get(name) for name in names)
+    return next((value for value in found if isinstance(value, str) and value), None)
+
+
+def _first(value: object) -> str | None:
+    first = value[0] if isinstance(value, list) and value else None
+    return first if isinstance(first, str) else None
+
+
+def _letters(name: str) -> str:
+    return "".join(char for char in name.lower() if char.isalnum())

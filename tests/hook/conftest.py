@@ -1,0 +1,41 @@
+"""Fixtures of the hook's tests: a repository with files, and the hook run in this process."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import commit_file
+
+from queenbee.hook.main import respond
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+Ask = Callable[..., dict[str, Any] | None]
+
+
+@pytest.fixture(autouse=True)
+def _no_agent_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test sees the agent that may run it."""
+    for name in ("QUEEN_HOOK", "QUEEN_GUARD", "CLAUDE_ENV_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def tree(repo: Path) -> Path:
+    """The repository of a test, with `src/app.py` in it."""
+    commit_file(repo, "src/app.py", "a = 1\n")
+    return repo
+
+
+@pytest.fixture
+def ask(tree: Path) -> Ask:
+    """Hands an event to the hook, as the agent's process would, with a clean environment."""
+
+    def asked(data: bytes, **env: str) -> dict[str, Any] | None:
+        return respond(data, {"QUEEN_DURABILITY": "buffered", **env}, str(tree))
+
+    return asked

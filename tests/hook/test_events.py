@@ -1,0 +1,138 @@
+"""Events: what each agent sends is understood, and what it does not send is not guessed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from agent_inputs import FIXTURES, recorded
+
+from queenbee.hook import events
+
+TREE = Path("/tree")
+
+
+def read(name: str) -> events.Event:
+    return events.read_event(recorded(name, TREE), "/elsewhere")
+
+
+def files(name: str) -> list[str]:
+    return [file.removeprefix("/tree/") for file in read(name).files]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("claude/pre-edit", ["src/app.py"]),
+        ("claude/pre-write", ["src/new.py"]),
+        ("claude/pre-multiedit", ["src/app.py"]),
+        ("claude/pre-notebook", ["nb/plot.ipynb"]),
+        ("claude/pre-edit-subagent", ["src/app.py"]),
+        ("claude/post-edit", ["src/app.py"]),
+        ("gemini/before-replace", ["src/app.py"]),
+        ("gemini/before-write", ["src/new.py"]),
+        ("gemini/after-replace", ["src/app.py"]),
+        ("cursor/pre-write", ["src/app.py"]),
+        ("cursor/after-file-edit", ["src/app.py"]),
+        ("others/vscode-edit-files", ["src/app.py", "src/other.py"]),
+        ("others/opencode-plugin", ["src/app.py"]),
+        ("others/server-tool", ["src/app.py"]),
+    ],
+)
+def test_the_file_of_an_edit_is_found_whatever_the_agent_calls_it(
+    name: str, expected: list[str]
+) -> None:
+    assert files(name) == expected
+
+
+@pytest.mark.parametrize("name", ["codex/pre-apply-patch", "codex/post-apply-patch"])
+def test_a_patch_names_every_file_that_it_touches_and_both_names_of_a_move(name: str) -> None:
+    assert files(name) == [
+        "src/app.py",
+        "src/old name.py",
+        "src/moved.py",
+        "src/fresh.py",
+        "src/gone.py",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "claude/pre-read",
+        "claude/pre-bash",
+        "claude/stop",
+        "codex/pre-bash",
+        "cursor/pre-shell",
+        "gemini/before-shell",
+        "others/text-editor-view",
+    ],
+)
+def test_what_edits_no_file_names_none(name: str) -> None:
+    assert files(name) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("claude/pre-edit", events.BEFORE_EDIT),
+        ("claude/post-edit", events.AFTER_EDIT),
+        ("claude/session-start", events.SESSION_START),
+        ("claude/session-end", events.SESSION_END),
+        ("claude/stop", events.OTHER),
+        ("gemini/before-write", events.BEFORE_EDIT),
+        ("gemini/after-replace", events.AFTER_EDIT),
+        ("cursor/pre-write", events.BEFORE_EDIT),
+        ("cursor/after-file-edit", events.AFTER_EDIT),
+        ("cursor/session-end", events.SESSION_END),
+        ("others/vscode-edit-files", events.BEFORE_EDIT),
+    ],
+)
+def test_an_event_is_recognised_under_each_agents_name_for_it(name: str, kind: str) -> None:
+    assert read(name).kind == kind
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("*/*.json")), ids=lambda path: path.stem)
+def test_the_agent_is_recognised_by_the_shape_of_what_it_sends(path: Path) -> None:
+    event = read(f"{path.parent.name}/{path.stem}")
+    expected = {
+        "vscode-edit-files": "copilot",
+        "opencode-plugin": "opencode",
+        "text-editor-view": "claude",
+        "server-tool": "claude",
+    }
+    assert event.agent == expected.get(path.stem, path.parent.name)
+    assert event.session
+
+
+def test_a_relative_file_is_one_in_the_sessions_directory() -> None:
+    data = json.dumps(
+        {
+            "hook_event_name": "PreToolUse",
+            "cwd": "/tree/src",
+            "tool_name": "Edit",
+            "tool_input": {"file_path": "../docs/./a.md"},
+        }
+    )
+    assert events.read_event(data.encode(), "/elsewhere").files == ["/tree/docs/a.md"]
+
+
+def test_arguments_that_come_as_a_json_string_are_read() -> None:
+    data = recorded("cursor/pre-write", TREE, tool_input='{"file_path": "/tree/b.py"}')
+    assert events.read_event(data, "/").files == ["/tree/b.py"]
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'"text"', b"{", b"\xff\xfe", b"null"])
+def test_what_is_no_json_object_is_refused(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        events.read_event(data, "/")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [None, 7, [], {}, {"file_path": None}, {"file_path": ""}, {"files": [None, 3]}, {"edits": 1}],
+)
+def test_arguments_of_another_shape_name_no_file(arguments: object) -> None:
+    data = recorded("claude/pre-edit", TREE, tool_input=arguments)
+    assert events.read_event(data, "/").files == []
