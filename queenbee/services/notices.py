@@ -12,7 +12,7 @@ from functools import partial
 from queenbee.core import leases
 from queenbee.core.names import is_name
 from queenbee.core.records import Reservation
-from queenbee.core.timestamps import format_duration
+from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import QueenError
 
 TYPE_CHECKING = False
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _FORGET_AFTER_MS = 24 * 3_600_000
 """An end that is a day old is history, as all of them are in a fresh clone."""
 _AT_MOST = 5
+_ENDS = ("id", "status", "expires_at", "released_at")
 
 
 def notices(hive: Hive) -> list[str]:
@@ -48,11 +49,16 @@ def notices(hive: Hive) -> list[str]:
 
 def _ended_leases(hive: Hive, actor: str) -> dict[str, Callable[[], str]]:
     state, now_ms = hive.state("reservations"), hive.now_ms()
+    since, now = format_ms(now_ms - _FORGET_AFTER_MS), format_ms(now_ms)
     news: dict[str, Callable[[], str]] = {}
-    for fields in state.select({"droid": actor}):
+    for key, status, expires_at, released_at in state.project(_ENDS, {"droid": actor}):
+        ended_at = released_at if status == "released" else expires_at
+        if not _within(ended_at, since, now):
+            continue
+        fields = state.get(str(key)) or {}
         lease = leases.as_of(fields, now_ms)
         end_ms = leases.lease_end_ms(lease)
-        if not now_ms - _FORGET_AFTER_MS < end_ms <= now_ms:
+        if lease.deleted or not now_ms - _FORGET_AFTER_MS < end_ms <= now_ms:
             continue
         by = lease.fields.get("released_by", actor)
         if lease.status == "expired":
@@ -63,6 +69,12 @@ def _ended_leases(hive: Hive, actor: str) -> dict[str, Callable[[], str]]:
             continue
         news[lease.id] = partial(_lease_ended, hive, lease, how)
     return news
+
+
+def _within(instant: object, since: str, until: str) -> bool:
+    """Returns whether a timestamp may lie between two of ours: most are told by their text."""
+    ours = isinstance(instant, str) and len(instant) == len(since) and instant[-1] == "Z"
+    return not ours or since <= str(instant) <= until
 
 
 def _lost_grants(hive: Hive, actor: str) -> dict[str, Callable[[], str]]:

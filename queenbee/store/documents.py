@@ -29,11 +29,14 @@ def read_document(path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
         raise NotFound(f"{path} does not exist", path=path) from error
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
-    with os.fdopen(fd, "rb") as file:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise Unreadable(f"{path} is not a regular file", path=path)
-        data = file.read(max_bytes + 1)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise Unreadable(f"{path} is not a regular file", path=path)
+    try:
+        with os.fdopen(fd, "rb") as file:
+            data = file.read(max_bytes + 1)
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     if len(data) > max_bytes:
         raise Unreadable(f"{path} is larger than {max_bytes:,} bytes", path=path)
     return data.removeprefix(_BOM)
@@ -46,7 +49,7 @@ def write_document(path: str, data: bytes) -> None:
     untouched.
     """
     folder = os.path.dirname(os.path.abspath(path))
-    temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.getpid()}.tmp")
+    temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(4).hex()}.tmp")
     try:
         os.makedirs(folder, exist_ok=True)
         try:

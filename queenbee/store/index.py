@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-VERSION = 3
+VERSION = 4
 """Of the tables below; an index of another version is built anew."""
 
 COLUMNS = {
     "messages": ("to", "from", "issue_id", "thread_id"),
     "assignments": ("issue_id", "droid", "status"),
-    "reservations": ("droid", "status", "issue_id", "pattern", "released_at"),
+    "reservations": ("droid", "status", "issue_id", "pattern", "expires_at", "released_at"),
 }
 _INDEXES = {
     "messages": (
