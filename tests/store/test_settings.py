@@ -1,0 +1,106 @@
+"""Settings are shared through git: what they do not allow is refused, never guessed at."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from queenbee.errors import InvalidInput, Unreadable
+from queenbee.store import settings
+
+
+def load(folder, text=None, env=None):
+    if text is not None:
+        (folder / settings.FILE_NAME).write_bytes(
+            text if isinstance(text, bytes) else text.encode()
+        )
+    return settings.load(str(folder), env or {})
+
+
+def test_without_a_file_the_defaults_hold(tmp_path):
+    found = load(tmp_path)
+    assert (found.state, found.droids, found.issues, found.durability) == (
+        "git",
+        "auto",
+        "auto",
+        "synced",
+    )
+    assert (found.ttl_s, found.lock_timeout_s, found.unknown) == (7_200, 10.0, ())
+
+
+def test_the_template_says_what_the_defaults_are(tmp_path):
+    uncommented = "".join(
+        line.removeprefix("# ").partition("  #")[0] + "\n"
+        for line in settings.TEMPLATE.splitlines()
+        if " = " in line
+    )
+    spelled, plain = load(tmp_path, uncommented), settings.Settings()
+    assert all(
+        getattr(spelled, name) == getattr(plain, name) for name in settings.Settings.__slots__
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "value"),
+    [
+        ('state = "beads"', "state", "beads"),
+        ('droids = "strict"', "droids", "strict"),
+        ('issues = "off"', "issues", "off"),
+        ('durability = "buffered"', "durability", "buffered"),
+        ('ttl = "1h30m"', "ttl_s", 5_400),
+        ('lock_timeout = "0s"', "lock_timeout_s", 0),
+        ('\ufeffttl = "1h"\r\n', "ttl_s", 3_600),
+    ],
+)
+def test_what_the_file_says_holds(tmp_path, text, name, value):
+    assert getattr(load(tmp_path, text), name) == value
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'state = "elsewhere"',
+        "state = 7",
+        'droids = ["auto"]',
+        'ttl = "soon"',
+        "ttl = 7200",
+        'ttl = "0s"',
+        'ttl = "31d"',
+        'lock_timeout = "2h"',
+    ],
+)
+def test_what_no_setting_allows_is_refused_and_named(tmp_path, text):
+    with pytest.raises(Unreadable) as refused:
+        load(tmp_path, text)
+    assert settings.FILE_NAME in refused.value.message
+    assert text.partition(" =")[0] in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "text", ["state = ", "<<<<<<< HEAD\n", 'ttl = "1h"\nttl = "2h"', b'ttl = "\xff"']
+)
+def test_what_is_not_toml_is_refused(tmp_path, text):
+    with pytest.raises(Unreadable, match=r"queen\.toml"):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
+def test_what_is_no_file_is_refused(tmp_path, make):
+    make(tmp_path / settings.FILE_NAME)
+    with pytest.raises(Unreadable, match=r"queen\.toml"):
+        load(tmp_path)
+
+
+def test_settings_of_a_later_version_are_kept_and_named(tmp_path):
+    assert load(tmp_path, 'zeal = 3\n[later]\nx = 1\nttl = "9h"').unknown == ("later", "zeal")
+
+
+def test_the_environment_overrides_durability(tmp_path):
+    env = {"QUEEN_DURABILITY": "buffered"}
+    assert load(tmp_path, 'durability = "synced"', env).durability == "buffered"
+
+
+def test_an_environment_that_says_something_else_is_refused(tmp_path):
+    with pytest.raises(InvalidInput, match="QUEEN_DURABILITY"):
+        load(tmp_path, None, {"QUEEN_DURABILITY": "maybe"})
