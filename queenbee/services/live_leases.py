@@ -6,6 +6,8 @@ again keeps an index, brought up to date from the log of changes.
 
 from __future__ import annotations
 
+import threading
+
 from queenbee.core import globs, leases
 from queenbee.core.globindex import GlobIndex, candidates
 from queenbee.core.records import Reservation
@@ -23,10 +25,12 @@ ACTIVE: Mapping[str, object] = {"status": "active"}
 
 
 class LiveLeases:
-    """What is reserved now, judged at the instant of each question."""
+    """What is reserved now, judged at the instant of each question. Safe for threads."""
 
     def __init__(self, *, fold_case: bool) -> None:
         self._fold_case = fold_case
+        self._mutex = threading.RLock()
+        """Held for each question: an index that is half built would grant what is held."""
         self._index: GlobIndex | None = None
         self._cursor: Cursor | None = None
         self._asked = False
@@ -36,28 +40,33 @@ class LiveLeases:
         self, state: Records, pattern: str, now_ms: int
     ) -> list[tuple[Reservation, str]]:
         """Returns the live leases that overlap a pattern, each with a path that both cover."""
-        index = self._followed(state)
-        if index is not None:
-            found = dict(index.overlapping(pattern))
-        else:
-            found = dict(scan_overlapping(pattern, _named(state, ACTIVE), self._fold_case))
-        return [(lease, found[lease.id]) for lease in self._live(state, found, now_ms)]
+        with self._mutex:
+            index = self._followed(state)
+            if index is not None:
+                found = dict(index.overlapping(pattern))
+            else:
+                found = dict(scan_overlapping(pattern, _named(state, ACTIVE), self._fold_case))
+            return [(lease, found[lease.id]) for lease in self._live(state, found, now_ms)]
 
     def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
         """Returns the live leases that cover a literal path."""
-        index = self._followed(state)
-        if index is not None:
-            keys: Iterable[str] = index.covering(path)
-        else:
-            keys = scan_covering(path, _named(state, ACTIVE), self._fold_case)
-        return self._live(state, keys, now_ms)
+        with self._mutex:
+            index = self._followed(state)
+            if index is not None:
+                keys: Iterable[str] = index.covering(path)
+            else:
+                keys = scan_covering(path, _named(state, ACTIVE), self._fold_case)
+            return self._live(state, keys, now_ms)
 
     def everything(self, state: Records, now_ms: int, *, ended: bool = False) -> list[Reservation]:
         """Returns all live leases, or all that ever were; superseded ones are marked."""
         rows = state.select({} if ended else ACTIVE)
         found = [leases.as_of(fields, now_ms) for fields in rows]
-        self._asked = True
-        return self._judged(state, found if ended else [x for x in found if leases.is_live(x)])
+        if not ended:
+            found = [lease for lease in found if leases.is_live(lease)]
+        with self._mutex:
+            self._asked = True
+            return self._judged(state, found)
 
     def _live(self, state: Records, keys: Iterable[str], now_ms: int) -> list[Reservation]:
         found: list[Reservation] = []

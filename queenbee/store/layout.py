@@ -175,18 +175,22 @@ def _find_beads(
         beads = _real(os.path.join(cwd, env["BEADS_DIR"]))
         _refuse_outside(beads, "BEADS_DIR", env, here)
         return beads, ["the environment variable BEADS_DIR names it"]
-    found = next((f for f in _upward(cwd, here) if os.path.lexists(os.path.join(f, BEADS))), None)
+    folders = _upward(cwd, here)
+    if here is not None and here.linked and here.main_tree is not None:
+        # Looked for where the main worktree has it: what this branch has decides nothing.
+        folders = [os.path.join(here.main_tree, os.path.relpath(f, here.tree)) for f in folders]
+        folders = [os.path.normpath(folder) for folder in folders]
+    found = next((f for f in folders if os.path.lexists(os.path.join(f, BEADS))), None)
     if here is None:
         if found is None:
             return os.path.join(cwd, BEADS), ["no .beads/ from here upward, and no git repository"]
         how = "the first .beads/ from here upward, outside git"
+    elif here.linked and here.main_tree is not None:
+        how = f"a linked worktree shares the .beads/ of the main one ({here.main_tree})"
     else:
         how = "the first .beads/ from here upward" if found else "the top of the git working tree"
-    folder = found or (here.tree if here else cwd)
-    if here is not None and here.linked and here.main_tree is not None:
-        folder = os.path.join(here.main_tree, os.path.relpath(folder, here.tree))
-        how = f"a linked worktree shares the .beads/ of the main one ({here.main_tree})"
-    beads = os.path.join(os.path.normpath(folder), BEADS)
+    folder = found or folders[-1]
+    beads = os.path.join(folder, BEADS)
     if os.path.islink(beads):
         target = os.path.realpath(beads)
         _refuse_outside(target, f"the symbolic link {beads}", env, here)
@@ -221,7 +225,7 @@ def _layout(
     settings = settings_file.load(beads, env)
     home = git_places(os.path.dirname(beads))
     own = os.path.join(beads, ".queenbee")
-    shared = os.path.join(home.common_dir, "queenbee") if home else own
+    shared = _shared_state(beads, home) if home else own
     state_dir = own if settings.state == "beads" else shared
     told = os.path.exists(os.path.join(beads, settings_file.FILE_NAME))
     if not told and os.path.isdir(os.path.join(own, "journal")) and not os.path.isdir(shared):
@@ -241,6 +245,17 @@ def _layout(
         settings=settings,
         how=how,
     )
+
+
+def _shared_state(beads: str, home: GitPlaces) -> str:
+    """Returns the place in the git directory for the state of the hive at `beads`.
+
+    A hive that is not at the top of its tree has a place of its own: the journal of one must
+    never be taken for the journal of another.
+    """
+    shared = os.path.join(home.common_dir, "queenbee")
+    name = os.path.relpath(beads, home.tree)
+    return shared if name == BEADS else os.path.join(shared, "at", name)
 
 
 def _places(tree: str, git_dir: str) -> GitPlaces:

@@ -157,7 +157,8 @@ class Folded:
         """Needs nothing: a process that folds compares the files anyway."""
 
     def get(self, identifier: str) -> Fields | None:
-        return self._table.get(identifier)
+        with self._mutex:
+            return self._table.get(identifier)
 
     def exact(self, identifier: str) -> Fields | None:
         with self._mutex:

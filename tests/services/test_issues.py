@@ -224,7 +224,7 @@ def test_no_command_ever_writes_to_the_tracker(
 
 def test_a_tracker_that_is_no_file_is_refused(hive: Hive, tracker: Path) -> None:
     tracker.mkdir()
-    with pytest.raises(Unreadable, match="issues.jsonl is not a regular file"):
+    with pytest.raises(Unreadable, match=r"issues\.jsonl is not a regular file"):
         hive.issues.all()
 
 
