@@ -48,8 +48,8 @@ def _watcher(folders: list[str]) -> Callable[[int], None] | None:
         from watchfiles._rust_notify import RustNotify
 
         events = RustNotify(folders, False, False, 0, False, True)
-    except (ImportError, OSError, TypeError):
-        return None
+    except (ImportError, OSError, RuntimeError, TypeError):
+        return None  # A RuntimeError: the system has no watches left, as with many waiters.
 
     def wait(timeout_ms: int) -> None:
         # 10 ms to gather what belongs together, 2 ms of quiet to end it.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,44 +14,52 @@ from queenbee.services import reservations
 
 
 class Patience:
-    """Time as a waiter sees it: passes when it sleeps, and lets others act meanwhile."""
+    """Time as a waiter sees it: passes while it waits, and lets others act meanwhile."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
-        self.slept_s = 0.0
-        self.polls = 0
-        self.at_poll: dict[int, Callable[[], object]] = {}
+        self.began_ms = clock.now_ms
+        self.waited_s = 0.0
+        self.looks = 0
+        self.at_look: dict[int, Callable[[], object]] = {}
 
     def monotonic(self) -> float:
-        return self.slept_s
+        return self.waited_s
 
-    def sleep(self, seconds: float) -> None:
-        assert seconds >= 0
-        self.slept_s += seconds
-        self.clock.advance(seconds)
-        self.polls += 1
-        self.at_poll.get(self.polls, lambda: None)()
+    def wait_for_change(
+        self, stamp: Callable[[], object], before: object, paths: Sequence[str], deadline_s: float
+    ) -> bool:
+        """Looks ten times a second, as the real one looks at its files."""
+        while stamp() == before:
+            if self.waited_s >= deadline_s:
+                return False
+            self.waited_s = min(self.waited_s + 0.1, deadline_s)
+            self.clock.now_ms = self.began_ms + round(self.waited_s * 1000)
+            self.looks += 1
+            self.at_look.get(self.looks, lambda: None)()
+        return True
 
 
 @pytest.fixture
 def patience(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Patience:
     patience = Patience(clock)
     monkeypatch.setattr(reservations, "time", patience)
+    monkeypatch.setattr(reservations, "wait_for_change", patience.wait_for_change)
     return patience
 
 
 def test_what_is_free_is_granted_without_waiting(hive: Hive, patience: Patience) -> None:
     assert hive.reservations.reserve(["a.py"], wait_s=60)
-    assert patience.polls == 0
+    assert patience.looks == 0
 
 
 def test_a_release_wakes_a_waiter_at_its_next_look(
     hive: Hive, reviewer: Hive, patience: Patience
 ) -> None:
     hive.reservations.reserve(["a.py"])
-    patience.at_poll[3] = lambda: hive.reservations.release(["a.py"])
+    patience.at_look[3] = lambda: hive.reservations.release(["a.py"])
     [lease] = reviewer.reservations.reserve(["a.py"], wait_s=60)
-    assert (lease.droid, patience.polls) == ("reviewer", 3)
+    assert (lease.droid, patience.looks) == ("reviewer", 3)
 
 
 def test_an_expiry_wakes_a_waiter_though_nothing_is_written(
@@ -59,7 +67,7 @@ def test_an_expiry_wakes_a_waiter_though_nothing_is_written(
 ) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=2)
     assert reviewer.reservations.reserve(["a.py"], wait_s=60)
-    assert patience.slept_s == pytest.approx(2, abs=0.1)
+    assert patience.waited_s == pytest.approx(2, abs=0.1)
 
 
 def test_a_lease_is_asked_for_only_where_something_changed(
@@ -80,17 +88,17 @@ def test_an_unrelated_write_does_not_end_the_wait(
     hive: Hive, reviewer: Hive, patience: Patience
 ) -> None:
     hive.reservations.reserve(["a.py"])
-    patience.at_poll[2] = lambda: hive.reservations.reserve(["b.py"])
-    patience.at_poll[5] = lambda: hive.reservations.release(["a.py"])
+    patience.at_look[2] = lambda: hive.reservations.reserve(["b.py"])
+    patience.at_look[5] = lambda: hive.reservations.release(["a.py"])
     assert reviewer.reservations.reserve(["a.py"], wait_s=60)
-    assert patience.polls == 5
+    assert patience.looks == 5
 
 
 def test_a_renewal_makes_a_waiter_wait_on(hive: Hive, reviewer: Hive, patience: Patience) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=1)
-    patience.at_poll[2] = lambda: hive.reservations.renew(["a.py"], ttl_s=5)
+    patience.at_look[2] = lambda: hive.reservations.renew(["a.py"], ttl_s=5)
     assert reviewer.reservations.reserve(["a.py"], wait_s=60)
-    assert patience.slept_s == pytest.approx(5, abs=0.2)
+    assert patience.waited_s == pytest.approx(5.2, abs=0.1)
 
 
 def test_a_release_by_a_foreign_program_wakes_a_waiter(
@@ -98,9 +106,9 @@ def test_a_release_by_a_foreign_program_wakes_a_waiter(
 ) -> None:
     [lease] = hive.reservations.reserve(["a.py"])
     ended = {**lease.to_dict(), "status": "released", "rev": 2}
-    patience.at_poll[4] = lambda: write_lines(beads / "queen_reservations.jsonl", ended)
+    patience.at_look[4] = lambda: write_lines(beads / "queen_reservations.jsonl", ended)
     assert reviewer.reservations.reserve(["a.py"], wait_s=60)
-    assert patience.polls == 4
+    assert patience.looks == 4
 
 
 def test_at_the_deadline_a_waiter_is_told_who_is_in_the_way(
@@ -112,7 +120,7 @@ def test_at_the_deadline_a_waiter_is_told_who_is_in_the_way(
         reviewer.reservations.reserve(["a.py"], wait_s=10)
     assert "held by ui-engineer (Button)" in refusal.value.message
     assert [holder["droid"] for holder in refusal.value.holders] == ["ui-engineer"]
-    assert patience.slept_s == pytest.approx(10)
+    assert patience.waited_s == pytest.approx(10)
     assert snapshot(beads) == before
 
 
@@ -120,9 +128,9 @@ def test_several_patterns_are_waited_for_together(
     hive: Hive, reviewer: Hive, patience: Patience
 ) -> None:
     hive.reservations.reserve(["a.py", "b.py"])
-    patience.at_poll[2] = lambda: hive.reservations.release(["a.py"])
-    patience.at_poll[3] = lambda: seen.append(reviewer.reservations.find(droid="reviewer"))
-    patience.at_poll[4] = lambda: hive.reservations.release(["b.py"])
+    patience.at_look[2] = lambda: hive.reservations.release(["a.py"])
+    patience.at_look[3] = lambda: seen.append(reviewer.reservations.find(droid="reviewer"))
+    patience.at_look[4] = lambda: hive.reservations.release(["b.py"])
     seen: list[object] = []
     leases = reviewer.reservations.reserve(["a.py", "b.py", "c.py"], wait_s=60)
     assert len(leases) == 3
