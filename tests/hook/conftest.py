@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import commit_file
 
 from queenbee.hook.main import respond
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 Ask = Callable[..., dict[str, Any] | None]
 
@@ -27,7 +23,8 @@ def _no_agent_around(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def tree(repo: Path) -> Path:
     """The repository of a test, with `src/app.py` in it."""
-    commit_file(repo, "src/app.py", "a = 1\n")
+    (repo / "src").mkdir()
+    (repo / "src" / "app.py").write_text("a = 1\n")
     return repo
 
 

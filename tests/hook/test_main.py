@@ -21,7 +21,7 @@ from agent_inputs import (
     edit_of,
     recorded,
 )
-from hives import commit_file, git, records, snapshot, without_override, write_lines
+from hives import git, records, snapshot, without_override, write_lines
 
 from queenbee import Hive, Reservation
 from queenbee.hook import main as hook
@@ -105,8 +105,8 @@ def test_another_spelling_of_the_name_is_no_way_around(ask: Ask, tree: Path) -> 
 
 
 def test_a_name_with_brackets_means_that_file_and_no_other(ask: Ask, tree: Path) -> None:
-    commit_file(tree, "app/[id]/page.tsx")
-    commit_file(tree, "app/i/page.tsx")
+    (tree / "app/[id]").mkdir(parents=True)
+    (tree / "app/[id]/page.tsx").touch()
     ask(edit_of(tree / "app/[id]/page.tsx", tree))
     assert [lease.pattern for lease in live(tree)] == [r"app/\[id]/page.tsx"]
     answer = ask(edit_of(tree / "app/i/page.tsx", tree, session_id=OTHER_SESSION))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-FIXTURES = Path(__file__).parent / "fixtures"
+FIXTURES = Path(__file__).parent / "hook" / "fixtures"
 SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
 OTHER_SESSION = "7c9e6679-7425-40de-944b-e07fc1f90ae7"
 NAME = "claude-1b4e28ba"

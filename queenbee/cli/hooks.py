@@ -1,0 +1,76 @@
+"""`queen hooks`: let coding agents ask the hive before they edit a file."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from queenbee.cli.app import Answer, QueenGroup, Session, command
+from queenbee.cli.render import printable, say
+from queenbee.hook import claude
+from queenbee.store.layout import git_places
+
+_settings = click.option(
+    "--settings",
+    metavar="FILE",
+    help="The settings to change; default: .claude/settings.json of this repository",
+)
+_agent = click.argument("agent", type=click.Choice(["claude"]))
+
+
+def _path(settings: str | None) -> str:
+    if settings is not None:
+        return os.path.abspath(settings)
+    cwd = os.getcwd()
+    home = git_places(os.path.realpath(cwd))
+    return os.path.join(home.tree if home else cwd, claude.SETTINGS)
+
+
+def _show(value: dict[str, object]) -> None:
+    events = value["events"]
+    assert isinstance(events, list)
+    runs = f"runs queen-hook on {', '.join(events)}" if events else "does not run queen-hook"
+    changed = "" if value["changed"] is None or value["changed"] else " (nothing was changed)"
+    say(f"{printable(str(value['settings']))} {runs}{changed}")
+
+
+def _state(path: str, changed: bool | None) -> dict[str, object]:
+    events = claude.installed_events(path)
+    return {"agent": "claude", "settings": path, "events": events, "changed": changed}
+
+
+@command("install", show=_show, example="queen hooks install claude", takes="session")
+@_agent
+@_settings
+def install(session: Session, agent: str, settings: str | None) -> dict[str, object]:
+    """Let an agent ask the hive before it edits a file
+
+    Adds queen-hook to the agent's settings and leaves every other byte of them as it is. For
+    other agents see docs/enforcement.md.
+    """
+    path = _path(settings)
+    return _state(path, claude.install(path, claude.groups(claude.command())))
+
+
+@command("uninstall", show=_show, example="queen hooks uninstall claude", takes="session")
+@_agent
+@_settings
+def uninstall(session: Session, agent: str, settings: str | None) -> dict[str, object]:
+    """Take queen-hook out of an agent's settings"""
+    path = _path(settings)
+    return _state(path, claude.uninstall(path))
+
+
+@command("status", show=_show, example="queen hooks status claude", takes="session")
+@_agent
+@_settings
+def status(session: Session, agent: str, settings: str | None) -> Answer:
+    """Show whether an agent asks the hive: exit 0 if it does, 1 if not"""
+    value = _state(_path(settings), None)
+    return Answer(value, yes=bool(value["events"]))
+
+
+hooks = QueenGroup("hooks", help="Let coding agents ask the hive before they edit a file")
+for _each in (install, uninstall, status):
+    hooks.add_command(_each)

@@ -1,0 +1,152 @@
+"""Changes to a JSON text that leave every other byte of it as it was.
+
+Somebody else's settings are inserted into and cut out of, never written anew. What is put
+into an empty object or array stands directly behind its bracket (`{"a": 1 }` from `{ }`), and
+what stands in one of our own making is on a line of its own: so a later cut can tell whether
+the container was there before, and gives back what was.
+
+Positions are indexes into a text that is valid JSON; nothing here checks it again.
+"""
+
+from __future__ import annotations
+
+import json
+
+_SPACE = " \t\n\r"
+
+
+class Container:
+    """An object or array in a text: its brackets and what it holds, in order."""
+
+    __slots__ = ("close", "items", "open")
+
+    def __init__(self, text: str, start: int) -> None:
+        self.open = start
+        self.items: list[Item] = []
+        position = _skip(text, start + 1)
+        while text[position] not in "]}":
+            item = Item(text, position, is_member=text[start] == "{")
+            self.items.append(item)
+            position = _skip(text, item.end)
+            if text[position] == ",":
+                position = _skip(text, position + 1)
+        self.close = position
+
+    def member(self, key: str) -> Item | None:
+        """Returns the member of an object; of several with one key, the one that counts."""
+        return next((item for item in reversed(self.items) if item.key == key), None)
+
+
+class Item:
+    """A member of an object, or an element of an array."""
+
+    __slots__ = ("end", "key", "start", "value")
+
+    def __init__(self, text: str, start: int, *, is_member: bool) -> None:
+        self.start = start
+        self.key: str | None = None
+        self.value = start
+        """Where the value begins: behind the key, of a member."""
+        if is_member:
+            key_end = _end_of_string(text, start)
+            self.key = json.loads(text[start:key_end])
+            self.value = _skip(text, _skip(text, key_end) + 1)
+        self.end = _end_of_value(text, self.value)
+
+
+class Style:
+    """How a text is laid out: its line ending and its unit of indentation, if it has lines."""
+
+    __slots__ = ("in_lines", "indent", "newline")
+
+    def __init__(self, text: str) -> None:
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+        root = Container(text, begin(text))
+        before = text[root.open + 1 : root.items[0].start] if root.items else ""
+        self.in_lines = "\n" in before
+        self.indent = before.rpartition("\n")[2] or "  "
+
+    def lines(self, value: object, margin: str) -> str:
+        """Returns a value in lines, each but the first behind a margin."""
+        text = json.dumps(value, indent=self.indent, ensure_ascii=False)
+        return text.replace("\n", self.newline + margin)
+
+
+def begin(text: str) -> int:
+    """Returns where the document in a text begins."""
+    return _skip(text, 0)
+
+
+def insert(text: str, container: Container, key: str | None, value: object, level: int) -> str:
+    """Returns the text with a value (under `key`, in an object) at the end of a container whose
+    items stand `level` units deep.
+    """
+    style = Style(text)
+    name = f"{json.dumps(key)}: " if key is not None else ""
+    margin = style.indent * level
+    if not container.items:
+        at = container.open + 1
+        return text[:at] + name + style.lines(value, margin) + text[at:]
+    last = container.items[-1]
+    before = container.items[-2].end if len(container.items) > 1 else container.open + 1
+    space = text[before : last.start].replace(",", "", 1)
+    if "\n" in space:
+        margin = space.rpartition("\n")[2]  # As deep as the one before.
+    if "\n" in space or (style.in_lines and not space):
+        addition = f",{style.newline}{margin}{name}{style.lines(value, margin)}"
+    else:
+        addition = f",{space}{name}{style.lines(value, margin)}"
+    return text[: last.end] + addition + text[last.end :]
+
+
+def cut(text: str, path: list[Container], index: int) -> str | None:
+    """Returns the text without an item of the last container of a path from the root down.
+
+    A container of our own making that is empty then goes too; None where nothing is left.
+    """
+    container = path[-1]
+    item = container.items[index]
+    if index > 0:
+        return text[: container.items[index - 1].end] + text[item.end :]
+    if len(container.items) > 1:
+        return text[: item.start] + text[container.items[1].start :]
+    if item.start == container.open + 1:
+        return text[: item.start] + text[item.end :]
+    if len(path) == 1:
+        return None
+    parent = path[-2]
+    number = next(n for n, each in enumerate(parent.items) if each.value == container.open)
+    return cut(text, path[:-1], number)
+
+
+def _end_of_value(text: str, start: int) -> int:
+    if text[start] == '"':
+        return _end_of_string(text, start)
+    if text[start] not in "[{":
+        end = start
+        while end < len(text) and text[end] not in ",]}" + _SPACE:
+            end += 1
+        return end
+    depth, position = 0, start
+    while True:
+        if text[position] == '"':
+            position = _end_of_string(text, position)
+            continue
+        depth += text[position] in "[{"
+        depth -= text[position] in "]}"
+        position += 1
+        if depth == 0:
+            return position
+
+
+def _end_of_string(text: str, start: int) -> int:
+    position = start + 1
+    while text[position] != '"':
+        position += 2 if text[position] == "\\" else 1
+    return position + 1
+
+
+def _skip(text: str, position: int) -> int:
+    while position < len(text) and text[position] in _SPACE:
+        position += 1
+    return position

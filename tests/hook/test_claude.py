@@ -1,0 +1,326 @@
+"""Claude Code's settings: the hook comes and goes, and everything else stays byte for byte."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_inputs import recorded
+from hives import QuickQueen
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queenbee.errors import Unreadable
+from queenbee.hook import claude
+
+EVENTS = ["PreToolUse", "PostToolUse", "SessionStart", "SessionEnd"]
+WANTED = claude.groups("queen-hook")
+
+THEIRS: dict[str, Any] = {
+    "$schema": "https://json.schemastore.org/claude-code-settings.json",
+    "permissions": {"allow": ["Bash(ls:*)"], "deny": []},
+    "hooks": {
+        "PreToolUse": [
+            {"matcher": "Bash", "hooks": [{"type": "command", "command": "check.sh"}]},
+        ],
+        "Notification": [{"hooks": [{"type": "command", "command": "notify-send hi"}]}],
+    },
+    "ünknown": [1, 2.50, "\u2028", {"a": None}],
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    path = tmp_path / ".claude" / "settings.json"
+    path.parent.mkdir()
+    return path
+
+
+def commands(settings: Path) -> list[str]:
+    hooks = json.loads(settings.read_text()).get("hooks", {})
+    return [
+        handler["command"]
+        for groups in hooks.values()
+        for group in groups
+        for handler in group["hooks"]
+    ]
+
+
+def test_settings_are_made_where_there_are_none_and_removed_again(tmp_path: Path) -> None:
+    path = tmp_path / ".claude" / "settings.json"
+    assert claude.install(str(path), WANTED)
+    document = json.loads(path.read_text())
+    assert document == {"hooks": {event: [WANTED[event]] for event in EVENTS}}
+    assert claude.uninstall(str(path))
+    assert not path.exists()
+
+
+def test_edits_are_asked_about_before_and_after_and_sessions_at_both_ends() -> None:
+    assert list(WANTED) == EVENTS
+    assert WANTED["PreToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit"
+    assert "matcher" not in WANTED["SessionEnd"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(THEIRS, indent=2) + "\n",
+        json.dumps(THEIRS, indent=4, ensure_ascii=False),
+        json.dumps(THEIRS, indent="\t") + "\n\n",
+        json.dumps(THEIRS),
+        json.dumps(THEIRS, separators=(",", ":")),
+        json.dumps(THEIRS, indent=2).replace("\n", "\r\n"),
+        "{}",
+        "{ }\n",
+        "{\n}\n",
+        '{"hooks": {}}',
+        '{\n  "hooks": {\n  }\n}\n',
+        '{\n  "hooks": {"PreToolUse": []}\n}\n',
+        '{\n  "hooks": {\n    "SessionEnd": [ ]\n  },\n  "x": 1.0e5\n}',
+        '{"a":1, "hooks" : { "PreToolUse" :[ {"matcher":"Bash","hooks":[]} ] } , "b":2 }',
+    ],
+)
+def test_uninstalling_gives_back_every_byte(settings: Path, text: str) -> None:
+    settings.write_bytes(text.encode())
+    before = json.loads(text)
+
+    assert claude.install(str(settings), WANTED)
+    after = json.loads(settings.read_bytes())
+    for event, group in WANTED.items():
+        assert after["hooks"].pop(event) == [*before.get("hooks", {}).get(event, []), group]
+    assert after["hooks"] == {k: v for k, v in before.get("hooks", {}).items() if k not in WANTED}
+
+    assert claude.uninstall(str(settings))
+    assert settings.read_bytes() == text.encode()
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+GROUPS = st.lists(
+    st.fixed_dictionaries(
+        {"matcher": st.sampled_from(["Bash", "Edit", "*"]), "hooks": st.lists(JSON, max_size=2)}
+    ),
+    max_size=2,
+)
+
+
+@given(
+    st.dictionaries(st.text(max_size=4), JSON, max_size=3),
+    st.none() | st.dictionaries(st.sampled_from([*EVENTS, "Stop"]), GROUPS, max_size=3),
+    st.sampled_from([None, 1, 2, 3, 4, "\t"]),
+)
+def test_whatever_the_settings_say_the_hook_can_be_added_and_taken_out_again(
+    others: dict[str, Any], hooks: dict[str, Any] | None, indent: Any
+) -> None:
+    others.pop("hooks", None)
+    document = others if hooks is None else {**others, "hooks": hooks}
+    text = json.dumps(document, indent=indent)
+    added = claude.with_hook("settings.json", text, WANTED)
+    for event, group in WANTED.items():
+        assert json.loads(added)["hooks"][event][-1] == group
+    assert claude.without_hook("settings.json", added) == text
+
+
+def test_installing_twice_changes_nothing(settings: Path) -> None:
+    settings.write_text(json.dumps(THEIRS, indent=2))
+    claude.install(str(settings), WANTED)
+    once = settings.read_bytes()
+    assert not claude.install(str(settings), WANTED)
+    assert settings.read_bytes() == once
+
+
+def test_a_hook_that_moved_is_replaced_not_added(settings: Path) -> None:
+    settings.write_text(json.dumps(THEIRS, indent=2))
+    claude.install(str(settings), claude.groups("'/old place/queen-hook'"))
+    claude.install(str(settings), WANTED)
+    found = commands(settings)
+    assert len([each for each in found if "queen-hook" in each]) == 4
+    assert not any("/old place" in each for each in found)
+    claude.uninstall(str(settings))
+    assert settings.read_text() == json.dumps(THEIRS, indent=2)
+
+
+def test_settings_that_held_only_an_old_hook_hold_the_new_one(settings: Path) -> None:
+    claude.install(str(settings), claude.groups("'/old/queen-hook'"))
+    settings.chmod(0o600)
+    claude.install(str(settings), WANTED)
+    assert claude.installed_events(str(settings)) == EVENTS
+    assert stat.S_IMODE(settings.stat().st_mode) == 0o600
+
+
+def test_what_others_added_since_stays(settings: Path) -> None:
+    claude.install(str(settings), WANTED)
+    document = json.loads(settings.read_text())
+    document["hooks"]["PreToolUse"][0]["hooks"].append({"type": "command", "command": "mine.sh"})
+    document["hooks"]["PreToolUse"].insert(0, {"matcher": "Bash", "hooks": []})
+    document["model"] = "opus"
+    settings.write_text(json.dumps(document, indent=2))
+
+    assert claude.uninstall(str(settings))
+
+    left = json.loads(settings.read_text())
+    assert left["model"] == "opus"
+    assert left["hooks"]["PreToolUse"] == [
+        {"matcher": "Bash", "hooks": []},
+        {
+            "matcher": "Edit|Write|MultiEdit|NotebookEdit",
+            "hooks": [{"type": "command", "command": "mine.sh"}],
+        },
+    ]
+    assert commands(settings) == ["mine.sh"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"  \n",
+        b"{,}",
+        b'{"a": 1',
+        b'// a comment\n{"a": 1}',
+        b'{"a": 1,}',
+        b"[]",
+        b'"text"',
+        b'{"hooks": []}',
+        b'{"hooks": {"PreToolUse": {}}}',
+        b'{"hooks": null}',
+        b'{"a": "\xff"}',
+        b'{"a": 1} {"b": 2}',
+    ],
+)
+def test_what_is_not_settings_is_refused_untouched(settings: Path, text: bytes) -> None:
+    settings.write_bytes(text)
+    for change in (lambda path: claude.install(path, WANTED), claude.uninstall):
+        if change is claude.uninstall and b"hooks" not in text and text[:1] == b"{":
+            continue
+        with pytest.raises(Unreadable, match=r"nothing was changed"):
+            change(str(settings))
+        assert settings.read_bytes() == text
+
+
+def test_a_byte_order_mark_stays_where_it_is(settings: Path) -> None:
+    text = b'\xef\xbb\xbf{\r\n  "a": 1\r\n}'
+    settings.write_bytes(text)
+    claude.install(str(settings), WANTED)
+    assert settings.read_bytes().startswith(b'\xef\xbb\xbf{\r\n  "a": 1,\r\n  "hooks": {\r\n')
+    claude.uninstall(str(settings))
+    assert settings.read_bytes() == text
+
+
+def test_settings_behind_a_link_are_changed_where_they_are(settings: Path) -> None:
+    real = settings.parent.parent / "dotfiles.json"
+    real.write_text('{"a": 1}')
+    settings.symlink_to("../dotfiles.json")
+    claude.install(str(settings), WANTED)
+    assert settings.is_symlink()
+    assert claude.installed_events(str(real)) == EVENTS
+    claude.uninstall(str(settings))
+    assert real.read_text() == '{"a": 1}'
+
+
+def test_uninstalling_what_is_not_there_changes_nothing(settings: Path) -> None:
+    assert not claude.uninstall(str(settings))
+    assert not settings.exists()
+    settings.write_text('{"a": 1}')
+    assert not claude.uninstall(str(settings))
+    assert settings.read_text() == '{"a": 1}'
+
+
+# The command in the settings
+
+
+def shell(command: str, tree: Path, data: bytes, path: str) -> subprocess.CompletedProcess[bytes]:
+    env = {**os.environ, "PATH": path}
+    return subprocess.run(["sh", "-c", command], input=data, cwd=tree, env=env, capture_output=True)
+
+
+def command_of(group: dict[str, Any]) -> str:
+    return str(group["hooks"][0]["command"])
+
+
+def test_the_installed_command_answers_from_any_directory(tree: Path) -> None:
+    groups = claude.groups(claude.command())
+    done = shell(
+        command_of(groups["SessionStart"]),
+        tree,
+        recorded("claude/session-start", tree),
+        os.environ["PATH"],
+    )
+    assert done.returncode == 0
+    assert "additionalContext" in json.loads(done.stdout)["hookSpecificOutput"]
+
+
+def test_a_machine_without_the_hook_edits_in_peace_and_is_told_when_a_session_begins(
+    tree: Path,
+) -> None:
+    groups = claude.groups("'/no such place/queen-hook'")
+    edit = shell(command_of(groups["PreToolUse"]), tree, b"{}", "/usr/bin:/bin")
+    assert (edit.returncode, edit.stdout, edit.stderr) == (0, b"", b"")
+    begin = shell(command_of(groups["SessionStart"]), tree, b"{}", "/usr/bin:/bin")
+    assert "not guarded" in json.loads(begin.stdout)["systemMessage"]
+
+
+def test_the_hook_is_called_by_name_where_the_path_has_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "queen-hook"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert claude.command() == "queen-hook"
+
+
+def test_the_hook_is_called_by_its_place_where_the_path_has_it_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    assert claude.command().startswith("'/")
+
+
+# The command line
+
+
+def test_the_commands_change_the_repositorys_settings_from_anywhere_in_it(
+    quick: QuickQueen, repo: Path
+) -> None:
+    (repo / "sub").mkdir()
+    settings = repo / ".claude" / "settings.json"
+    assert quick("hooks", "status", "claude", cwd=repo / "sub").code == 1
+    ran = quick("hooks", "install", "claude", "--json", cwd=repo / "sub")
+    assert ran.code == 0
+    assert ran.json == {
+        "agent": "claude",
+        "settings": str(settings),
+        "events": EVENTS,
+        "changed": True,
+    }
+    assert quick("hooks", "install", "claude", "--json").json["changed"] is False
+    assert quick("hooks", "status", "claude").code == 0
+    assert quick("hooks", "uninstall", "claude").code == 0
+    assert not settings.exists()
+
+
+def test_other_settings_can_be_named(quick: QuickQueen, tmp_path: Path) -> None:
+    path = tmp_path / "mine.json"
+    assert quick("hooks", "install", "claude", "--settings", str(path)).code == 0
+    assert claude.installed_events(str(path)) == EVENTS
+
+
+def test_settings_that_are_no_json_leave_with_7(quick: QuickQueen, repo: Path) -> None:
+    (repo / ".claude").mkdir()
+    (repo / ".claude" / "settings.json").write_text("{oops")
+    ran = quick("hooks", "install", "claude")
+    assert ran.code == 7
+    assert "is not JSON" in ran.err
+
+
+def test_an_agent_that_is_not_known_leaves_with_2(quick: QuickQueen) -> None:
+    assert quick("hooks", "install", "emacs").code == 2
