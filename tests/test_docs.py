@@ -1,0 +1,233 @@
+"""The documentation says what is so: its examples run, its links lead somewhere, its tables are
+complete, and what the code says of it is there.
+"""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import click
+import pytest
+from hypothesis import given, settings
+from markdown_it import MarkdownIt
+from pages import ROOT, differences, fences, steps
+from record_lines import any_lines
+
+from queenbee.cli import exits
+from queenbee.cli.main import queen
+from queenbee.core.fold import Table
+from queenbee.core.records import Assignment, Flag, Message, OptionalText, Record, Reservation, Text
+from queenbee.errors import QueenError
+from queenbee.store import settings as hive_settings
+from queenbee.store.codec import Unusable, decode, is_migration
+from queenbee.store.state import ALIASES
+
+NOT_YET = {
+    "docs/enforcement.md",
+    "docs/reliability.md",
+    "docs/performance.md",
+    "docs/security.md",
+    "docs/adr/0003-exact-overlap.md",
+    "docs/adr/0008",
+    ".beads-example",
+}
+"""What is linked to and still being written."""
+
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+SOURCES = sorted(ROOT.glob("queenbee/**/*.py"))
+FORMAT = ROOT / "docs" / "format.md"
+SCRIPTING = ROOT / "docs" / "scripting.md"
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def headings(page: Path) -> list[str]:
+    tokens = MarkdownIt().parse(page.read_text(encoding="utf-8"))
+    return [text.content for opening, text in pairwise(tokens) if opening.type == "heading_open"]
+
+
+def anchors(page: Path) -> set[str]:
+    """As hosts of Markdown make them of headings."""
+    plain = (re.sub(r"[`*]", "", heading).lower() for heading in headings(page))
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def links(page: Path) -> Iterator[str]:
+    tokens = MarkdownIt().enable("table").parse(page.read_text(encoding="utf-8"))
+    for token in tokens:
+        for child in token.children or ():
+            target = child.attrGet("href") or child.attrGet("src")
+            if isinstance(target, str) and not re.match(r"[a-z]+:", target):
+                yield target
+
+
+def first_cells(page: Path, heading: str) -> list[list[str]]:
+    """Returns the cells of the rows of the first table in a section."""
+    _, _, section = page.read_text(encoding="utf-8").partition(f"\n## {heading}\n")
+    rows = re.findall(r"^\|(.*)\|$", section.partition("\n## ")[0], re.MULTILINE)
+    return [[cell.strip() for cell in row.split("|")] for row in rows[2:]]
+
+
+def words_in_code(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def said_by_the_code(path: Path) -> str:
+    """Returns a source as one line, so that what is wrapped is found too."""
+    text = path.read_text(encoding="utf-8")
+    return re.sub(r"\s+", " ", re.sub(r"\n\s*#", " ", text))
+
+
+def leaf_commands(group: click.Group, above: str) -> Iterator[str]:
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from leaf_commands(command, f"{above} {name}")
+        else:
+            yield f"{above} {name}"
+
+
+@pytest.mark.parametrize("page", [each for each in PAGES if steps(each)], ids=name_of)
+def test_the_examples_of_a_page_print_what_it_says(page, tmp_path):
+    assert not (found := differences(page, tmp_path)), "\n\n".join(found)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_relative_link_of_a_page_leads_somewhere(page):
+    for link in links(page):
+        file, _, anchor = link.partition("#")
+        target = (page.parent / file).resolve() if file else page
+        if name_of(target) in NOT_YET and not target.exists():
+            continue
+        assert target.exists(), f"{name_of(page)} links to {link}"
+        if anchor:
+            assert anchor in anchors(target), f"{name_of(page)} links to {link}"
+
+
+def test_every_page_is_reached_from_the_index():
+    index = ROOT / "docs" / "README.md"
+    adr_index = ROOT / "docs" / "adr" / "README.md"
+    reached = {
+        (page.parent / link).resolve() for page in (index, adr_index) for link in links(page)
+    }
+    missing = [name_of(page) for page in PAGES if page.resolve() not in {*reached, index}]
+    assert missing == []
+
+
+def test_every_command_is_listed_with_what_it_prints():
+    listed = [words_in_code(row[0])[0] for row in first_cells(SCRIPTING, "All commands")]
+    assert sorted(listed) == sorted(leaf_commands(queen, "queen"))
+
+
+def test_every_exit_status_is_listed():
+    listed = {
+        int(status)
+        for row in first_cells(SCRIPTING, "Exit status")
+        for status in re.findall(r"\d+", row[0])
+    }
+    assert listed == {value for value in vars(exits).values() if isinstance(value, int)}
+
+
+def test_every_code_of_a_refusal_is_listed():
+    listed = {code for row in first_cells(SCRIPTING, "Errors") for code in words_in_code(row[0])}
+    codes = {
+        code
+        for path in SOURCES
+        for code in re.findall(r'^    (?:\w+\.)?code = "(\w+)"', path.read_text(), re.MULTILINE)
+    }
+    assert listed == codes
+
+
+def test_every_code_of_a_refusal_is_listed_with_its_exit_status():
+    listed = {
+        code: int(row[1])
+        for row in first_cells(SCRIPTING, "Errors")
+        for code in words_in_code(row[0])
+    }
+
+    def below(kind: type[QueenError]) -> Iterator[type[QueenError]]:
+        yield kind
+        for each in kind.__subclasses__():
+            yield from below(each)
+
+    for kind in below(QueenError):
+        error = kind.__new__(kind)
+        assert listed[kind.code] == exits.exit_code(error), kind
+
+
+def test_every_environment_variable_that_users_set_is_listed():
+    cells = first_cells(SCRIPTING, "Environment")
+    listed = {name for row in cells for name in words_in_code(row[0])}
+    ralph = (ROOT / "docs" / "ralph-beads.md").read_text(encoding="utf-8")
+    for_agents = set(re.findall(r"QUEEN_[A-Z_]+", ralph))
+    read = {
+        name
+        for path in SOURCES
+        for name in re.findall(r'"(QUEEN_[A-Z_]+|BEADS_DIR|NO_COLOR)"', path.read_text())
+    }
+    assert read - for_agents <= listed
+
+
+def test_every_setting_is_listed():
+    listed = [words_in_code(row[0])[0] for row in first_cells(FORMAT, "Settings")]
+    assert sorted(listed) == sorted([*hive_settings._CHOICES, *hive_settings._DURATIONS])
+
+
+@pytest.mark.parametrize("record", [Message, Assignment, Reservation])
+def test_every_field_of_a_record_is_described(record):
+    text = FORMAT.read_text(encoding="utf-8")
+    section = text.partition("\n## Records\n")[2].partition("\n## ")[0]
+    described = set(words_in_code(section))
+    fields = {
+        attribute.name
+        for kind in (Record, record)
+        for attribute in vars(kind).values()
+        if isinstance(attribute, Text | OptionalText | Flag)
+    }
+    assert fields <= described
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_what_the_code_says_of_the_documentation_is_there(path):
+    said = said_by_the_code(path)
+    for page, section in re.findall(r'`(docs/[\w/-]+\.md)`(?:, (?:section )?"([^"]+)")?', said):
+        if page in NOT_YET and not (ROOT / page).exists():
+            continue
+        assert (ROOT / page).exists(), f"{page}, named in {name_of(path)}"
+        if section:
+            assert section in headings(ROOT / page), f"{page}, {section!r}"
+    for number in re.findall(r"ADR (\d{4})", said):
+        written = [*ROOT.glob(f"docs/adr/{number}-*.md")]
+        awaited = any(name.startswith(f"docs/adr/{number}") for name in NOT_YET)
+        assert written or awaited, f"ADR {number}, named in {name_of(path)}"
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory):
+    """The program in docs/format.md that reads a hive without QueenBee."""
+    (program,) = ["\n".join(lines) for language, lines, _ in fences(FORMAT) if language == "python"]
+    path = tmp_path_factory.mktemp("reader") / "reader.py"
+    path.write_text(program)
+    return runpy.run_path(str(path))
+
+
+@given(lines=any_lines())
+@settings(max_examples=300)
+def test_the_reader_in_the_format_folds_as_queenbee_does(reader, lines):
+    table = Table(ALIASES)
+    for raw in lines:
+        try:
+            fields = decode(raw)
+        except Unusable:
+            continue
+        if not is_migration(fields):
+            table.add(raw, fields)
+    ours = {identifier: entry.fields for identifier, entry in table.entries.items()}
+    assert reader["fold"](lines) == ours
