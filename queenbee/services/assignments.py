@@ -11,6 +11,8 @@ from queenbee.services import messages, reservations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from queenbee.services.hive import Hive
     from queenbee.services.transaction import Transaction
 
@@ -56,12 +58,41 @@ class Assignments:
         """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`."""
         return self._end(issue_id, "released", reason)
 
-    def complete(self, issue_id: str, *, reason: str | None = None) -> Assignment:
+    def complete(
+        self,
+        issue_id: str,
+        *,
+        reason: str | None = None,
+        also: Callable[[Transaction], None] | None = None,
+    ) -> Assignment:
         """Ends an assignment as done, with the leases made for it, and tells who gave it.
 
-        Raises `NotFound`, `NotYours`.
+        `also` may add what is to be recorded with it, all or nothing. No check of a bead runs
+        here: `queenbee.contracts.completion` does that. Raises `NotFound`, `NotYours`.
         """
-        return self._end(issue_id, "completed", reason)
+        return self._end(issue_id, "completed", reason, also=also)
+
+    def check_ending(self, issue_id: str) -> Assignment:
+        """Returns the assignment of an issue, which the actor may end.
+
+        Raises `NotFound`, or `NotYours` where it is another droid's.
+        """
+        actor = self._hive.actor
+        current = self.active(issue_id)
+        if current is None:
+            raise NotFound(
+                f"nobody is assigned to {issue_id}",
+                hint=f"queen assignments --issue {issue_id} --status all",
+                issue_id=issue_id,
+            )
+        if actor != current.droid and actor not in SUPERVISORS:
+            raise NotYours(
+                f"{issue_id} is assigned to {current.droid}, not to {actor}",
+                hint=f"queen msg send {current.droid} 'about {issue_id}' --issue {issue_id}",
+                owner=current.droid,
+                assignment=current.to_dict(),
+            )
+        return current
 
     def find(
         self, *, droid: str | None = None, issue_id: str | None = None, status: str = "active"
@@ -166,24 +197,18 @@ class Assignments:
             lost = f" Your leases for it ended: {', '.join(ended)}." if ended else ""
             _tell(tx, actor, old.droid, old.issue_id, f"Reassigned to {droid}", reason, lost)
 
-    def _end(self, issue_id: str, status: str, reason: str | None) -> Assignment:
+    def _end(
+        self,
+        issue_id: str,
+        status: str,
+        reason: str | None,
+        *,
+        also: Callable[[Transaction], None] | None = None,
+    ) -> Assignment:
         actor = self._hive.actor
         checked_issue_id(issue_id)
         with self._hive.transaction() as tx:
-            current = self.active(issue_id)
-            if current is None:
-                raise NotFound(
-                    f"nobody is assigned to {issue_id}",
-                    hint=f"queen assignments --issue {issue_id} --status all",
-                    issue_id=issue_id,
-                )
-            if actor != current.droid and actor not in SUPERVISORS:
-                raise NotYours(
-                    f"{issue_id} is assigned to {current.droid}, not to {actor}",
-                    hint=f"queen msg send {current.droid} 'about {issue_id}' --issue {issue_id}",
-                    owner=current.droid,
-                    assignment=current.to_dict(),
-                )
+            current = self.check_ending(issue_id)
             # The leases first: killed in between, the assignment still stands and can be ended.
             reservations.stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
@@ -194,6 +219,8 @@ class Assignments:
                 # Whoever gave the work hears of its end, and its holder if somebody else ended it.
                 if droid != actor and (droid == current.droid or status == "completed"):
                     _tell(tx, actor, droid, issue_id, status.capitalize(), reason)
+            if also is not None:
+                also(tx)
             return ended
 
     def _ends_ms(self, issue_id: str) -> list[int]:

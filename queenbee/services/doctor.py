@@ -71,6 +71,7 @@ def examine(hive: Hive) -> list[Finding]:
     try:
         found += _issues(hive)
         found += _conflicts(hive)
+        found += hive.documents.examine()
     except QueenError as error:
         found.append(Finding(error.code, hive.layout.issues_path, error.message, hint=error.hint))
     return found
@@ -90,6 +91,7 @@ def repair(hive: Hive) -> list[Finding]:
             if any(each.code == "conflict_marker" for each in before):
                 _without_markers(hive.layout.ledger_path(kind))
             _heal(tx, kind)
+    hive.documents.repair()
     left = {_key(finding) for finding in examine(hive)}
     for finding in before:
         finding.fixed = _key(finding) not in left
@@ -256,11 +258,14 @@ def _issues(hive: Hive) -> Iterator[Finding]:
     path = hive.layout.issues_path
     if not os.path.exists(path):
         return
-    issues = hive.issues.all()
+    tracked = hive.issues.tracked()
+    issues = {key: issue for key, issue in tracked.items() if issue.status != "tombstone"}
     if hive.issues.unusable:
         text = f"{hive.issues.unusable} lines are no issues; they are left alone"
         yield Finding("unusable_line", path, text, hint="bd doctor")
-    for issue_id, blocker in beads.missing_blockers(issues):
+    for issue_id, blocker in beads.missing_blockers({**hive.documents.issues(), **issues}):
+        if issue_id not in issues:
+            continue
         text = f"{issue_id} waits for {blocker}, which does not exist; it does not block"
         yield Finding("missing_blocker", path, text, severity="note")
     absent = sum(1 for issue in issues.values() if issue.fields.get("priority") is None)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.services.assignments import Assignments
+    from queenbee.services.documents import Documents
     from queenbee.services.droids import Droids
     from queenbee.services.history import Revision
     from queenbee.services.issues import Issues
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
     from queenbee.store.state import Records
 
-PREFIXES = {"messages": "qm", "assignments": "qa", "reservations": "qr"}
-KINDS = tuple(PREFIXES)
+PREFIXES = {"messages": "qm", "assignments": "qa", "reservations": "qr", "verifications": "qv"}
+KINDS = ("messages", "assignments", "reservations")
+"""The kinds that every hive has; it gets the others when they are first written."""
 
 
 class Hive:
@@ -135,6 +137,13 @@ class Hive:
         return Issues(self)
 
     @cached_property
+    def documents(self) -> Documents:
+        """What documents beside the tracker say about issues: here nothing (ADR 0008)."""
+        from queenbee.services.documents import Documents
+
+        return Documents()
+
+    @cached_property
     def droids(self) -> Droids:
         """The names that this hive knows."""
         from queenbee.services.droids import Droids
@@ -184,15 +193,15 @@ class Hive:
     def find(self, identifier: str) -> tuple[str, Fields]:
         """Returns the kind and the folded fields of any record. Raises `NotFound`."""
         prefix = identifier.partition("-")[0]
-        likely = [kind for kind in KINDS if PREFIXES[kind] == prefix]
-        for kind in dict.fromkeys([*likely, *KINDS]):
+        likely = [kind for kind in PREFIXES if PREFIXES[kind] == prefix]
+        for kind in dict.fromkeys([*likely, *PREFIXES]):
             fields = self.state(kind).get(identifier)
             if fields is not None:
                 return kind, fields
         raise NotFound(
             f"no record has the id {identifier!r}",
-            hint="ids begin with qm-, qa- or qr-; see: queen msg inbox, queen assignments, "
-            "queen reserved",
+            hint="ids begin with qm-, qa-, qr- or qv-; see: queen msg inbox, queen assignments, "
+            "queen reserved, queen show",
         )
 
     def history(self, identifier: str) -> list[Revision]:

@@ -1,4 +1,4 @@
-"""Issues: Beads' `issues.jsonl`, read only, beside who is assigned to what."""
+"""Issues: Beads' `issues.jsonl`, and what documents beside it add, with who is assigned to what."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from queenbee.core import beads
 from queenbee.core.beads import Issue
 from queenbee.core.names import checked_issue_id, nearest
 from queenbee.errors import IssueClosed, NotFound
-from queenbee.store.codec import Unusable, decoder
-from queenbee.store.files import START, read_after, split_lines
+from queenbee.store import issues_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,18 +16,31 @@ if TYPE_CHECKING:
 
 
 class Issues:
-    """The tracker's issues. QueenBee never rewrites them."""
+    """The issues of the tracker, and the beads beside them that count as issues.
+
+    Of an id that both have, the tracker's row says what it is.
+    """
 
     def __init__(self, hive: Hive) -> None:
         self._hive = hive
         self._stamp: tuple[int, ...] | None = None
-        self._issues: dict[str, Issue] = {}
+        self._tracked: dict[str, Issue] = {}
         self.unusable = 0
         """The lines of the file that are neither an issue nor known bookkeeping."""
 
     def all(self) -> dict[str, Issue]:
         """Returns every issue by id, tombstones left out. Raises `Unreadable`."""
         return {key: issue for key, issue in self._read().items() if issue.status != "tombstone"}
+
+    def tracked(self) -> dict[str, Issue]:
+        """Returns the tracker's own issues by id, tombstones included. Raises `Unreadable`."""
+        path = self._hive.layout.issues_path
+        stamp = issues_file.stamp(path)
+        if stamp != self._stamp:
+            rows, self.unusable = issues_file.read_rows(path)
+            self._tracked = beads.read_rows(rows)
+            self._stamp = stamp
+        return self._tracked
 
     def get(self, issue_id: str) -> Issue:
         """Returns one issue. Raises `NotFound`, with what was probably meant."""
@@ -51,8 +63,14 @@ class Issues:
 
         `docs/format.md`, section "Issues", lists what keeps an issue out.
         """
-        holders = {each.issue_id: each.droid for each in self._hive.assignments.find()}
-        return beads.ready(self.all(), actor=actor, holders=holders, now_ms=self._hive.now_ms())
+        issues = self.all()
+        return beads.ready(
+            issues,
+            actor=actor,
+            holders={each.issue_id: each.droid for each in self._hive.assignments.find()},
+            now_ms=self._hive.now_ms(),
+            held_back=self._hive.documents.held_back(issues),
+        )
 
     def blockers(self, issue: Issue) -> list[str]:
         """Returns the ids of the issues that this one waits for."""
@@ -87,22 +105,5 @@ class Issues:
         )
 
     def _read(self) -> dict[str, Issue]:
-        path = self._hive.layout.issues_path
-        try:
-            status = os.stat(path)
-            stamp: tuple[int, ...] = (status.st_ino, status.st_size, status.st_mtime_ns)
-        except OSError:
-            stamp = ()
-        if stamp != self._stamp:
-            chunk = read_after(path, START)
-            rows, self.unusable = [], 0
-            decode = decoder(len(chunk.lines))
-            for line in split_lines(chunk.lines + chunk.rest):
-                try:
-                    rows.append(decode(line))
-                except Unusable:
-                    # Beads' memories are rows with a `_type` and no id.
-                    self.unusable += b'"_type"' not in line
-            self._issues = beads.read_rows(rows)
-            self._stamp = stamp
-        return self._issues
+        tracked, beside = self.tracked(), self._hive.documents.issues()
+        return {**beside, **tracked} if beside else tracked

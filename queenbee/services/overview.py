@@ -6,6 +6,8 @@ from queenbee.errors import NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment, Message, Reservation
     from queenbee.services.hive import Hive
@@ -22,6 +24,7 @@ class Overview:
         assignments: list[Assignment],
         reservations: list[Reservation],
         messages: list[Message],
+        bead: Mapping[str, object] | None = None,
     ) -> None:
         self.issue_id = issue_id
         self.issue = issue
@@ -33,6 +36,8 @@ class Overview:
         """The live leases made for it."""
         self.messages = messages
         """Its thread, oldest first."""
+        self.bead = bead
+        """Its checks, evidence and gates, where it is a bead."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -43,6 +48,7 @@ class Overview:
             "assignments": [each.to_dict() for each in self.assignments],
             "reservations": [each.to_dict() for each in self.reservations],
             "messages": [each.to_dict() for each in self.messages],
+            **({"bead": self.bead} if self.bead is not None else {}),
         }
 
 
@@ -58,4 +64,5 @@ def overview(hive: Hive, issue_id: str) -> Overview:
     if issue is None and not (assignments or reservations or messages):
         hive.issues.get(issue_id)
     blockers = hive.issues.blockers(issue) if issue is not None else []
-    return Overview(issue_id, issue, blockers, assignments, reservations, messages)
+    bead = hive.documents.about(issue_id, issue)
+    return Overview(issue_id, issue, blockers, assignments, reservations, messages, bead)

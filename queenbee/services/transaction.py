@@ -7,7 +7,7 @@ import os
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound, Unwritable
 from queenbee.services.secrets import refuse_secrets
-from queenbee.store import codec, setup
+from queenbee.store import codec, issues_file, setup
 from queenbee.store.lock import KernelLock, hive_lock
 
 TYPE_CHECKING = False
@@ -29,6 +29,7 @@ class Transaction:
         self._hive = hive
         self._mutex = mutex
         self._lines: dict[str, list[bytes]] = {}
+        self._rows: list[bytes] = []
         self._lock: KernelLock | None = None
         self.now_ms = 0
         """The instant of this turn, in ms since 1970, read once the lock is held."""
@@ -50,6 +51,13 @@ class Transaction:
         line = {name: value for name, value in fields.items() if value is not None}
         self._lines.setdefault(kind, []).append(codec.encode(line))
         return line
+
+    def append_issue(self, row: Mapping[str, object]) -> None:
+        """Adds a row to the tracker's file, to be written at the end of the block.
+
+        It takes the place of the row with its id; no other row is touched.
+        """
+        self._rows.append(codec.encode(row))
 
     def mint(self, kind: str) -> str:
         """Returns an id for a record that is to be created in this turn."""
@@ -112,7 +120,7 @@ class Transaction:
         trace: TracebackType | None,
     ) -> None:
         assert self._lock is not None
-        receipts: list[Receipt] = []
+        receipts: list[Receipt | issues_file.Added] = []
         try:
             if error is None:
                 self._write(receipts)
@@ -128,10 +136,15 @@ class Transaction:
             for receipt in receipts:
                 receipt.close()
 
-    def _write(self, receipts: list[Receipt]) -> None:
+    def _write(self, receipts: list[Receipt | issues_file.Added]) -> None:
         assert self._lock is not None
         try:
             self._lock.confirm()
+            # The issues first: killed behind them, an assignment still stands and can be ended
+            # again; the other way round, an issue would be open that nobody has any more.
+            if self._rows:
+                path = self._hive.layout.issues_path
+                receipts.append(issues_file.append_rows(path, self._rows))
             for kind, lines in self._lines.items():
                 state = self._hive.state(kind)
                 receipts.append(state.ledger.append(lines))

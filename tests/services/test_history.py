@@ -96,7 +96,7 @@ def test_a_line_without_author_or_time_is_shown_all_the_same(hive: Hive, beads: 
 def test_the_history_of_nothing_is_not_found(hive: Hive, identifier: str) -> None:
     with pytest.raises(NotFound) as refusal:
         hive.history(identifier)
-    assert "qm-, qa- or qr-" in str(refusal.value.hint)
+    assert "qm-, qa-, qr- or qv-" in str(refusal.value.hint)
 
 
 def test_a_record_with_a_foreign_id_is_found_in_any_ledger(hive: Hive, beads: Path) -> None:

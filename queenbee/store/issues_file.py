@@ -1,0 +1,109 @@
+"""Beads' `issues.jsonl`: read as its writers leave it, and added to at its end.
+
+The file is the tracker's. QueenBee never rewrites a row of it: what changes is said by a newer
+whole row, since Beads and QueenBee both take the newest of an id. It has no journal: the tracker
+keeps a copy of its own. `docs/format.md`, section "Issues".
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.errors import Busy
+from queenbee.store.codec import Unusable, decode_exactly, decoder, lost_precision
+from queenbee.store.files import START, Appender, read_after, split_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.core.fold import Fields
+
+
+class Added:
+    """Rows that are in place, but may not have reached the disk yet. Owed: one `close`."""
+
+    __slots__ = ("_page",)
+
+    def __init__(self, page: Appender) -> None:
+        self._page = page
+
+    def sync(self) -> None:
+        """Returns when the rows are on disk. Raises `DurabilityUnknown`."""
+        self._page.sync()
+
+    def take_back(self) -> None:
+        """Undoes the append. Only under the lock that it was made under."""
+        self._page.roll_back()
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._page.close()
+
+
+def stamp(path: str) -> tuple[int, ...]:
+    """Returns a value that changes whenever the file does; empty where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def read_rows(path: str) -> tuple[list[Fields], int]:
+    """Returns the rows of the file, and how many of its lines are none; a missing file has none.
+
+    Raises `Unreadable`.
+    """
+    chunk = read_after(path, START)
+    rows: list[Fields] = []
+    unusable = 0
+    decode = decoder(len(chunk.lines))
+    for line in split_lines(chunk.lines + chunk.rest):
+        try:
+            rows.append(decode(line))
+        except Unusable:
+            # Beads' memories are rows with a `_type` and no id.
+            unusable += b'"_type"' not in line
+    return rows, unusable
+
+
+def read_rows_exactly(path: str) -> list[Fields]:
+    """Returns the rows fit for writing back: long integers kept digit by digit."""
+    chunk = read_after(path, START)
+    rows: list[Fields] = []
+    decode = decoder(len(chunk.lines))
+    for line in split_lines(chunk.lines + chunk.rest):
+        try:
+            row = decode(line)
+        except Unusable:
+            continue
+        rows.append(decode_exactly(line) if lost_precision(row) else row)
+    return rows
+
+
+def append_rows(path: str, lines: Sequence[bytes]) -> Added:
+    """Adds the lines, given without their ends, in one write: all of them or none.
+
+    A torn last line keeps its bytes and gets its end. Under the hive's lock only, which the
+    tracker does not know. Raises `Unwritable`, or `Busy` where the tracker replaced the file in
+    between: nothing of ours is in the new one then.
+    """
+    page = Appender(path)
+    added = Added(page)
+    try:
+        torn = b"" if page.ends_with_newline() else b"\n"
+        page.append(torn + b"".join(line + b"\n" for line in lines))
+        if stamp(path)[:1] != (page.end().inode,):
+            raise Busy(
+                f"{path} was replaced by another program while it was written to",
+                hint="try again; nothing was written",
+                path=path,
+            )
+    except BaseException:
+        try:
+            added.take_back()
+        finally:
+            added.close()
+        raise
+    return added

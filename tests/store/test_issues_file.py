@@ -1,0 +1,190 @@
+"""Rows are added to the tracker's file as a whole, and no other byte of it is touched."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from pathlib import Path
+
+import pytest
+from hives import write_lines
+from hypothesis import given
+from hypothesis import strategies as st
+from mutants import mutant
+
+from queenbee import Hive
+from queenbee.errors import Busy, InvalidInput, Unreadable, Unwritable
+from queenbee.store import issues_file
+from queenbee.store.issues_file import append_rows, read_rows, read_rows_exactly
+
+ROW = {"id": "qb-1", "title": "One", "status": "open"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "issues.jsonl")
+
+
+def added(path: str, *lines: bytes) -> bytes:
+    append_rows(path, lines).close()
+    return Path(path).read_bytes()
+
+
+class TestAppending:
+    def test_makes_the_file(self, path: str) -> None:
+        assert added(path, b'{"id":"a"}', b'{"id":"b"}') == b'{"id":"a"}\n{"id":"b"}\n'
+
+    def test_comes_behind_what_is_there(self, path: str) -> None:
+        Path(path).write_bytes(b"whatever\r\n")
+        assert added(path, b"x") == b"whatever\r\nx\n"
+
+    def test_ends_a_torn_last_line_and_keeps_its_bytes(self, path: str) -> None:
+        Path(path).write_bytes(b'{"id":"a"}\n{"id":"to')
+        assert added(path, b"x") == b'{"id":"a"}\n{"id":"to\nx\n'
+
+    def test_is_one_write(self, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        Path(path).write_bytes(b"torn")
+        written: list[bytes] = []
+        write = os.write
+
+        def watched(fd: int, data: bytes) -> int:
+            written.append(bytes(data))
+            return write(fd, data)
+
+        monkeypatch.setattr(os, "write", watched)
+        added(path, b"x", b"y")
+        assert written == [b"\nx\ny\n"]
+
+    @given(st.integers(0, 11))
+    def test_leaves_nothing_when_the_disk_is_full_at_any_byte(self, room: int) -> None:
+        import tempfile
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "issues.jsonl")
+            file.write_bytes(b"old\n")
+            write = os.write
+
+            def full(fd: int, data: bytes) -> int:
+                nonlocal room
+                if room <= 0:
+                    raise OSError(errno.ENOSPC, "No space left on device")
+                count = write(fd, bytes(data)[:room])
+                room -= count
+                return count
+
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(os, "write", full)
+                with pytest.raises(Unwritable, match="nothing was recorded"):
+                    append_rows(str(file), [b"first", b"second"])
+            assert file.read_bytes() == b"old\n"
+
+    def test_is_taken_back_as_a_whole(self, path: str) -> None:
+        Path(path).write_bytes(b"torn")
+        receipt = append_rows(path, [b"x", b"y"])
+        receipt.take_back()
+        receipt.close()
+        assert Path(path).read_bytes() == b"torn"
+
+    def test_does_not_follow_a_link_out_of_the_hive(self, path: str, tmp_path: Path) -> None:
+        other = tmp_path / "other"
+        other.write_bytes(b"mine\n")
+        Path(path).symlink_to(other)
+        with pytest.raises((Unreadable, Unwritable)):
+            append_rows(path, [b"x"])
+        assert other.read_bytes() == b"mine\n"
+
+    def test_is_refused_where_the_tracker_replaced_the_file_meanwhile(
+        self, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        Path(path).write_bytes(b"old\n")
+        replaced_during_a_write(path, monkeypatch)
+        with pytest.raises(Busy, match="was replaced by another program"):
+            append_rows(path, [b"x"])
+        assert Path(path).read_bytes() == b"new\n"
+
+    def test_would_be_lost_then_if_nobody_looked(
+        self, path: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = mutant(issues_file, "!= (page.end().inode,)", "is None")
+        Path(path).write_bytes(b"old\n")
+        replaced_during_a_write(path, monkeypatch)
+        broken.append_rows(path, [b"x"]).close()
+        assert Path(path).read_bytes() == b"new\n"
+
+
+def replaced_during_a_write(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets the file be replaced, as Beads does, at the moment of the next write to it."""
+    write = os.write
+
+    def replacing(fd: int, data: bytes) -> int:
+        monkeypatch.undo()
+        Path(path + ".new").write_bytes(b"new\n")
+        os.replace(path + ".new", path)
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "write", replacing)
+
+
+class TestReading:
+    def test_counts_what_is_no_row_and_no_memory(self, path: str) -> None:
+        write_lines(Path(path), ROW, "<<<<<<< HEAD", '{"_type":"memory"}', "", '{"id":')
+        rows, unusable = read_rows(path)
+        assert rows == [ROW]
+        assert unusable == 2
+
+    def test_finds_nothing_in_a_missing_file(self, path: str) -> None:
+        assert read_rows(path) == ([], 0)
+        assert read_rows_exactly(path) == []
+
+    def test_keeps_every_digit_where_a_row_is_to_be_written_again(self, path: str) -> None:
+        long = 123456789012345678901234567890
+        write_lines(Path(path), json.dumps({**ROW, "serial": long}))
+        assert read_rows_exactly(path)[0]["serial"] == long
+
+
+class TestATransaction:
+    def test_adds_a_row_when_it_ends(self, hive: Hive, beads: Path) -> None:
+        with hive.transaction() as tx:
+            tx.append_issue(ROW)
+            assert not (beads / "issues.jsonl").exists()
+        assert (beads / "issues.jsonl").read_bytes() == (
+            b'{"id":"qb-1","title":"One","status":"open"}\n'
+        )
+        assert hive.issues.get("qb-1").title == "One"
+
+    def test_that_fails_adds_none(self, hive: Hive, beads: Path) -> None:
+        with pytest.raises(ZeroDivisionError), hive.transaction() as tx:
+            tx.append_issue(ROW)
+            raise ZeroDivisionError
+        assert not (beads / "issues.jsonl").exists()
+
+    def test_takes_its_rows_back_where_a_ledger_cannot_be_written(
+        self, hive: Hive, beads: Path
+    ) -> None:
+        write_lines(beads / "issues.jsonl", ROW)
+        before = (beads / "issues.jsonl").read_bytes()
+        (beads / "queen_verifications.jsonl").mkdir()
+        with pytest.raises((Unreadable, Unwritable)), hive.transaction() as tx:
+            tx.append_issue({**ROW, "title": "Two"})
+            tx.create("verifications", {"subject_id": "qb-1"})
+        assert (beads / "issues.jsonl").read_bytes() == before
+
+    def test_refuses_a_row_that_no_reader_takes(self, hive: Hive, beads: Path) -> None:
+        with pytest.raises(InvalidInput, match="a line holds at most"), hive.transaction() as tx:
+            tx.append_issue({**ROW, "description": "x" * 2**20})
+        assert not (beads / "issues.jsonl").exists()
+
+    @pytest.mark.parametrize(("durability", "waits"), [("synced", 1), ("buffered", 0)])
+    def test_waits_for_the_disk_as_the_hive_is_set(
+        self, repo: Path, durability: str, waits: int, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        hive = Hive.open(repo, droid="ui", env={"QUEEN_DURABILITY": durability})
+        synced: list[str] = []
+        monkeypatch.setattr(
+            os, "fdatasync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}"))
+        )
+        with hive.transaction() as tx:
+            tx.append_issue(ROW)
+            assert synced == []
+        assert synced == [hive.layout.issues_path] * waits
