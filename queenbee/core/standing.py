@@ -16,7 +16,7 @@ from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from queenbee.core.records import Assignment, Reservation
 
@@ -32,35 +32,6 @@ def superseded_assignments(of_one_issue: Iterable[Assignment]) -> dict[str, str]
         else:
             lost[each.id] = winner.id
     return lost
-
-
-def superseder(
-    lease: Reservation, rivals_of: Callable[[Reservation], Iterable[Reservation]]
-) -> str | None:
-    """Returns the id of the older lease that this one loses to, or None where it stands.
-
-    `rivals_of` gives the leases, ended ones included, whose patterns overlap a lease's.
-    """
-    older: dict[str, list[Reservation]] = {}
-    verdicts: dict[str, str | None] = {}
-    waiting = [lease]
-    while waiting:
-        each = waiting[-1]
-        if each.id not in older:
-            rivals = [rival for rival in rivals_of(each) if _excludes(rival, each)]
-            older[each.id] = sorted(rivals, key=_age)
-        for rival in older[each.id]:
-            if rival.id not in verdicts:
-                waiting.append(rival)
-                break
-            if verdicts[rival.id] is None:
-                verdicts[each.id] = rival.id
-                break
-        else:
-            verdicts[each.id] = None
-        if each.id in verdicts:
-            waiting.pop()
-    return verdicts[lease.id]
 
 
 def superseded_leases(

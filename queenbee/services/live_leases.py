@@ -11,8 +11,9 @@ import threading
 from queenbee.core import globs, leases
 from queenbee.core.globindex import GlobIndex, candidates
 from queenbee.core.records import Reservation
-from queenbee.core.standing import superseded_leases, superseder
+from queenbee.core.standing import superseded_leases
 from queenbee.errors import BadPattern
+from queenbee.store.verdicts import keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,14 +28,15 @@ ACTIVE: Mapping[str, object] = {"status": "active"}
 class LiveLeases:
     """What is reserved now, judged at the instant of each question. Safe for threads."""
 
-    def __init__(self, *, fold_case: bool) -> None:
+    def __init__(self, *, fold_case: bool, cache_path: str) -> None:
         self._fold_case = fold_case
+        self._cache_path = cache_path
         self._mutex = threading.RLock()
         """Held for each question: an index that is half built would grant what is held."""
         self._index: GlobIndex | None = None
         self._cursor: Cursor | None = None
         self._asked = False
-        self._verdicts: tuple[int, dict[str, str]] | None = None
+        self._verdicts: tuple[str, dict[str, str]] | None = None
 
     def overlapping(
         self, state: Records, pattern: str, now_ms: int
@@ -97,30 +99,31 @@ class LiveLeases:
     # Grants made on one machine never exclude each other. So only where lines came from
     # elsewhere is anything to be judged, and what was judged holds until more of them come.
 
+    def verdicts(self, state: Records) -> dict[str, str]:
+        """Returns the winner's id for each lease of the hive that lost to an older one."""
+        foreign = state.ledger.foreign()
+        if not foreign:
+            return {}
+        if self._verdicts is None or self._verdicts[0] != foreign:
+            lost = recall(self._cache_path, foreign)
+            if lost is None:
+                whole = map(Reservation, state.everything())
+                lost = superseded_leases(whole, fold_case=self._fold_case)
+                keep(self._cache_path, foreign, lost)
+            self._verdicts = foreign, lost
+        return self._verdicts[1]
+
     def _judged(self, state: Records, found: list[Reservation]) -> list[Reservation]:
         """Returns the leases, those that lost to an older one marked `superseded_by`."""
-        foreign = state.ledger.foreign()
-        if not foreign or not found:
+        verdicts = self.verdicts(state) if found else {}
+        if not verdicts:
             return found
-        if self._verdicts is None and not self._index and len(found) == 1:
-            winner = superseder(found[0], lambda lease: self._rivals(state, lease))
-            verdicts = {found[0].id: winner} if winner else {}
-        else:
-            if self._verdicts is None or self._verdicts[0] != foreign:
-                whole = map(Reservation, state.everything())
-                self._verdicts = foreign, superseded_leases(whole, fold_case=self._fold_case)
-            verdicts = self._verdicts[1]
         return [
             Reservation({**lease.fields, "superseded_by": verdicts[lease.id]})
             if lease.id in verdicts
             else lease
             for lease in found
         ]
-
-    def _rivals(self, state: Records, lease: Reservation) -> list[Reservation]:
-        named = _named(state, {})
-        keys = [key for key, _ in scan_overlapping(lease.pattern, named, self._fold_case)]
-        return [Reservation(fields) for key in keys if (fields := state.get(key)) is not None]
 
 
 def covers(lease: Reservation, path: str, *, fold_case: bool) -> bool:

@@ -56,7 +56,9 @@ class Reservations:
         self._hive = hive
         home = git_places(hive.layout.root)
         self.fold_case = folds_case(home.common_dir if home else None)
-        self._leases = LiveLeases(fold_case=self.fold_case)
+        self._leases = LiveLeases(
+            fold_case=self.fold_case, cache_path=hive.layout.verdicts_path(KIND)
+        )
 
     def reserve(
         self,
@@ -181,11 +183,14 @@ class Reservations:
         and that has not ended by itself yet.
         """
         state, now_ms = self._hive.state(KIND), self._hive.now_ms()
-        return [
-            (leases.as_of(state.get(each.superseded_by) or {}, now_ms), each)
-            for each in self._leases.everything(state, now_ms)
-            if each.superseded_by
-        ]
+        pairs: list[tuple[Reservation, Reservation]] = []
+        for loser_id, winner_id in self._leases.verdicts(state).items():
+            loser = leases.as_of(state.get(loser_id) or {}, now_ms)
+            if leases.is_live(loser):
+                winner = leases.as_of(state.get(winner_id) or {}, now_ms)
+                marked = Reservation({**loser.fields, "superseded_by": winner_id})
+                pairs.append((winner, marked))
+        return sorted(pairs, key=lambda pair: (pair[1].created_ms, pair[1].id))
 
     def overlap(self, left: str, right: str) -> str | None:
         """Returns a path that both patterns cover, or None. Raises `BadPattern`."""

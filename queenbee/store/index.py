@@ -37,6 +37,7 @@ COLUMNS = {
     "messages": ("to", "from", "issue_id", "thread_id"),
     "assignments": ("issue_id", "droid", "status"),
     "reservations": ("droid", "status", "issue_id", "pattern", "expires_at", "released_at"),
+    "verifications": ("subject_kind", "subject_id"),
 }
 _INDEXES = {
     "messages": (
@@ -48,6 +49,7 @@ _INDEXES = {
     ),
     "assignments": ("issue_id, created_ms", "droid, created_ms", "status, created_ms"),
     "reservations": ("droid, created_ms", "status, pattern, id", "released_at", "issue_id"),
+    "verifications": ("subject_id, created_ms",),
 }
 _CHUNK_BYTES = 4 * 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
@@ -332,6 +334,7 @@ class Indexed:
                 raise
         self.ledger.agreed = agreed
         self._chained = _same(position, agreed)
+        self.ledger.unrecorded = bool(self._ask("SELECT 1 FROM loose LIMIT 1"))
 
     def _take_all(self) -> tuple[Position, Position]:
         position, agreed = self._position("at"), self._position("agreed")

@@ -99,6 +99,10 @@ class Layout:
         """Returns the disposable index of a kind of record."""
         return os.path.join(self.state_dir, "index", f"{kind}.sqlite3")
 
+    def verdicts_path(self, kind: str) -> str:
+        """Returns the disposable file of what was judged of a kind of record."""
+        return os.path.join(self.state_dir, "index", f"{kind}.verdicts.json")
+
     def exists(self) -> bool:
         """Returns whether there is a hive here.
 

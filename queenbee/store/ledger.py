@@ -106,7 +106,8 @@ class Ledger:
         self.journal_path = journal_path
         self._intent_path = journal_path + ".intent"
         self._gained_path = journal_path + ".gained"
-        self._tracked_only = 0
+        self.unrecorded = False
+        """Whether the tracked file was last seen to have lines that the journal lacks."""
         self.agreed = Position()
         """Up to here the two files were seen to hold the same lines."""
 
@@ -123,7 +124,10 @@ class Ledger:
             tracked, journal = self.chunks(since)
         position = Position(tracked.end, journal.end)
         lines, extra = _apart(tracked.lines + tracked.rest, journal.lines)
-        self._tracked_only += not set(lines.journal).issuperset(lines.tracked)
+        if restarted or _at(since, Position()):
+            self.unrecorded = False
+        if not set(lines.journal).issuperset(lines.tracked):
+            self.unrecorded = True
         if _at(since, self.agreed) and lines.journal == lines.tracked and not tracked.rest:
             self.agreed = position
         return Batch(
@@ -154,7 +158,7 @@ class Ledger:
         book = Appender(self.journal_path)
         book.created = begins
         try:
-            page = Appender(self.path)
+            page = _open_page(self.path)
         except BaseException:
             book.close()
             raise
@@ -170,6 +174,7 @@ class Ledger:
             # 4. The ledger. A torn last line keeps its bytes and gets its newline.
             torn = b"" if page.ends_with_newline() else b"\n"
             page.append(torn + _joined([*lost, *lines]))
+            self.unrecorded = False
             # 5. Only now: an announcement taken back earlier would let half of the lines count.
             self._forget_intent()
             if page.size == tracked.end.offset and not tracked.rest:
@@ -187,14 +192,17 @@ class Ledger:
         paths = self.path, self.journal_path
         return max((os.path.getsize(path) for path in paths if os.path.exists(path)), default=0)
 
-    def foreign(self) -> int:
-        """Returns a number that grows whenever lines arrive that this machine did not append;
-        0 where none ever did.
+    def foreign(self) -> str:
+        """Returns a text that changes whenever lines arrive that this machine did not append;
+        "" where none ever did. Processes that see the same lines are told the same.
         """
         try:
-            return self._tracked_only + os.stat(self._gained_path).st_size
+            arrivals = os.stat(self._gained_path).st_size
         except OSError:
-            return self._tracked_only
+            arrivals = 0
+        if self.unrecorded:
+            return f"{arrivals} {_stamp(self.path)}"
+        return str(arrivals) if arrivals else ""
 
     def count_foreign(self) -> None:
         """Remembers that lines arrived from elsewhere. Raises `Unwritable`."""
@@ -351,6 +359,20 @@ def _stamp(path: str) -> tuple[int, ...]:
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _open_page(path: str) -> Appender:
+    """Opens the tracked file, in a folder that a checkout may take away at this very moment."""
+    try:
+        return Appender(path)
+    except Unwritable as error:
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+        except OSError:
+            raise error from error.__cause__
+        return Appender(path)
 
 
 def _take_back(receipt: Receipt) -> None:

@@ -11,6 +11,7 @@ from hives import Clock, snapshot, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.services import reservations
+from queenbee.store import watch
 
 
 class Patience:
@@ -44,6 +45,8 @@ class Patience:
 def patience(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Patience:
     patience = Patience(clock)
     monkeypatch.setattr(reservations, "time", patience)
+    monkeypatch.setattr(watch, "time", patience)
+    monkeypatch.setattr(watch, "_watcher", lambda folders: None)
     monkeypatch.setattr(reservations, "wait_for_change", patience.wait_for_change)
     return patience
 

@@ -146,15 +146,15 @@ class TestWhatArrives:
 
     def test_is_counted_as_foreign_by_whoever_reads_it_first(self, ledger):
         record(ledger, line(1))
-        assert ledger.foreign() == 0
+        assert ledger.foreign() == ""
         put(ledger.path, content(ledger.path) + line(2, "foreign") + b"\n")
         ledger.read()
-        assert ledger.foreign() > 0
+        assert ledger.foreign()
 
     def test_stays_counted_once_it_is_in_the_journal(self, ledger):
         put(ledger.path, line(1, "foreign") + b"\n")
         record(ledger, line(2))
-        assert open_ledger_of(ledger).foreign() > 0
+        assert open_ledger_of(ledger).foreign()
 
     def test_does_not_include_what_was_healed(self, ledger):
         record(ledger, line(1))
@@ -162,7 +162,7 @@ class TestWhatArrives:
         record(ledger, line(2))
         again = open_ledger_of(ledger)
         again.read()
-        assert again.foreign() == 0
+        assert again.foreign() == ""
 
 
 NASTY = {

@@ -1,0 +1,67 @@
+"""Waiting for a file: by events, by looking where there are none, never past the deadline."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import pytest
+
+from queenbee.store import watch
+from queenbee.store.watch import wait_for_change
+
+
+@pytest.fixture(params=["events", "polling"])
+def way(request, monkeypatch):
+    """Both ways of waiting, under the same expectations."""
+    if request.param == "polling":
+        monkeypatch.setattr(watch, "_watcher", lambda folders: None)
+    return request.param
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "ledger"
+    path.write_text("")
+    return path
+
+
+def stamp_of(path):
+    return lambda: path.stat().st_size if path.exists() else -1
+
+
+def test_a_change_that_was_made_before_the_call_is_seen_at_once(file, way):
+    stamp = stamp_of(file)
+    before = stamp()
+    file.write_text("x")
+    assert wait_for_change(stamp, before, [str(file)], time.monotonic() + 60)
+
+
+def test_a_change_wakes_the_waiter(file, way):
+    stamp = stamp_of(file)
+    writer = threading.Timer(0.05, file.write_text, ["x"])
+    writer.start()
+    assert wait_for_change(stamp, stamp(), [str(file)], time.monotonic() + 60)
+    writer.join()
+
+
+def test_a_file_that_is_replaced_wakes_the_waiter(file, way):
+    stamp = stamp_of(file)
+    other = file.with_name("other")
+    other.write_text("longer")
+    writer = threading.Timer(0.05, os.replace, [other, file])
+    writer.start()
+    assert wait_for_change(stamp, stamp(), [str(file)], time.monotonic() + 60)
+    writer.join()
+
+
+def test_the_deadline_ends_the_wait(file, way):
+    stamp = stamp_of(file)
+    assert not wait_for_change(stamp, stamp(), [str(file)], time.monotonic() + 0.05)
+
+
+def test_a_folder_that_does_not_exist_is_waited_for_by_looking(tmp_path, way):
+    path = tmp_path / "not" / "there"
+    stamp = stamp_of(path)
+    assert not wait_for_change(stamp, stamp(), [str(path)], time.monotonic() + 0.05)
