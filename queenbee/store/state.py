@@ -90,7 +90,7 @@ if TYPE_CHECKING:
             """
 
 
-INDEX_FROM_BYTES = 256 * 1024
+INDEX_FROM_BYTES = 64 * 1024
 """From this size of a ledger on, asking an index costs less than folding: see ADR 0006."""
 
 ALIASES = {"agent": "droid", "previous_agent": "previous_droid"}
