@@ -37,6 +37,8 @@ _HOMES = {
     "doctor": "queenbee.cli.doctor:doctor",
     "index": "queenbee.cli.index:index",
     "stats": "queenbee.cli.index:stats",
+    "guard": "queenbee.cli.guard:guard",
+    "hooks": "queenbee.cli.hooks:hooks",
     "completion": "queenbee.cli.hive:completion",
 }
 

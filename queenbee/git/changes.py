@@ -1,0 +1,93 @@
+"""What a commit or a push changes: paths from the root of the working tree.
+
+Renames are not followed: the old name is one that was removed, the new one is one that was
+added, and both count. Of a merge, only what differs from every parent is a change of its own:
+the rest was somebody's change before. Names are decoded as the system's own are, so that one
+which is no UTF-8 survives.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.errors import ExternalFailure, InvalidInput
+from queenbee.git.run import git, line
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_NAMES = ("--name-only", "-z", "--no-renames", "--no-relative", "--no-ext-diff")
+_EVERYTHING = (*_NAMES, "--ignore-submodules=none")
+"""Explicit, since a user's configuration may say otherwise."""
+_LOG = ("-c", "log.showSignature=false", "-c", "log.showRoot=true", "log", "--format=", "-c")
+"""`-c` after `log`: of merges, the paths that differ from every parent."""
+
+
+def staged(cwd: str) -> list[str]:
+    """Returns what the next commit changes: the index against `HEAD`, and in a merge against
+    each of the merged commits too.
+    """
+    paths = _names(git("diff", "--cached", *_EVERYTHING, cwd=cwd))
+    for parent in _merge_heads(cwd):
+        paths &= _names(git("diff", "--cached", *_EVERYTHING, parent, "--", cwd=cwd))
+    return sorted(paths)
+
+
+def in_range(cwd: str, revisions: str) -> list[str]:
+    """Returns what the commits of a range such as `main..topic` change. Raises `InvalidInput`."""
+    if ".." not in revisions or revisions.startswith("-"):
+        raise InvalidInput(
+            f"{revisions!r} is not a range of commits", hint="write it as main..HEAD"
+        )
+    try:
+        return sorted(_names(git(*_LOG, *_EVERYTHING, revisions, "--", cwd=cwd)))
+    except ExternalFailure as error:
+        raise InvalidInput(f"{revisions!r} is not a range of commits: {error.message}") from error
+
+
+def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:
+    """Returns what the commits change that a push brings to a remote for the first time.
+
+    `updates` are the lines that git hands to a pre-push hook: local ref, local id, remote ref,
+    remote id. A deleted branch changes nothing; a force push counts like any other.
+    """
+    wanted, known = [], []
+    for update in updates:
+        fields = update.split(" ")
+        if len(fields) != 4:
+            raise InvalidInput(f"{update!r} is not a line that git hands to pre-push")
+        local = _commit(cwd, fields[1])
+        if local is not None:
+            wanted.append(local)
+        there = _commit(cwd, fields[3])
+        if there is not None:
+            known.append(f"^{there}")
+    if not wanted:
+        return []
+    # A remote that is given by its address has no refs of its own here: any remote's serve.
+    named = line("config", f"remote.{remote}.url", cwd=cwd) is not None
+    seen = f"--remotes={remote}" if named else "--remotes"
+    revisions = "".join(f"{each}\n" for each in [*wanted, *known]).encode()
+    log = git(*_LOG, *_EVERYTHING, "--stdin", "--not", seen, cwd=cwd, stdin=revisions)
+    return sorted(_names(log))
+
+
+def _commit(cwd: str, identifier: str) -> str | None:
+    """Returns the commit that an id stands for, or None: zeros, or nothing that we have."""
+    if not identifier.strip("0") or not identifier.isalnum():
+        return None
+    return line("rev-parse", "--quiet", "--verify", f"{identifier}^{{commit}}", cwd=cwd)
+
+
+def _merge_heads(cwd: str) -> list[str]:
+    path = line("rev-parse", "--git-path", "MERGE_HEAD", cwd=cwd)
+    try:
+        with open(os.path.join(cwd, path or "MERGE_HEAD"), encoding="ascii") as file:
+            return file.read().split()
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _names(output: bytes) -> set[str]:
+    return {os.fsdecode(name) for name in output.split(b"\0") if name}

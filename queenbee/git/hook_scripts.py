@@ -1,0 +1,110 @@
+"""The shell that git runs: the guard's call, and the script that knows where queen is."""
+
+from __future__ import annotations
+
+HEADER = "#!/bin/sh\n# queenbee guard: made by `queen guard install`, removed by `uninstall`.\n"
+BEGIN = "# >>> queenbee guard >>>\n"
+END = "# <<< queenbee guard <<<\n"
+CHAINED = ".before-queenbee"
+"""What the name of a hook that was there before ends in: it runs after the guard."""
+
+_CALL = """\
+queenbee_guard() {{
+    queenbee_runner="$(git rev-parse --git-common-dir)/queenbee/guard.sh"
+    if [ -x "$queenbee_runner" ]; then
+        "$queenbee_runner" "$@" >&2
+    elif command -v queen >/dev/null 2>&1; then
+        queen guard check {option} >&2
+    elif [ -d .beads ]; then
+        echo "queenbee guard: queen was not found, so nothing was checked" >&2
+    fi
+}}
+"""
+# Git hands the pushed refs over on standard input; the guard reads them, and so may what
+# follows it.
+_STEPS = {
+    "pre-commit": _CALL.format(option="--staged") + 'queenbee_guard pre-commit "$@" || exit $?\n',
+    "pre-push": _CALL.format(option='--pre-push "$2"')
+    + """\
+queenbee_refs=$(cat)
+if [ -n "$queenbee_refs" ]; then
+    printf '%s\\n' "$queenbee_refs" | queenbee_guard pre-push "$@" || exit $?
+    exec <<QUEENBEE_REFS
+$queenbee_refs
+QUEENBEE_REFS
+else
+    exec </dev/null
+fi
+""",
+}
+_CHAIN = """\
+queenbee_next="$(dirname "$0")/{name}"
+if [ -x "$queenbee_next" ]; then
+    exec "$queenbee_next" "$@"
+fi
+"""
+_RUNNER = """\
+#!/bin/sh
+# Runs the queenbee guard with the Python that `queen guard install` ran with; made by it.
+python={python}
+hook=$1
+remote=$2
+case $hook in
+pre-push) set -- guard check --pre-push "$remote" ;;
+*) set -- guard check --staged ;;
+esac
+status=97
+if [ -x "$python" ]; then
+    "$python" -P -c '
+import sys
+try:
+    from queenbee.cli.main import main
+except BaseException:
+    sys.exit(97)
+main()' "$@"
+    status=$?
+fi
+if [ $status -eq 97 ] && command -v queen >/dev/null 2>&1; then
+    queen "$@"
+    status=$?
+fi
+# 97: queen is not there. Only an answer of queen stops git: held, wrong use, busy, unreadable.
+case $status in
+0 | 1 | 2 | 6 | 7 | 130) exit $status ;;
+97) echo "queenbee guard: queen was not found, so nothing was checked" >&2 ;;
+*) echo "queenbee guard: it failed with status $status, so nothing was checked" >&2 ;;
+esac
+exit 0
+"""
+
+
+def block(hook: str) -> str:
+    """Returns the lines that a shell script needs to ask the guard, between two marks."""
+    return BEGIN + _STEPS[hook] + END
+
+
+def whole_hook(hook: str) -> str:
+    """Returns a hook that asks the guard, then runs the hook that was there before."""
+    return HEADER + block(hook) + _CHAIN.format(name=hook + CHAINED)
+
+
+def runner(python: str) -> str:
+    """Returns the script that runs the guard on this machine, with this interpreter."""
+    return _RUNNER.format(python="'" + python.replace("'", "'\\''") + "'")
+
+
+def with_block(text: str, hook: str) -> str:
+    """Returns somebody's shell script with the guard in front of what it does.
+
+    A script that has it already gets today's version; `without_block` gives back the script.
+    """
+    text = without_block(text)
+    first = text.find("\n") + 1 if text.startswith("#!") else 0
+    return text[:first] + block(hook) + text[first:]
+
+
+def without_block(text: str) -> str:
+    """Returns a shell script without the guard; one that has none is returned unchanged."""
+    begin = text.find(BEGIN)
+    end = text.find(END, begin)
+    return text if begin < 0 or end < 0 else text[:begin] + text[end + len(END) :]

@@ -1,0 +1,561 @@
+"""The guard, end to end: real commits, merges, rebases and pushes in real worktrees."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, commit_file, git, write_lines
+from mutants import mutant
+
+from queenbee import Hive, Reservation
+from queenbee.git import guard
+
+Git = Callable[..., "subprocess.CompletedProcess[str]"]
+Hold = Callable[..., Reservation]
+
+
+def stage(tree: Path, name: str, text: str = "changed\n") -> None:
+    (tree / name).parent.mkdir(parents=True, exist_ok=True)
+    (tree / name).write_text(text)
+    git(tree, "add", "--", name)
+
+
+def subjects(tree: Path) -> list[str]:
+    return git(tree, "log", "--format=%s").splitlines()
+
+
+# Commits
+
+
+def test_a_commit_of_what_another_holds_is_refused_and_says_who_why_and_what_to_do(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    hold("src/**", issue_id="qb-7", reason="splitting the module")
+    stage(guarded, "src/app.py")
+
+    done = try_git("commit", "-m", "mine", as_="ui-engineer")
+
+    assert done.returncode == 1
+    assert "src/app.py: held by reviewer, src/** for qb-7 (splitting the module), " in done.stderr
+    assert " left" in done.stderr
+    assert "queen msg send reviewer" in done.stderr
+    assert "QUEEN_GUARD=warn" in done.stderr
+    assert "git commit --no-verify" in done.stderr
+    assert subjects(guarded) == ["add README.md"]
+
+
+def test_the_holder_commits_what_it_holds(guarded: Path, try_git: Git, hold: Hold) -> None:
+    hold("src/**")
+    stage(guarded, "src/app.py")
+    assert try_git("commit", "-m", "mine", as_="reviewer").returncode == 0
+
+
+def test_what_nobody_holds_is_committed(guarded: Path, try_git: Git, hold: Hold) -> None:
+    hold("docs/**")
+    stage(guarded, "src/app.py")
+    assert try_git("commit", "-m", "mine").returncode == 0
+
+
+def test_a_reader_stands_in_nobodys_way(guarded: Path, try_git: Git, hold: Hold) -> None:
+    hold("src/**", exclusive=False)
+    stage(guarded, "src/app.py")
+    assert try_git("commit", "-m", "mine").returncode == 0
+
+
+def test_a_lease_that_was_released_stands_in_nobodys_way(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    lease = hold("src/**")
+    Hive.open(guarded, droid="reviewer", env={}).reservations.release(ids=[lease.id])
+    stage(guarded, "src/app.py")
+    assert try_git("commit", "-m", "mine").returncode == 0
+
+
+def test_who_has_no_name_is_human(guarded: Path, try_git: Git, hold: Hold) -> None:
+    hold("src/**", droid="human")
+    stage(guarded, "src/app.py")
+    assert try_git("commit", "-m", "mine", as_="ui-engineer").returncode == 1
+    assert try_git("commit", "-m", "mine").returncode == 0
+
+
+def test_both_names_of_a_rename_and_the_name_of_a_deletion_count(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    for name in ("a.py", "b.py", "gone.py"):
+        commit_file(guarded, name, name * 40)
+    (guarded / "in").mkdir()
+    hold("a.py")
+    hold("in/**")
+    hold("gone.py")
+    git(guarded, "mv", "a.py", "out.py")
+    assert "a.py: held by" in try_git("commit", "-m", "out").stderr
+    git(guarded, "reset", "-q", "--hard")
+    git(guarded, "mv", "b.py", "in/b.py")
+    assert "in/b.py: held by" in try_git("commit", "-m", "in").stderr
+    git(guarded, "reset", "-q", "--hard")
+    git(guarded, "rm", "-q", "gone.py")
+    assert "gone.py: held by" in try_git("commit", "-m", "gone").stderr
+    assert subjects(guarded)[0] == "add gone.py"
+
+
+def test_the_first_commit_of_a_repository_is_guarded(
+    tmp_path: Path, try_git: Git, hold: Hold, quick: QuickQueen
+) -> None:
+    tree = tmp_path / "fresh"
+    (tree / ".beads").mkdir(parents=True)
+    git(tree, "init", "-q")
+    assert quick("guard", "install", cwd=tree).code == 0
+    hold("a.py", cwd=tree)
+    stage(tree, "a.py")
+    assert try_git("commit", "-m", "first", cwd=tree).returncode == 1
+    stage(tree, "b.py")
+    git(tree, "rm", "-q", "--cached", "a.py")
+    assert try_git("commit", "-m", "first", cwd=tree).returncode == 0
+
+
+def test_commit_all_and_commit_of_a_path_are_guarded(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    commit_file(guarded, "a.py")
+    commit_file(guarded, "b.py")
+    hold("a.py")
+    (guarded / "a.py").write_text("changed\n")
+    (guarded / "b.py").write_text("changed\n")
+    assert try_git("commit", "-am", "all").returncode == 1
+    assert try_git("commit", "-m", "a", "a.py").returncode == 1
+    assert try_git("commit", "-m", "b", "b.py").returncode == 0
+
+
+def test_amending_is_guarded_for_what_it_adds(guarded: Path, try_git: Git, hold: Hold) -> None:
+    commit_file(guarded, "a.py")
+    hold("a.py")
+    assert try_git("commit", "--amend", "-m", "another subject").returncode == 0
+    stage(guarded, "a.py")
+    assert try_git("commit", "--amend", "--no-edit").returncode == 1
+
+
+def test_a_commit_from_a_folder_below_is_guarded_by_paths_from_the_root(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    hold("app.py")
+    stage(guarded, "src/app.py")
+    assert try_git("commit", "-m", "mine", cwd=guarded / "src").returncode == 0
+    stage(guarded, "app.py")
+    assert try_git("commit", "-m", "mine", cwd=guarded / "src").returncode == 1
+
+
+def test_a_linked_worktree_is_guarded_by_the_same_hive(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    linked = guarded.parent / "linked"
+    git(guarded, "worktree", "add", "-q", str(linked), "-b", "topic")
+    hold("src/**")
+    stage(linked, "src/app.py")
+    done = try_git("commit", "-m", "mine", cwd=linked)
+    assert done.returncode == 1
+    assert "held by reviewer" in done.stderr
+
+
+def test_the_hives_own_files_are_everybodys(guarded: Path, try_git: Git, hold: Hold) -> None:
+    hold("**")
+    git(guarded, "add", ".beads")
+    assert try_git("commit", "-m", "ledgers").returncode == 0
+    linked = guarded.parent / "linked"
+    git(guarded, "worktree", "add", "-q", str(linked), "-b", "topic")
+    write_lines(linked / ".beads" / "queen_messages.jsonl", {"id": "qm-1"})
+    git(linked, "add", ".beads")
+    assert try_git("commit", "-m", "ledgers", cwd=linked).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "name", [b"new\nline", b'quo"te\\', "ä🐝".encode(), b"latin\xe9", b"\x1b[2J"]
+)
+def test_a_held_name_of_any_bytes_is_refused_without_harm(
+    guarded: Path, try_git: Git, hold: Hold, name: bytes
+) -> None:
+    os.mkdir(guarded / "src")
+    with open(os.path.join(os.fsencode(guarded), b"src", name), "wb"):
+        pass
+    git(guarded, "add", "src")
+    hold("src/**")
+    done = try_git("commit", "-m", "odd")
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if "held by reviewer" in line]
+    assert "\x1b" not in line
+    assert "Traceback" not in done.stderr
+
+
+def test_a_symbolic_link_and_a_submodule_are_guarded_as_paths(
+    guarded: Path, try_git: Git, hold: Hold, tmp_path: Path
+) -> None:
+    hold("link")
+    hold("vendor/lib/**")
+    (guarded / "link").symlink_to("README.md")
+    git(guarded, "add", "link")
+    assert "link: held by" in try_git("commit", "-m", "link").stderr
+    git(guarded, "rm", "-q", "--cached", "link")
+    other = tmp_path / "other"
+    other.mkdir()
+    git(other, "init", "-q")
+    commit_file(other, "a")
+    allow = ("-c", "protocol.file.allow=always")
+    git(guarded, *allow, "submodule", "--quiet", "add", str(other), "vendor/lib")
+    assert "vendor/lib: held by" in try_git("commit", "-m", "module").stderr
+
+
+def test_a_person_commits_what_a_session_edited_in_the_same_worktree(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    hold("a.py", droid="claude-1b4e28ba", session="1b4e28ba-2fa1")
+    stage(guarded, "a.py")
+    assert try_git("commit", "-m", "as another droid", as_="ui-engineer").returncode == 1
+    assert try_git("commit", "-m", "the session's work").returncode == 0
+
+
+def test_a_person_does_not_commit_over_a_session_of_another_worktree(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    linked = guarded.parent / "linked"
+    git(guarded, "worktree", "add", "-q", str(linked), "-b", "topic")
+    hold("a.py", droid="claude-1b4e28ba", session="1b4e28ba-2fa1", cwd=linked)
+    stage(guarded, "a.py")
+    assert try_git("commit", "-m", "mine").returncode == 1
+
+
+# Merges and rebases
+
+
+def diverged(tree: Path) -> None:
+    """Leaves `topic` with a change of `held.py` and `main` with one of `free.py`."""
+    commit_file(tree, "held.py", "1\n2\n3\n")
+    commit_file(tree, "free.py", "1\n")
+    git(tree, "checkout", "-qb", "topic")
+    commit_file(tree, "held.py", "1\n2\ntopic\n")
+    git(tree, "checkout", "-q", "main")
+    commit_file(tree, "free.py", "2\n")
+
+
+def test_merging_what_the_holder_committed_is_no_change_of_ours(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    diverged(guarded)
+    hold("held.py")
+    assert try_git("merge", "--no-edit", "topic").returncode == 0
+    git(guarded, "reset", "-q", "--hard", "HEAD~1")
+    assert try_git("merge", "--no-commit", "topic").returncode == 0
+    assert try_git("commit", "-m", "merged by hand").returncode == 0
+
+
+def test_resolving_a_conflict_in_what_another_holds_is_refused(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    diverged(guarded)
+    commit_file(guarded, "held.py", "1\n2\nmain\n")
+    hold("held.py")
+    assert try_git("merge", "--no-edit", "topic").returncode == 1
+    stage(guarded, "held.py", "1\n2\nresolved\n")
+    done = try_git("commit", "--no-edit")
+    assert done.returncode == 1
+    assert "held.py: held by reviewer" in done.stderr
+    assert try_git("commit", "--no-edit", as_="reviewer").returncode == 0
+
+
+def test_a_rebase_goes_through_and_leaves_no_trace_of_trouble(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    diverged(guarded)
+    hold("other.py")
+    git(guarded, "checkout", "-q", "topic")
+    done = try_git("rebase", "main")
+    assert done.returncode == 0, done.stderr
+    assert subjects(guarded)[:2] == ["add held.py", "add free.py"]
+
+
+def test_a_cherry_pick_of_what_another_holds_is_caught_by_the_push_at_the_latest(
+    guarded: Path, try_git: Git, hold: Hold, remote: Path
+) -> None:
+    diverged(guarded)
+    git(guarded, "push", "-q", "origin", "main")
+    hold("held.py")
+    picked = try_git("cherry-pick", "topic").returncode
+    assert 1 in (picked, try_git("push", "origin", "main").returncode)
+
+
+# Pushes
+
+
+@pytest.fixture
+def remote(repo: Path) -> Path:
+    bare = repo.parent / "remote.git"
+    git(repo, "clone", "-q", "--bare", str(repo), str(bare))
+    git(repo, "remote", "add", "origin", str(bare))
+    git(repo, "fetch", "-q", "origin")
+    return bare
+
+
+def refs(bare: Path) -> set[str]:
+    return set(git(bare, "for-each-ref", "--format=%(refname:short)").split())
+
+
+def test_a_push_of_what_another_holds_is_refused(
+    guarded: Path, try_git: Git, hold: Hold, remote: Path
+) -> None:
+    commit_file(guarded, "src/app.py")
+    hold("src/**")
+    done = try_git("push", "origin", "main", as_="ui-engineer")
+    assert done.returncode == 1
+    assert "push refused" in done.stderr
+    assert "src/app.py: held by reviewer" in done.stderr
+    assert "git push --no-verify" in done.stderr
+    assert git(remote, "log", "--format=%s", "main").split("\n")[0] == "add README.md"
+
+
+def test_the_holder_pushes_what_it_holds(
+    guarded: Path, try_git: Git, hold: Hold, remote: Path
+) -> None:
+    commit_file(guarded, "src/app.py")
+    hold("src/**")
+    assert try_git("push", "origin", "main", as_="reviewer").returncode == 0
+
+
+def test_new_deleted_and_forced_branches_are_pushed_by_what_they_bring(
+    guarded: Path, try_git: Git, hold: Hold, remote: Path
+) -> None:
+    hold("src/**")
+    commit_file(guarded, "free.py")
+    git(guarded, "checkout", "-qb", "topic")
+    assert try_git("push", "origin", "main", "topic").returncode == 0
+    git(guarded, "commit", "-q", "--no-verify", "--amend", "-m", "amended")
+    assert try_git("push", "--force", "origin", "topic").returncode == 0
+    (guarded / "src").mkdir()
+    (guarded / "src" / "app.py").touch()
+    git(guarded, "add", ".")
+    git(guarded, "commit", "-q", "--no-verify", "--amend", "--no-edit")
+    assert try_git("push", "--force", "origin", "topic").returncode == 1
+    assert try_git("push", "origin", ":topic").returncode == 0
+    assert refs(remote) == {"main"}
+    assert try_git("push", "origin", "topic:another").returncode == 1
+
+
+def test_merging_and_pushing_what_others_pushed_is_no_change_of_ours(
+    guarded: Path, try_git: Git, hold: Hold, remote: Path, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs"
+    git(tmp_path, "clone", "-q", str(remote), str(theirs))
+    commit_file(theirs, "src/app.py")
+    git(theirs, "push", "-q", "origin", "main")
+    hold("src/**")
+    commit_file(guarded, "free.py")
+    assert try_git("pull", "--no-rebase", "--no-edit", "origin", "main").returncode == 0
+    assert try_git("push", "origin", "main").returncode == 0
+
+
+def test_a_push_with_nothing_to_say_goes_through(
+    guarded: Path, try_git: Git, hold: Hold, remote: Path
+) -> None:
+    hold("**")
+    assert try_git("push", "origin", "main").returncode == 0
+
+
+# Ways past, and faults
+
+
+def log_of(tree: Path) -> str:
+    return (tree / ".git" / "queenbee" / "guard.log").read_text()
+
+
+def test_a_warning_lets_a_commit_pass_and_is_logged(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    hold("src/**")
+    stage(guarded, "src/app.py")
+    done = try_git("commit", "-m", "all the same", as_="ui-engineer", QUEEN_GUARD="warn")
+    assert done.returncode == 0
+    assert "held by reviewer" in done.stderr
+    assert "commit by ui-engineer: let pass, QUEEN_GUARD=warn: src/app.py (reviewer)" in log_of(
+        guarded
+    )
+
+
+def test_the_guard_turned_off_checks_nothing_and_is_logged(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    hold("src/**")
+    stage(guarded, "src/app.py")
+    done = try_git("commit", "-m", "all the same", QUEEN_GUARD="off")
+    assert (done.returncode, "held by" in done.stderr) == (0, False)
+    assert "commit by human: not checked, QUEEN_GUARD=off" in log_of(guarded)
+
+
+def test_a_mode_that_there_is_not_is_refused(guarded: Path, try_git: Git) -> None:
+    stage(guarded, "a.py")
+    done = try_git("commit", "-m", "x", QUEEN_GUARD="maybe")
+    assert done.returncode == 1
+    assert "set it to warn or off" in done.stderr
+
+
+def test_a_repository_without_a_hive_is_not_guarded(guarded: Path, try_git: Git) -> None:
+    (guarded / ".beads").rmdir()
+    stage(guarded, "a.py")
+    done = try_git("commit", "-m", "x")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_hive_that_cannot_be_read_blocks_and_names_the_way_past(
+    guarded: Path, try_git: Git, quick: QuickQueen
+) -> None:
+    (guarded / ".beads" / "queen_reservations.jsonl").mkdir()
+    stage(guarded, "a.py")
+    done = try_git("commit", "-m", "x")
+    assert done.returncode == 1
+    assert "is not a regular file" in done.stderr
+    assert "to go on all the same: QUEEN_GUARD=warn" in done.stderr
+    assert quick("guard", "check", "--staged").code == 7
+    for mode in ("warn", "off"):
+        stage(guarded, f"{mode}.py")
+        assert try_git("commit", "-m", mode, QUEEN_GUARD=mode).returncode == 0
+        assert f"QUEEN_GUARD={mode}" in log_of(guarded)
+
+
+def test_settings_that_cannot_be_read_block_too(guarded: Path, try_git: Git) -> None:
+    (guarded / ".beads" / "queen.toml").write_text("state = [")
+    stage(guarded, "a.py")
+    assert try_git("commit", "-m", "x").returncode == 1
+    assert try_git("commit", "-m", "x", QUEEN_GUARD="warn").returncode == 0
+
+
+def test_a_torn_ledger_still_guards(guarded: Path, try_git: Git, hold: Hold) -> None:
+    hold("a.py")
+    write_lines(guarded / ".beads" / "queen_reservations.jsonl", "{torn", b"\xff", "<<<<<<< x")
+    stage(guarded, "a.py")
+    assert try_git("commit", "-m", "x").returncode == 1
+
+
+def test_a_foreign_pattern_that_cannot_be_used_guards_nothing(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    lease = hold("b.py")
+    broken = {**lease.to_dict(), "id": "qr-foreign", "pattern": "a[", "rev": 1}
+    write_lines(guarded / ".beads" / "queen_reservations.jsonl", broken)
+    stage(guarded, "a[")
+    assert try_git("commit", "-m", "x").returncode == 0
+    stage(guarded, "b.py")
+    assert try_git("commit", "-m", "x").returncode == 1
+
+
+# The command
+
+
+def test_a_range_and_paths_can_be_asked_about(guarded: Path, quick: QuickQueen, hold: Hold) -> None:
+    commit_file(guarded, "src/app.py")
+    hold("src/**", issue_id="qb-7")
+    ran = quick("guard", "check", "--range", "HEAD~1..HEAD", "--json")
+    assert ran.code == 1
+    (held,) = ran.json["held"]
+    assert (held["path"], held["droid"], held["pattern"]) == ("src/app.py", "reviewer", "src/**")
+    assert held["issue_id"] == "qb-7"
+    assert 0 < held["seconds_left"] <= 7200
+    assert quick("guard", "check", "src/app.py", "README.md").code == 1
+    assert quick("guard", "check", "README.md").code == 0
+    assert quick("guard", "check", "src/app.py", as_="reviewer").code == 0
+    assert quick("guard", "check", "app.py", cwd=guarded / "src").code == 1
+    assert quick("guard", "check").code == 0
+
+
+def test_a_name_that_is_no_text_is_spelled_out_in_json(
+    guarded: Path, quick: QuickQueen, hold: Hold
+) -> None:
+    with open(os.path.join(os.fsencode(guarded), b"latin\xe9"), "wb"):
+        pass
+    git(guarded, "add", ".")
+    hold("latin*")
+    (held,) = quick("guard", "check", "--json").json["held"]
+    assert held["path"] == "latin\\xe9"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--staged", "--range", "a..b"),
+        ("--range", "HEAD"),
+        ("--staged", "README.md"),
+        ("../outside",),
+    ],
+)
+def test_a_wrong_question_leaves_with_2(quick: QuickQueen, arguments: tuple[str, ...]) -> None:
+    assert quick("guard", "check", *arguments).code == 2
+
+
+def test_the_pre_commit_framework_is_asked_by_its_variables(
+    guarded: Path, quick: QuickQueen, hold: Hold, remote: Path
+) -> None:
+    before = git(guarded, "rev-parse", "HEAD").strip()
+    commit_file(guarded, "src/app.py")
+    hold("src/**")
+    env = {
+        "PRE_COMMIT_FROM_REF": before,
+        "PRE_COMMIT_TO_REF": git(guarded, "rev-parse", "HEAD").strip(),
+        "PRE_COMMIT_REMOTE_NAME": "origin",
+    }
+    assert quick("guard", "check", "--pre-push", env=env).code == 1
+    assert quick("guard", "check", "--pre-push", env={**env, "PRE_COMMIT_TO_REF": before}).code == 0
+
+
+def test_many_refusals_are_shown_in_part_and_counted(
+    guarded: Path, quick: QuickQueen, hold: Hold
+) -> None:
+    for number in range(30):
+        (guarded / f"f{number}.py").touch()
+    git(guarded, "add", ".")
+    hold("*.py")
+    ran = quick("guard", "check")
+    assert ran.out.count("held by reviewer") == 20
+    assert "and 10 more" in ran.out
+    assert len(quick("guard", "check", "--json").json["held"]) == 30
+
+
+# Broken on purpose
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if lease.exclusive\n", "if True\n"),
+        ("and lease.droid != actor\n", "\n"),
+        ("if not is_exempt(hive.layout, path)\n", "if True\n"),
+        (
+            "and not (nameless and lease.session and lease.worktree == hive.layout.worktree)",
+            "and not lease.session",
+        ),
+    ],
+)
+def test_a_guard_that_forgets_a_rule_gives_another_answer(
+    repo: Path, hold: Hold, old: str, new: str
+) -> None:
+    hold("read/**", exclusive=False)
+    hold("mine/**", droid="ui-engineer")
+    hold("session.py", droid="claude-1", session="1")
+    hold("held/**")
+    hold(".beads/**")
+    hive = Hive.open(repo, droid="ui-engineer", env={})
+    paths = ["read/a", "mine/a", "held/a", "session.py", ".beads/queen.toml", "free"]
+
+    def refused(module: object) -> list[str]:
+        return [each.path for each in module.refusals(hive, paths)]  # type: ignore[attr-defined]
+
+    assert refused(guard) == ["held/a", "session.py"]
+    assert refused(mutant(guard, old, new)) != ["held/a", "session.py"]
+
+
+def test_the_answer_as_json_is_one_document(guarded: Path, quick: QuickQueen) -> None:
+    assert json.loads(quick("guard", "check", "--json").out) == {
+        "checked": "commit",
+        "mode": "on",
+        "paths": 0,
+        "held": [],
+    }

@@ -1,0 +1,481 @@
+"""Git's hooks: the guard is put beside what is there, and taken out without a trace."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, commit_file, git, snapshot
+
+from queenbee import Reservation
+from queenbee.errors import Conflict, NotFound
+from queenbee.git import hook_scripts, hooks
+
+Git = Callable[..., "subprocess.CompletedProcess[str]"]
+Hold = Callable[..., Reservation]
+
+NOTE = (
+    '#!/bin/sh\necho "theirs: $*" >> "$(git rev-parse --show-toplevel)/../note"\ncat >> ../note\n'
+)
+
+
+def folder(tree: Path) -> hooks.HookFolder:
+    return hooks.HookFolder(str(tree))
+
+
+def install(tree: Path) -> list[str]:
+    return [each.state for each in hooks.install(folder(tree))]
+
+
+def uninstall(tree: Path) -> list[str]:
+    return [each.state for each in hooks.uninstall(folder(tree))]
+
+
+def write_hook(path: Path, text: str = NOTE, mode: int = 0o755) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+
+
+def note(tree: Path) -> str:
+    path = tree.parent / "note"
+    return path.read_text() if path.exists() else ""
+
+
+def stage(tree: Path, name: str) -> None:
+    (tree / name).write_text("changed\n")
+    git(tree, "add", "--", name)
+
+
+def files(place: Path) -> dict[str, tuple[bytes, int]]:
+    """Returns what is in a folder of hooks: content and mode of each file."""
+    return {
+        path.name: (path.read_bytes(), stat.S_IMODE(path.stat().st_mode))
+        for path in place.iterdir()
+        if not path.name.endswith(".sample")
+    }
+
+
+# A plain repository
+
+
+def test_both_hooks_are_installed_and_found_again(repo: Path) -> None:
+    assert [each.state for each in hooks.states(folder(repo))] == ["absent", "absent"]
+    assert install(repo) == ["installed", "installed"]
+    assert [each.state for each in hooks.states(folder(repo))] == ["installed", "installed"]
+    for hook in hooks.HOOKS:
+        assert os.access(repo / ".git" / "hooks" / hook, os.X_OK)
+
+
+def test_installing_twice_changes_nothing(repo: Path) -> None:
+    install(repo)
+    before = snapshot(repo / ".git")
+    install(repo)
+    assert snapshot(repo / ".git") == before
+
+
+def test_uninstalling_leaves_the_folder_as_it_was(repo: Path) -> None:
+    place = repo / ".git" / "hooks"
+    before = files(place)
+    install(repo)
+    assert uninstall(repo) == ["absent", "absent"]
+    assert files(place) == before
+    assert not (repo / ".git" / "queenbee" / "guard.sh").exists()
+    assert uninstall(repo) == ["absent", "absent"]
+
+
+def test_the_hooks_name_no_place_of_this_machine(repo: Path) -> None:
+    install(repo)
+    for hook in hooks.HOOKS:
+        text = (repo / ".git" / "hooks" / hook).read_text()
+        assert str(repo.parent) not in text
+        assert "python" not in text
+
+
+def test_a_hook_that_was_there_runs_after_the_guard_with_its_arguments_and_input(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    hooks.uninstall(folder(guarded))
+    for hook in hooks.HOOKS:
+        write_hook(guarded / ".git" / "hooks" / hook)
+    install(guarded)
+    bare = guarded.parent / "remote.git"
+    git(guarded, "init", "-q", "--bare", str(bare))
+    hold("held.py")
+
+    stage(guarded, "free.py")
+    assert try_git("commit", "-m", "x").returncode == 0
+    assert try_git("push", str(bare), "main").returncode == 0
+
+    lines = note(guarded).splitlines()
+    assert lines[0] == "theirs: "
+    assert lines[1] == f"theirs: {bare} {bare}"
+    assert lines[2].startswith("refs/heads/main ") and lines[2].endswith("0" * 40)
+    assert len(lines) == 3
+
+
+def test_a_hook_that_was_there_does_not_run_when_the_guard_refuses(
+    repo: Path, try_git: Git, hold: Hold
+) -> None:
+    write_hook(repo / ".git" / "hooks" / "pre-commit")
+    install(repo)
+    hold("held.py")
+    stage(repo, "held.py")
+    assert try_git("commit", "-m", "x").returncode == 1
+    assert note(repo) == ""
+
+
+def test_a_hook_that_was_there_still_refuses(repo: Path, try_git: Git) -> None:
+    write_hook(repo / ".git" / "hooks" / "pre-commit", "#!/bin/sh\nexit 3\n")
+    write_hook(repo / ".git" / "hooks" / "pre-push", "#!/bin/sh\nexit 3\n")
+    install(repo)
+    stage(repo, "free.py")
+    assert try_git("commit", "-m", "x").returncode == 1
+    bare = repo.parent / "remote.git"
+    git(repo, "init", "-q", "--bare", str(bare))
+    assert try_git("push", str(bare), "main").returncode == 1
+
+
+def test_what_was_there_is_given_back_with_its_mode(repo: Path) -> None:
+    place = repo / ".git" / "hooks"
+    write_hook(place / "pre-commit", NOTE, 0o750)
+    write_hook(place / "pre-push", "never run: not executable\n", 0o644)
+    before = files(place)
+    install(repo)
+    (state, _) = hooks.states(folder(repo))
+    assert state.chained == str(place / "pre-commit.before-queenbee")
+    uninstall(repo)
+    assert files(place) == before
+
+
+def test_a_hook_that_git_would_not_run_is_not_run_by_the_guard_either(
+    repo: Path, try_git: Git
+) -> None:
+    write_hook(repo / ".git" / "hooks" / "pre-commit", mode=0o644)
+    install(repo)
+    stage(repo, "free.py")
+    assert try_git("commit", "-m", "x").returncode == 0
+    assert note(repo) == ""
+
+
+def test_a_hook_that_is_a_link_is_chained_and_given_back_as_one(repo: Path, try_git: Git) -> None:
+    write_hook(repo / "tools" / "check.sh")
+    link = repo / ".git" / "hooks" / "pre-commit"
+    link.symlink_to("../../tools/check.sh")
+    install(repo)
+    stage(repo, "free.py")
+    assert try_git("commit", "-m", "x").returncode == 0
+    assert note(repo).startswith("theirs: ")
+    uninstall(repo)
+    assert os.readlink(link) == "../../tools/check.sh"
+
+
+def test_two_hooks_that_were_there_are_too_many(repo: Path) -> None:
+    place = repo / ".git" / "hooks"
+    write_hook(place / "pre-commit")
+    install(repo)
+    write_hook(place / "pre-commit", "#!/bin/sh\n# somebody else's again\n")
+    before = files(place)
+    with pytest.raises(Conflict, match="is taken"):
+        install(repo)
+    assert files(place) == before
+
+
+# Where queen is
+
+
+def test_the_hook_runs_where_queen_is_not_on_the_path(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    hold("held.py")
+    stage(guarded, "held.py")
+    done = try_git("commit", "-m", "x", PATH="/usr/bin:/bin")
+    assert done.returncode == 1
+    assert "held by reviewer" in done.stderr
+
+
+def moved_away(tree: Path) -> None:
+    """Makes the recorded interpreter one that is not there any more."""
+    runner = tree / ".git" / "queenbee" / "guard.sh"
+    runner.write_text(hook_scripts.runner("/no such place/it's python"))
+
+
+def test_the_hook_finds_queen_on_the_path_where_its_python_is_gone(
+    guarded: Path, try_git: Git, hold: Hold, tmp_path: Path
+) -> None:
+    moved_away(guarded)
+    program = tmp_path / "bin" / "queen"
+    write_hook(program, '#!/bin/sh\necho "asked: $*" >&2\nexit 1\n')
+    stage(guarded, "a.py")
+    done = try_git("commit", "-m", "x", PATH=f"{program.parent}:/usr/bin:/bin")
+    assert done.returncode == 1
+    assert "asked: guard check --staged" in done.stderr
+
+
+def test_without_queen_a_commit_passes_with_a_warning(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    hold("a.py")
+    moved_away(guarded)
+    stage(guarded, "a.py")
+    done = try_git("commit", "-m", "x", PATH="/usr/bin:/bin")
+    assert done.returncode == 0
+    assert "queen was not found, so nothing was checked" in done.stderr
+
+
+def test_a_python_that_has_lost_queenbee_counts_as_none(
+    guarded: Path, try_git: Git, tmp_path: Path
+) -> None:
+    write_hook(tmp_path / "python", "#!/bin/sh\nexit 97\n")
+    runner = guarded / ".git" / "queenbee" / "guard.sh"
+    runner.write_text(hook_scripts.runner(str(tmp_path / "python")))
+    stage(guarded, "a.py")
+    done = try_git("commit", "-m", "x", PATH="/usr/bin:/bin")
+    assert done.returncode == 0
+    assert "queen was not found" in done.stderr
+
+
+@pytest.mark.parametrize("status", [70, 8, 139])
+def test_a_fault_of_queens_own_stops_no_commit(
+    guarded: Path, try_git: Git, tmp_path: Path, status: int
+) -> None:
+    write_hook(tmp_path / "python", f"#!/bin/sh\nexit {status}\n")
+    runner = guarded / ".git" / "queenbee" / "guard.sh"
+    runner.write_text(hook_scripts.runner(str(tmp_path / "python")))
+    stage(guarded, "a.py")
+    done = try_git("commit", "-m", "x")
+    assert done.returncode == 0
+    assert f"failed with status {status}" in done.stderr
+
+
+def test_a_module_of_the_repository_does_not_pass_for_queens(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    (guarded / "queenbee").mkdir()
+    (guarded / "queenbee" / "__init__.py").write_text("raise SystemExit('taken over')\n")
+    (guarded / "json.py").write_text("raise SystemExit('taken over')\n")
+    hold("a.py")
+    stage(guarded, "a.py")
+    done = try_git("commit", "-m", "x")
+    assert done.returncode == 1
+    assert "held by reviewer" in done.stderr
+
+
+def test_a_tracked_hook_in_a_clone_without_queen_warns_only_where_there_is_a_hive(
+    repo: Path, try_git: Git
+) -> None:
+    git(repo, "config", "core.hooksPath", ".githooks")
+    install(repo)
+    (repo / ".git" / "queenbee" / "guard.sh").unlink()
+    stage(repo, "a.py")
+    done = try_git("commit", "-m", "x", PATH="/usr/bin:/bin")
+    assert (done.returncode, "nothing was checked" in done.stderr) == (0, True)
+    (repo / ".beads").rmdir()
+    stage(repo, "b.py")
+    done = try_git("commit", "-m", "x", PATH="/usr/bin:/bin")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# Other places of hooks
+
+
+def test_a_relative_hooks_path_is_relative_to_the_top_of_the_tree(
+    repo: Path, try_git: Git, hold: Hold
+) -> None:
+    git(repo, "config", "core.hooksPath", ".githooks")
+    (repo / "sub").mkdir()
+    assert install(repo / "sub") == ["installed", "installed"]
+    assert (repo / ".githooks" / "pre-commit").exists()
+    hold("a.py")
+    stage(repo, "a.py")
+    assert try_git("commit", "-m", "x").returncode == 1
+
+
+def test_linked_worktrees_share_the_hooks_of_the_repository(
+    repo: Path, try_git: Git, hold: Hold
+) -> None:
+    linked = repo.parent / "linked"
+    git(repo, "worktree", "add", "-q", str(linked), "-b", "topic")
+    install(linked)
+    assert (repo / ".git" / "hooks" / "pre-commit").exists()
+    hold("a.py")
+    for tree in (repo, linked):
+        stage(tree, "a.py")
+        assert try_git("commit", "-m", "x", cwd=tree).returncode == 1
+
+
+@pytest.mark.parametrize(("config", "name"), [(".husky/_", "v9"), (".husky", "v8")])
+def test_with_husky_the_guard_stands_in_the_files_that_its_users_write(
+    repo: Path, try_git: Git, hold: Hold, config: str, name: str
+) -> None:
+    user = repo / ".husky" / "pre-commit"
+    text = "#!/usr/bin/env sh\nnpx lint-staged --quiet || echo linted >> ../note\n"
+    write_hook(user, text)
+    if name == "v9":
+        # As husky writes it: a shim for each hook, made anew by every `npm install`.
+        shim = '#!/usr/bin/env sh\nexec sh -e "$(dirname "$0")/../$(basename "$0")" "$@"\n'
+        for hook in hooks.HOOKS:
+            write_hook(repo / ".husky" / "_" / hook, shim)
+    git(repo, "config", "core.hooksPath", config)
+    assert folder(repo).framework == "husky"
+    assert install(repo) == ["installed", "installed"]
+    once = user.read_text()
+    assert install(repo) == ["installed", "installed"]
+    assert user.read_text() == once
+    assert once.startswith("#!/usr/bin/env sh\n# >>> queenbee guard >>>\n")
+
+    hold("held.py")
+    stage(repo, "held.py")
+    assert try_git("commit", "-m", "x").returncode == 1
+    assert note(repo) == ""
+    git(repo, "reset", "-q", "--hard")
+    stage(repo, "free.py")
+    assert try_git("commit", "-m", "x").returncode == 0
+    assert "linted" in note(repo)
+
+    uninstall(repo)
+    assert user.read_text() == text
+    assert not (repo / ".husky" / "pre-push").exists()
+
+
+def test_with_husky_a_push_is_refused_and_its_script_still_reads_the_refs(
+    repo: Path, try_git: Git, hold: Hold
+) -> None:
+    write_hook(repo / ".husky" / "pre-push", "cat > ../note\n")
+    shim = '#!/usr/bin/env sh\nexec sh -e "$(dirname "$0")/../$(basename "$0")" "$@"\n'
+    for hook in hooks.HOOKS:
+        write_hook(repo / ".husky" / "_" / hook, shim)
+    git(repo, "config", "core.hooksPath", ".husky/_")
+    install(repo)
+    bare = repo.parent / "remote.git"
+    git(repo, "init", "-q", "--bare", str(bare))
+    git(repo, "remote", "add", "origin", str(bare))
+    assert try_git("push", "origin", "main").returncode == 0
+    assert note(repo).startswith("refs/heads/main ")
+    stage(repo, "held.py")
+    git(repo, "commit", "-q", "--no-verify", "-m", "x")
+    hold("held.py")
+    assert try_git("push", "origin", "main").returncode == 1
+
+
+@pytest.mark.parametrize("name", ["lefthook.yml", ".lefthook.toml", ".config/lefthook.json"])
+def test_with_lefthook_nothing_is_changed_and_what_to_add_is_printed(
+    repo: Path, quick: QuickQueen, name: str
+) -> None:
+    (repo / name).parent.mkdir(exist_ok=True)
+    (repo / name).write_text("pre-commit: {}\n")
+    before = snapshot(repo)
+    ran = quick("guard", "install")
+    assert ran.code == 1
+    assert "lefthook writes the hooks here" in ran.out
+    assert "run: queen guard check --staged" in ran.out
+    assert snapshot(repo) == before
+    (repo / name).write_text("pre-commit: {commands: {q: {run: queen guard check --staged}}}\n")
+    assert quick("guard", "status").code == 0
+
+
+PRE_COMMIT = "#!/usr/bin/env bash\n# File generated by pre-commit: https://pre-commit.com\nexit 0\n"
+
+
+def test_with_pre_commit_nothing_is_changed_and_what_to_add_is_printed(
+    repo: Path, quick: QuickQueen
+) -> None:
+    write_hook(repo / ".git" / "hooks" / "pre-commit", PRE_COMMIT)
+    before = snapshot(repo)
+    ran = quick("guard", "install")
+    assert ran.code == 1
+    assert "entry: queen guard check --staged" in ran.out
+    assert snapshot(repo) == before
+    (repo / ".pre-commit-config.yaml").write_text("entry: queen guard check --staged\n")
+    assert quick("guard", "status").code == 0
+
+
+def test_a_guard_that_pre_commit_set_aside_is_still_seen_and_can_be_taken_out(
+    repo: Path,
+) -> None:
+    place = repo / ".git" / "hooks"
+    write_hook(place / "pre-commit")
+    theirs = files(place)["pre-commit"]
+    install(repo)
+    # As `pre-commit install` does with a hook that it finds.
+    (place / "pre-commit").rename(place / "pre-commit.legacy")
+    write_hook(place / "pre-commit", PRE_COMMIT)
+    first, _ = hooks.states(folder(repo))
+    assert (first.state, Path(first.path).name) == ("installed", "pre-commit.legacy")
+    uninstall(repo)
+    assert files(place)["pre-commit.legacy"] == theirs
+    assert files(place)["pre-commit"][0] == PRE_COMMIT.encode()
+
+
+def test_the_ready_made_hooks_for_pre_commit_ask_the_guard() -> None:
+    text = (Path(__file__).parents[2] / ".pre-commit-hooks.yaml").read_text()
+    assert "entry: queen guard check --staged" in text
+    assert "entry: queen guard check --pre-push" in text
+    assert text.count("pass_filenames: false") == text.count("always_run: true") == 2
+
+
+# The commands
+
+
+def test_the_commands_install_show_and_uninstall(quick: QuickQueen, repo: Path) -> None:
+    assert quick("guard", "status").code == 1
+    ran = quick("guard", "install", "--json")
+    assert ran.code == 0
+    assert ran.json["framework"] == "git"
+    assert [each["state"] for each in ran.json["hooks"]] == ["installed", "installed"]
+    assert quick("guard", "status").code == 0
+    assert quick("guard", "uninstall").code == 0
+    assert quick("guard", "status").code == 1
+
+
+def test_outside_a_repository_there_is_nothing_to_install_into(
+    quick: QuickQueen, tmp_path: Path
+) -> None:
+    with pytest.raises(NotFound):
+        hooks.HookFolder(str(tmp_path))
+    assert quick("guard", "install", cwd=tmp_path).code == 4
+
+
+def test_a_folder_of_hooks_that_cannot_be_written_is_named(repo: Path) -> None:
+    from hives import Queen
+
+    (repo / ".git" / "hooks").chmod(0o555)
+    ran = Queen(repo)("guard", "install", unprivileged=True)
+    (repo / ".git" / "hooks").chmod(0o755)
+    assert ran.code == 7
+    assert "cannot be written" in ran.err
+
+
+# The scripts
+
+
+@pytest.mark.parametrize("hook", hooks.HOOKS)
+def test_the_scripts_are_sound_for_a_plain_shell(hook: str) -> None:
+    for text in (hook_scripts.whole_hook(hook), hook_scripts.runner("/it's here/python")):
+        done = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "#!/bin/sh\n", "#!/bin/bash\nset -e\nx\n", "echo\n", "#!/bin/sh"]
+)
+def test_a_block_in_somebodys_script_can_be_taken_out_exactly(text: str) -> None:
+    for hook in hooks.HOOKS:
+        changed = hook_scripts.with_block(text, hook)
+        assert hook_scripts.BEGIN in changed
+        assert hook_scripts.with_block(changed, hook) == changed
+        assert hook_scripts.without_block(changed) == text
+
+
+def test_committing_goes_on_after_the_guard_was_installed_by_a_commit_of_hooks(
+    repo: Path, try_git: Git
+) -> None:
+    git(repo, "config", "core.hooksPath", ".githooks")
+    install(repo)
+    commit_file(repo, ".githooks/pre-commit", (repo / ".githooks" / "pre-commit").read_text())
+    stage(repo, "a.py")
+    assert try_git("commit", "-m", "x").returncode == 0
