@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test lint bench torture fuzz clean
+.PHONY: help demo test lint bench charts torture fuzz clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,6 +30,16 @@ lint: $(STAMP)  ## formatting, lint, types, layers
 
 bench: $(STAMP)  ## print the cost table (figures, no verdicts)
 	$(BIN)/python -m bench
+
+charts: $(STAMP)  ## the same with a million messages, and charts into docs/charts
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m bench --million --charts docs/charts
+
+torture: $(STAMP)  ## crashes, git, races, clones and full disks, for half an hour
+	$(BIN)/python -m tests.torture all
+
+fuzz: $(STAMP)  ## a million hostile lines
+	$(BIN)/python -m tests.torture fuzz --executions 1000000
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .pytest_cache
