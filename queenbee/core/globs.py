@@ -247,7 +247,6 @@ def _segment(parts: tuple[Part, ...]) -> str | Segment:
             return "".join(letters)
         if len(_segments) >= _MEMO_SIZE:
             _segments.clear()
-        # One object for one meaning: what two segments share is remembered by object.
         segment = _segments[parts] = Segment(parts)
     return segment
 

@@ -33,13 +33,20 @@ _NO_NAMES = ("", ".", "..")
 class Segment:
     """Is a segment that holds a wildcard, a class or alternatives."""
 
-    __slots__ = ("_automaton", "choices", "parts")
+    __slots__ = ("_automaton", "_hash", "choices", "parts")
 
     def __init__(self, parts: tuple[Part, ...]) -> None:
         self.parts = parts
         flat = _choices(parts)
         self.choices = None if flat is None else tuple(_runs(choice) for choice in flat)
         self._automaton: Automaton | None = None
+        self._hash = hash(parts)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Segment) and self.parts == other.parts)
+
+    def __hash__(self) -> int:
+        return self._hash
 
     @property
     def automaton(self) -> Automaton:

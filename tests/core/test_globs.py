@@ -229,16 +229,15 @@ class TestFoldedCase:
     @given(patterns, st.sampled_from(PATHS))
     def test_folding_both_sides_first_makes_no_difference(self, pattern: str, path: str) -> None:
         if _is_usable(pattern):
-            mixed = pattern.replace("a", "A")
             expected = globs.matches(pattern, path)
-            assert globs.matches(mixed, path.upper(), fold_case=True) == expected
+            assert globs.matches(pattern.upper(), path, fold_case=True) == expected
+            assert globs.matches(pattern, path.upper(), fold_case=True) == expected
 
     @examples(150)
     @given(patterns, patterns)
     def test_overlap_is_that_of_the_folded_patterns(self, one: str, other: str) -> None:
         if _is_usable(one) and _is_usable(other):
-            mixed = one.replace("a", "A")
-            found = globs.overlap(mixed, other, fold_case=True)
+            found = globs.overlap(one.upper(), other, fold_case=True)
             assert (found is None) == (globs.overlap(one, other) is None)
 
 
