@@ -101,7 +101,8 @@ class TestInALinkedWorktree:
         assert found(linked).beads_dir == str(repo / ".beads")
 
     def test_a_hive_in_a_folder_is_the_same_folders_in_the_main_one(self, repo, linked):
-        (linked / "sub" / ".beads").mkdir(parents=True)
+        (repo / "sub" / ".beads").mkdir(parents=True)
+        (linked / "sub").mkdir()
         assert found(linked / "sub").beads_dir == str(repo / "sub" / ".beads")
 
     def test_patterns_are_relative_to_the_worktree_one_is_in(self, linked):
