@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
 
 def _found(session: Session, *, must_exist: bool) -> Layout:
-    return layout.discover(
-        os.getcwd(), os.environ, beads_dir=session.beads_dir, must_exist=must_exist
-    )
+    here = layout.working_directory()
+    return layout.discover(here, os.environ, beads_dir=session.beads_dir, must_exist=must_exist)
 
 
 def _show_init(value: dict[str, object]) -> None:

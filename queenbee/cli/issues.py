@@ -20,6 +20,12 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Hive
 
 
+# What fits on one screen; all of it is there with --json, or queen msg thread ISSUE.
+_DESCRIPTION_LINES = 12
+_BODY_LINES = 4
+_MESSAGES = 5
+
+
 def show_list(issues: Sequence[Issue]) -> None:
     """Shows issues as a table."""
     rows = [
@@ -51,13 +57,18 @@ def _show_overview(view: Overview) -> None:
         blocked = f", waits for {printable(', '.join(view.blockers))}" if view.blockers else ""
         say(f"P{issue.priority} {printable(issue.issue_type)}, {printable(issue.status)}{blocked}")
         if issue.description:
-            block(issue.description)
+            block(issue.description, most=_DESCRIPTION_LINES)
     say("")
     assignment_views.show_list(view.assignments)
     say("")
     reservation_views.show_list(view.reservations)
     say("")
-    message_views.show_whole(view.messages) if view.messages else say("No messages.")
+    earlier = len(view.messages) - _MESSAGES
+    if earlier > 0:
+        say(f"… {earlier} earlier messages: queen msg thread {printable(view.issue_id)}")
+    message_views.show_whole(view.messages[-_MESSAGES:], most=_BODY_LINES)
+    if not view.messages:
+        say("No messages.")
 
 
 @command("show", show=_show_overview, example="queen show qb-42")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import sys
 
@@ -61,10 +62,14 @@ def main() -> None:
     # A command lives for milliseconds. Collecting cycles and taking the interpreter apart in an
     # orderly way cost 5 of them, and give back only what the kernel gives back anyway.
     gc.disable()
+    # None where the caller closed it; what an older terminal cannot show is spelled out.
+    streams = [each for each in (sys.stdout, sys.stderr) if isinstance(each, io.TextIOWrapper)]
+    for stream in streams:
+        stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in streams:
+            stream.flush()
     except BrokenPipeError:
         pass
     os._exit(code)

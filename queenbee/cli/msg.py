@@ -43,14 +43,15 @@ def show_list(messages: Sequence[Message]) -> None:
     table(headings, rows, empty="No messages.")
 
 
-def show_whole(messages: Sequence[Message]) -> None:
-    """Shows messages with their bodies."""
+def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
+    """Shows messages with their bodies, no more than `most` lines of each."""
     for message in messages:
         issue = f" [{printable(message.issue_id)}]" if message.issue_id else ""
         head = f"{printable(message.from_)} → {printable(message.to)}{issue}"
-        say(f"{head}  {printable(message.subject)}", bold=True)
+        subject = message.subject if most is None else shortened(message.subject, 100)
+        say(f"{head}  {printable(subject)}", bold=True)
         say(f"  {printable(message.id)}  {printable(message.created_at)}")
-        block(message.body)
+        block(message.body, most=most)
 
 
 def _show_sent(messages: Message | Sequence[Message]) -> None:

@@ -22,6 +22,10 @@ _JOINERS = frozenset("\u200d\ufe0f")
 """They make one emoji of several and hide nothing by themselves."""
 
 
+_LINE = 400
+"""Where a line is cut that stands among others on one screen."""
+
+
 def printable(text: str, *, keep_newlines: bool = False) -> str:
     """Returns the text with everything that a terminal would act on, or hide, spelled out."""
     if text.isascii() and text.isprintable():
@@ -87,10 +91,13 @@ def say(text: str, **style: bool | str) -> None:
     click.echo(click.style(text, **style) if style and colours() else text)  # type: ignore[arg-type]
 
 
-def block(text: str, indent: str = "    ") -> None:
-    """Prints a text of several lines, each set off from what is ours."""
-    for line in printable(text, keep_newlines=True).split("\n"):
-        click.echo(f"{indent}{line}".rstrip())
+def block(text: str, indent: str = "    ", *, most: int | None = None) -> None:
+    """Prints a text of several lines, each set off from what is ours; no more than `most`."""
+    lines = printable(text, keep_newlines=True).split("\n")
+    for line in lines[:most]:
+        click.echo(f"{indent}{line if most is None else shortened(line, _LINE)}".rstrip())
+    if most is not None and len(lines) > most:
+        click.echo(f"{indent}… {len(lines) - most} more lines")
 
 
 def ago(instant_ms: int, now_ms: int) -> str:

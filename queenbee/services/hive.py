@@ -81,7 +81,7 @@ class Hive:
         `clock` returns milliseconds since 1970. Raises `NoHive` where there is none.
         """
         env = os.environ if env is None else env
-        cwd = os.fspath(start) if start is not None else os.getcwd()
+        cwd = os.fspath(start) if start is not None else layout.working_directory()
         given = os.fspath(beads_dir) if beads_dir is not None else None
         places = layout.discover(cwd, env, beads_dir=given)
         found = identity.find_actor(places, env, droid)

@@ -138,6 +138,14 @@ def discover(
     return layout
 
 
+def working_directory() -> str:
+    """Returns where this process is. Raises `NoHive` where that was removed."""
+    try:
+        return os.getcwd()
+    except OSError as error:
+        raise NoHive("the working directory no longer exists", hint="cd out of it") from error
+
+
 def git_places(start: str) -> GitPlaces | None:
     """Returns what git's files say about the tree that holds `start`, or None outside git.
 

@@ -1,0 +1,51 @@
+"""A hive in the middle of its work, for tables of commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, write_lines
+
+ISSUES = (
+    {"id": "qb-1", "title": "Button component", "status": "open", "priority": 1},
+    {"id": "qb-2", "title": "Login form", "status": "open", "priority": 2},
+    {"id": "qb-3", "title": "Write the guide", "status": "open", "priority": 3},
+    {"id": "qb-4", "title": "Set up the build", "status": "closed", "priority": 2},
+)
+
+
+@pytest.fixture
+def names() -> dict[str, str]:
+    """What the records of `busy` are called."""
+    return {}
+
+
+@pytest.fixture
+def busy(quick: QuickQueen, beads: Path, names: dict[str, str]) -> QuickQueen:
+    """A command line on a hive in which ui-engineer and reviewer are at work.
+
+    ui-engineer has qb-1 and src/ui/**, reviewer has qb-2 and src/api/**, and reviewer has asked
+    ui-engineer a question. `names` gives the ids of those records.
+    """
+    write_lines(beads / "issues.jsonl", *ISSUES)
+    (quick.cwd / "src" / "ui").mkdir(parents=True)
+
+    def made(*arguments: str, as_: str) -> str:
+        done = quick("--json", *arguments, as_=as_)
+        record = done.json if isinstance(done.json, dict) else done.json[0]
+        return str(record["id"])
+
+    names["mine"] = made("claim", "qb-1", as_="ui-engineer")
+    names["theirs"] = made("claim", "qb-2", as_="reviewer")
+    names["lease"] = made("reserve", "src/ui/**", "--issue", "qb-1", as_="ui-engineer")
+    names["held"] = made("reserve", "src/api/**", "--reason", "login", as_="reviewer")
+    names["question"] = made("msg", "send", "ui-engineer", "Ready?", as_="reviewer")
+    names["answer"] = made("msg", "reply", names["question"], "Soon", as_="ui-engineer")
+    return quick
+
+
+@pytest.fixture
+def state(repo: Path) -> tuple[Path, Path]:
+    """The folders in which nothing may change when a command is refused."""
+    return repo / ".beads", repo / ".git" / "queenbee"

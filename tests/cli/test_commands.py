@@ -1,0 +1,168 @@
+"""Every command of the manual: its exit status, its JSON, and `--json` in any place."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import Clock, QuickQueen, Ran
+
+ASSIGNMENT = {"id", "created_at", "updated_at", "issue_id", "droid", "assigned_by", "status", "rev"}
+LEASE = {"id", "created_at", "expires_at", "pattern", "droid", "status", "exclusive", "rev"}
+MESSAGE = {"id", "created_at", "from", "to", "subject", "body", "importance", "read", "rev"}
+ISSUE = {"id", "title", "status", "priority"}
+STATUS = {"path", "status", "reservations"}
+OVERVIEW = {"issue_id", "issue", "blocked_by", "assignments", "reservations", "messages"}
+
+COMMANDS: list[tuple[str, int, set[str] | list[set[str]]]] = [
+    # Command line, exit status, and the keys of the one object, or of each in the array.
+    ("init", 0, {"beads_dir", "made"}),
+    ("where", 0, {"beads_dir", "state_dir", "tree", "worktree", "actor", "how"}),
+    ("whoami", 0, {"droid", "from"}),
+    ("whoami --set tester", 0, {"droid", "from"}),
+    ("version", 0, {"version"}),
+    ("completion bash", 0, {"script"}),
+    ("msg send reviewer hello", 0, MESSAGE),
+    ("msg send reviewer,tester hello --subject s --issue qb-1 --importance high", 0, [MESSAGE]),
+    ("msg send @all hello", 0, [MESSAGE]),
+    ("msg send reviewer hello --reply-to {question}", 0, MESSAGE | {"reply_to", "thread_id"}),
+    ("msg inbox", 0, [MESSAGE]),
+    ("msg inbox --unread --since 2h --from reviewer --limit 5", 0, [MESSAGE]),
+    ("msg inbox --for reviewer --since 2020-01-01T00:00:00Z", 0, [MESSAGE]),
+    ("msg inbox --issue qb-99", 0, []),
+    ("msg read {question}", 0, [MESSAGE | {"read_at"}]),
+    ("msg reply {question} yes", 0, MESSAGE | {"reply_to", "thread_id"}),
+    ("msg thread {answer}", 0, [MESSAGE]),
+    ("msg sent", 0, [MESSAGE]),
+    ("msg delete {question}", 0, MESSAGE | {"deleted"}),
+    ("assign qb-3 tester --worktree feature --reason why", 0, ASSIGNMENT | {"worktree", "reason"}),
+    ("assign qb-2 tester --reassign", 0, ASSIGNMENT | {"previous_droid"}),
+    ("claim qb-3", 0, ASSIGNMENT),
+    ("claim qb-1", 0, ASSIGNMENT),
+    ("release qb-1 --reason later", 0, ASSIGNMENT | {"reason"}),
+    ("complete qb-1", 0, ASSIGNMENT),
+    ("assignments", 0, [ASSIGNMENT]),
+    ("assignments --droid reviewer --issue qb-2 --status all", 0, [ASSIGNMENT]),
+    ("assignments --status completed", 0, []),
+    ("reserve docs/** README.md --shared --ttl 1h30m --issue qb-1 --reason r", 0, [LEASE]),
+    ("reserve docs/** --wait 1s", 0, [LEASE]),
+    ("reserve src/api/* --force --reason urgent", 0, [LEASE]),
+    ("unreserve src/ui/**", 0, [LEASE | {"released_at"}]),
+    ("unreserve --id {lease}", 0, [LEASE]),
+    ("unreserve --all", 0, [LEASE]),
+    ("renew", 0, [LEASE]),
+    ("renew src/ui/** --ttl 4h", 0, [LEASE]),
+    ("renew --all", 0, [LEASE]),
+    ("reserved", 0, [LEASE]),
+    ("reserved --droid reviewer --all", 0, [LEASE]),
+    ("reserved --path src/api/x.py", 0, [LEASE]),
+    ("check src/ui/x.tsx other.py", 0, [STATUS]),
+    ("check src/api/x.py other.py", 1, [STATUS]),
+    ("overlap src/*/a.py src/b/*.py", 0, {"a", "b", "overlap", "witness"}),
+    ("overlap *.md docs/a.md", 1, {"a", "b", "overlap", "witness"}),
+    ("conflicts", 0, []),
+    ("issues", 0, [ISSUE]),
+    ("issues --status closed", 0, [ISSUE]),
+    ("show qb-1", 0, OVERVIEW),
+    ("ready", 0, [ISSUE]),
+    ("doctor", 1, [{"code", "file", "line", "message", "hint", "severity", "fixed"}]),
+    ("doctor --fix", 0, [{"code", "file", "line", "message", "hint", "severity", "fixed"}]),
+    ("history {mine}", 0, [{"rev", "at", "by", "changes", "line"}]),
+]
+
+
+def line(text: str, names: dict[str, str]) -> list[str]:
+    """Returns the words of a command line, ids filled in."""
+    return text.format(**names).split(" ")
+
+
+def placed(words: list[str], where: str) -> list[str]:
+    """Returns the command line with `--json` before the command, behind it, or in its middle."""
+    if where == "before":
+        return ["--json", *words]
+    return [*words, "--json"] if where == "after" else [words[0], "--json", *words[1:]]
+
+
+@pytest.mark.parametrize(("text", "code", "keys"), COMMANDS, ids=[each[0] for each in COMMANDS])
+def test_a_command_prints_one_json_document_and_leaves_with_its_status(
+    busy: QuickQueen,
+    names: dict[str, str],
+    text: str,
+    code: int,
+    keys: set[str] | list[set[str]],
+) -> None:
+    ran = busy("--json", *line(text, names), as_="ui-engineer")
+    assert (ran.code, ran.err) == (code, "")
+    if isinstance(keys, set):
+        assert keys <= set(ran.json)
+    else:
+        assert isinstance(ran.json, list)
+        assert bool(ran.json) == bool(keys)
+        for each in ran.json:
+            assert keys[0] <= set(each)
+
+
+@pytest.mark.parametrize("where", ["after", "middle"])
+@pytest.mark.parametrize("text", [each[0] for each in COMMANDS])
+def test_json_stands_before_the_command_or_behind_it(
+    busy: QuickQueen, repo: Path, tmp_path: Path, names: dict[str, str], text: str, where: str
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(repo, copy, symlinks=True)
+    words = line(text, names)
+    first = busy(*placed(words, "before"), as_="ui-engineer")
+    other = busy(*placed(words, where), as_="ui-engineer", cwd=copy)
+    assert alike(first) == alike(other)
+
+
+@pytest.mark.parametrize(("text", "code", "keys"), COMMANDS, ids=[each[0] for each in COMMANDS])
+def test_a_command_speaks_to_people_with_the_same_status(
+    busy: QuickQueen, names: dict[str, str], text: str, code: int, keys: object
+) -> None:
+    ran = busy(*line(text, names), as_="ui-engineer")
+    assert (ran.code, ran.err) == (code, "")
+    assert ran.out.strip()
+    assert ran.out[0] not in "[{"
+
+
+@pytest.mark.parametrize("where", ["before", "after", "middle"])
+def test_who_acts_stands_before_the_command_or_behind_it(busy: QuickQueen, where: str) -> None:
+    arguments = {
+        "before": ("--as", "reviewer", "msg", "sent"),
+        "middle": ("msg", "--as", "reviewer", "sent"),
+        "after": ("msg", "sent", "--as", "reviewer"),
+    }[where]
+    sent = busy(*arguments, "--json").json
+    assert [message["from"] for message in sent] == ["reviewer"]
+
+
+def test_who_acts_by_argument_outranks_the_environment(busy: QuickQueen) -> None:
+    assert busy("whoami", "--as", "tester", "--json", as_="reviewer").json["droid"] == "tester"
+
+
+@pytest.mark.parametrize("where", ["before", "after"])
+def test_the_hive_is_given_before_the_command_or_behind_it(
+    busy: QuickQueen, repo: Path, tmp_path: Path, where: str
+) -> None:
+    named = ("--beads-dir", str(repo / ".beads"))
+    command = ("reserved", "--json")
+    ran = busy(*([*named, *command] if where == "before" else [*command, *named]), cwd=tmp_path)
+    assert len(ran.json) == 2
+
+
+def test_an_expired_lease_is_shown_as_expired_though_its_line_says_active(
+    quick: QuickQueen, frozen: Clock
+) -> None:
+    quick("reserve", "short.py", "--ttl", "1s", as_="tester")
+    frozen.advance(1)
+    assert [each["status"] for each in quick("reserved", "--all", "--json").json] == ["expired"]
+    assert quick("reserved", "--json").json == []
+
+
+def alike(ran: Ran) -> Any:
+    """Returns what two runs of one command have in common: no ids, times and places."""
+    text = re.sub(r"[0-9A-HJKMNP-TV-Z]{26}|\d{4}-\d\d-\d\dT[\d:.]+Z", "*", ran.out)
+    return ran.code, re.sub(r'/[^"]*/(repo|copy)', "/tree", text), ran.err

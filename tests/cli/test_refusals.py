@@ -1,0 +1,182 @@
+"""Every refusal: its status, its code, what it names, what to do next, and nothing changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hives import Queen, QuickQueen, snapshot
+
+NO_ACTOR = "pass --as NAME, set QUEEN_DROID=NAME, or run once: queen whoami --set NAME"
+
+REFUSALS: list[tuple[str, str, int, str, str, str]] = [
+    # Who, command line, exit status, code, part of the message, part of the hint.
+    ("", "claim qb-3", 2, "no_actor", "needs to know who you are", NO_ACTOR),
+    ("", "reserve a.py", 2, "no_actor", "needs to know who you are", NO_ACTOR),
+    ("", "msg send reviewer x", 2, "no_actor", "needs to know who you are", NO_ACTOR),
+    ("", "msg inbox", 2, "no_actor", "needs to know who you are", NO_ACTOR),
+    ("", "whoami", 2, "no_actor", "needs to know who you are", NO_ACTOR),
+    ("a b", "ready", 2, "invalid_input", "'a b' is not a droid name", "1 to 64 letters"),
+    ("u", "whoami --set -x", 2, "invalid_input", "'-x' is not a droid name", "1 to 64"),
+    ("u", "whoami --set a/b", 2, "invalid_input", "'a/b' is not a droid name", "1 to 64"),
+    # Assignments
+    ("u", "claim qb-2", 5, "taken", "qb-2 is assigned to reviewer", "queen msg send reviewer"),
+    (
+        "u",
+        "claim qb-4",
+        5,
+        "issue_closed",
+        "issue qb-4 is closed (Set up the build)",
+        "queen ready",
+    ),
+    ("u", "claim qb-33", 4, "not_found", "there is no issue 'qb-33'", "did you mean 'qb-3'?"),
+    ("u", "claim x\ny", 2, "invalid_input", "is not an issue id", "one word"),
+    ("u", "assign qb-2 tester", 5, "taken", "qb-2 is assigned to reviewer", "queen ready"),
+    ("u", "assign qb-3 a/b", 2, "invalid_input", "'a/b' is not a droid name", "1 to 64"),
+    (
+        "u",
+        "release qb-2",
+        5,
+        "not_yours",
+        "qb-2 is assigned to reviewer",
+        "queen msg send reviewer",
+    ),
+    ("u", "complete qb-2", 5, "not_yours", "assigned to reviewer, not to u", "queen msg send"),
+    ("u", "complete qb-3", 4, "not_found", "nobody is assigned to qb-3", "queen assignments"),
+    ("u", "release qb-3", 4, "not_found", "nobody is assigned to qb-3", "queen assignments"),
+    ("u", "assignments --status done", 2, "usage", "'done' is not one of", "--help"),
+    # Reservations
+    ("u", "reserve src/api/x*", 5, "held", "held by reviewer (login)", "--wait 2h"),
+    ("u", "reserve ok.* src/**", 5, "held", "src/api/** at src/api", "queen reserve 'src/**'"),
+    ("u", "reserve src/api/* --force", 2, "invalid_input", "needs a reason", "--reason TEXT"),
+    ("u", "reserve ../x", 2, "bad_pattern", "out of the repository", ""),
+    ("u", "reserve /etc/passwd", 2, "bad_pattern", "outside the repository", ""),
+    ("u", "reserve !src", 2, "bad_pattern", "'!src' is not usable", ""),
+    ("u", "reserve src/[", 2, "bad_pattern", "'src/[' is not usable", ""),
+    ("u", "reserve a --ttl 0s", 2, "invalid_input", "cannot last 0 seconds", "1s to 30d"),
+    ("u", "reserve a --ttl 31d", 2, "invalid_input", "cannot last", "1s to 30d"),
+    ("u", "reserve a --ttl soon", 2, "invalid_input", "'soon' is not a duration", "90s, 15m, 2h"),
+    ("u", "reserve a --wait -1s", 2, "invalid_input", "'-1s' is not a duration", "90s"),
+    ("u", "reserve", 2, "usage", "Missing argument 'PATTERN...'", "queen reserve --help"),
+    ("u", "unreserve src/api/**", 5, "not_yours", "reserved by reviewer, not by u", "reviewer"),
+    ("u", "unreserve never.py", 4, "not_found", "holds no live reservation", "queen reserved"),
+    ("u", "unreserve --id {held}", 5, "not_yours", "reserved by reviewer", "queen msg send"),
+    ("u", "unreserve --id qr-x", 4, "not_found", "holds no live reservation", "queen reserved"),
+    ("u", "unreserve", 2, "invalid_input", "nothing is named", "--all"),
+    ("u", "unreserve --all", 4, "not_found", "u holds no reservation", "queen reserved"),
+    ("u", "renew", 4, "not_found", "u holds no reservation", "queen reserved"),
+    ("u", "renew src/api/** --ttl 1h", 5, "not_yours", "reserved by reviewer", "queen msg send"),
+    ("u", "check ../x", 2, "bad_pattern", "outside the repository", ""),
+    ("u", "check", 2, "usage", "Missing argument 'PATH...'", "queen check --help"),
+    ("u", "overlap src/[ x", 2, "bad_pattern", "'src/[' is not usable", ""),
+    ("u", "overlap x", 2, "usage", "Missing argument 'B'", "queen overlap --help"),
+    # Messages
+    ("u", "msg send a/b x", 2, "invalid_input", "'a/b' is not a droid name", "1 to 64"),
+    ("u", "msg send , x", 2, "invalid_input", "no recipient", "queen msg send NAME BODY"),
+    ("u", "msg send reviewer", 2, "usage", "Missing argument 'BODY'", "queen msg send --help"),
+    ("u", "msg send a x --importance loud", 2, "usage", "'loud' is not one of", "--help"),
+    ("u", "msg send a x --reply-to qm-x", 4, "not_found", "no message 'qm-x'", "queen msg inbox"),
+    ("u", "msg reply qm-x y", 4, "not_found", "there is no message 'qm-x'", "queen msg inbox"),
+    ("u", "msg read qm-x", 4, "not_found", "there is no message 'qm-x'", "queen msg inbox"),
+    ("u", "msg read {question}", 5, "not_yours", "is to ui-engineer, not to u", "queen msg thread"),
+    ("u", "msg delete {question}", 5, "not_yours", "between reviewer and ui-engineer", ""),
+    ("u", "msg delete qm-x", 4, "not_found", "there is no message 'qm-x'", "queen msg inbox"),
+    ("u", "msg thread qm-x", 4, "not_found", "'qm-x'", "queen msg inbox"),
+    ("u", "msg inbox --limit 0", 2, "usage", "0", "queen msg inbox --help"),
+    ("u", "msg inbox --since never", 2, "invalid_input", "'never' is not a duration", "90s"),
+    ("u", "msg inbox --since 2024-13-01T00:00:00Z", 2, "invalid_input", "timestamp", "2024-12-14T"),
+    # The rest
+    ("u", "show qb-9", 4, "not_found", "there is no issue 'qb-9'", "did you mean"),
+    ("u", "history qm-x", 4, "not_found", "no record has the id 'qm-x'", "qm-, qa- or qr-"),
+    ("u", "completion tcsh", 2, "usage", "'tcsh' is not one of", "queen completion --help"),
+    ("u", "clam qb-3", 2, "usage", "Did you mean 'claim'?", "queen --help"),
+    ("u", "msg snd a b", 2, "usage", "Did you mean 'send'?", "queen msg --help"),
+    ("u", "zzz", 2, "usage", "No such command 'zzz'.", "queen --help"),
+    ("u", "claim qb-3 --resaon x", 2, "usage", "--reason", "queen claim --help"),
+    ("u", "--jsno claim qb-3", 2, "usage", "--json", "queen --help"),
+    ("u", "claim qb-3 qb-1", 2, "usage", "unexpected extra argument (qb-1)", "queen claim --help"),
+]
+
+
+def words(text: str, names: dict[str, str]) -> list[str]:
+    """Returns the words of a command line, ids filled in."""
+    return [word.format(**names) if "{" in word else word for word in text.split(" ")]
+
+
+@pytest.mark.parametrize(
+    ("who", "text", "status", "code", "said", "hint"),
+    REFUSALS,
+    ids=[f"{each[0] or 'nobody'}: {each[1]}" for each in REFUSALS],
+)
+def test_a_refusal_names_the_thing_the_reason_and_the_next_command_and_changes_nothing(
+    busy: QuickQueen,
+    names: dict[str, str],
+    state: tuple[Path, Path],
+    who: str,
+    text: str,
+    status: int,
+    code: str,
+    said: str,
+    hint: str,
+) -> None:
+    before = snapshot(*state)
+    human = busy(*words(text, names), as_=who)
+    assert (human.code, human.out) == (status, "")
+    assert said in human.err
+    assert hint in human.err
+    machine = busy("--json", *words(text, names), as_=who)
+    assert (machine.code, machine.out) == (status, "")
+    assert machine.error["code"] == code
+    assert said in machine.error["message"]
+    assert hint in machine.error.get("hint", "")
+    assert snapshot(*state) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "data"),
+    [
+        ("claim qb-2", 5, {"holder": "reviewer"}),
+        ("complete qb-2", 5, {"owner": "reviewer"}),
+        ("claim qb-33", 4, {"issue_id": "qb-33"}),
+        ("unreserve src/api/**", 5, {"owner": "reviewer"}),
+        ("reserve src/[", 2, {"pattern": "src/[", "column": 5}),
+    ],
+)
+def test_a_refusal_carries_what_a_caller_may_compute_with(
+    busy: QuickQueen, text: str, status: int, data: dict[str, object]
+) -> None:
+    refused = busy("--json", *text.split(), as_="tester")
+    assert refused.code == status
+    assert {key: refused.error[key] for key in data} == data
+
+
+def test_a_refused_lease_names_its_holders_in_data(busy: QuickQueen, names: dict[str, str]) -> None:
+    [holder] = busy("--json", "reserve", "src/api/x.*", as_="tester").error["holders"]
+    assert (holder["id"], holder["droid"], holder["pattern"], holder["reason"]) == (
+        names["held"],
+        "reviewer",
+        "src/api/**",
+        "login",
+    )
+    assert 0 < holder["seconds_left"] <= 7200
+    assert holder["witness"].startswith("src/api/x.")
+
+
+def test_without_a_command_the_help_is_shown_and_nothing_is_done(quick: QuickQueen) -> None:
+    for arguments in ((), ("msg",)):
+        shown = quick(*arguments)
+        assert (shown.code, shown.out) == (2, "")
+        assert shown.err.startswith("Usage: queen")
+    assert quick("--json").error["message"] == "Missing command."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [(("claim", "qb-33"), 4), (("reserve", "src/api/x"), 5), (("claim", "--nope"), 2)],
+)
+def test_the_real_command_leaves_with_the_status_of_its_refusal(
+    busy: QuickQueen, queen: Queen, arguments: tuple[str, ...], status: int
+) -> None:
+    refused = queen(*arguments, "--json", as_="tester")
+    assert (refused.code, refused.out) == (status, "")
+    assert set(refused.error) >= {"code", "message", "hint"}

@@ -1,0 +1,61 @@
+"""`queen show`: an issue with all that belongs to it, on one screen."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, write_lines
+
+ROW = {"id": "qb-1", "title": "Button component", "status": "open", "priority": 1}
+
+
+@pytest.fixture(autouse=True)
+def _tracked(beads: Path) -> None:
+    waits = [{"depends_on_id": "qb-2", "type": "blocks"}]
+    write_lines(
+        beads / "issues.jsonl",
+        {**ROW, "issue_type": "feature", "description": "A button.", "dependencies": waits},
+        {"id": "qb-2", "title": "Colours", "status": "open", "priority": 1},
+    )
+
+
+def test_issue_assignment_reservations_and_thread_are_on_one_screen(quick: QuickQueen) -> None:
+    quick("claim", "qb-1", as_="ui-engineer")
+    quick("reserve", "src/ui/**", "--issue", "qb-1", as_="ui-engineer")
+    quick("msg", "send", "reviewer", "Nearly there", "--issue", "qb-1", as_="ui-engineer")
+    shown = quick("show", "qb-1").out
+    for part in (
+        "qb-1  Button component",
+        "P1 feature, open, waits for qb-2",
+        "    A button.",
+        "ui-engineer  active",
+        "src/ui/**",
+        "ui-engineer → reviewer [qb-1]  Nearly there",
+    ):
+        assert part in shown
+    assert len(shown.splitlines()) <= 24
+
+
+def test_what_would_not_fit_is_cut_and_counted(quick: QuickQueen, beads: Path) -> None:
+    write_lines(beads / "issues.jsonl", {**ROW, "description": "line\n" * 100})
+    for number in range(20):
+        body = f"number {number}\n" + "x" * 5_000 + "\n" * 50
+        quick("msg", "send", "reviewer", body, "--issue", "qb-1", as_="ui-engineer")
+    shown = quick("show", "qb-1").out
+    assert "… 89 more lines" in shown
+    assert "… 15 earlier messages: queen msg thread qb-1" in shown
+    assert "number 19" in shown
+    assert "number 14" not in shown
+    assert len(shown) < 8_000
+
+
+def test_json_has_all_of_it(quick: QuickQueen) -> None:
+    for number in range(8):
+        quick("msg", "send", "reviewer", f"{number}\n" * 50, "--issue", "qb-1", as_="ui-engineer")
+    assert len(quick("show", "qb-1", "--json").json["messages"]) == 8
+
+
+def test_an_issue_that_the_tracker_does_not_have_says_so(quick: QuickQueen) -> None:
+    quick("reserve", "a.py", "--issue", "gone-1", as_="ui-engineer")
+    assert quick("show", "gone-1").out.startswith("gone-1 is not in the tracker\n")

@@ -1,0 +1,168 @@
+"""What people see: text of others is harmless in every view, and cannot pass for anything else."""
+
+from __future__ import annotations
+
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, Ran, write_lines
+
+from queenbee.cli.render import printable, table, width
+
+EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnp\u2066\u2028\0\x7f\u200b\ufeff\U000e0041"
+FORGED = "x\nqm-forged  new  1m ago  human  you  URGENT\r\nqueen: all is well\u2029"
+HARMLESS = "\u200d\ufe0f"
+
+MESSAGE = {"created_at": "2024-12-14T10:00:00Z", "from": "reviewer", "to": "ui-engineer"}
+LEASE = {
+    "created_at": "2024-12-14T10:00:00Z",
+    "expires_at": "2099-01-01T00:00:00Z",
+    "status": "active",
+    "exclusive": True,
+}
+VIEWS = (
+    ("msg", "inbox"),
+    ("msg", "read", "{message}"),
+    ("msg", "thread", "{message}"),
+    ("msg", "thread", "qb-1"),
+    ("msg", "sent", "--as", "reviewer"),
+    ("msg", "delete", "{message}"),
+    ("show", "qb-1"),
+    ("issues",),
+    ("ready",),
+    ("assignments", "--status", "all"),
+    ("claim", "qb-1"),
+    ("complete", "qb-1"),
+    ("reserved",),
+    ("reserved", "--all"),
+    ("check", "held.py"),
+    ("reserve", "held.py"),
+    ("reserve", "h*.py", "--wait", "1s"),
+    ("unreserve", "held.py"),
+    ("overlap", "a{EVIL}", "a*"),
+    ("conflicts",),
+    ("history", "{message}"),
+    ("history", "{lease}"),
+    ("doctor",),
+    ("where",),
+)
+
+
+def harmless(ran: Ran) -> bool:
+    """Returns whether nothing in the output would move a cursor, hide, or change direction."""
+    kinds = {
+        unicodedata.category(char)
+        for char in ran.out + ran.err
+        if char not in HARMLESS and char != "\n"
+    }
+    return kinds.isdisjoint({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+
+
+@pytest.fixture
+def infested(quick: QuickQueen, beads: Path) -> dict[str, str]:
+    """A hive into which somebody wrote text meant to do harm, in every field that holds text."""
+    evil = EVIL + FORGED
+    ids = {"message": f"qm-{EVIL}", "lease": f"qr-{EVIL}", "assignment": f"qa-{EVIL}"}
+    write_lines(
+        beads / "queen_messages.jsonl",
+        {"id": ids["message"], **MESSAGE, "subject": evil, "body": evil, "issue_id": "qb-1"}
+        | {"importance": evil},
+        {"id": "qm-2", **MESSAGE, "subject": evil, "body": evil, "from": evil, "created_at": evil},
+    )
+    write_lines(
+        beads / "queen_reservations.jsonl",
+        {"id": ids["lease"], **LEASE, "pattern": "held.py", "droid": evil, "reason": evil}
+        | {"issue_id": evil},
+        {"id": "qr-2", **LEASE, "pattern": evil, "droid": "x", "issue_id": "qb-1"},
+    )
+    write_lines(
+        beads / "queen_assignments.jsonl",
+        {"id": ids["assignment"], "created_at": evil, "issue_id": "qb-1", "droid": evil}
+        | {"status": "active", "reason": evil, "worktree": evil, "assigned_by": evil},
+    )
+    row = {"title": evil, "description": evil, "status": "open", "issue_type": evil}
+    write_lines(
+        beads / "issues.jsonl",
+        {"id": "qb-1", **row, "dependencies": [f"dep{EVIL}"]},
+        {"id": f"dep{EVIL}", **row, "status": "open"},
+    )
+    return {**ids, "EVIL": EVIL.replace("\0", "")}
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+def test_text_of_others_is_harmless_in_every_view(
+    quick: QuickQueen, infested: dict[str, str], view: tuple[str, ...]
+) -> None:
+    ran = quick(*(word.format(**infested) for word in view), as_="ui-engineer")
+    assert ran.code in (0, 1, 2, 4, 5, 6)
+    assert ran.code != 70
+    assert harmless(ran), ran
+    assert not any(line.startswith(("qm-forged", "queen: all is well")) for line in lines(ran))
+
+
+@pytest.mark.parametrize("view", VIEWS, ids=" ".join)
+def test_under_json_it_is_untouched_and_still_one_document(
+    quick: QuickQueen, infested: dict[str, str], view: tuple[str, ...]
+) -> None:
+    ran = quick("--json", *(word.format(**infested) for word in view), as_="ui-engineer")
+    assert ran.json is not None if ran.out else ran.error["code"]
+
+
+def test_a_subject_with_newlines_is_one_row_of_the_inbox(quick: QuickQueen, beads: Path) -> None:
+    for number in range(3):
+        row = {"id": f"qm-{number}", **MESSAGE, "subject": FORGED, "body": "x"}
+        write_lines(beads / "queen_messages.jsonl", row)
+    shown = lines(quick("msg", "inbox", as_="ui-engineer"))
+    assert len(shown) == 4
+    assert all(line.startswith(("ID", "qm-")) for line in shown)
+    assert not any(line.startswith("qm-forged") for line in shown)
+
+
+def test_a_body_cannot_leave_its_indentation(quick: QuickQueen, beads: Path) -> None:
+    write_lines(
+        beads / "queen_messages.jsonl", {"id": "qm-1", **MESSAGE, "subject": "s", "body": FORGED}
+    )
+    shown = lines(quick("msg", "read", "qm-1", as_="ui-engineer"))
+    assert shown[0].startswith("reviewer → ui-engineer")
+    assert shown[1].startswith("  qm-1")
+    assert all(line.startswith("    ") for line in shown[2:])
+
+
+def test_a_reason_cannot_add_a_line_to_a_refusal(quick: QuickQueen, beads: Path) -> None:
+    row = {"id": "qr-1", **LEASE, "pattern": "a.py", "droid": "x", "reason": FORGED}
+    write_lines(beads / "queen_reservations.jsonl", row)
+    refused = quick("reserve", "a.py", as_="ui-engineer")
+    assert len(refused.err.splitlines()) == 3  # One on the file that is not there yet.
+    assert refused.err.splitlines()[1].startswith("queen: a.py is held by x")
+
+
+def test_a_takeovers_reason_cannot_add_a_line_to_a_notice(quick: QuickQueen) -> None:
+    quick("reserve", "README.md", as_="ui-engineer")
+    quick("reserve", "README.md", "--force", "--reason", FORGED + EVIL, as_="reviewer")
+    told = quick("msg", "sent", as_="ui-engineer")
+    assert harmless(told)
+    assert len(told.err.splitlines()) == 1
+
+
+def test_emoji_that_are_made_of_several_are_left_whole() -> None:
+    for text in ("👩‍💻", "🏳️‍🌈", "é", "日本語", "naïve café"):
+        assert printable(text) == text
+
+
+def test_columns_stay_aligned_whatever_is_in_them(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [["日本", "x"], ["ab", "x"], ["é" + "e\u0301", "x"], ["\x1b[1m", "x"], ["👩‍💻", "x"]]
+    table(["A", "B"], rows, empty="nothing")
+    shown = capsys.readouterr().out.splitlines()
+    assert len({width(line[: line.rindex("x")]) for line in shown[1:]}) == 1
+
+
+def test_an_empty_listing_is_a_sentence(quick: QuickQueen) -> None:
+    for view in (("msg", "inbox"), ("assignments",), ("reserved",), ("issues",), ("conflicts",)):
+        shown = quick(*view, as_="ui-engineer").out
+        assert shown.startswith("No ")
+        assert shown.endswith(".\n")
+
+
+def lines(ran: Ran) -> list[str]:
+    return ran.out.split("\n")[:-1]
