@@ -1,7 +1,7 @@
 """The live leases of a hive, found by pattern or path without trying each.
 
-A process that asks once scans: building an index would cost more than it saves. One that asks
-again keeps an index, brought up to date from the log of changes.
+A process that asks a few times scans: building an index would cost more than it saves. One that
+asks on keeps an index, brought up to date from the log of changes.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 ACTIVE: Mapping[str, object] = {"status": "active"}
 
+_SCANS = 3
+"""Questions that are answered by a scan: of 10,000 leases one takes 9 ms, their index 70."""
+
 
 class LiveLeases:
     """What is reserved now, judged at the instant of each question. Safe for threads."""
@@ -35,7 +38,7 @@ class LiveLeases:
         """Held for each question: an index that is half built would grant what is held."""
         self._index: GlobIndex | None = None
         self._cursor: Cursor | None = None
-        self._asked = False
+        self._asked = 0
         self._verdicts: tuple[str, dict[str, str]] | None = None
 
     def overlapping(
@@ -67,7 +70,7 @@ class LiveLeases:
         if not ended:
             found = [lease for lease in found if leases.is_live(lease)]
         with self._mutex:
-            self._asked = True
+            self._asked += 1
             return self._judged(state, found)
 
     def _live(self, state: Records, keys: Iterable[str], now_ms: int) -> list[Reservation]:
@@ -83,8 +86,8 @@ class LiveLeases:
         return [lease for lease in self._judged(state, found) if leases.is_live(lease)]
 
     def _followed(self, state: Records) -> GlobIndex | None:
-        if not self._asked:
-            self._asked = True
+        self._asked += 1
+        if self._asked <= _SCANS:
             return None
         changed, self._cursor = state.changes(self._cursor)
         if changed is None or self._index is None:
