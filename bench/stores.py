@@ -72,7 +72,7 @@ def lease_line(number: int, rng: random.Random) -> bytes:
 
 def queen(folder: str, *arguments: str) -> None:
     """Runs one `queen` command in a folder and fails if it does."""
-    command = [sys.executable, "-m", "queenbee.cli.main", *arguments]
+    command = [sys.executable, "-c", "from queenbee.cli.main import main; main()", *arguments]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
 
 

@@ -1,0 +1,153 @@
+"""What enforcement costs: the edit hook as a whole process, and the guard on a large commit.
+
+    python -m bench.enforcement
+
+The hook is timed in turn with `python -c pass`, the guard with the same commit without it.
+Prints figures and judges nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import tempfile
+import time
+from itertools import count
+
+from bench.processes import Command, Figure, installed, python
+from bench.stores import make_hive
+from queenbee.git.hooks import HookFolder, install
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+RUNS = 21
+FILES = 1_000
+LEASES = 1_000
+MANY = 10_000
+_SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
+
+
+def figures() -> list[tuple[str, str]]:
+    """Returns what was measured, with its figure."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
+        return [*_hook(folder), *_guard(folder)]
+
+
+def main() -> None:
+    """Prints the figures."""
+    for what, figure in figures():
+        print(f"{what:52} {figure}")
+
+
+def _hook(folder: str) -> list[tuple[str, str]]:
+    rows = []
+    numbers = count()
+    for leases in (0, LEASES, MANY):
+        tree = os.path.join(folder, f"hook-{leases}")
+        make_hive(tree, leases=leases)
+        ask = _asker(tree)
+        ask("src/mine.py")
+        cases: dict[str, Callable[[], str]] = {
+            "an edit of one's own file": lambda: "src/mine.py",
+            "an edit of a held file": lambda: "src/app0/module0.py",
+            "a first edit, which reserves": lambda: f"src/new{next(numbers)}.py",
+        }
+        if not leases:
+            del cases["an edit of a held file"]
+        rows += [
+            (f"hook, {what}, {leases:,} live leases", _ratio(_in_turn(ask, path)))
+            for what, path in cases.items()
+        ]
+    return rows
+
+
+def _asker(tree: str) -> Callable[[str], float]:
+    script = installed("queen-hook")
+    command = script if os.path.exists(script[0]) else python("-P", "-m", "queenbee.hook.main")
+
+    def ask(path: str) -> float:
+        event = {
+            "session_id": _SESSION,
+            "cwd": tree,
+            "hook_event_name": "PreToolUse",
+            "tool_name": "Edit",
+            "tool_input": {"file_path": os.path.join(tree, path)},
+        }
+        return _seconds(command, tree, json.dumps(event).encode())
+
+    return ask
+
+
+def _in_turn(ask: Callable[[str], float], path: Callable[[], str]) -> Figure:
+    floor = python("-c", "pass")
+    wall_s, floor_s = [], []
+    for _ in range(RUNS):
+        wall_s.append(ask(path()))
+        floor_s.append(_seconds(floor, os.curdir, b""))
+    return Figure(wall_s, floor_s, 0)
+
+
+def _guard(folder: str) -> list[tuple[str, str]]:
+    tree = os.path.join(folder, "guard")
+    make_hive(tree, leases=LEASES)
+    for number in range(FILES):
+        path = os.path.join(tree, "work", str(number % 40), f"file{number}.py")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"{number}\n")
+    _git(tree, "add", "work")
+    install(HookFolder(tree))
+    with_s, without_s = [], []
+    for _ in range(RUNS // 2):
+        with_s.append(_commit(tree))
+        without_s.append(_commit(tree, "--no-verify"))
+    added = sorted(1000 * (one - other) for one, other in zip(with_s, without_s, strict=True))
+    alone_ms = 1000 * statistics.median(without_s)
+    text = (
+        f"{statistics.median(added):.0f} ms ({added[0]:.0f} to {added[-1]:.0f}) "
+        f"beside the {alone_ms:.0f} ms of git"
+    )
+    return [(f"guard, a commit of {FILES:,} files, {LEASES:,} live leases", text)]
+
+
+def _commit(tree: str, *options: str) -> float:
+    """Returns how long the commit takes; takes it back, so that the next one is the same."""
+    command = ["git", *_WHO, "commit", "-qm", "work", *options]
+    took = _seconds(command, tree, b"")
+    _git(tree, "update-ref", "-d", "HEAD")
+    return took
+
+
+def _git(tree: str, *arguments: str) -> None:
+    subprocess.run(["git", *arguments], cwd=tree, check=True, capture_output=True)
+
+
+def _seconds(command: Command, folder: str, data: bytes) -> float:
+    # Compiled modules are what an installed package has; their compilation is not to be timed.
+    env = {key: value for key, value in os.environ.items() if key not in _UNSET}
+    begun = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, input=data, capture_output=True, env=env)
+    took = time.perf_counter() - begun
+    if done.returncode != 0:
+        raise RuntimeError(f"{command} left with {done.returncode}: {done.stderr.decode()}")
+    return took
+
+
+def _ratio(figure: Figure) -> str:
+    low, high = figure.spread
+    return (
+        f"{figure.ratio:.2f} x ({low:.2f} to {high:.2f}), "
+        f"{figure.median_s * 1000:.0f} ms of {figure.floor_s * 1000:.0f}"
+    )
+
+
+_WHO = ("-c", "user.name=Bench", "-c", "user.email=bench@example.com")
+_UNSET = ("PYTHONDONTWRITEBYTECODE", "QUEEN_DROID", "QUEEN_AGENT", "FACTORY_DROID", "QUEEN_GUARD")
+
+
+if __name__ == "__main__":
+    main()
