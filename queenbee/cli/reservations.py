@@ -9,6 +9,7 @@ import click
 
 from queenbee.cli.app import Answer, command, seconds, tell
 from queenbee.cli.render import left, printable, say, shortened, table
+from queenbee.core.apart import why_apart
 from queenbee.core.records import Assignment, Reservation
 
 if TYPE_CHECKING:
@@ -130,8 +131,16 @@ def renew(
 @click.option("--droid", help="Only this droid's")
 @click.option("--path", metavar="PATH", help="Only those that cover this file")
 @click.option("--all", "ended", is_flag=True, help="Also those that have ended")
-def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool) -> list[Reservation]:
-    """List what is reserved"""
+@click.option("--stale", is_flag=True, help="Only those whose droid shows no sign of life")
+def reserved(
+    hive: Hive, droid: str | None, path: str | None, ended: bool, stale: bool
+) -> list[Reservation]:
+    """List what is reserved
+
+    --stale shows the leases whose droid has written nothing for half of their TTL.
+    """
+    if stale:
+        return hive.reservations.stale()
     return hive.reservations.find(droid=droid, path=path, ended=ended)
 
 
@@ -149,7 +158,7 @@ def check(hive: Hive, paths: tuple[str, ...]) -> Answer:
 def _show_overlap(value: dict[str, object]) -> None:
     witness = value["witness"]
     if witness is None:
-        say("no path is covered by both")
+        say(f"no path is covered by both: {printable(str(value['reason']))}")
     else:
         say(f"both cover {printable(str(witness))}")
 
@@ -162,7 +171,8 @@ def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
     one, other = hive.reservations.places([left_pattern, right_pattern])
     witness = hive.reservations.overlap(left_pattern, right_pattern)
     value = {"a": one.pattern, "b": other.pattern, "overlap": witness is not None}
-    return Answer({**value, "witness": witness}, yes=witness is not None)
+    reason = None if witness is not None else why_apart(one.pattern, other.pattern)
+    return Answer({**value, "witness": witness, "reason": reason}, yes=witness is not None)
 
 
 def _show_conflicts(pairs: Sequence[dict[str, Assignment | Reservation]]) -> None:

@@ -82,7 +82,7 @@ def repair(hive: Hive) -> list[Finding]:
     those that no longer stand marked as fixed.
 
     Heals journal and ledgers, ends torn lines, takes conflict markers out (and nothing else),
-    restores `.gitattributes`.
+    restores `.gitattributes`, builds an index anew that says what the ledger does not.
     """
     before = examine(hive)
     with hive.transaction() as tx:
@@ -91,6 +91,8 @@ def repair(hive: Hive) -> list[Finding]:
             if any(each.code == "conflict_marker" for each in before):
                 _without_markers(hive.layout.ledger_path(kind))
             _heal(tx, kind)
+    if any(each.code == "index" for each in before):
+        hive.rebuild_indexes()
     hive.documents.repair()
     left = {_key(finding) for finding in examine(hive)}
     for finding in before:

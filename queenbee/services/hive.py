@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from queenbee.services.reservations import Reservations
     from queenbee.services.transaction import Transaction
     from queenbee.store.layout import Layout
-    from queenbee.store.state import Records
+    from queenbee.store.state import Progress, Records
 
 PREFIXES = {"messages": "qm", "assignments": "qa", "reservations": "qr", "verifications": "qv"}
 KINDS = ("messages", "assignments", "reservations")
@@ -105,8 +105,10 @@ class Hive:
         self.close()
 
     def close(self) -> None:
-        """Forgets what was read. No file stays open between calls, so nothing else is owed."""
-        self._states.clear()
+        """Forgets what was read, and closes the indexes that answered."""
+        states, self._states = self._states, {}
+        for state in states.values():
+            state.close()
 
     @cached_property
     def messages(self) -> Messages:
@@ -179,6 +181,16 @@ class Hive:
     def ledger(self, kind: str) -> Ledger:
         """Returns the files of one kind of record, unread."""
         return Ledger(self.layout.ledger_path(kind), self.layout.journal_path(kind))
+
+    def rebuild_indexes(self, *, progress: Progress | None = None) -> None:
+        """Throws every index away and builds anew those that their ledgers' sizes call for."""
+        from queenbee.store.index import remove
+
+        self.close()
+        for kind in self.kinds():
+            remove(self.layout.index_path(kind))
+            path = self.layout.index_path(kind)
+            open_records(kind, self.ledger(kind), path, progress=progress)
 
     def transaction(self) -> Transaction:
         """Returns a context manager in which nobody else writes: read, check, then append.

@@ -49,13 +49,7 @@ def rebuild(
     hive: Hive, *, progress: Callable[[int, int], None] | None = None
 ) -> list[dict[str, object]]:
     """Throws every index away and builds those anew that their ledgers' sizes call for."""
-    from queenbee.store.index import remove
-    from queenbee.store.state import open_records
-
-    for kind in hive.kinds():
-        remove(hive.layout.index_path(kind))
-        path = hive.layout.index_path(kind)
-        open_records(kind, hive.ledger(kind), path, progress=progress)
+    hive.rebuild_indexes(progress=progress)
     return status(hive)
 
 

@@ -11,9 +11,10 @@ import time
 from queenbee.core import globs, leases
 from queenbee.core.names import checked_issue_id
 from queenbee.core.records import Reservation
-from queenbee.core.timestamps import format_duration, format_ms
+from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
 from queenbee.services import messages
+from queenbee.services.activity import last_seen_ms
 from queenbee.services.holders import Holder, refusal
 from queenbee.services.live_leases import LiveLeases, covers, overlaps
 from queenbee.services.paths import Place, path_of, pattern_of
@@ -139,6 +140,19 @@ class Reservations:
         with self._hive.transaction() as tx:
             mine = self._select(tx.now_ms, droid, patterns, ids, everything)
             return [_extended(tx, lease, ttl_s, {}) for lease in mine]
+
+    def stale(self) -> list[Reservation]:
+        """Returns the live leases whose droid has written nothing for half of their TTL, so that
+        a person can decide what becomes of them; each with `last_seen_at`, as far as is known.
+        """
+        now_ms, seen_ms = self._hive.now_ms(), last_seen_ms(self._hive)
+        stale = []
+        for lease in self.find():
+            begun_ms = instant_ms(lease.fields.get("updated_at")) or lease.created_ms
+            last_ms = max(begun_ms, seen_ms.get(lease.droid, 0))
+            if now_ms - last_ms >= (lease.expires_ms - begun_ms) / 2:
+                stale.append(Reservation({**lease.fields, "last_seen_at": format_ms(last_ms)}))
+        return stale
 
     def find(
         self, *, droid: str | None = None, path: str | None = None, ended: bool = False

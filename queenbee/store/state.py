@@ -42,6 +42,9 @@ if TYPE_CHECKING:
         def refresh(self) -> None:
             """Takes in what was appended since the last call. Raises `Unreadable`."""
 
+        def close(self) -> None:
+            """Lets go of what is open; the next question would open it again elsewhere."""
+
         def remember_agreement(self) -> None:
             """Keeps for later processes how far journal and ledger were seen to agree."""
 
@@ -152,6 +155,9 @@ class Folded:
         self._position, self._unended = batch.position, batch.unended
         self._apart = self._apart or bool(batch.journal_only)
         return first or not (self._apart and self._table.positional)
+
+    def close(self) -> None:
+        """Needs nothing: no file stays open between two reads."""
 
     def remember_agreement(self) -> None:
         """Needs nothing: a process that folds compares the files anyway."""

@@ -1,0 +1,36 @@
+"""Why two patterns share no path, in words."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from queenbee.core.apart import why_apart
+from queenbee.core.globs import overlap
+from queenbee.errors import BadPattern
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "reason"),
+    [
+        ("a.py", "b.py", "a.py and b.py are two paths"),
+        ("src/**", "docs/**", "one lies in src/, the other in docs/"),
+        ("src/*.ts", "src/*.py", "the names of one end in .ts, of the other in .py"),
+        ("src/*", "src/a/b", "src/* does not cover src/a/b, the only path of src/a/b"),
+        ("a?", "b*", "no path has the shape of both"),
+    ],
+)
+def test_the_plainest_reason_is_given(left, right, reason):
+    assert overlap(left, right) is None
+    assert why_apart(left, right) == reason
+
+
+@given(st.text("ab/*?[]{},.", min_size=1), st.text("ab/*?[]{},.", min_size=1))
+def test_every_pair_that_does_not_overlap_has_a_reason(left, right):
+    try:
+        apart = overlap(left, right) is None
+    except BadPattern:
+        apart = False
+    assume(apart)
+    assert why_apart(left, right)
