@@ -152,12 +152,21 @@ class QueenGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            from queenbee.core.names import nearest
-
-            close = nearest(args[0], self.list_commands(ctx))
+            close = self._meant(ctx, args[0])
             suggestion = f" Did you mean {close!r}?" if close else ""
             ctx.fail(f"No such command {args[0]!r}.{suggestion}")
         return super().resolve_command(ctx, args)
+
+    def _meant(self, ctx: click.Context, typed: str) -> str | None:
+        """Returns the command that was probably meant: `msg inbox` for `inbox`."""
+        from queenbee.core.names import nearest
+
+        names = self.list_commands(ctx)
+        for name in names:
+            command = self.get_command(ctx, name)
+            if isinstance(command, click.Group) and typed in command.list_commands(ctx):
+                return f"{name} {typed}"
+        return nearest(typed, names)
 
 
 def command(

@@ -1,0 +1,186 @@
+"""`queen init`, `where`, `whoami`, `version`: the hive itself."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from hives import Queen, QuickQueen, commit_file, git, snapshot
+
+import queenbee
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Path:
+    """A repository that has no hive yet."""
+    tree = tmp_path / "fresh"
+    tree.mkdir()
+    git(tree, "init", "-q")
+    commit_file(tree, "README.md")
+    return tree
+
+
+def test_init_makes_settings_and_attributes_and_says_so(quick: QuickQueen, bare: Path) -> None:
+    made = quick("init", "--json", cwd=bare).json
+    beads = bare / ".beads"
+    assert made["beads_dir"] == str(beads)
+    assert set(made["made"]) == {str(beads / "queen.toml"), str(beads / ".gitattributes")}
+    attributes = (beads / ".gitattributes").read_text()
+    assert attributes == "queen_*.jsonl text eol=lf merge=union\n"
+    git(bare, "add", "-A")
+    shown = git(bare, "check-attr", "merge", "eol", "--", ".beads/queen_messages.jsonl")
+    assert "merge: union" in shown
+    assert "eol: lf" in shown
+
+
+def test_init_run_twice_changes_nothing(quick: QuickQueen, bare: Path) -> None:
+    quick("init", cwd=bare)
+    quick("msg", "send", "b", "x", as_="a", cwd=bare)
+    before = snapshot(bare)
+    again = quick("init", cwd=bare)
+    assert (again.code, "nothing was changed" in again.out) == (0, True)
+    assert snapshot(bare) == before
+
+
+def test_init_keeps_settings_and_attributes_that_were_there(quick: QuickQueen, bare: Path) -> None:
+    beads = bare / ".beads"
+    beads.mkdir()
+    (beads / "queen.toml").write_text('ttl = "1h"\n')
+    (beads / ".gitattributes").write_text("*.bin binary")
+    (beads / "issues.jsonl").write_text('{"id":"qb-1","title":"x"}\n')
+    quick("init", cwd=bare)
+    assert (beads / "queen.toml").read_text() == 'ttl = "1h"\n'
+    assert (beads / ".gitattributes").read_text().splitlines()[0] == "*.bin binary"
+    assert (beads / "issues.jsonl").read_text() == '{"id":"qb-1","title":"x"}\n'
+
+
+def test_init_below_the_root_makes_the_hive_at_the_root(quick: QuickQueen, bare: Path) -> None:
+    (bare / "src").mkdir()
+    assert quick("init", "--json", cwd=bare / "src").json["beads_dir"] == str(bare / ".beads")
+
+
+def test_the_first_write_needs_no_init_where_the_tracker_is(quick: QuickQueen, bare: Path) -> None:
+    (bare / ".beads").mkdir()
+    assert quick("claim", "qb-1", as_="a", cwd=bare).code == 0
+
+
+def test_a_new_hive_has_nothing_that_git_should_not_see(quick: QuickQueen, bare: Path) -> None:
+    quick("init", cwd=bare)
+    quick("reserve", "README.md", as_="a", cwd=bare)
+    untracked = git(bare, "status", "--porcelain", "-uall").split()
+    assert set(untracked) - {"??"} == {
+        ".beads/.gitattributes",
+        ".beads/queen.toml",
+        ".beads/queen_reservations.jsonl",
+    }
+
+
+# Where
+
+
+def test_where_says_what_was_found_and_why(quick: QuickQueen, repo: Path) -> None:
+    found = quick("where", "--json", as_="ui-engineer").json
+    assert found["beads_dir"] == str(repo / ".beads")
+    assert found["state_dir"] == str(repo / ".git" / "queenbee")
+    assert (found["tree"], found["worktree"]) == (str(repo), None)
+    assert (found["actor"], found["actor_from"]) == ("ui-engineer", "QUEEN_DROID")
+    assert (found["droids"], found["issues"], found["durability"]) == ("auto", "auto", "buffered")
+    assert found["how"] == ["the first .beads/ from here upward"]
+
+
+def test_where_tells_a_linked_worktree_from_the_main_one(
+    quick: QuickQueen, repo: Path, tmp_path: Path
+) -> None:
+    git(repo, "worktree", "add", "-q", str(tmp_path / "feature-ui"))
+    found = quick("where", "--json", cwd=tmp_path / "feature-ui").json
+    assert found["beads_dir"] == str(repo / ".beads")
+    assert (found["tree"], found["worktree"]) == (str(tmp_path / "feature-ui"), "feature-ui")
+    assert found["how"] == [f"a linked worktree shares the .beads/ of the main one ({repo})"]
+
+
+@pytest.mark.parametrize("way", ["option", "environment", "redirect"])
+def test_where_says_which_way_led_to_a_hive_elsewhere(
+    quick: QuickQueen, repo: Path, way: str
+) -> None:
+    elsewhere = repo / "tools" / ".beads"
+    elsewhere.mkdir(parents=True)
+    arguments, env, why = ("where", "--json"), {}, ""
+    if way == "option":
+        arguments, why = (*arguments, "--beads-dir", "tools/.beads"), "--beads-dir names it"
+    elif way == "environment":
+        env, why = {"BEADS_DIR": "tools/.beads"}, "BEADS_DIR names it"
+    else:
+        (repo / ".beads" / "redirect").write_text("# moved\ntools/.beads\n")
+        why = f"redirect leads to {elsewhere}"
+    found = quick(*arguments, env=env).json
+    assert found["beads_dir"] == str(elsewhere)
+    assert why in found["how"][-1]
+
+
+def test_an_assignment_says_in_which_worktree_it_was_claimed(
+    quick: QuickQueen, repo: Path, tmp_path: Path
+) -> None:
+    git(repo, "worktree", "add", "-q", str(tmp_path / "feature-ui"))
+    claimed = quick("claim", "qb-1", "--json", as_="a", cwd=tmp_path / "feature-ui").json
+    assert claimed["worktree"] == "feature-ui"
+    assert "worktree" not in quick("claim", "qb-2", "--json", as_="a").json
+
+
+# Who
+
+
+def test_a_name_is_remembered_for_one_worktree(
+    quick: QuickQueen, repo: Path, tmp_path: Path
+) -> None:
+    git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
+    quick("whoami", "--set", "ui-engineer")
+    quick("whoami", "--set", "reviewer", cwd=tmp_path / "linked")
+    assert quick("whoami", "--json").json["droid"] == "ui-engineer"
+    assert quick("whoami", "--json", cwd=tmp_path / "linked").json["droid"] == "reviewer"
+    assert quick("whoami", "--json", as_="tester").json["droid"] == "tester"
+    assert git(repo, "status", "--porcelain") == ""
+
+
+def test_a_remembered_name_acts(quick: QuickQueen) -> None:
+    quick("whoami", "--set", "ui-engineer")
+    assert quick("claim", "qb-1", "--json").json["droid"] == "ui-engineer"
+
+
+def test_a_remembered_name_that_is_none_can_be_replaced(quick: QuickQueen, repo: Path) -> None:
+    (repo / ".git" / "queenbee-droid").write_text("two words\n")
+    assert quick("reserved").code == 2
+    assert quick("whoami", "--set", "ui-engineer").code == 0
+    assert quick("whoami", "--json").json["droid"] == "ui-engineer"
+
+
+def test_a_name_that_the_list_does_not_have_is_not_remembered(
+    quick: QuickQueen, repo: Path
+) -> None:
+    (repo / ".factory" / "droids").mkdir(parents=True)
+    (repo / ".factory" / "droids" / "reviewer.md").touch()
+    assert quick("whoami", "--set", "ui-engineer").code == 4
+    assert not (repo / ".git" / "queenbee-droid").exists()
+
+
+# Version
+
+
+def test_the_version_is_the_packages(quick: QuickQueen) -> None:
+    assert quick("version").out == f"queen {queenbee.__version__}\n"
+    assert quick("version", "--json").json == {"version": queenbee.__version__}
+
+
+def test_the_version_needs_no_hive(quick: QuickQueen, tmp_path: Path) -> None:
+    assert quick("version", cwd=tmp_path).code == 0
+
+
+def test_the_real_command_does_what_the_quick_one_does(
+    queen: Queen, quick: QuickQueen, repo: Path, tmp_path: Path
+) -> None:
+    quick("reserve", "README.md", as_="ui-engineer")
+    copy = tmp_path / "copy"
+    shutil.copytree(repo, copy)
+    for arguments in (("reserved", "--json"), ("check", "README.md"), ("claim", "two words")):
+        real, fast = queen(*arguments, as_="reviewer"), quick(*arguments, as_="reviewer")
+        assert (real.code, real.out, real.err) == (fast.code, fast.out, fast.err)
