@@ -24,13 +24,12 @@ from queenbee.core.records import Assignment, Flag, Message, OptionalText, Recor
 from queenbee.errors import QueenError
 from queenbee.store import settings as hive_settings
 from queenbee.store.codec import Unusable, decode, is_migration
-from queenbee.store.state import ALIASES
+from queenbee.store.state import ALIASES, INDEX_FROM_BYTES
 
 NOT_YET = {
     "docs/enforcement.md",
     "docs/reliability.md",
     "docs/performance.md",
-    "docs/security.md",
     "docs/adr/0003-exact-overlap.md",
     "docs/adr/0008",
     ".beads-example",
@@ -178,6 +177,11 @@ def test_every_environment_variable_that_users_set_is_listed():
 def test_every_setting_is_listed():
     listed = [words_in_code(row[0])[0] for row in first_cells(FORMAT, "Settings")]
     assert sorted(listed) == sorted([*hive_settings._CHOICES, *hive_settings._DURATIONS])
+
+
+def test_the_size_from_which_an_index_is_used_is_what_the_format_says():
+    section = FORMAT.read_text(encoding="utf-8").partition("\n## Index\n")[2]
+    assert f"a ledger of {INDEX_FROM_BYTES // 1024} KiB" in section.partition("\n## ")[0]
 
 
 @pytest.mark.parametrize("record", [Message, Assignment, Reservation])
