@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from markdown_it import MarkdownIt
 from pages import ROOT, differences, fences, steps
 from record_lines import any_lines
@@ -30,7 +30,6 @@ NOT_YET = {
     "docs/enforcement.md",
     "docs/reliability.md",
     "docs/performance.md",
-    "docs/adr/0003-exact-overlap.md",
     "docs/adr/0008",
     ".beads-example",
 }
@@ -222,7 +221,13 @@ def reader(tmp_path_factory):
     return runpy.run_path(str(path))
 
 
+ENDED = b'{"id":"qa-1","rev":2,"status":"completed","updated_at":"2024-12-14T10:00:00Z"}'
+RENEWED = b'{"id":"qa-1","rev":2,"status":"active","updated_at":"2024-12-14T11:00:00Z"}'
+
+
 @given(lines=any_lines())
+@example(lines=[ENDED, RENEWED])
+@example(lines=[RENEWED, ENDED])
 @settings(max_examples=300)
 def test_the_reader_in_the_format_folds_as_queenbee_does(reader, lines):
     table = Table(ALIASES)
