@@ -1,0 +1,73 @@
+"""`python -m tests.torture NAME`: a long run, its figures on standard output."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+
+from tests.torture import converge, faults, fuzz, git_torture, kills, linear
+from tests.torture.places import Broken
+
+
+def main(arguments: list[str]) -> int:
+    """Runs what is named and prints its figures; returns 1 where a promise did not hold."""
+    parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
+    parser.add_argument(
+        "name", choices=("git", "kills", "linear", "converge", "faults", "fuzz", "all")
+    )
+    parser.add_argument("--seconds", type=float, default=60, help="how long git works")
+    parser.add_argument("--count", type=int, default=200, help="how many random kills")
+    parser.add_argument("--operations", type=int, default=100_000)
+    parser.add_argument("--histories", type=int, default=60)
+    parser.add_argument("--executions", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    options = parser.parse_args(arguments)
+    chosen = RUNS if options.name == "all" else (options.name,)
+    failed = [name for name in chosen if not _ran(name, options)]
+    return 1 if failed else 0
+
+
+RUNS = ("git", "kills", "linear", "converge", "faults")
+"""What `all` means; the fuzzing has a make target of its own."""
+
+
+def _ran(name: str, options: argparse.Namespace) -> bool:
+    folder = tempfile.mkdtemp(prefix=f"torture-{name}-")
+    begun = time.monotonic()
+    try:
+        figures = _run(name, folder, options)
+    except Broken as broken:
+        print(f"{name} (seed {options.seed}): BROKEN: {broken}\n  left in {folder}", flush=True)
+        return False
+    shutil.rmtree(folder)
+    took = round(time.monotonic() - begun, 1)
+    print(f"{name} (seed {options.seed}, {took} s): {json.dumps(figures)}", flush=True)
+    return True
+
+
+def _run(name: str, folder: str, options: argparse.Namespace) -> object:
+    seed = options.seed
+    if name == "git":
+        return git_torture.torture(folder, options.seconds, seed=seed)
+    if name == "kills":
+        steps = kills.at_every_step(folder)
+        random = kills.at_random(folder, options.count, seed=seed)
+        return {"at every step": dict(steps), "at random": random}
+    if name == "linear":
+        figures = linear.run(folder, options.operations)
+        if figures["violations"]:
+            raise Broken(f"{figures['violations']} violations: {figures['examples']}")
+        return figures
+    if name == "converge":
+        return converge.run(folder, histories=options.histories, steps=60, seed=seed)
+    if name == "faults":
+        return faults.run(folder)
+    return fuzz.run(options.executions, folder, seed=seed)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

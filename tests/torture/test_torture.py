@@ -1,0 +1,171 @@
+"""The long runs, for a second or two each, and the mutants that they must catch."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+from mutants import mutant
+
+from queenbee.core import fold as fold_module
+from queenbee.store import ledger as ledger_module
+from queenbee.store import state as state_module
+from queenbee.store.ledger import Ledger
+from tests.torture import converge, faults, fuzz, git_torture, kills, linear
+from tests.torture.places import Broken
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+    return str(tmp_path)
+
+
+@pytest.mark.slow
+class TestGit:
+    def test_loses_nothing_that_was_acknowledged(self, folder):
+        figures = git_torture.torture(folder, 3, seed=1)
+        assert figures["acknowledged"] > 0
+        assert figures["lost"] == 0
+
+    def test_without_a_journal_is_caught(self, folder):
+        with pytest.raises(Broken, match=r"lost|lacks"):
+            git_torture.torture(folder, 2, seed=2, broken="journal")
+
+
+@pytest.mark.slow
+class TestKills:
+    def test_at_every_step_leave_what_was_acknowledged_whole(self, folder):
+        scenes = (kills.AppendSeveral, kills.TwoLedgers, kills.Heal, kills.Init)
+        counts = kills.at_every_step(folder, scenes=scenes, parts=(0.5,))
+        assert set(counts) == {scene.__name__ for scene in scenes}
+        assert min(counts.values()) > 2
+
+    def test_at_random_leave_what_was_acknowledged_whole(self, folder):
+        assert kills.at_random(folder, 6, seed=1)["lost"] == 0
+
+    def test_without_an_announcement_are_caught(self, folder, monkeypatch):
+        monkeypatch.setattr(ledger_module, "_write_intent", lambda *_: None)
+        with pytest.raises(Broken, match="of 5 patterns"):
+            kills.at_every_step(folder, scenes=(kills.AppendSeveral,), parts=(0.5,))
+
+
+@pytest.mark.slow
+class TestRaces:
+    def test_grant_nothing_twice_and_refuse_nothing_that_is_free(self, folder):
+        figures = linear.run(folder, 1_500, processes=4)
+        assert figures["operations"] >= 1_500
+        assert figures["refused"] > 0
+        assert figures["examples"] == []
+
+    def test_without_the_lock_are_caught(self, folder):
+        assert linear.run(folder, 800, processes=4, broken="lock")["violations"] > 0
+
+
+class TestTheCheckerOfRaces:
+    """Histories of a few notes: asked, answered, droid, operation, what, outcome, more."""
+
+    HELD = (
+        [10, 20, "ui", "reserve", "a/*", "done", {"exclusive": True}],
+        [50, 60, "ui", "release", "a/*", "done", {}],
+    )
+
+    @pytest.mark.parametrize(
+        ("asked", "answered", "outcome", "possible"),
+        [
+            (22, 40, "done", False),
+            (22, 55, "done", True),
+            (61, 70, "done", True),
+            (5, 15, "done", False),
+            (22, 40, "refused", True),
+            (55, 65, "refused", True),
+            (5, 15, "refused", True),
+            (1, 9, "refused", False),
+            (61, 70, "refused", False),
+        ],
+    )
+    def test_knows_what_can_have_been(self, asked, answered, outcome, possible):
+        note = [asked, answered, "api", "reserve", "a/x.py", outcome, {"exclusive": True}]
+        assert (linear.violations([*map(list, self.HELD), note]) == []) == possible
+
+    def test_lets_readers_share(self):
+        notes = [
+            [1, 2, "ui", "reserve", "a/*", "done", {"exclusive": False}],
+            [3, 4, "api", "reserve", "a/*", "done", {"exclusive": False}],
+        ]
+        assert linear.violations(notes) == []
+
+    def test_knows_an_issue_that_two_droids_have(self):
+        notes = [
+            [1, 2, "ui", "claim", "qb-1", "done", {}],
+            [3, 4, "api", "claim", "qb-1", "done", {}],
+        ]
+        assert len(linear.violations(notes)) == 1
+
+    def test_knows_a_lease_that_ended_by_itself(self):
+        notes = [self.HELD[0], [50, 60, "ui", "release", "a/*", "gone", {}]]
+        assert linear.violations(list(map(list, notes))) == ["ui release a/*: gone"]
+
+
+@pytest.mark.slow
+class TestConvergence:
+    def test_clones_that_hold_the_same_lines_say_the_same(self, folder):
+        figures = converge.run(folder, histories=2, steps=40, seed=3)
+        assert figures["superseded"] > 0
+
+    def test_with_an_order_dependent_fold_is_caught(self, folder, monkeypatch):
+        broken = mutant(fold_module, "if line.rev > top.rev:", "if True:")
+        monkeypatch.setattr(state_module, "Table", broken.Table)
+        with pytest.raises(Broken, match="differs"):
+            converge.run(folder, histories=3, steps=40, seed=3)
+
+    def test_without_judging_what_came_from_elsewhere_is_caught(self, folder, monkeypatch):
+        monkeypatch.setattr(Ledger, "foreign", lambda ledger: "")
+        with pytest.raises(Broken, match=r"is not|two droids"):
+            converge.run(folder, histories=3, steps=40, seed=3)
+
+
+class TestFaults:
+    def test_a_full_disk_leaves_whole_writes_or_none(self, folder):
+        assert had(faults.full_disk, folder)["refused"] > 0
+
+    def test_a_power_cut_loses_nothing_that_was_acknowledged(self, folder):
+        assert had(faults.power_cut, folder, cuts=2)["lost"] == 0
+
+    def test_a_power_cut_without_syncing_is_caught(self, folder):
+        with pytest.raises(Broken, match="after a power cut"):
+            had(faults.power_cut, folder, cuts=2, durability="buffered")
+
+    @pytest.mark.slow
+    def test_system_calls_that_fail_leave_whole_writes_or_none(self, folder):
+        calls = (("write", "ENOSPC"), ("fdatasync", "EIO"), ("openat", "EIO"), ("ftruncate", "EIO"))
+        assert had(faults.injected, folder, most=4, calls=calls)["not acknowledged"] > 0
+
+
+def had(act, folder, **more):
+    """Returns an act's figures, or skips with the reason why it cannot be had here."""
+    try:
+        return act(folder, **more)
+    except faults.CannotHave as reason:
+        pytest.skip(str(reason))
+
+
+class TestAnyBytes:
+    def test_in_place_of_a_ledger_are_read_without_a_crash(self, folder):
+        assert fuzz.run(4_000, folder, seed=1)["crashes"] == 0
+
+    def test_that_crash_a_reader_are_caught(self, folder, monkeypatch):
+        broken = mutant(fold_module, "type(rev) is int and 1 <= rev", "rev and rev")
+        monkeypatch.setattr(fuzz, "explicit_rev", broken.explicit_rev)
+        monkeypatch.setattr(fuzz, "Table", broken.Table)
+        with pytest.raises((Broken, TypeError)):
+            fuzz.run(20_000, folder, seed=1)
+
+    def test_are_drawn_in_great_variety(self):
+        import random
+
+        rng = random.Random(1)
+        drawn = Counter(fuzz.mutated(rng) for _ in range(500))
+        assert len(drawn) > 450
