@@ -27,7 +27,6 @@ from queenbee.store.codec import Unusable, decode, is_migration
 from queenbee.store.state import ALIASES, INDEX_FROM_BYTES
 
 NOT_YET = {
-    "docs/enforcement.md",
     "docs/reliability.md",
     "docs/performance.md",
     "docs/adr/0008",
