@@ -66,7 +66,8 @@ class Event:
         self.kind = _KINDS.get(_letters(self.name), OTHER)
         self.agent = _agent(fields, self.name)
         self.session = _text(fields, "session_id", "sessionId", "conversation_id")
-        self.cwd = _text(fields, "cwd") or _first(fields.get("workspace_roots")) or cwd
+        said = _text(fields, "cwd") or _first(fields.get("workspace_roots"))
+        self.cwd = os.path.join(cwd, said or "")
         self.files: list[str] = []
         """The files that a tool is about to change, or has changed: absolute names."""
         if self.kind in (BEFORE_EDIT, AFTER_EDIT):

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 from agent_inputs import FIXTURES, recorded
+from hypothesis import given
+from hypothesis import strategies as st
 
 from queenbee.hook import events
 
@@ -136,3 +138,41 @@ def test_what_is_no_json_object_is_refused(data: bytes) -> None:
 def test_arguments_of_another_shape_name_no_file(arguments: object) -> None:
     data = recorded("claude/pre-edit", TREE, tool_input=arguments)
     assert events.read_event(data, "/").files == []
+
+
+KEYS = [
+    "hook_event_name",
+    "tool_name",
+    "tool_input",
+    "cwd",
+    "session_id",
+    "workspace_roots",
+    "agent",
+]
+WORDS = [
+    "PreToolUse",
+    "afterFileEdit",
+    "Edit",
+    "apply_patch",
+    "file_path",
+    "files",
+    "edits",
+    "command",
+]
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.sampled_from(WORDS),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.text(max_size=3) | st.sampled_from(WORDS), inner, max_size=3)
+    ),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.sampled_from(KEYS), ANYTHING))
+def test_whatever_an_agent_sends_its_files_are_absolute_names(fields: dict[str, object]) -> None:
+    try:
+        event = events.read_event(json.dumps(fields).encode(), "/here")
+    except ValueError:
+        return
+    assert all(file.startswith("/") for file in event.files)
