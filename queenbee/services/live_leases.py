@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 
 from queenbee.core import globs, leases
-from queenbee.core.globindex import GlobIndex, candidates
+from queenbee.core.globindex import GlobIndex, scan_covering, scan_overlapping
 from queenbee.core.records import Reservation
 from queenbee.core.standing import superseded_leases
 from queenbee.errors import BadPattern
@@ -17,7 +17,7 @@ from queenbee.store.verdicts import keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from queenbee.core.fold import Fields
     from queenbee.store.state import Cursor, Records
@@ -93,7 +93,7 @@ class LiveLeases:
         if changed is None or self._index is None:
             self._index = GlobIndex(fold_case=self._fold_case)
             for identifier, pattern in _named(state, ACTIVE):
-                _add(self._index, identifier, pattern)
+                self._index.add(identifier, pattern)
         else:
             for identifier in changed:
                 _replace(self._index, identifier, state.get(identifier) or {})
@@ -142,42 +142,11 @@ def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
     return any(scan_overlapping(pattern, [(lease.id, lease.pattern)], fold_case))
 
 
-def scan_overlapping(
-    pattern: str, named: list[tuple[str, str]], fold_case: bool
-) -> Iterator[tuple[str, str]]:
-    """Yields the key of each pattern that overlaps this one, with a path that both cover."""
-    for key, each in candidates(pattern, named, fold_case=fold_case):
-        try:
-            witness = globs.overlap(each, pattern, fold_case=fold_case)
-        except BadPattern:
-            continue  # From a foreign writer: it protects nothing, and doctor names it.
-        if witness is not None:
-            yield key, witness
-
-
-def scan_covering(path: str, named: list[tuple[str, str]], fold_case: bool) -> Iterator[str]:
-    """Yields the key of each pattern that covers a literal path."""
-    for key, each in candidates(globs.escape(path), named, fold_case=fold_case):
-        try:
-            covered = globs.matches(each, path, fold_case=fold_case)
-        except BadPattern:
-            continue
-        if covered:
-            yield key
-
-
-def _add(index: GlobIndex, identifier: str, pattern: str) -> None:
-    try:
-        index.add(identifier, pattern)
-    except BadPattern:
-        index.discard(identifier)
-
-
 def _replace(index: GlobIndex, identifier: str, fields: Fields) -> None:
     index.discard(identifier)
     pattern = fields.get("pattern")
     if fields.get("status", "active") == "active" and isinstance(pattern, str):
-        _add(index, identifier, pattern)
+        index.add(identifier, pattern)
 
 
 def _named(state: Records, equals: Mapping[str, object]) -> list[tuple[str, str]]:
