@@ -184,7 +184,7 @@ class Assignments:
             )
             if droid != actor:
                 title = f": {issue.title}" if issue is not None and issue.title else ""
-                _tell(tx, actor, droid, issue_id, f"Assigned{title}", reason)
+                _tell(tx, actor, droid, issue_id, "Assigned", reason, title=title)
             return Assignment(given)
 
     def _move(self, tx: Transaction, old: Assignment, droid: str, reason: str | None) -> None:
@@ -261,8 +261,10 @@ def _tell(
     what: str,
     reason: str | None,
     more: str = "",
+    *,
+    title: str = "",
 ) -> None:
     because = f": {reason}" if reason else "."
     body = f"{what} by {actor}{because}{more}"
-    fields = {"subject": f"[{issue_id}] {what}", "body": body, "issue_id": issue_id}
+    fields = {"subject": f"[{issue_id}] {what}{title}", "body": body, "issue_id": issue_id}
     messages.stage(tx, actor, [droid], {**fields, "importance": "normal"})
