@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import hypothesis
 import pytest
 from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, git
 
 from queenbee import Hive
+
+# A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C:
+# what tests say of it would then be about the shell.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# No timing is asserted, so no example has a deadline either; a busy machine is no failure.
+hypothesis.settings.register_profile("queenbee", deadline=None)
+hypothesis.settings.load_profile("queenbee")
 
 
 @pytest.fixture(autouse=True)
