@@ -151,7 +151,7 @@ class Folded:
         first = self._position is None
         decode = decoder(batch.size_bytes)
         self._take(batch.tracked, decode, once=False)
-        self._take(batch.journal_only, decode, once=not first)
+        self._take(batch.journal_only, decode, once=True)
         self._position, self._unended = batch.position, batch.unended
         self._apart = self._apart or bool(batch.journal_only)
         return first or not (self._apart and self._table.positional)

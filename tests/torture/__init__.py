@@ -11,3 +11,14 @@
 Each prints its figures and leaves with 1 where a promise did not hold. The tests beside these
 modules run the same things for a second or two.
 """
+
+from __future__ import annotations
+
+import os
+import sys
+
+TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+"""Where the modules are that all tests share."""
+
+if TESTS not in sys.path:
+    sys.path.insert(0, TESTS)

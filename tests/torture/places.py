@@ -11,10 +11,7 @@ from queenbee import Hive
 from queenbee.services.doctor import examine, repair
 from queenbee.store.layout import discover
 from queenbee.store.setup import init
-
-TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-if TESTS not in sys.path:
-    sys.path.insert(0, TESTS)
+from tests.torture import TESTS
 
 ROOT = os.path.dirname(TESTS)
 ENVIRONMENT = {
