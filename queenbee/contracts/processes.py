@@ -11,6 +11,7 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 
@@ -100,15 +101,21 @@ def run_process(
     """
     started = time.monotonic()
     captures = _Capture(cap_bytes, look_for[0]), _Capture(cap_bytes, look_for[1])
+    # 1. A Ctrl-C while the program is being started waits until there is a group to end: raised
+    #    inside `Popen`, it would leave the program running with nobody who knows of it.
+    held = _HeldInterrupt()
     try:
         child = _start(argv, cwd, env)
+        run = _Run(child, captures)
     except (OSError, ValueError) as error:
         # ValueError: a NUL in an argument, the folder or a variable.
         problem = f"cannot be started: {error}"
+        held.let_go()
         return ProcessResult("not_started", None, 0.0, NOTHING, NOTHING, problem)
-    run = _Run(child, captures)
     ended: Literal["exited", "timed_out", "interrupted"] = "interrupted"
     try:
+        # 2. From here on it ends the wait.
+        held.let_go()
         ended = run.wait(started + min(timeout_s, LONGEST_S), on_tick)
     except KeyboardInterrupt:
         ended = "interrupted"
@@ -119,6 +126,28 @@ def run_process(
     exit_code = child.returncode if ended == "exited" else None
     spent_s = time.monotonic() - started
     return ProcessResult(ended, exit_code, spent_s, captures[0].output(), captures[1].output())
+
+
+class _HeldInterrupt:
+    """Keeps a Ctrl-C back until it is let go. Other threads than the main one get none anyway."""
+
+    def __init__(self) -> None:
+        self._came = False
+        self._before: object = None
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._note)
+
+    def let_go(self) -> None:
+        """Restores the handler; raises `KeyboardInterrupt` if one came meanwhile."""
+        before, self._before = self._before, None
+        if before is not None:
+            signal.signal(signal.SIGINT, before)  # type: ignore[arg-type]
+        if self._came:
+            self._came = False
+            raise KeyboardInterrupt
+
+    def _note(self, number: int, frame: object) -> None:
+        self._came = True
 
 
 def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
