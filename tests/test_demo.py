@@ -1,0 +1,87 @@
+"""The demo: it tells its story on any machine, and fails where a promise does not hold."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PARTS = (
+    "Who does it?",
+    "Who edits where?",
+    "They talk.",
+    "One waits;",
+    "Somebody runs `git stash -u`",
+    "Now on their own:",
+)
+
+
+def run(*program: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *program],
+        cwd=ROOT,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def test_the_demo_tells_its_story_whoever_runs_it_and_leaves_nothing_behind(
+    tmp_path: Path,
+) -> None:
+    hostile = tmp_path / "gitconfig"
+    hostile.write_text("[commit]\n\tgpgsign = true\n[core]\n\thooksPath = /nowhere\n")
+    (tmp_path / "tmp").mkdir()
+    told = run(
+        "-m",
+        "bench.demo",
+        TMPDIR=str(tmp_path / "tmp"),
+        QUEEN_DROID="somebody else",
+        BEADS_DIR="/nowhere",
+        GIT_CONFIG_GLOBAL=str(hostile),
+    )
+    assert (told.returncode, told.stderr) == (0, "")
+    places = [told.stdout.index(part) for part in PARTS]
+    assert places == sorted(places)
+    assert told.stdout.count("  yes  ") == 2
+    assert told.stdout.count("  no, exit 5  ") == 4
+    assert "src/cart" in told.stdout
+    assert "ledgers in .beads/ after the stash: none" in told.stdout
+    assert "8 issues, each done once" in told.stdout
+    assert len(told.stdout.splitlines()) < 100
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("second", "fine"), [("10:05", False), ("10:10", True), ("10:20", True), ("09:59", False)]
+)
+def test_leases_on_one_folder_that_meet_in_time_are_noticed(second: str, fine: bool) -> None:
+    leases = [
+        {"pattern": "a/**", "created_at": "10:00", "expires_at": "12:00", "released_at": "10:10"},
+        {"pattern": "a/**", "created_at": second, "expires_at": "10:30"},
+        {"pattern": "b/**", "created_at": "10:05", "expires_at": "10:30"},
+    ]
+    checked = run("-c", f"from bench.demo import no_two_at_once as n; print(n({leases!r}))")
+    assert checked.stdout.strip() == str(fine)
+
+
+def test_a_promise_that_does_not_hold_ends_the_demo_with_an_error(tmp_path: Path) -> None:
+    thief = (
+        "from queenbee.services.assignments import Assignments\n"
+        "Assignments.active = lambda self, issue_id: None\n"
+        "from queenbee.cli.main import main\n"
+        "main()"
+    )
+    broken = (
+        "import sys, bench.demo as demo\n"
+        f"demo.QUEEN = (sys.executable, '-c', {thief!r})\n"
+        "raise SystemExit(demo.main())"
+    )
+    told = run("-c", broken, TMPDIR=str(tmp_path))
+    assert told.returncode == 1
+    assert "This should not have happened: 3 of 3 droids got the same thing." in told.stderr
