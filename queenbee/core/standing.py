@@ -22,15 +22,18 @@ if TYPE_CHECKING:
 
 
 def superseded_assignments(of_one_issue: Iterable[Assignment]) -> dict[str, str]:
-    """Returns the winner's id for each superseded assignment of one issue."""
-    standing: list[Assignment] = []
+    """Returns the winner's id for each superseded assignment of one issue.
+
+    Those that stand follow one another, so that only the last of them can exclude the next.
+    """
+    last: Assignment | None = None
+    ends_ms = 0
     lost: dict[str, str] = {}
     for each in sorted(of_one_issue, key=_age):
-        winner = next((w for w in standing if each.created_ms < assignment_end_ms(w)), None)
-        if winner is None:
-            standing.append(each)
+        if last is not None and each.created_ms < ends_ms:
+            lost[each.id] = last.id
         else:
-            lost[each.id] = winner.id
+            last, ends_ms = each, assignment_end_ms(each)
     return lost
 
 
