@@ -186,9 +186,13 @@ def told(clone: Clone, now_ms: int, ids: list[str], droids: list[str]) -> dict[s
     clock, time.time_ns = time.time_ns, lambda: now_ms * 1_000_000
     try:
         ran = {" ".join(each): queen(*each, "--json") for each in commands}
+        answers = {name: f"{each.code}\n{each.out}" for name, each in ran.items()}
+        if _rows(answers["reserved"]):  # Refused everywhere, for the same reasons in one order.
+            refused = queen("reserve", "**", "--as", "stranger", "--json")
+            answers["reserve **"] = f"{refused.code}\n{refused.err}"
     finally:
         time.time_ns = clock
-    return {name: f"{each.code}\n{each.out}" for name, each in ran.items()}
+    return answers
 
 
 def check(world: World) -> dict[str, object]:
