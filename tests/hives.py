@@ -11,6 +11,7 @@ import ctypes
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -213,6 +214,14 @@ def records(path: Path) -> list[dict[str, Any]]:
     data = path.read_bytes() if path.exists() else b""
     assert data == b"" or data.endswith(b"\n"), data[-200:]
     return [json.loads(line) for line in data.split(b"\n")[:-1]]
+
+
+def cloned(beads: Path, place: Path) -> Path:
+    """Returns a repository that has the same ledgers, but no journal: every line came by git."""
+    place.mkdir()
+    git(place, "init", "-q")
+    shutil.copytree(beads, place / ".beads")
+    return place
 
 
 def write_lines(path: Path, *rows: dict[str, Any] | str | bytes) -> None:

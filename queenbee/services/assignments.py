@@ -156,7 +156,7 @@ class Assignments:
         reassign: bool = False,
     ) -> Assignment:
         actor = self._hive.actor
-        if droid == actor:
+        if droid == actor:  # Where another droid works is not for us to guess.
             worktree = worktree or self._hive.layout.worktree
         with self._hive.transaction() as tx:
             issue = self._hive.issues.check_claimable(issue_id)
@@ -176,8 +176,7 @@ class Assignments:
                     "droid": droid,
                     "assigned_by": actor,
                     "status": "active",
-                    "worktree": worktree
-                    or (self._hive.layout.worktree if droid == actor else None),
+                    "worktree": worktree,
                     "reason": reason,
                     "previous_droid": current.droid if current else None,
                 },

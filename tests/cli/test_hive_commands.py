@@ -125,6 +125,8 @@ def test_an_assignment_says_in_which_worktree_it_was_claimed(
     claimed = quick("claim", "qb-1", "--json", as_="a", cwd=tmp_path / "feature-ui").json
     assert claimed["worktree"] == "feature-ui"
     assert "worktree" not in quick("claim", "qb-2", "--json", as_="a").json
+    given = quick("assign", "qb-3", "b", "--json", as_="a", cwd=tmp_path / "feature-ui").json
+    assert "worktree" not in given  # Where another droid works is not for us to guess.
 
 
 # Who
