@@ -39,6 +39,7 @@ class LiveLeases:
         self._index: GlobIndex | None = None
         self._cursor: Cursor | None = None
         self._asked = 0
+        self._latest_ms = 0
         self._verdicts: tuple[str, dict[str, str]] | None = None
 
     def overlapping(
@@ -46,7 +47,7 @@ class LiveLeases:
     ) -> list[tuple[Reservation, str]]:
         """Returns the live leases that overlap a pattern, each with a path that both cover."""
         with self._mutex:
-            index = self._followed(state)
+            index = self._followed(state, now_ms)
             if index is not None:
                 found = dict(index.overlapping(pattern))
             else:
@@ -56,7 +57,7 @@ class LiveLeases:
     def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
         """Returns the live leases that cover a literal path."""
         with self._mutex:
-            index = self._followed(state)
+            index = self._followed(state, now_ms)
             if index is not None:
                 keys: Iterable[str] = index.covering(path)
             else:
@@ -81,11 +82,17 @@ class LiveLeases:
             if lease is not None and leases.is_live(lease):
                 found.append(lease)
             elif self._index is not None:
-                # An ended lease never lives again without a new line, which brings it back here.
+                # An ended lease lives again only by a new line, which brings it back here, or by
+                # a clock that is set back, which `_followed` sees.
                 self._index.discard(key)
-        return [lease for lease in self._judged(state, found) if leases.is_live(lease)]
+        live = [lease for lease in self._judged(state, found) if leases.is_live(lease)]
+        # By age: the files' order is another one in every clone.
+        return sorted(live, key=lambda lease: (lease.created_ms, lease.id))
 
-    def _followed(self, state: Records) -> GlobIndex | None:
+    def _followed(self, state: Records, now_ms: int) -> GlobIndex | None:
+        if now_ms < self._latest_ms:
+            self._index = None
+        self._latest_ms = now_ms
         self._asked += 1
         if self._asked <= _SCANS:
             return None

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-VERSION = 4
+VERSION = 5
 """Of the tables below; an index of another version is built anew."""
 
 COLUMNS = {
@@ -342,6 +342,7 @@ class Indexed:
         self._doubt_a_line_that_went_on(position)
         taker = _Taker(self._db, self.kind, self._columns)
         together = _same(position, agreed)
+        was_apart, apart, moved = bool(self._meta("apart")), False, False
         # 1. As long as both files go on alike, each line is read once.
         while True:
             tracked, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
@@ -355,7 +356,7 @@ class Indexed:
         # 2. Then what the tracked file has, in its order, then what the journal alone has.
         while tracked.lines:
             lines = split_lines(tracked.lines)
-            taker.take(lines, once=again)
+            moved = taker.take(lines, once=again) or moved
             self._hold_loosely(lines, tracked.end.offset)
             position = Position(tracked.end, position.journal)
             tracked, _ = self.ledger.chunks(position, limit=_CHUNK_BYTES)
@@ -364,7 +365,7 @@ class Indexed:
         _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
         while journal.lines:
             lines = split_lines(journal.lines)
-            taker.take(lines, once=True)
+            apart = taker.take(lines, once=True) or apart
             self._db.executemany("DELETE FROM loose WHERE raw = ?", ((raw,) for raw in lines))
             position = Position(position.tracked, journal.end)
             _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
@@ -374,6 +375,13 @@ class Indexed:
         # A line without its newline counts once it is whole, and is read again with it.
         taker.take(split_lines(tracked.rest), once=True)
         self._db.execute("INSERT OR REPLACE INTO meta VALUES ('unended', ?)", (tracked.rest,))
+        positional = taker.positional or self._meta("positional")
+        if positional and (again or (was_apart and moved)):
+            # Where a line stands is what it means. The tracked lines were given another order, or
+            # new ones stand before those that the journal alone had.
+            raise Doubt
+        if apart:
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('apart', 1)")
         taker.finish()
         self._remember_blocks(position.tracked)
         self._save("at", position)
@@ -502,13 +510,14 @@ class _Taker:
         self._kind = kind
         self._columns = columns
         self._unusable = 0
-        self._positional = False
+        self.positional = False
         (last,) = db.execute("SELECT max(seq) FROM records").fetchone()
         self._seq = last or 0
         marks = ", ".join("?" * (7 + len(columns)))
         self._replace = f"INSERT OR REPLACE INTO records VALUES ({marks})"  # noqa: S608
 
-    def take(self, lines: list[bytes], *, once: bool) -> None:
+    def take(self, lines: list[bytes], *, once: bool) -> bool:
+        """Takes lines in; returns whether any of them changed a record."""
         decode_one = decoder(sum(map(len, lines)))
         usable: list[tuple[bytes, Fields]] = []
         for raw in lines:
@@ -521,7 +530,7 @@ class _Taker:
                 self._db.execute("INSERT OR IGNORE INTO migrations (raw) VALUES (?)", (raw,))
             else:
                 usable.append((raw, fields))
-                self._positional = self._positional or explicit_rev(fields) is None
+                self.positional = self.positional or explicit_rev(fields) is None
         table = self._known({str(fields["id"]) for _, fields in usable})
         before = {key: len(entry.lines) for key, entry in table.entries.items()}
         for raw, fields in usable:
@@ -532,6 +541,7 @@ class _Taker:
             if len(entry.lines) != before.get(key)
         ]
         self._store(changed, before)
+        return bool(changed)
 
     def finish(self) -> None:
         """Writes down what was learnt about the lines as a whole."""
@@ -540,7 +550,7 @@ class _Taker:
             "ON CONFLICT (key) DO UPDATE SET value = value + ?1",
             (self._unusable,),
         )
-        if self._positional:
+        if self.positional:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('positional', 1)")
 
     def _known(self, ids: set[str]) -> Table:

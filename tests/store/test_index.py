@@ -80,7 +80,9 @@ def apply(step, argument, ledger):
     elif os.path.exists(path):
         with open(path, "rb") as file:
             data = file.read()
-        if step == "rewrite":
+        if step == "rewrite_to":
+            data = b"".join(data.splitlines(keepends=True)[:argument])
+        elif step == "rewrite":
             shuffled = data.split(b"\n")
             random.Random(argument).shuffle(shuffled)
             data = b"\n".join(shuffled[: max(1, len(shuffled) - argument % 3)]) + b"\n"
@@ -255,3 +257,22 @@ def test_changes_tell_a_follower_what_other_processes_took_in(files):
     assert changed == ["qm-new"]
     mine.close()
     theirs.close()
+
+
+def test_a_line_without_rev_that_comes_back_is_not_a_new_revision(tmp_path):
+    """Git takes a foreign line and our update of it away; the next write brings both back."""
+    first = line_of("qm-1", None, "bob", False, "hello world", 0)
+    update = line_of("qm-1", 2, "bob", True, "hello world", 0)
+    history = [
+        ("foreign", [line_of("qm-0", 1, "bob", False, "", 0)]),
+        ("append", []),
+        ("foreign", [first]),
+        ("append", [update]),
+        ("read", None),
+        ("rewrite_to", 1),
+        ("append", [line_of("qm-2", 1, "bob", False, "", 2)]),
+        ("read", None),
+        ("append", [line_of("qm-3", 1, "bob", False, "", 2)]),
+        ("read", None),
+    ]
+    check_history(tmp_path / "hive", history)
