@@ -145,13 +145,26 @@ def _dumps(fields: Mapping[str, object]) -> bytes:
 
 
 def _strict_loads(raw: bytes) -> object:
-    # From text, since json.loads would take UTF-16 from bytes.
+    escapes = b"\\u" in raw
     value = json.loads(
-        raw.decode(), parse_constant=_refuse, parse_float=_finite, parse_int=_within_64_bits
+        raw.decode(),  # From text, since json.loads would take UTF-16 from bytes.
+        parse_constant=_refuse,
+        parse_float=_finite,
+        parse_int=_within_64_bits,
+        object_pairs_hook=_text_only if escapes else None,
     )
-    if b"\\u" in raw:
-        _dumps({"": value})  # A lone surrogate can be escaped in JSON, but is not text.
+    if escapes:
+        _dumps({"": value})
     return value
+
+
+def _text_only(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """Returns the object, if all of it is text: a lone surrogate can be escaped, but is none.
+
+    Also the value of a key that stands twice, and of which only the last one stays.
+    """
+    _dumps({"": pairs})
+    return dict(pairs)
 
 
 def _refuse(constant: str) -> object:

@@ -24,6 +24,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--operations", type=int, default=100_000)
     parser.add_argument("--histories", type=int, default=60)
     parser.add_argument("--executions", type=int, default=1_000_000)
+    parser.add_argument("--guided", action="store_true", help="fuzz by coverage; needs atheris")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args(arguments)
     chosen = RUNS if options.name == "all" else (options.name,)
@@ -66,6 +67,8 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
         return converge.run(folder, histories=options.histories, steps=60, seed=seed)
     if name == "faults":
         return faults.run(folder)
+    if options.guided:
+        fuzz.run_guided(options.executions, folder)  # Ends the process, with 77 at a crash.
     return fuzz.run(options.executions, folder, seed=seed)
 
 
