@@ -161,7 +161,7 @@ class TestTheTwoDecoders:
         assert told.stdout.split() == ["False", "True"]
 
     def test_a_laxer_one_is_caught(self):
-        broken = mutant(codec, "raw.decode(), parse_constant=_refuse,", "raw.decode(),")
+        broken = mutant(codec, "        parse_constant=_refuse,\n", "")
         raw = b'{"id":"q","x":NaN}'
         assert said(by_orjson, raw).startswith("unusable")
         assert not said(lambda line: broken._checked(line, broken._strict_loads), raw).startswith(
