@@ -6,7 +6,7 @@ from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 ALWAYS_KNOWN = frozenset({"human", "queen"})
 EVERYONE = "@all"
@@ -15,6 +15,11 @@ MAX_ISSUE_ID_LENGTH = 128
 
 _FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _REST = _FIRST | frozenset("._-")
+
+
+def several(names: str | Sequence[str]) -> Sequence[str]:
+    """Returns the names; one that was given by itself is a list of one, not of its letters."""
+    return [names] if isinstance(names, str) else names
 
 
 def is_name(text: str) -> bool:

@@ -113,10 +113,20 @@ def _refusal(event: Event, hive: Hive, statuses: Sequence[PathStatus]) -> Answer
     return refusals.answer(event, hive, held)
 
 
+def _is_file_name(text: str) -> bool:
+    """Returns whether a file can have this name at all: one that cannot is not edited either,
+    and must not keep the other files of the same edit from being looked at.
+    """
+    try:
+        return b"\0" not in os.fsencode(text)
+    except ValueError:
+        return False
+
+
 def _by_hive(event: Event, env: Mapping[str, str]) -> list[tuple[Layout, list[str]]]:
     """Returns the hives that an edit touches, each with its files: one, as good as always."""
     found: dict[tuple[str, str], tuple[Layout, list[str]]] = {}
-    for file in event.files:
+    for file in filter(_is_file_name, event.files):
         places = _hive_of(file, event, env)
         if places is not None:
             found.setdefault((places.beads_dir, places.tree), (places, []))[1].append(file)
@@ -184,10 +194,10 @@ def _warn(event: Event | None, env: Mapping[str, str], cwd: str, text: str) -> N
     from queenbee.store.logbook import note
 
     what = f"{event.agent} {event.name}: {text}" if event is not None else text
-    sys.stderr.write(f"queen-hook: {what}\n")
+    sys.stderr.write(f"queen-hook: {what}\n".encode(errors="replace").decode())
     try:
         note(discover(event.cwd if event else cwd, env).state_dir, "hook", what)
-    except (OSError, QueenError):
+    except (OSError, ValueError, QueenError):
         return
 
 

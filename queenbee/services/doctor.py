@@ -58,7 +58,12 @@ class Finding:
 
 def examine(hive: Hive) -> list[Finding]:
     """Returns everything that is wrong or worth knowing; an empty list for a sound hive."""
-    found = [*_settings(hive)]
+    found: list[Finding] = []
+    try:
+        found += _settings(hive)
+    except QueenError as error:
+        path = os.path.join(hive.layout.beads_dir, ".gitattributes")
+        found.append(Finding(error.code, path, error.message, hint=error.hint))
     for kind in hive.kinds():
         try:
             found += _ledger_file(hive, kind)
@@ -121,11 +126,7 @@ def _without_markers(path: str) -> None:
 def _settings(hive: Hive) -> Iterator[Finding]:
     places = hive.layout
     path = os.path.join(places.beads_dir, ".gitattributes")
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = [line.strip() for line in file]
-    except OSError:
-        lines = []
+    lines = [line.strip() for line in setup.read_attributes(places).splitlines()]
     if setup.ATTRIBUTES not in lines:
         yield Finding(
             "attributes",
@@ -175,12 +176,16 @@ def _ledger_file(hive: Hive, kind: str) -> Iterator[Finding]:
 def _two_files(hive: Hive, kind: str) -> Iterator[Finding]:
     batch = hive.state(kind).ledger.read()
     if batch.journal_only:
+        # Each worktree of a bare repository has a ledger of its own, and one journal serves all.
+        shared = hive.layout.worktree is not None and hive.layout.root == hive.layout.tree
         yield Finding(
             "behind",
             hive.layout.ledger_path(kind),
-            f"{len(batch.journal_only)} recorded lines are missing from the ledger (git took "
-            "them away); they are in the journal",
-            hint="the next write brings them back, or: queen doctor --fix",
+            f"{len(batch.journal_only)} recorded lines are missing from this ledger "
+            f"({'written in another worktree' if shared else 'git took them away'}); "
+            "they are in the journal",
+            hint="the next write brings them here, or: queen doctor --fix",
+            severity="note" if shared else "error",
         )
 
 

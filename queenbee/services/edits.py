@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from queenbee.core import globs
-from queenbee.errors import InvalidInput, NotFound
+from queenbee.errors import BadPattern, InvalidInput, NotFound
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,8 +79,17 @@ def keep(hive: Hive, statuses: Sequence[PathStatus], session: str | None) -> Non
         except NotFound:  # It ended between the look and the turn at writing.
             wanted += [path for path, _ in ending]
     if wanted:
-        names = [os.path.join(hive.layout.tree, globs.escape(path)) for path in wanted]
-        hive.reservations.reserve(names, ttl_s=TTL_S, session=session)
+        names = [os.path.join(hive.layout.tree, name) for name in map(_escaped, wanted) if name]
+        if names:
+            hive.reservations.reserve(names, ttl_s=TTL_S, session=session)
+
+
+def _escaped(path: str) -> str | None:
+    """Returns the pattern of a path, or None for a name that no pattern can say."""
+    try:
+        return globs.escape(path)
+    except BadPattern:
+        return None
 
 
 def end_session(hive: Hive, session: str) -> list[Reservation]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from queenbee.core.names import EVERYONE, checked_issue_id
+from queenbee.core.names import EVERYONE, checked_issue_id, several
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours
@@ -267,7 +267,7 @@ class Messages:
 
     def _to_actor(self, message_ids: Sequence[str]) -> list[Message]:
         actor = self._hive.actor
-        messages = [self.get(each) for each in dict.fromkeys(message_ids)]
+        messages = [self.get(each) for each in dict.fromkeys(several(message_ids))]
         for message in messages:
             if message.to != actor:
                 raise NotYours(

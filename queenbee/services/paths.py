@@ -79,10 +79,13 @@ def path_of(text: str, *, tree: str, cwd: str) -> str:
     Raises `InvalidInput` for what is empty or outside the tree.
     """
     if not text or "\0" in text:
-        raise InvalidInput(f"{text!r} is not a path")
+        raise InvalidInput(f"{text!r} is not a path", hint="name a file, such as src/app.py")
     path = _from_root(os.path.join(cwd, text), tree, typed=text)
     if not path:
-        raise InvalidInput(f"{text!r} is the root of the repository, not a file in it")
+        raise InvalidInput(
+            f"{text!r} is the root of the repository, not a file in it",
+            hint="name a file in it, or see: queen reserved",
+        )
     return path
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 
 from queenbee.core import globs, leases
-from queenbee.core.names import checked_issue_id
+from queenbee.core.names import checked_issue_id, several
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
@@ -81,6 +81,7 @@ class Reservations:
         A new lease that is taken for an agent's `session` says so, and ends with it.
         """
         droid = self._hive.actor
+        patterns = several(patterns)
         ttl_s = checked_ttl_s(self._hive.layout.settings.ttl_s if ttl_s is None else ttl_s)
         if force and not (reason and reason.strip()):
             raise InvalidInput(
@@ -179,7 +180,7 @@ class Reservations:
         state, now_ms = self._hive.state(KIND), self._hive.now_ms()
         actor = self._hive.actor_or_none
         statuses = []
-        for path in (self._literal(each) for each in paths):
+        for path in (self._literal(each) for each in several(paths)):
             covering = self._leases.covering(state, path, now_ms)
             others = [lease for lease in covering if lease.droid != actor]
             status = "held" if others else "mine" if covering else "free"
@@ -291,7 +292,7 @@ class Reservations:
                 raise NotFound(f"{droid} holds no reservation", hint="queen reserved")
             return mine
         chosen: dict[str, Reservation] = {}
-        for text in patterns:
+        for text in several(patterns):
             # What it means here comes first; then what `queen reserved` shows, copied as it is.
             meant = self.places([text])[0].pattern
             matching = [lease for lease in mine if lease.pattern == meant]
@@ -300,7 +301,7 @@ class Reservations:
                 others = [lease for lease in live if lease.pattern in (meant, text)]
                 raise self._not_held(text, others, droid)
             chosen.update((lease.id, lease) for lease in matching)
-        for identifier in ids:
+        for identifier in several(ids):
             one = [lease for lease in live if lease.id == identifier]
             if not one or one[0].droid != droid:
                 raise self._not_held(identifier, one, droid)
@@ -376,6 +377,8 @@ def stage_release(tx: Transaction, lease_ids: Iterable[str], *, by: str, reason:
 
 def checked_ttl_s(ttl_s: int) -> int:
     """Returns a time to live unchanged. Raises `InvalidInput` outside 1 second to 30 days."""
+    if not isinstance(ttl_s, int):
+        raise InvalidInput(f"{ttl_s!r} is no number of seconds", hint="for two hours: 7200")
     if not leases.MIN_TTL_S <= ttl_s <= leases.MAX_TTL_S:
         raise InvalidInput(
             f"a reservation cannot last {ttl_s} seconds", hint="choose 1s to 30d, as in --ttl 2h"

@@ -220,6 +220,10 @@ def _follow_redirect(
     if not target:
         return beads, [*how, f"{redirect} says nothing"]
     # As Beads does: relative to the directory that holds .beads, and one hop only.
+    if "\0" in target:
+        raise Unreadable(
+            f"{redirect} names no path", hint="correct it, or remove it", path=redirect
+        )
     beads = _real(os.path.join(os.path.dirname(beads), target))
     if not os.path.isdir(beads):
         raise Unreadable(

@@ -35,7 +35,7 @@ def find_text(
     Only records that `equals` and `since_ms` select, as in `Records.select`. Raises
     `InvalidInput` for a query without a word.
     """
-    words = _words(query)
+    words = _words(query) if query.isprintable() or query.isascii() else []
     if not words:
         raise InvalidInput(f"{query!r} has no word to look for", hint="queen msg search 'login'")
     if isinstance(state, Indexed):
@@ -59,7 +59,7 @@ def _ranked_once(rows: list[Fields], words: list[str]) -> Iterator[tuple[str, st
     except sqlite3.OperationalError:  # This SQLite has no FTS5.
         yield from _by_looking(rows, words)
         return
-    texts = [(row["id"], str(row.get("subject", "")), str(row.get("body", ""))) for row in rows]
+    texts = [(row["id"], _text(row, "subject"), _text(row, "body")) for row in rows]
     database.executemany("INSERT INTO text VALUES (?, ?, ?)", texts)
     yield from database.execute(
         "SELECT id, snippet(text, -1, ?, ?, '…', ?) FROM text WHERE text MATCH ? ORDER BY rank",
@@ -69,11 +69,16 @@ def _ranked_once(rows: list[Fields], words: list[str]) -> Iterator[tuple[str, st
 
 def _by_looking(rows: list[Fields], words: list[str]) -> Iterator[tuple[str, str]]:
     for row in reversed(rows):
-        text = f"{row.get('subject', '')}\n{row.get('body', '')}"
+        text = f"{_text(row, 'subject')}\n{_text(row, 'body')}"
         lowered = text.lower()
         if all(word.rstrip("*").lower() in lowered for word in words):
             at = max(0, lowered.find(words[0].rstrip("*").lower()) - 30)
             yield str(row["id"]), text[at : at + 80].replace("\n", " ")
+
+
+def _text(row: Fields, name: str) -> str:
+    value = row.get(name)
+    return value if isinstance(value, str) else ""
 
 
 def _words(query: str) -> list[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from queenbee.errors import Unwritable
+from queenbee.errors import NotFound, Unwritable
 from queenbee.store import settings
-from queenbee.store.documents import sync_folder
+from queenbee.store.documents import read_document, sync_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,18 +35,21 @@ def init(layout: Layout) -> list[str]:
 def add_attributes(layout: Layout) -> list[str]:
     """Adds the line for ledgers to `.beads/.gitattributes`; returns the path if it did."""
     path = os.path.join(layout.beads_dir, ".gitattributes")
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-            text = file.read()
-    except FileNotFoundError:
-        text = ""
-    except OSError as error:
-        raise Unwritable(f"{path} cannot be read: {error.strerror}", path=path) from error
+    text = read_attributes(layout)
     if ATTRIBUTES in (line.strip() for line in text.splitlines()):
         return []
     newline = "" if not text or text.endswith("\n") else "\n"
     _write(path, f"{newline}{ATTRIBUTES}\n", mode="a")
     return [path]
+
+
+def read_attributes(layout: Layout) -> str:
+    """Returns the text of `.beads/.gitattributes`; "" without one. Raises `Unreadable`."""
+    try:
+        path = os.path.join(layout.beads_dir, ".gitattributes")
+        return read_document(path).decode(errors="surrogateescape")
+    except NotFound:
+        return ""
 
 
 def make_beads_dir(layout: Layout) -> None:

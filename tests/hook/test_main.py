@@ -565,3 +565,44 @@ def test_the_usage_is_shown_to_whoever_types_the_command() -> None:
 
 def test_the_entry_point_is_where_the_installed_script_looks_for_it() -> None:
     assert callable(hook.main)
+
+
+def test_a_name_that_no_file_can_have_does_not_let_a_held_file_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One impossible name in an edit of several files hides none of the others."""
+    repo = tmp_path / "shop"
+    (repo / ".git").mkdir(parents=True)
+    (repo / ".beads").mkdir()
+    with Hive.open(repo, droid="bob", env={}) as hive:
+        hive.reservations.reserve(["src/**"])
+    for other in ("a\0b", "a\ud800", "a" * 5000):
+        event = {
+            "hook_event_name": "PreToolUse",
+            "session_id": "s",
+            "cwd": str(repo),
+            "tool_name": "Edit",
+            "tool_input": {"file_path": "src/a", "files": [other]},
+        }
+        answer = hook.respond(json.dumps(event).encode(), {}, str(repo))
+        assert answer is not None
+        assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_a_held_name_with_a_control_character_is_denied(tmp_path: Path) -> None:
+    """No pattern can say it, but it lies in what another droid holds."""
+    repo = tmp_path / "shop"
+    (repo / ".git").mkdir(parents=True)
+    (repo / ".beads").mkdir()
+    with Hive.open(repo, droid="bob", env={}) as hive:
+        hive.reservations.reserve(["src/**"])
+    event = {
+        "hook_event_name": "PreToolUse",
+        "session_id": "s",
+        "cwd": str(repo),
+        "tool_name": "Edit",
+        "tool_input": {"file_path": "src/a\x1b[31m"},
+    }
+    answer = hook.respond(json.dumps(event).encode(), {}, str(repo))
+    assert answer is not None
+    assert answer["hookSpecificOutput"]["permissionDecision"] == "deny"

@@ -8,7 +8,7 @@ import pytest
 from hives import commit_file, git, snapshot
 
 from queenbee import Hive
-from queenbee.errors import Unwritable
+from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import setup
 from queenbee.store.layout import discover
 
@@ -103,7 +103,14 @@ def test_in_a_place_that_cannot_be_written_is_refused(repo, queen):
 
 def test_attributes_that_are_no_file_are_refused(places, repo):
     (repo / ".beads" / ".gitattributes").mkdir(parents=True)
-    with pytest.raises(Unwritable, match="gitattributes"):
+    with pytest.raises(Unreadable, match="gitattributes"):
+        setup.init(places)
+
+
+def test_attributes_that_would_hang_are_refused(places, repo):
+    (repo / ".beads").mkdir(exist_ok=True)
+    os.mkfifo(repo / ".beads" / ".gitattributes")
+    with pytest.raises(Unreadable, match="not a regular file"):
         setup.init(places)
 
 
