@@ -29,7 +29,10 @@ def _show(findings: Sequence[Finding]) -> None:
 @command("doctor", show=_show, example="queen doctor --fix")
 @click.option("--fix", is_flag=True, help="Repair what can be repaired without losing anything")
 def doctor(hive: Hive, fix: bool) -> Answer:
-    """Examine the hive's files: exit 0 if they are sound, 1 if something is wrong"""
+    """Examine the hive's files
+
+    Exit 0 if they are sound, 1 if something is wrong.
+    """
     from queenbee.services.doctor import examine, repair
 
     findings = repair(hive) if fix else examine(hive)

@@ -26,11 +26,21 @@ _WAY_PAST = f"{rules.VARIABLE}=warn (it is logged)"
 class Checked:
     """What the guard found."""
 
-    def __init__(self, what: str, mode: str, paths: int, held: Sequence[rules.Refusal]) -> None:
+    def __init__(
+        self,
+        what: str,
+        mode: str,
+        paths: int,
+        held: Sequence[rules.Refusal],
+        *,
+        nameless: bool = False,
+    ) -> None:
         self.what = what
         self.mode = mode
         self.paths = paths
         self.held = held
+        self.nameless = nameless
+        """Whether nobody said who is committing."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns what was looked at and what another droid holds of it."""
@@ -57,6 +67,8 @@ def _show_checked(checked: Checked) -> None:
         first = checked.held[0].lease
         verify = "git push --no-verify" if checked.what == "push" else "git commit --no-verify"
         say(f"  ask: queen msg send {printable(first.droid)} BODY, or wait until it is released")
+        if checked.nameless:
+            say("  if that is you: nobody said so; QUEEN_DROID=NAME, or queen whoami --set NAME")
         say(f"  to go on all the same: {_WAY_PAST}, or {verify}")
 
 
@@ -107,7 +119,8 @@ def check(
     if held and mode == rules.WARN:
         names = ", ".join(f"{each.path} ({each.lease.droid})" for each in held[:_SHOWN])
         _log(hive, f"{what} by {_who(hive)}: let pass, {rules.VARIABLE}=warn: {names}")
-    return Answer(Checked(what, mode, len(changed), held), yes=not held or mode == rules.WARN)
+    checked = Checked(what, mode, len(changed), held, nameless=hive.actor_or_none is None)
+    return Answer(checked, yes=not held or mode == rules.WARN)
 
 
 def _changed(hive: Hive, paths: Sequence[str], range_: str | None, remote: str | None) -> list[str]:

@@ -74,10 +74,10 @@ def reserve(
     wait: int | None,
     force: bool,
 ) -> list[Reservation]:
-    """Reserve files before you edit them: all of the patterns, or none
+    """Reserve files before you edit them
 
-    A pattern is relative to where you are: *, ?, [abc], {a,b}, and ** for any number of folders.
-    The name of a folder means everything below it.
+    All of the patterns, or none. A pattern is relative to where you are: *, ?, [abc], {a,b}, and
+    ** for any number of folders. The name of a folder means everything below it.
     """
     for place in hive.reservations.places(patterns):
         if place.note:
@@ -103,7 +103,7 @@ def _show_released(ended: Sequence[Reservation]) -> None:
     show=_show_released,
     example="queen unreserve 'src/components/Button/**'",
 )
-@click.argument("patterns", nargs=-1, metavar="PATTERN...")
+@click.argument("patterns", nargs=-1, metavar="[PATTERN...]")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="A reservation by its id")
 @click.option("--all", "everything", is_flag=True, help="Everything that you hold")
 def unreserve(
@@ -114,7 +114,7 @@ def unreserve(
 
 
 @command("renew", show=show_list, example="queen renew --all --ttl 1h")
-@click.argument("patterns", nargs=-1, metavar="PATTERN...")
+@click.argument("patterns", nargs=-1, metavar="[PATTERN...]")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="A reservation by its id")
 @click.option("--all", "everything", is_flag=True, help="Everything that you hold")
 @click.option("--ttl", callback=seconds, metavar="2h", help="From now; never shortens")
@@ -147,9 +147,10 @@ def reserved(
 @command("check", show=_show_statuses, example="queen check src/app.py src/db.py")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 def check(hive: Hive, paths: tuple[str, ...]) -> Answer:
-    """Ask whether you may edit files: exit 0 if free or yours, 1 if held by another
+    """Ask whether you may edit files
 
-    A PATH is a file name, never a pattern.
+    Exit 0 if they are free or yours, 1 if another holds one. A PATH is a file name, never a
+    pattern.
     """
     statuses = hive.reservations.check(paths)
     return Answer(statuses, yes=all(each.status != "held" for each in statuses))
@@ -167,7 +168,10 @@ def _show_overlap(value: dict[str, object]) -> None:
 @click.argument("left_pattern", metavar="A")
 @click.argument("right_pattern", metavar="B")
 def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
-    """Ask whether two patterns can cover one path: exit 0 and such a path, or 1"""
+    """Ask whether two patterns can cover one path
+
+    Exit 0 with such a path, or 1 with the reason why there is none.
+    """
     one, other = hive.reservations.places([left_pattern, right_pattern])
     witness = hive.reservations.overlap(left_pattern, right_pattern)
     value = {"a": one.pattern, "b": other.pattern, "overlap": witness is not None}
@@ -187,9 +191,10 @@ def _show_conflicts(pairs: Sequence[dict[str, Assignment | Reservation]]) -> Non
 
 @command("conflicts", show=_show_conflicts, example="queen conflicts")
 def conflicts(hive: Hive) -> Answer:
-    """List grants that a merge brought together: exit 0 if there are none, 1 if some
+    """List grants that a merge brought together
 
-    The older grant stands; the other one no longer counts, and its droid was told.
+    Exit 0 if there are none, 1 if there are some. The older grant stands; the other one no
+    longer counts, and its droid was told.
     """
     pairs = [*hive.assignments.conflicts(), *hive.reservations.conflicts()]
     return Answer([{"stands": w, "superseded": s} for w, s in pairs], yes=not pairs)

@@ -164,7 +164,7 @@ class Assignments:
             if current is not None and current.droid == droid:
                 return current
             if current is not None and not reassign:
-                raise _taken(current)
+                raise _taken(current, droid if droid != actor else None)
             if current is not None:
                 self._move(tx, current, droid, reason)
             tx.not_before(self._ends_ms(issue_id))
@@ -243,10 +243,12 @@ def _ending(
     }
 
 
-def _taken(current: Assignment) -> Taken:
+def _taken(current: Assignment, to: str | None) -> Taken:
+    issue_id = current.issue_id
+    ask = f"queen ready, or ask: queen msg send {current.droid} BODY --issue {issue_id}"
     return Taken(
-        f"{current.issue_id} is assigned to {current.droid} since {current.created_at}",
-        hint=f"queen ready, or ask: queen msg send {current.droid} BODY --issue {current.issue_id}",
+        f"{issue_id} is assigned to {current.droid} since {current.created_at}",
+        hint=f"to move it: queen assign {issue_id} {to} --reassign" if to else ask,
         holder=current.droid,
         assignment=current.to_dict(),
     )

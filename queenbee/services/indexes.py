@@ -29,9 +29,9 @@ def status(hive: Hive) -> list[dict[str, object]]:
     for kind in hive.kinds():
         path = hive.layout.index_path(kind)
         size = hive.ledger(kind).size_bytes()
-        state = "absent"
-        if os.path.exists(path):
-            state = "used" if size >= INDEX_FROM_BYTES else "not needed"
+        state = "not needed"
+        if size >= INDEX_FROM_BYTES:
+            state = "used" if os.path.exists(path) else "absent"
         rows.append(
             {
                 "kind": kind,

@@ -6,12 +6,16 @@ import os
 
 from queenbee.core import beads
 from queenbee.core.beads import Issue
+from queenbee.core.leases import assignment_end_ms
 from queenbee.core.names import checked_issue_id, nearest
+from queenbee.core.timestamps import instant_ms
 from queenbee.errors import IssueClosed, NotFound
 from queenbee.store import issues_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from queenbee.services.hive import Hive
 
 
@@ -69,8 +73,19 @@ class Issues:
             actor=actor,
             holders={each.issue_id: each.droid for each in self._hive.assignments.find()},
             now_ms=self._hive.now_ms(),
-            held_back=self._hive.documents.held_back(issues),
+            held_back={*self._hive.documents.held_back(issues), *self._finished(issues)},
         )
+
+    def _finished(self, issues: Mapping[str, Issue]) -> list[str]:
+        """Returns the issues that were completed here and whose row has not changed since: the
+        tracker has not heard of it yet, and nobody should do the work again.
+        """
+        return [
+            each.issue_id
+            for each in self._hive.assignments.find(status="completed")
+            if each.issue_id in issues
+            and (instant_ms(issues[each.issue_id].updated_at) or 0) <= assignment_end_ms(each)
+        ]
 
     def blockers(self, issue: Issue) -> list[str]:
         """Returns the ids of the issues that this one waits for."""
