@@ -181,3 +181,23 @@ def test_blockers_are_named_in_the_order_of_the_row(hive: Hive, add: Callable[..
         add(each)
     add("over", status="closed")
     assert hive.issues.blockers(hive.issues.get("qb-1")) == ["z", "a"]
+
+
+def test_what_was_completed_here_is_not_offered_again(
+    hive: Hive, add: Callable[..., None], clock: Clock
+) -> None:
+    add("qb-1", updated_at="2024-12-14T10:00:00Z")
+    hive.assignments.claim("qb-1")
+    hive.assignments.complete("qb-1")
+    assert ready(hive) == []
+    assert ready(hive, "reviewer") == []
+
+
+def test_what_was_completed_is_offered_again_once_the_tracker_has_touched_it(
+    hive: Hive, add: Callable[..., None], clock: Clock
+) -> None:
+    add("qb-1", updated_at="2024-12-14T10:00:00Z")
+    hive.assignments.claim("qb-1")
+    hive.assignments.complete("qb-1")
+    add("qb-1", updated_at="2999-01-01T00:00:00Z")
+    assert ready(hive) == ["qb-1"]
