@@ -6,8 +6,10 @@ here) or an index on disk (`store.index`) answers them, alike.
 
 from __future__ import annotations
 
+import gc
 import os
 import threading
+from contextlib import contextmanager
 
 from queenbee.core.fold import Table
 from queenbee.core.timestamps import instant_ms
@@ -15,7 +17,7 @@ from queenbee.store.codec import Unusable, decode_exactly, decoder, is_migration
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Protocol
 
     from queenbee.core.fold import Fields
@@ -93,6 +95,8 @@ if TYPE_CHECKING:
             """
 
 
+_LARGE_BYTES = 1024 * 1024
+
 INDEX_FROM_BYTES = 64 * 1024
 """From this size of a ledger on, asking an index costs less than folding: see ADR 0006."""
 
@@ -150,8 +154,9 @@ class Folded:
             self._begin_anew()
         first = self._position is None
         decode = decoder(batch.size_bytes)
-        self._take(batch.tracked, decode, once=False)
-        self._take(batch.journal_only, decode, once=True)
+        with without_collection(batch.size_bytes):
+            self._take(batch.tracked, decode, once=False)
+            self._take(batch.journal_only, decode, once=True)
         self._position, self._unended = batch.position, batch.unended
         self._apart = self._apart or bool(batch.journal_only)
         return first or not (self._apart and self._table.positional)
@@ -288,6 +293,21 @@ def open_records(
         except (sqlite3.Error, OSError):
             pass  # A state that cannot be written, a lost race: scanning is always right.
     return Folded(kind, ledger)
+
+
+@contextmanager
+def without_collection(size_bytes: int) -> Iterator[None]:
+    """Keeps the collector of cycles away from a large input: records have none, and looking for
+    them again and again takes as long as reading the records.
+    """
+    if size_bytes < _LARGE_BYTES or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 class _Column:
