@@ -194,9 +194,10 @@ def test_an_assignment_of_nothing_to_nobody_is_noted(hive: Hive, beads: Path) ->
 
 def test_a_blocker_that_does_not_exist_is_noted(hive: Hive, beads: Path) -> None:
     row = {"title": "x", "status": "open", "priority": 1}
+    related = {"depends_on_id": "qb-8", "type": "related"}
     write_lines(
         beads / "issues.jsonl",
-        {"id": "qb-1", **row, "dependencies": ["qb-9"]},
+        {"id": "qb-1", **row, "dependencies": ["qb-9", "qb-2", related]},
         {"id": "qb-2", **row, "status": "closed", "dependencies": ["qb-9"]},
     )
     finding = only(hive)
@@ -236,6 +237,12 @@ def test_a_ledger_that_cannot_be_read_is_a_finding_not_a_failure(hive: Hive, bea
     found = examine(hive)
     assert any(each.file.endswith("queen_messages.jsonl") for each in found)
     assert {each.code for each in found} == {"unreadable"}
+
+
+def test_a_tracker_that_cannot_be_read_is_a_finding_not_a_failure(hive: Hive, beads: Path) -> None:
+    (beads / "issues.jsonl").mkdir()
+    finding = only(hive)
+    assert (finding.code, finding.file) == ("unreadable", str(beads / "issues.jsonl"))
 
 
 def test_examining_changes_nothing(hive: Hive, beads: Path, messages: Path) -> None:

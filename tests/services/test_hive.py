@@ -311,6 +311,24 @@ def test_an_error_inside_a_turn_writes_nothing_and_frees_the_lock(hive: Hive, be
     hive.messages.send("reviewer", "after")
 
 
+def test_a_turn_that_writes_two_ledgers_writes_both_or_neither(
+    hive: Hive, reviewer: Hive, beads: Path
+) -> None:
+    hive.reservations.reserve(["a.py"])
+    before = snapshot(beads, Path(hive.layout.state_dir))
+    (beads / "queen_messages.jsonl").mkdir()
+    for attempt in (
+        lambda: hive.assignments.assign("qb-1", "tester"),
+        lambda: reviewer.reservations.reserve(["a.py"], force=True, reason="x"),
+    ):
+        with pytest.raises(QueenError, match=r"queen_messages\.jsonl"):
+            attempt()
+    after = snapshot(beads, Path(hive.layout.state_dir))
+    assert {name: data for name, data in after.items() if data} == before
+    assert hive.assignments.find() == []
+    assert [each.droid for each in hive.reservations.find()] == ["ui-engineer"]
+
+
 def test_a_record_that_json_cannot_say_is_refused(hive: Hive, beads: Path) -> None:
     with pytest.raises(InvalidInput, match="cannot be written as JSON"):
         hive.messages.send("reviewer", "half a pair: \ud83d")

@@ -95,6 +95,26 @@ def test_many_ends_are_told_in_few_lines(hive: Hive, clock: Clock) -> None:
     assert hive.notes() == []
 
 
+@pytest.mark.parametrize(
+    ("ends", "told"),
+    [
+        ("2024-12-14T11:31:00+01:00", True),
+        ("2024-12-14T10:31:00.000000000Z", True),
+        ("2024-12-14T10:31:00Z", True),
+        ("2024-12-14T12:31:00+01:00", False),
+        ("2024-12-13T10:31:00+01:00", False),
+    ],
+)
+def test_an_end_that_a_foreign_writer_spelled_otherwise_is_told_too(
+    hive: Hive, beads: Path, clock: Clock, ends: str, told: bool
+) -> None:
+    row = {"id": "qr-go", "created_at": "2024-12-13T10:00:00Z", "pattern": "a.py"}
+    line = {**row, "droid": "ui-engineer", "status": "active", "expires_at": ends}
+    write_lines(beads / "queen_reservations.jsonl", line)
+    clock.advance(120)
+    assert bool(hive.notes()) is told
+
+
 def test_nobody_in_particular_is_told_nothing(hive: Hive, repo: Path, clock: Clock) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
     clock.advance(60)

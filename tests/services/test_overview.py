@@ -72,4 +72,5 @@ def test_its_plain_values_are_the_records_themselves(hive: Hive) -> None:
         "reservations",
         "messages",
     }
+    assert plain["issue"] == hive.issues.get("qb-40").to_dict()
     assert plain["assignments"] == [each.to_dict() for each in hive.assignments.find()]

@@ -9,7 +9,7 @@ import pytest
 from hives import Clock, records, write_lines
 
 from queenbee import Hive
-from queenbee.errors import BadPattern, InvalidInput
+from queenbee.errors import BadPattern, Held, InvalidInput
 
 Opener = Callable[[str], Hive]
 DAY_S = 86_400
@@ -92,6 +92,65 @@ def test_overlap_gives_a_path_in_both_or_nothing(hive: Hive) -> None:
     assert hive.reservations.overlap("src/main.go", "**/*.md") is None
     with pytest.raises(BadPattern):
         hive.reservations.overlap("src/[", "x")
+
+
+# A hive that is asked often, and answers from an index
+
+
+@pytest.fixture
+def often(hive: Hive, reviewer: Hive) -> Hive:
+    """A hive that has asked so often that it keeps an index, with one lease of each droid."""
+    hive.reservations.reserve(["mine/**"])
+    reviewer.reservations.reserve(["theirs/**"])
+    for _ in range(10):
+        hive.reservations.check(["theirs/a", "mine/a", "free/a"])
+    return hive
+
+
+def answers(hive: Hive, *paths: str) -> list[str]:
+    """Returns the status of each path, by path and by the patterns that overlap it."""
+    statuses = [each.status for each in hive.reservations.check(paths)]
+    overlapping = [bool(hive.reservations.overlapping(path)) for path in paths]
+    assert overlapping == [status != "free" for status in statuses]
+    return statuses
+
+
+def test_it_sees_what_others_reserve(often: Hive, reviewer: Hive) -> None:
+    reviewer.reservations.reserve(["more/*.py"])
+    assert answers(often, "more/a.py", "more/a.md", "theirs/a") == ["held", "free", "held"]
+    with pytest.raises(Held):
+        often.reservations.reserve(["**/*.py"])
+
+
+def test_it_sees_what_others_release_and_reserve_again(often: Hive, reviewer: Hive) -> None:
+    reviewer.reservations.release(["theirs/**"])
+    assert answers(often, "theirs/a") == ["free"]
+    reviewer.reservations.reserve(["theirs/b"])
+    assert answers(often, "theirs/a", "theirs/b") == ["free", "held"]
+
+
+def test_it_sees_leases_end_and_renewed_ones_live_on(
+    often: Hive, reviewer: Hive, clock: Clock
+) -> None:
+    reviewer.reservations.renew(["theirs/**"], ttl_s=3 * 3600)
+    clock.advance(2.5 * 3600)
+    assert answers(often, "mine/a", "theirs/a") == ["free", "held"]
+    often.reservations.reserve(["mine/**"])
+    assert answers(often, "mine/a") == ["mine"]
+
+
+def test_it_sees_a_foreign_line_change_what_a_lease_covers(often: Hive, beads: Path) -> None:
+    [lease] = often.reservations.find(droid="reviewer")
+    moved = {**lease.to_dict(), "pattern": "elsewhere/**", "rev": 2}
+    write_lines(ledger(beads), moved)
+    assert answers(often, "theirs/a", "elsewhere/a") == ["free", "held"]
+
+
+def test_it_starts_anew_where_git_rewrote_the_ledger(often: Hive, beads: Path) -> None:
+    lines = ledger(beads).read_bytes()
+    ledger(beads).unlink()
+    write_lines(ledger(beads), lines.splitlines()[1])
+    assert answers(often, "mine/a", "theirs/a", "free/a") == ["mine", "held", "free"]
 
 
 # Foreign lines and merges
