@@ -8,7 +8,7 @@ import pytest
 from hives import commit_file, git, snapshot
 
 from queenbee import Hive
-from queenbee.errors import Unreadable, Unwritable
+from queenbee.errors import Unreadable
 from queenbee.store import setup
 from queenbee.store.layout import discover
 
