@@ -151,7 +151,7 @@ def test_an_index_answers_as_the_fold_does_after_any_history(tmp_path, history):
 
 def test_an_index_that_forgets_the_journal_is_caught(tmp_path):
     """Mutant: lines that git took out of the ledger are not looked for in the journal."""
-    broken = mutant(index, "taker.take(lines, once=True)", "pass")
+    broken = mutant(index, "taker.take(lines, once=True)", "False")
     one = line_of("qm-1", 1, "bob", False, "hello world", 0)
     two = line_of("qm-2", 1, "bob", False, "hello world", 1)
     history = [("append", [one]), ("append", [two]), ("rewrite", 1), ("rewrite", 2)]
