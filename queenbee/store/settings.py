@@ -29,6 +29,7 @@ TEMPLATE = """\
 # ttl = "2h"             # how long a reservation lasts unless it says so itself
 # durability = "synced"  # "buffered": acknowledge before the disk does
 # lock_timeout = "10s"   # how long a command waits for its turn
+# gate_results = 10      # results of each rule that a phase gate keeps; 0: all
 """
 
 _CHOICES = {
@@ -38,12 +39,22 @@ _CHOICES = {
     "durability": ("synced", "buffered"),
 }
 _DURATIONS = {"ttl": (MIN_TTL_S, MAX_TTL_S), "lock_timeout": (0, 3600)}
+_NUMBERS = {"gate_results": (0, 10_000)}
 
 
 class Settings:
     """What the hive's owner decided; the defaults where nothing is said."""
 
-    __slots__ = ("droids", "durability", "issues", "lock_timeout_s", "state", "ttl_s", "unknown")
+    __slots__ = (
+        "droids",
+        "durability",
+        "gate_results",
+        "issues",
+        "lock_timeout_s",
+        "state",
+        "ttl_s",
+        "unknown",
+    )
 
     def __init__(
         self,
@@ -54,6 +65,7 @@ class Settings:
         durability: str = "synced",
         ttl_s: int = DEFAULT_TTL_S,
         lock_timeout_s: float = 10.0,
+        gate_results: int = 10,
         unknown: tuple[str, ...] = (),
     ) -> None:
         self.state = state
@@ -62,6 +74,7 @@ class Settings:
         self.durability = durability
         self.ttl_s = ttl_s
         self.lock_timeout_s = lock_timeout_s
+        self.gate_results = gate_results
         self.unknown = unknown
         """Settings that this version does not know: kept, ignored, reported by doctor."""
 
@@ -85,6 +98,12 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
         value = values.pop(name, None)
         if value is not None:
             known[f"{name}_s"] = _duration(path, name, value, least, most)
+    for name, (least, most) in _NUMBERS.items():
+        value = values.pop(name, None)
+        if value is not None:
+            if type(value) is not int or not least <= value <= most:
+                raise _wrong(path, name, value, f"a whole number of {least} to {most}")
+            known[name] = value
     durability = env.get("QUEEN_DURABILITY")
     if durability:
         if durability not in _CHOICES["durability"]:
@@ -109,8 +128,10 @@ def _read(path: str) -> dict[str, object]:
 
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise Unreadable(f"{path} is not TOML: {error}", path=path) from error
+    except (ValueError, RecursionError) as error:  # Also numbers and nesting beyond all bounds.
+        raise Unreadable(
+            f"{path} is not TOML: {error}", hint="correct the file, or delete it", path=path
+        ) from error
 
 
 def _duration(path: str, name: str, value: object, least: int, most: int) -> int:

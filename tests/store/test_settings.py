@@ -50,6 +50,7 @@ def test_the_template_says_what_the_defaults_are(tmp_path):
         ('durability = "buffered"', "durability", "buffered"),
         ('ttl = "1h30m"', "ttl_s", 5_400),
         ('lock_timeout = "0s"', "lock_timeout_s", 0),
+        ("gate_results = 0", "gate_results", 0),
         ('\ufeffttl = "1h"\r\n', "ttl_s", 3_600),
     ],
 )
