@@ -22,3 +22,13 @@ class Finding:
     severity: Literal["error", "warning"] = "error"
     hint: str | None = None
     line: int | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the finding as plain values."""
+        return {
+            "severity": self.severity,
+            "path": self.path,
+            "line": self.line,
+            "message": self.message,
+            "hint": self.hint,
+        }

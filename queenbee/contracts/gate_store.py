@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     Lock = Callable[[], AbstractContextManager[object]]
 
+_PREFIX = "phase_"
 _NAME_MAX_BYTES = 240
 """What a file system takes, less the suffix of a file that is being written."""
 
@@ -108,6 +109,8 @@ def list_gates(folder: str) -> tuple[list[GateFile], list[Finding]]:
             continue
         if isinstance(document, dict) and isinstance(document.get("metadata"), dict):
             gates.append(GateFile(path, document))
+        elif _is_called_a_gate(os.path.basename(path)):
+            problems.append(Finding(path, f"{path} is not a gate: it has no metadata"))
     return gates, problems
 
 
@@ -159,8 +162,13 @@ def _valid(gate: GateFile) -> GateFile:
     return gate
 
 
+def _is_called_a_gate(name: str) -> bool:
+    # The source's own validator keeps its results as `phase_…_validation.json`.
+    return name.startswith(_PREFIX) and not name.endswith("_validation.json")
+
+
 def _file_name(workflow_id: str, phase_id: str) -> str:
-    name = f"phase_{workflow_id}_{phase_id}.json"
+    name = f"{_PREFIX}{workflow_id}_{phase_id}.json"
     if len(name.encode()) > _NAME_MAX_BYTES:
         raise InvalidInput(f"{name[:80]}… is too long for the name of a file")
     return name

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from queenbee.core.beads import read_rows
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput
+from queenbee.store.codec import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,13 +66,14 @@ class RowImport:
         return {change.key: change.row["id"] for change in self.changes}
 
     @property
-    def lines(self) -> list[bytes]:
-        """The lines to append to `issues.jsonl`, each with its line end."""
-        import orjson
+    def rows(self) -> list[Row]:
+        """The rows to append to `issues.jsonl`."""
+        return [change.row for change in self.changes if change.kind != "keep"]
 
-        return [
-            orjson.dumps(change.row) + b"\n" for change in self.changes if change.kind != "keep"
-        ]
+    @property
+    def lines(self) -> list[bytes]:
+        """The same as lines, each with its line end. Raises `InvalidInput` for one over 1 MiB."""
+        return [encode(row) + b"\n" for row in self.rows]
 
 
 def hashed_id(seed: str, attempt: int) -> str:
@@ -185,10 +187,14 @@ def change_of(key: str, old: Row | None, new: Row, now_ms: int) -> RowChange:
     )
     if not differences:
         return RowChange(key, "keep", old)
-    before = [instant_ms(old.get(name)) for name in ("updated_at", "created_at")]
-    latest = max((stamp for stamp in before if stamp is not None), default=now_ms - 1)
-    stamped = {**new, "updated_at": format_ms(max(now_ms, latest + 1))}
+    stamped = {**new, "updated_at": _later_than(old, now_ms)}
     return RowChange(key, "update", stamped, differences)
+
+
+def close_row(row: Row, now_ms: int) -> Row:
+    """Returns the row closed, and later than it was even where the clock went back."""
+    now = _later_than(row, now_ms)
+    return {**row, "status": "closed", "closed_at": now, "updated_at": now}
 
 
 def render_differences(found: RowImport) -> str:
@@ -206,6 +212,12 @@ def render_differences(found: RowImport) -> str:
         f"? {orphan}  is no longer in the document; it stays as it is" for orphan in found.orphans
     ]
     return "".join(f"{_one_line(line)}\n" for line in lines)
+
+
+def _later_than(row: Mapping[str, Any], now_ms: int) -> str:
+    before = [instant_ms(row.get(name)) for name in ("updated_at", "created_at")]
+    latest = max((stamp for stamp in before if stamp is not None), default=now_ms - 1)
+    return format_ms(max(now_ms, latest + 1))
 
 
 def _blocker(entry: object) -> str | None:

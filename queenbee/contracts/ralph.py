@@ -67,6 +67,7 @@ def validate_bead(document: object) -> list[Finding]:
         return found
     found += _id_findings(document)
     found += _dependency_findings(document)
+    found += _gate_findings(document.get("phase_gate"))
     verifiers = _member(document, "dod").get("verifiers")
     if isinstance(verifiers, list):
         found += _verifier_findings(verifiers)
@@ -201,6 +202,16 @@ def _dependency_findings(document: dict[str, Any]) -> list[Finding]:
                 message = f"must be a bead id, or an object with depends_on_id: {problem}"
                 found.append(Finding(f"{key}[{place}]", message))
     return found
+
+
+def _gate_findings(value: object) -> list[Finding]:
+    names = value if isinstance(value, list) else [] if value is None else [value]
+    for name in names:
+        workflow_id, _, phase_id = name.partition("/") if isinstance(name, str) else ("", "", "")
+        if id_problem(workflow_id) or id_problem(phase_id):
+            message = "must be the workflow and phase of a gate, as accounts/phase_1, or a list"
+            return [Finding("phase_gate", message)]
+    return []
 
 
 def _dependency_id(entry: object) -> str | None:

@@ -39,7 +39,8 @@ class Workplace:
     `env` is the caller's whole environment: the agent gets all of it, a verifier the allow-list.
     `record` takes the record of each run of checks. `lock` keeps other processes out while a
     bead file is rewritten; no program runs under it. `lookup` finds the document that a
-    dependency names, by default among the beads of `folders`. `tell` gets a line for people.
+    dependency names, by default among the beads of `folders`; `waits_for` says what a bead waits
+    for besides its dependencies. `tell` gets a line for people.
     """
 
     folders: BeadFolders
@@ -51,6 +52,7 @@ class Workplace:
     sleep: Callable[[float], None]
     lock: Lock = nullcontext
     lookup: Callable[[str], Mapping[str, Any] | None] | None = None
+    waits_for: Callable[[Mapping[str, Any]], list[Unmet]] = lambda _: []
     on_progress: Callable[[Progress], None] | None = None
     tell: Callable[[str], None] = lambda _: None
 
@@ -195,11 +197,12 @@ def refuse_completed(bead: BeadFile) -> None:
 def unmet_of(bead: BeadFile, place: Workplace) -> list[Unmet]:
     """Returns what the bead still waits for. Raises `InvalidInput` if it is not valid."""
     check_bead(bead.document, bead.path)
-    if place.lookup is not None:
-        return unmet_dependencies(bead.document, place.lookup)
-    beads, _ = list_beads(place.folders)
-    documents = {other.bead_id: other.document for other in beads}
-    return unmet_dependencies(bead.document, documents.get)
+    lookup = place.lookup
+    if lookup is None:
+        beads, _ = list_beads(place.folders)
+        documents = {other.bead_id: other.document for other in beads}
+        lookup = documents.get
+    return unmet_dependencies(bead.document, lookup) + place.waits_for(bead.document)
 
 
 def attempts_of(bead: BeadFile) -> int:

@@ -144,7 +144,7 @@ def next_step(bead: Row) -> Literal["develop", "judge", "finish", "give up"]:
     executions = _history(bead, "dev_agent_executions")
     worked = bool(executions) and executions[-1].get("status") == "completed"
     verdicts = _verdicts(bead, last)
-    agents = {agent.get("agent_path") for agent in _qa_agents(bead)}
+    agents = {str(agent.get("agent_path")) for agent in _qa_agents(bead)}
     if "stop" in verdicts.values():
         return "give up"
     if worked and set(verdicts.values()) <= {"pass"}:
@@ -298,10 +298,10 @@ def _stopped(bead: Row) -> bool:
     return any(record.get("status") == "stop" for record in _history(bead, "qa_agent_executions"))
 
 
-def _verdicts(bead: Row, attempt: int) -> dict[Any, Any]:
-    """Returns the last judgement of each agent on an attempt."""
+def _verdicts(bead: Row, attempt: int) -> dict[str, str]:
+    """Returns the last judgement of each agent on an attempt; a row may hold anything."""
     return {
-        record.get("agent_path"): record.get("status")
+        str(record.get("agent_path")): str(record.get("status"))
         for record in _history(bead, "qa_agent_executions")
         if record.get("attempt") == attempt
     }
