@@ -14,17 +14,17 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from queenbee.contracts.hive import Hive as Hive
     from queenbee.core.beads import Issue as Issue
     from queenbee.core.records import Assignment as Assignment
     from queenbee.core.records import Message as Message
     from queenbee.core.records import Reservation as Reservation
     from queenbee.errors import QueenError as QueenError
-    from queenbee.services.hive import Hive as Hive
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Hive": "queenbee.services.hive",
+    "Hive": "queenbee.contracts.hive",
     "QueenError": "queenbee.errors",
     "Message": "queenbee.core.records",
     "Assignment": "queenbee.core.records",

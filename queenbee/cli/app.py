@@ -20,7 +20,7 @@ from queenbee.cli.exits import DONE, NO
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.services.hive import Hive
+    from queenbee.contracts.hive import Hive
 
 
 class Answer:
@@ -46,7 +46,7 @@ class Session:
     def hive(self) -> Hive:
         """The hive of the working directory, opened when first used."""
         if self._hive is None:
-            from queenbee.services.hive import Hive
+            from queenbee.contracts.hive import Hive
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
         return self._hive
@@ -215,6 +215,8 @@ def body_or_stdin(text: str) -> str:
     """Returns the text, or standard input where it is `-`. Raises `InvalidInput`."""
     if text != "-":
         return text
+    if sys.stdin is None:
+        raise errors.InvalidInput("standard input is closed", hint="give the text itself, not -")
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:

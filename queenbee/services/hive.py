@@ -23,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
+    from typing import Self
 
     from queenbee.core.fold import Fields
     from queenbee.services.assignments import Assignments
@@ -74,7 +75,7 @@ class Hive:
         beads_dir: str | os.PathLike[str] | None = None,
         env: Mapping[str, str] | None = None,
         clock: Callable[[], int] | None = None,
-    ) -> Hive:
+    ) -> Self:
         """Returns the hive that the directory `start` (default: the working directory) is in.
 
         `droid` is who acts; without it, the environment or what this worktree remembers.
@@ -93,7 +94,7 @@ class Hive:
             allow_secrets=env.get("QUEEN_ALLOW_SECRET") == "1",
         )
 
-    def __enter__(self) -> Hive:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

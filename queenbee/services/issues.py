@@ -84,6 +84,7 @@ class Issues:
             each.issue_id
             for each in self._hive.assignments.find(status="completed")
             if each.issue_id in issues
+            and each.issue_id in self._tracked
             and (instant_ms(issues[each.issue_id].updated_at) or 0) <= assignment_end_ms(each)
         ]
 

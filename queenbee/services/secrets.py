@@ -27,7 +27,7 @@ letters with digits, assigns something to one of these keywords, or holds one of
 other lines, none of the detectors finds anything (a test).
 """
 _MARKS = ("PRIVATE KEY", "://")
-_HARMLESS = r"[0-9a-f]{7,64}|q[mar]-[0-9A-Z]{20,26}|[\w./-]*\.[a-z]{1,5}(?::\d+)*"
+_HARMLESS = r"[0-9a-f]{7,64}|q[marv]-[0-9A-Z]{20,26}|[\w./-]*\.[a-z]{1,5}(?::\d+)*"
 """Commit hashes, our own ids, and the names of files are in every other message."""
 _WINDOW = 2_000
 """Longer lines are looked at in pieces, which overlap by a half: no detector needs more context,

@@ -1,0 +1,168 @@
+"""What the doctor says of documents: beads, gates, the plans and sessions behind beads, records.
+
+Only what keeps a document from being used; what is merely odd is told by the commands that
+validate one document.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.contracts import places
+from queenbee.contracts.issue_rows import metadata_of
+from queenbee.contracts.ralph_store import update_bead
+from queenbee.contracts.sprint_teams import is_sprint_bead
+from queenbee.contracts.workplaces import KIND, documents_lock
+from queenbee.errors import QueenError
+from queenbee.services.doctor import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from queenbee.contracts import findings
+    from queenbee.contracts.hive_documents import HiveDocuments
+    from queenbee.contracts.ralph_issues import RalphBeads
+    from queenbee.core.beads import Issue
+    from queenbee.services.hive import Hive
+
+_TOLD = 3
+"""Errors of one document that are told; the command in the hint tells them all."""
+
+
+def examine(hive: Hive, documents: HiveDocuments) -> Iterator[Finding]:
+    """Returns what is wrong with the documents of a hive."""
+    beads = documents.ralph_beads()
+    if beads is not None:
+        yield from _ralph_beads(beads)
+    yield from _gates(hive)
+    open_beads = [issue for issue in hive.issues.tracked().values() if not issue.done]
+    yield from _sprint_beads(hive, open_beads)
+    yield from _sources(hive, open_beads)
+    yield from _records(hive)
+
+
+def finish_moves(hive: Hive, documents: HiveDocuments) -> None:
+    """Finishes the moves that left a bead in two folders; those that cannot be are left alone."""
+    beads = documents.ralph_beads()
+    for bead in beads.files if beads is not None else ():
+        if beads is not None and bead.stale is not None:
+            try:
+                lock = documents_lock(hive)
+                update_bead(bead, lambda _: None, folders=beads.folders, lock=lock)
+            except QueenError:
+                continue
+
+
+def _ralph_beads(beads: RalphBeads) -> Iterator[Finding]:
+    for problem in beads.problems:
+        yield Finding("unreadable", problem.path, problem.message)
+    for bead in beads.files:
+        hint = f"queen bead validate {bead.bead_id}"
+        yield from _told("bead", bead.path, beads.findings[bead.path], hint)
+        first = beads.by_id[bead.bead_id]
+        if bead is not first:
+            text = f"the bead {bead.bead_id} is in {first.path} too"
+            yield Finding("duplicate_bead", bead.path, text, hint="remove all but one")
+        if bead.stale is not None:
+            text = f"left behind when {bead.bead_id} was moved; {bead.path} counts"
+            yield Finding(
+                "stale_copy", bead.stale, text, hint="queen doctor --fix", severity="note"
+            )
+
+
+def _gates(hive: Hive) -> Iterator[Finding]:
+    folder = places.gates_dir(hive.layout)
+    if not places.json_stamp(folder):
+        return
+    from queenbee.contracts.gate_store import list_gates
+    from queenbee.contracts.gates import validate_gate
+
+    gates, problems = list_gates(folder)
+    for problem in problems:
+        yield Finding("unreadable", problem.path, problem.message)
+    seen: dict[object, str] = {}
+    for gate in gates:
+        workflow_id, phase_id = gate.key
+        hint = f"queen gate status --workflow {workflow_id} --phase {phase_id}"
+        yield from _told("gate", gate.path, validate_gate(gate.document), hint)
+        key = repr(gate.key)
+        if key in seen:
+            text = f"the gate {workflow_id}/{phase_id} is in {seen[key]} too"
+            yield Finding("duplicate_gate", gate.path, text, hint="remove all but one")
+        seen.setdefault(key, gate.path)
+
+
+def _sprint_beads(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+    for issue in issues:
+        if is_sprint_bead(issue.fields):
+            from queenbee.contracts.sprint_rules import check_bead
+
+            hint = f"queen bead validate {issue.id}"
+            found = check_bead(dict(issue.fields))
+            yield from _told("bead", hive.layout.issues_path, found, hint, subject=issue.id)
+
+
+def _sources(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+    """Returns what is wrong with the plans and sessions that open beads were made from."""
+    plans: dict[str, str] = {}
+    sessions: dict[str, str] = {}
+    for issue in issues:
+        metadata = metadata_of(issue.fields)
+        plan, session = metadata.get("plan_file"), metadata.get("session_path")
+        if isinstance(plan, str) and plan and "\0" not in plan:
+            plans.setdefault(plan, issue.id)
+        if isinstance(session, str) and session and "\0" not in session:
+            sessions.setdefault(session, issue.id)
+    for plan, bead_id in sorted(plans.items()):
+        path = os.path.join(hive.layout.tree, plan)
+        yield from _missing("plan", path, bead_id) if not os.path.exists(path) else _plan(path)
+    for session, bead_id in sorted(sessions.items()):
+        path = os.path.join(hive.layout.tree, session)
+        if not os.path.isdir(path):
+            yield from _missing("session", path, bead_id)
+            continue
+        from queenbee.contracts.session import validate_session
+
+        hint = f"queen session validate --session={path}"
+        yield from _told("session", path, validate_session(path), hint)
+
+
+def _plan(path: str) -> Iterator[Finding]:
+    from queenbee.contracts.plan import parse_plan
+    from queenbee.contracts.plan_check import check_plan
+    from queenbee.contracts.plan_files import read_markdown
+
+    try:
+        found = check_plan(parse_plan(read_markdown(path)))
+    except QueenError as error:
+        yield Finding(error.code, path, error.message, hint=error.hint)
+        return
+    yield from _told("plan", path, found, f"queen plan check {path}")
+
+
+def _records(hive: Hive) -> Iterator[Finding]:
+    path = hive.layout.ledger_path(KIND)
+    for fields in hive.state(KIND).everything() if os.path.exists(path) else ():
+        lacks = [name for name in ("subject_id", "verdict") if not fields.get(name)]
+        if lacks:
+            text = f"{fields['id']}: no {' and no '.join(lacks)}"
+            yield Finding("record", path, text, severity="note")
+
+
+def _missing(what: str, path: str, bead_id: str) -> Iterator[Finding]:
+    text = f"the {what} that {bead_id} was made from is not here"
+    yield Finding(what, path, text, severity="note")
+
+
+def _told(
+    code: str, path: str, found: Iterable[findings.Finding], hint: str, *, subject: str = ""
+) -> Iterator[Finding]:
+    errors = [finding for finding in found if finding.severity == "error"]
+    for finding in errors[:_TOLD]:
+        where = ": ".join(filter(None, (subject, finding.path)))
+        message = f"{where}: {finding.message}" if where else finding.message
+        yield Finding(code, path, message, line=finding.line, hint=hint)
+    if len(errors) > _TOLD:
+        text = ": ".join(filter(None, (subject, f"and {len(errors) - _TOLD} more errors")))
+        yield Finding(code, path, text, hint=hint)

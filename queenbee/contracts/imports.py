@@ -1,0 +1,164 @@
+"""Plans and sessions of a repository, made into issues of its hive.
+
+The rows are made twice: once outside the lock, to load what that needs and to refuse what cannot
+be imported, and once under it, from the tracker's file as it is by then.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+
+from queenbee.contracts import issue_rows
+from queenbee.contracts.sprint_numbers import is_sprint, sort_sprints
+from queenbee.errors import InvalidInput, NotFound
+from queenbee.store.issues_file import read_rows_exactly
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.contracts.hive import Hive
+    from queenbee.contracts.issue_rows import Row, RowImport
+    from queenbee.contracts.session import Session
+
+    Make = Callable[[Sequence[Row], int], RowImport]
+
+DEFAULT_PREFIX = "bd"
+_NOBODY = "queen"
+"""Who a dry run says would import, where nobody said who acts."""
+
+
+def import_plan_file(
+    hive: Hive,
+    path: str,
+    *,
+    prefix: str | None = None,
+    rig: str | None = None,
+    source_branch: str = "main",
+    dry_run: bool = False,
+) -> RowImport:
+    """Returns what importing a plan does to the tracker, and does it unless it is a dry run.
+
+    Raises `NotFound`, `Unreadable`, `InvalidInput` for a plan outside the repository, and
+    `InvalidPlan`; nothing is imported then.
+    """
+    from queenbee.contracts.plan import parse_plan
+    from queenbee.contracts.plan_files import read_markdown
+    from queenbee.contracts.plan_import import import_plan
+    from queenbee.contracts.plan_rows import PlanSetting
+
+    plan = parse_plan(read_markdown(path))
+    actor = _actor(hive, dry_run=dry_run)
+    plan_file = repository_path(hive, path)
+
+    def make(rows: Sequence[Row], now_ms: int) -> RowImport:
+        setting = PlanSetting(
+            plan_file=plan_file,
+            repository=hive.layout.root,
+            rig=rig or os.path.basename(hive.layout.root),
+            prefix=prefix or usual_prefix(rows),
+            actor=actor,
+            source_branch=source_branch,
+        )
+        return import_plan(plan, rows, setting=setting, now_ms=now_ms)
+
+    return _imported(hive, make, dry_run=dry_run)
+
+
+def import_session_folder(
+    hive: Hive, path: str, *, prefix: str | None = None, dry_run: bool = False
+) -> RowImport:
+    """Returns what importing a session's tasks does to the tracker, and does it.
+
+    Raises `Unreadable` and `InvalidGraph`; nothing is imported then.
+    """
+    from queenbee.contracts.session import read_session
+    from queenbee.contracts.session_files import read_session_folder
+    from queenbee.contracts.session_import import import_session
+
+    session = read_session(read_session_folder(path))
+    actor = _actor(hive, dry_run=dry_run)
+    # From the top, if it is in there: the path of one worktree means nothing in another.
+    place = os.path.relpath(os.path.realpath(path), hive.layout.tree)
+    outside = place.split(os.sep)[0] == os.pardir
+    session = replace(session, path=os.path.realpath(path) if outside else place)
+
+    def make(rows: Sequence[Row], now_ms: int) -> RowImport:
+        first = prefix or usual_prefix(rows)
+        return import_session(session, rows, prefix=first, actor=actor, now_ms=now_ms)
+
+    return _imported(hive, make, dry_run=dry_run)
+
+
+def plan_beads(hive: Hive, path: str) -> dict[str, str]:
+    """Returns the bead of each sprint that a plan was imported into, by the sprint's number.
+
+    Raises `NotFound` where it was not imported.
+    """
+    plan_file = repository_path(hive, path)
+    beads: dict[str, str] = {}
+    issues = hive.issues.all().values()
+    for issue in sorted(issues, key=lambda one: (str(one.fields.get("created_at")), one.id)):
+        metadata = issue_rows.metadata_of(issue.fields)
+        sprint = metadata.get("plan_sprint_id") or metadata.get("sprint")
+        ours = metadata.get("plan_file") == plan_file
+        if ours and isinstance(sprint, str) and is_sprint(sprint):
+            beads.setdefault(sprint, issue.id)
+    if not beads:
+        raise NotFound(
+            f"no bead was made from {plan_file}", hint=f"queen plan import {path}", path=path
+        )
+    return {sprint: beads[sprint] for sprint in sort_sprints(beads)}
+
+
+def with_progress(hive: Hive, session: Session) -> Session:
+    """Returns the session with what its beads say besides: closed ones, and those in work."""
+    completed, active = list(session.completed), list(session.active)
+    holders = {each.issue_id for each in hive.assignments.find()}
+    for issue in hive.issues.tracked().values():
+        metadata = issue_rows.metadata_of(issue.fields)
+        task = metadata.get("session_task")
+        if metadata.get("session_id") != session.session_id or not isinstance(task, str):
+            continue
+        if issue.status == "closed":
+            completed.append(task)
+        elif issue.id in holders:
+            active.append(task)
+    return replace(session, completed=tuple(completed), active=tuple(active))
+
+
+def usual_prefix(rows: Sequence[Mapping[str, object]]) -> str:
+    """Returns the prefix of most ids of the tracker, or `bd` where it has none."""
+    prefixes = Counter(str(row.get("id")).rpartition("-")[0] for row in rows)
+    del prefixes[""]
+    return prefixes.most_common(1)[0][0] if prefixes else DEFAULT_PREFIX
+
+
+def repository_path(hive: Hive, path: str) -> str:
+    """Returns a path from the top of the working tree. Raises `InvalidInput` for one outside."""
+    relative = os.path.relpath(os.path.realpath(path), hive.layout.tree)
+    if relative.split(os.sep)[0] == os.pardir:
+        raise InvalidInput(
+            f"{path} is outside the repository {hive.layout.tree}",
+            hint="a plan's beads name it by its path from the top",
+            path=path,
+        )
+    return relative.replace(os.sep, "/")
+
+
+def _actor(hive: Hive, *, dry_run: bool) -> str:
+    return (hive.actor_or_none or _NOBODY) if dry_run else hive.actor
+
+
+def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
+    path = hive.layout.issues_path
+    found = make(read_rows_exactly(path), hive.now_ms())
+    if dry_run or not found.rows:
+        return found
+    with hive.transaction() as tx:
+        found = make(read_rows_exactly(path), tx.now_ms)
+        for row in found.rows:
+            tx.append_issue(row)
+    return found

@@ -1,0 +1,59 @@
+"""Where the documents of a hive lie, and what tells that they changed. Costs nothing to import.
+
+They belong to the hive and not to the worktree one is in: two worktrees must not see two truths.
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.store.layout import Layout
+
+    Stamp = tuple[tuple[str, int, int, int], ...]
+
+
+def bead_dirs(layout: Layout) -> tuple[str, str, str]:
+    """Returns the folders of Ralph beads: standalone, active, completed."""
+    return (
+        os.path.join(layout.root, ".ralph", "beads"),
+        os.path.join(layout.beads_dir, "active"),
+        os.path.join(layout.beads_dir, "completed"),
+    )
+
+
+def gates_dir(layout: Layout) -> str:
+    """Returns the folder of phase gates."""
+    return os.path.join(layout.root, ".claude", "state", "validation")
+
+
+def evidence_dir(layout: Layout) -> str:
+    """Returns the folder of what checks printed."""
+    return os.path.join(layout.beads_dir, "evidence")
+
+
+def lock_path(layout: Layout) -> str:
+    """Returns the lock under which bead and gate files are rewritten.
+
+    Not the hive's own: rewriting a file waits for the disk, and messages must not wait for that.
+    """
+    return os.path.join(layout.state_dir, "documents.lock")
+
+
+def json_stamp(folder: str) -> Stamp:
+    """Returns a value that changes whenever a `*.json` file of the folder does.
+
+    Empty where there is none.
+    """
+    found = []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(".json") and not entry.name.startswith("."):
+                    status = entry.stat()
+                    found.append((entry.path, status.st_ino, status.st_size, status.st_mtime_ns))
+    except OSError:
+        # What cannot be looked at changes with every look, so that whoever reads it says why.
+        return ((folder, 0, 0, len(found)),) if os.path.isdir(folder) else ()
+    return tuple(sorted(found))
