@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command
+from queenbee.cli.app import Answer, command
 from queenbee.cli.render import ago, printable, say, shortened, table
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.services.hive import Hive
+    from queenbee.contracts.completion import Completion
+    from queenbee.contracts.hive import Hive
 
 
 def show_list(assignments: Sequence[Assignment]) -> None:
@@ -88,12 +90,40 @@ def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
     return hive.assignments.release(issue_id, reason=reason)
 
 
-@command("complete", show=_show_one, example="queen complete qb-42 --reason 'merged in 3f2a1bc'")
+def _show_completion(completion: Completion) -> None:
+    if completion.verification is not None:
+        from queenbee.cli.verify import show_record
+
+        show_record(completion.verification)
+    _show_one(completion.assignment)
+
+
+@command(
+    "complete",
+    show=_show_completion,
+    example="queen complete qb-42 --reason 'merged in 3f2a1bc'\n"
+    "queen complete gt-login-001 --no-verify --reason 'the test server is down'",
+)
 @click.argument("issue_id", metavar="ISSUE")
-@click.option("--reason", help="What was done")
-def complete(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
-    """Finish an issue, and release the files reserved for it"""
-    return hive.assignments.complete(issue_id, reason=reason)
+@click.option("--reason", help="What was done; or why the checks are not run")
+@click.option("--no-verify", is_flag=True, help="Do not run its checks; needs --reason")
+def complete(hive: Hive, issue_id: str, reason: str | None, no_verify: bool) -> Answer:
+    """Finish an issue, and release the files reserved for it
+
+    The checks of a bead run first: exit 1 if one fails, and nothing else changes.
+    """
+    from queenbee.cli.progress import watcher
+    from queenbee.contracts.completion import complete as complete_issue
+
+    done = complete_issue(
+        hive,
+        issue_id,
+        env=os.environ,
+        reason=reason,
+        unverified=no_verify,
+        on_progress=watcher(),
+    )
+    return Answer(done, yes=done.completed)
 
 
 @command("assignments", show=show_list, example="queen assignments --droid ui-engineer")

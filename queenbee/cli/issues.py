@@ -58,6 +58,10 @@ def _show_overview(view: Overview) -> None:
         say(f"P{issue.priority} {printable(issue.issue_type)}, {printable(issue.status)}{blocked}")
         if issue.description:
             block(issue.description, most=_DESCRIPTION_LINES)
+    if view.bead is not None:
+        from queenbee.cli.bead import show_view
+
+        show_view(view.bead)
     say("")
     assignment_views.show_list(view.assignments)
     say("")

@@ -34,6 +34,12 @@ _HOMES = {
     "issues": "queenbee.cli.issues:issues",
     "show": "queenbee.cli.issues:show",
     "ready": "queenbee.cli.issues:ready",
+    "verify": "queenbee.cli.verify:verify",
+    "run": "queenbee.cli.verify:run",
+    "bead": "queenbee.cli.bead:bead",
+    "plan": "queenbee.cli.plan:plan",
+    "gate": "queenbee.cli.gate:gate",
+    "session": "queenbee.cli.session:session",
     "history": "queenbee.cli.history:history",
     "doctor": "queenbee.cli.doctor:doctor",
     "index": "queenbee.cli.index:index",
@@ -46,8 +52,8 @@ _HOMES = {
 _HELP = """Share one repository among coding agents: messages, assignments and file
 reservations in .beads/, with no server.
 
-The story: queen ready, queen claim ISSUE, queen reserve PATTERN..., work, queen msg send,
-queen complete ISSUE."""
+The story: queen plan import PLAN.md, queen ready, queen claim ISSUE, queen reserve PATTERN...,
+work, queen msg send, queen verify ISSUE, queen gate run, queen complete ISSUE."""
 
 queen = QueenGroup(
     "queen",

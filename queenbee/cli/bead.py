@@ -1,0 +1,245 @@
+"""`queen bead`: units of work with a definition of done, of either kind."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from queenbee.cli.app import Answer, QueenGroup, Session, body_or_stdin, command
+from queenbee.cli.findings import agents_dir, show_findings, verdict
+from queenbee.cli.render import block, printable, say, shortened, table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from queenbee.contracts.bead_records import What
+    from queenbee.contracts.bead_targets import Kind, Validated
+    from queenbee.contracts.bead_views import BeadView
+    from queenbee.contracts.hive import Hive
+
+KINDS = ("ralph", "sprint")
+
+
+def _show_validated(found: Sequence[Validated]) -> None:
+    for each in found:
+        name = (
+            each.source
+            if each.bead_id in (None, each.source)
+            else (f"{each.source} ({each.bead_id})")
+        )
+        say(f"{verdict(each.valid)}: {printable(name)}", bold=not each.valid)
+        show_findings(each.findings, each.source)
+    if not found:
+        say("No beads.")
+
+
+@command(
+    "validate",
+    show=_show_validated,
+    example="queen bead validate .beads/active/gt-1.json\n"
+    "queen bead validate bd-a1b2c3 --strict\n"
+    "bd show bd-a1b2c3 --json | queen bead validate -",
+    takes="session",
+)
+@click.argument("targets", nargs=-1, required=True, metavar="FILE|ID|-...")
+@click.option("--kind", type=click.Choice(KINDS), help="Which kind; default: what each shows")
+@click.option("--strict", is_flag=True, help="A missing team_name or agent_type is an error")
+@agents_dir
+def validate(
+    session: Session,
+    targets: tuple[str, ...],
+    kind: Kind | None,
+    strict: bool,
+    agents_dir: str | None,
+) -> Answer:
+    """Ask whether beads are valid
+
+    Exit 0, or 1 with everything that is wrong. A target is a JSON file, a .jsonl file of the
+    tracker's, an id, or - for standard input.
+    """
+    from queenbee.contracts.bead_targets import Rules, agents_for, validate_target
+
+    rules = Rules(kind, strict, agents_for(os.getcwd(), agents_dir))
+    found = [
+        each
+        for target in targets
+        for each in validate_target(
+            target, rules, stdin=sys.stdin.buffer, hive=lambda: session.hive
+        )
+    ]
+    return Answer(found, yes=all(each.valid for each in found))
+
+
+def _show_json(value: object) -> None:
+    import json
+
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+@command("schema", show=_show_json, example="queen bead schema ralph", takes="session")
+@click.argument("kind", type=click.Choice(KINDS))
+@click.option("--strict", is_flag=True, help="Require team_name and agent_type too")
+def schema(session: Session, kind: Kind, strict: bool) -> dict[str, Any]:
+    """Print the JSON Schema of a kind of bead"""
+    if kind == "ralph":
+        from queenbee.contracts.ralph import ralph_schema
+
+        return ralph_schema()
+    from queenbee.contracts.sprint import sprint_schema
+
+    return sprint_schema(strict=strict)
+
+
+def show_view(told: Mapping[str, Any]) -> None:
+    """Shows what `queen show` and `queen bead show` say of a bead."""
+    holder = f", with {printable(told['holder'])}" if told["holder"] else ""
+    say(f"{told['kind']} bead{holder}" + (f", {printable(told['file'])}" if told["file"] else ""))
+    if told["team"]:
+        say(f"team {printable(str(told['team']))}")
+    if told["waits"]:
+        say(f"not ready: {printable(told['waits'])}")
+    for name, value in (told.get("sprint") or told.get("session") or {}).items():
+        if value not in (None, ""):
+            say(f"  {name}: {printable(str(value))}")
+    for gate in told["gates"]:
+        say(
+            f"gate {printable(gate['workflow_id'])}/{printable(gate['phase_id'])}: {gate['status']}"
+        )
+    for line in told["checks"]:
+        say(f"check {printable(line)}")
+    _show_verification(told["verification"], told["missing_evidence"])
+
+
+def _show_verification(record: Mapping[str, Any] | None, missing: Sequence[str]) -> None:
+    if record is None:
+        return
+    say(f"last verified {printable(str(record.get('finished_at')))}: {record.get('verdict')}")
+    for result in record.get("results") or ():
+        where = result.get("evidence") or ""
+        gone = " (not on this machine)" if where and result.get("name") in missing else ""
+        say(
+            f"  {result.get('status')}: {printable(str(result.get('name')))}: "
+            f"{printable(str(result.get('reason')))} {printable(str(where))}{gone}".rstrip()
+        )
+
+
+def _show_whole(told: Mapping[str, Any]) -> None:
+    say(f"{printable(told['id'])}  {printable(told['title'])}", bold=True)
+    say(f"P{told['priority']} {printable(told['status'])}")
+    description = told["document"].get("intent") or told["document"].get("description")
+    if isinstance(description, str) and description:
+        block(description)
+    show_view(told)
+
+
+@command("show", show=_show_whole, example="queen bead show bd-a1b2c3")
+@click.argument("bead_id", metavar="BEAD")
+def show(hive: Hive, bead_id: str) -> dict[str, object]:
+    """Show a bead with its checks, their evidence, its gates and its attempts"""
+    from queenbee.contracts.bead_views import require_view
+
+    view = require_view(hive, bead_id)
+    return {**view.to_dict(), "document": view.document}
+
+
+def _show_briefs(views: Sequence[Mapping[str, Any]]) -> None:
+    rows = [
+        [
+            view["id"],
+            f"P{view['priority']}",
+            view["status"],
+            view["kind"],
+            view["team"] or "",
+            view["holder"] or "",
+            shortened(view["title"], 50),
+            shortened(view["waits"] or "", 50),
+        ]
+        for view in views
+    ]
+    headings = ["ID", "", "STATUS", "KIND", "TEAM", "DROID", "TITLE", "NOT READY"]
+    table(headings, rows, empty="No beads.")
+
+
+@command("list", show=_show_briefs, example="queen bead list --status open")
+@click.option("--status", help="Only beads with this status")
+@click.option("--kind", type=click.Choice([*KINDS, "session"]), help="Only beads of this kind")
+@click.option("--team", metavar="NAME", help="Only this team's")
+def list_beads(
+    hive: Hive, status: str | None, kind: str | None, team: str | None
+) -> list[dict[str, object]]:
+    """List the beads, most urgent first, and what keeps each from being ready"""
+    from queenbee.contracts.bead_views import brief_views
+
+    return [
+        view.brief()
+        for view in brief_views(hive)
+        if status in (None, view.issue.status)
+        and kind in (None, view.kind)
+        and team in (None, view.team)
+    ]
+
+
+def _show_teams(teams: Sequence[Mapping[str, Any]]) -> None:
+    for place, each in enumerate(teams):
+        if place:
+            say("")
+        say(printable(str(each["team"])) if each["team"] else "no team", bold=True)
+        for bead in each["beads"]:
+            say(f"  {printable(bead['id'])}  P{bead['priority']}  {printable(bead['title'])}")
+    if not teams:
+        say("No beads are ready.")
+
+
+@command("ready", show=_show_teams, example="queen bead ready --team auth-api")
+@click.option("--team", metavar="NAME", help="Only this team's")
+def ready(hive: Hive, team: str | None) -> list[dict[str, object]]:
+    """List the ready beads by team
+
+    One session works on all beads of one team, as the loop takes them.
+    """
+    from queenbee.contracts.bead_views import ready_teams
+
+    def briefs(views: Sequence[BeadView]) -> list[dict[str, object]]:
+        return [view.brief() for view in views]
+
+    return [{"team": name, "beads": briefs(views)} for name, views in ready_teams(hive, team=team)]
+
+
+def _show_recorded(told: Mapping[str, Any]) -> None:
+    sprint = told["sprint"]
+    say(
+        f"recorded; {printable(told['id'])}: next is to {sprint['next_step']}, "
+        f"{sprint['attempts_left']} attempts left"
+    )
+
+
+@command(
+    "record",
+    show=_show_recorded,
+    example="cat execution.json | queen bead record dev bd-a1b2c3 -\n"
+    "queen bead record pr bd-a1b2c3 https://github.com/org/repo/pull/42",
+)
+@click.argument("what", type=click.Choice(["dev", "qa", "result", "pr"]))
+@click.argument("bead_id", metavar="BEAD")
+@click.argument("entry", metavar="JSON|URL|-")
+def record(hive: Hive, what: What, bead_id: str, entry: str) -> dict[str, object]:
+    """Add to the history of a sprint bead
+
+    An attempt, a judgement, the result, or the pull request. The entry is checked: attempts end
+    at max_retry_attempts, and what a QA agent reports must fit its output_schema. The same entry
+    again changes nothing.
+    """
+    from queenbee.contracts.bead_records import record_history
+    from queenbee.contracts.bead_views import require_view
+
+    record_history(hive, what, bead_id, body_or_stdin(entry))
+    view = require_view(hive, bead_id)
+    return {**view.to_dict(), "document": view.document}
+
+
+bead = QueenGroup("bead", help="Units of work with a definition of done")
+for _each in (validate, schema, show, list_beads, ready, record):
+    bead.add_command(_each)

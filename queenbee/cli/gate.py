@@ -1,0 +1,315 @@
+"""`queen gate`: which rules a phase must meet, and so whether the next may begin."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from queenbee.cli.app import Answer, QueenGroup, Session, body_or_stdin, command, seconds
+from queenbee.cli.findings import dry_run, show_findings
+from queenbee.cli.progress import watcher
+from queenbee.cli.render import printable, say, shortened, table
+from queenbee.errors import InvalidInput, NoHive, QueenError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.contracts.gates import Verdict
+    from queenbee.contracts.hive import Hive
+    from queenbee.contracts.hive_gates import GateView
+
+BLOCKED = 2
+"""What agent harnesses read as "do not go on", with the reason on standard error. The one exit
+status of `queen` that is not in the table of `docs/scripting.md`.
+"""
+
+
+def _workflow(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Takes the workflow from `--plan` where that is given."""
+    from queenbee.contracts.phase_gates import plan_workflow
+
+    plan = ctx.params.get("plan_file")
+    if plan is not None and value is not None:
+        raise InvalidInput("give --workflow or --plan, not both")
+    return value if plan is None else plan_workflow(plan)
+
+
+def _of_workflow(function: Callable[..., object]) -> Callable[..., object]:
+    """Adds the options that name a workflow."""
+    plan = click.option(
+        "--plan",
+        "plan_file",
+        metavar="PLAN.md",
+        is_eager=True,
+        help="A plan whose gates are meant, in place of --workflow",
+    )
+    workflow = click.option(
+        "--workflow", "-w", metavar="ID", callback=_workflow, help="The workflow"
+    )
+    return plan(workflow(function))
+
+
+def _of_phase(function: Callable[..., object]) -> Callable[..., object]:
+    """Adds the options that name a gate."""
+    phase = click.option("--phase", "-p", metavar="ID", required=True, help="The phase")
+    return _of_workflow(phase(function))
+
+
+def _named(workflow: str | None) -> str:
+    if workflow is None:
+        raise InvalidInput("a gate needs a workflow", hint="--workflow ID, or --plan PLAN.md")
+    return workflow
+
+
+def _show_gate(view: GateView) -> None:
+    metadata = view.document["metadata"]
+    name = f"{metadata['workflow_id']}/{metadata['phase_id']}"
+    say(f"{printable(name)}  {printable(metadata['phase_name'])}", bold=True)
+    say(f"{view.verdict.status}, attempt {view.to_dict()['attempt']}, {printable(view.path)}")
+    rows = [
+        [
+            str(rule["status"]),
+            str(rule["severity"]),
+            str(rule["rule_name"] or rule["rule_id"]),
+            shortened(str(rule["message"] or ""), 70),
+        ]
+        for rule in view.rules
+    ]
+    table(["STATUS", "SEVERITY", "RULE", "RESULT"], rows, empty="No rules.")
+    show_findings((each for each in view.findings if each.severity == "error"), view.path)
+
+
+@command(
+    "new",
+    show=_show_gate,
+    example="queen gate new --workflow wf_1 --phase phase_1 --name 'Calculator'\n"
+    "queen gate new --plan plans/accounts.md --phase 1",
+)
+@_of_phase
+@click.option("--name", help="The phase's name; default: as in the plan, or its id")
+def new(
+    hive: Hive, plan_file: str | None, workflow: str | None, phase: str, name: str | None
+) -> GateView:
+    """Make a gate for a phase, without rules yet"""
+    from queenbee.contracts.hive_gates import new_hive_gate, phase_name
+
+    if plan_file is not None and name is None:
+        name = phase_name(plan_file, phase)
+    return new_hive_gate(hive, _named(workflow), phase, name)
+
+
+@command(
+    "add-rule",
+    show=_show_gate,
+    example="queen gate add-rule -w wf_1 -p phase_1 --test 'pytest -q' --timeout 5m\n"
+    "queen gate add-rule -w wf_1 -p phase_1 --contains src/add.py --pattern 'def add'\n"
+    "cat rule.json | queen gate add-rule -w wf_1 -p phase_1 -",
+)
+@_of_phase
+@click.argument("rule", required=False, metavar="[JSON|-]")
+@click.option("--exists", metavar="FILE", help="A file that must be there")
+@click.option("--contains", metavar="FILE", help="A file in which every --pattern must occur")
+@click.option("--pattern", "patterns", multiple=True, metavar="REGEX")
+@click.option("--test", metavar="COMMAND", help="A shell command that must succeed")
+@click.option("--script", metavar="FILE", help="A program that must succeed")
+@click.option("--arg", "args", multiple=True, metavar="TEXT", help="An argument of --script")
+@click.option("--timeout", callback=seconds, metavar="5m", help="How long it may take")
+@click.option("--id", "rule_id", metavar="ID", help="The rule's id; default: from its name")
+@click.option("--name", help="The rule's name; default: what it checks")
+@click.option("--warning", is_flag=True, help="A failure is told, and does not block")
+def add_rule(
+    hive: Hive,
+    plan_file: str | None,
+    workflow: str | None,
+    phase: str,
+    rule: str | None,
+    **wish: Any,
+) -> GateView:
+    """Add a rule to a gate
+
+    A file, a content, a test or a script; or any rule as JSON, - for standard input.
+    """
+    from queenbee.contracts.hive_gates import RuleWish, add_hive_rule, rule_from, rule_of
+
+    if rule is not None:
+        document = rule_from(body_or_stdin(rule))
+    else:
+        timeout_s = wish.pop("timeout")
+        document = rule_of(RuleWish(**wish, timeout_s=timeout_s))
+    return add_hive_rule(hive, _named(workflow), phase, document)
+
+
+def _show_run(value: GateView | Mapping[str, Any]) -> None:
+    if isinstance(value, dict):
+        for line in value["checks"]:
+            say(printable(line))
+    else:
+        _show_gate(value)  # type: ignore[arg-type]
+
+
+@command("run", show=_show_run, example="queen gate run --workflow wf_1 --phase phase_1")
+@_of_phase
+@dry_run
+def run(
+    hive: Hive, plan_file: str | None, workflow: str | None, phase: str, dry_run: bool
+) -> Answer:
+    """Run all rules of a gate
+
+    Exit 0 if it has passed, 1 if not. What the rules print is kept as evidence.
+    """
+    from queenbee.contracts.checks import describe
+    from queenbee.contracts.gate_run import gate_checks, run_gate
+    from queenbee.contracts.hive_gates import gate_view
+    from queenbee.contracts.workplaces import gate_place
+
+    name = _named(workflow)
+    if dry_run:
+        checks = describe(gate_checks(gate_view(hive, name, phase).document))
+        value = {"workflow_id": name, "phase_id": phase, "dry_run": True, "checks": checks}
+        return Answer(value, yes=True)
+    place = gate_place(hive, os.environ, on_progress=watcher())
+    verdict = run_gate(name, phase, place).verdict
+    return Answer(gate_view(hive, name, phase), yes=verdict.passed)
+
+
+def _show_status(value: GateView | Sequence[GateView]) -> None:
+    if not isinstance(value, list):
+        _show_gate(value)  # type: ignore[arg-type]
+        return
+    rows = [
+        [
+            view.document["metadata"]["workflow_id"],
+            view.document["metadata"]["phase_id"],
+            view.verdict.status,
+            view.document["metadata"]["phase_name"],
+            shortened("; ".join(view.verdict.blocking), 60),
+        ]
+        for view in value
+    ]
+    table(["WORKFLOW", "PHASE", "STATUS", "NAME", "BLOCKED BY"], rows, empty="No gates.")
+
+
+@command("status", show=_show_status, example="queen gate status --workflow wf_1")
+@_of_workflow
+@click.option("--phase", "-p", metavar="ID", help="One gate, with all of its rules")
+def status(
+    hive: Hive, plan_file: str | None, workflow: str | None, phase: str | None
+) -> GateView | list[GateView]:
+    """Show the gates, or one with its rules and their latest results"""
+    from queenbee.contracts.hive_gates import gate_view, gate_views
+
+    if phase is None:
+        return gate_views(hive, workflow)
+    return gate_view(hive, _named(workflow), phase)
+
+
+def _show_history(attempts: Sequence[Mapping[str, Any]]) -> None:
+    rows = [
+        [
+            str(each["attempt"]),
+            str(each["status"]),
+            str(each["started_at"] or ""),
+            str(each["completed_at"] or ""),
+            f"{each['passed_count']} of {each['total_count']}",
+            shortened("; ".join(str(error.get("message")) for error in each["errors"]), 60),
+        ]
+        for each in attempts
+    ]
+    table(["ATTEMPT", "STATUS", "STARTED", "ENDED", "PASSED", "ERRORS"], rows, empty="None.")
+
+
+@command("history", show=_show_history, example="queen gate history -w wf_1 -p phase_1")
+@_of_phase
+def history(
+    hive: Hive, plan_file: str | None, workflow: str | None, phase: str
+) -> list[dict[str, Any]]:
+    """List every attempt at a gate, oldest first"""
+    from queenbee.contracts.gates import history as attempts_of
+    from queenbee.contracts.hive_gates import gate_view
+
+    return attempts_of(gate_view(hive, _named(workflow), phase).document)
+
+
+def _show_verdict(value: Mapping[str, Any]) -> None:
+    say(f"{value['status']}: {printable(value['workflow_id'])}/{printable(value['phase_id'])}")
+    for line in (*value["blocking"], *value["warnings"]):
+        say(f"  {printable(line)}")
+
+
+_allow_missing = click.option(
+    "--allow-missing", is_flag=True, help="A phase for which no gate was made has passed"
+)
+
+
+@command("check", show=_show_verdict, example="queen gate check -w wf_1 -p phase_1")
+@_of_phase
+@_allow_missing
+def check(
+    hive: Hive, plan_file: str | None, workflow: str | None, phase: str, allow_missing: bool
+) -> Answer:
+    """Ask whether a phase has passed
+
+    Exit 0, or 1 if it has not, 7 if its gate is missing or corrupt.
+    """
+    name = _named(workflow)
+    verdict = _verdict(hive, name, phase, allow_missing)
+    value = {
+        "workflow_id": name,
+        "phase_id": phase,
+        "status": verdict.status,
+        "passed": verdict.passed,
+        "blocking": list(verdict.blocking),
+        "warnings": list(verdict.warnings),
+    }
+    return Answer(value, yes=verdict.passed)
+
+
+@command(
+    "hook",
+    show=lambda _: None,
+    example="queen gate hook --workflow wf_1 --phase phase_1 --allow-missing",
+    takes="session",
+)
+@_of_phase
+@_allow_missing
+def hook(
+    session: Session, plan_file: str | None, workflow: str | None, phase: str, allow_missing: bool
+) -> dict[str, object]:
+    """Ask the same as an agent's hook
+
+    Exit 0, or 2 with the reason on standard error, which agents take for "do not go on".
+    Whatever keeps the gate from being read blocks as well.
+    """
+    try:
+        verdict = _verdict(session.hive, _named(workflow), phase, allow_missing)
+        reason = "; ".join(verdict.blocking) or f"it is {verdict.status}"
+    except NoHive as error:
+        if allow_missing:
+            return {"passed": True}
+        verdict, reason = None, error.message
+    except QueenError as error:
+        verdict, reason = None, error.message
+    except Exception as error:
+        # A bug of ours must not open a gate: agents read every other status as "go on".
+        if os.environ.get("QUEEN_DEBUG"):
+            raise
+        verdict, reason = None, f"{type(error).__name__}: {error}"
+    if verdict is not None and verdict.passed:
+        return {"passed": True}
+    text = f"queen: phase {phase} of {workflow} has not passed: {reason}"
+    click.echo(printable(text), err=True)
+    raise click.exceptions.Exit(BLOCKED)
+
+
+def _verdict(hive: Hive, workflow: str, phase: str, allow_missing: bool) -> Verdict:
+    from queenbee.contracts.gate_store import check_gate
+    from queenbee.contracts.places import gates_dir
+
+    return check_gate(gates_dir(hive.layout), workflow, phase, allow_missing=allow_missing)
+
+
+gate = QueenGroup("gate", help="Phase gates: what a phase must meet before the next begins")
+for _each in (new, add_rule, run, status, history, check, hook):
+    gate.add_command(_each)

@@ -1,0 +1,193 @@
+"""`queen plan`: a Markdown plan, checked, shown as a graph, and made into beads."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from queenbee.cli.app import Answer, QueenGroup, Session, command
+from queenbee.cli.findings import agents_dir, dry_run, prefix_option, show_findings, verdict
+from queenbee.cli.render import printable, say
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from queenbee.contracts.hive import Hive
+    from queenbee.contracts.issue_rows import RowImport
+
+_plan = click.argument("path", metavar="PLAN.md")
+
+
+def _source_branch(function: Callable[..., object]) -> Callable[..., object]:
+    return click.option(
+        "--source-branch",
+        default="main",
+        show_default=True,
+        metavar="BRANCH",
+        help="Where sprints branch off that do not say it",
+    )(function)
+
+
+def _show_checked(value: Mapping[str, Any]) -> None:
+    show_findings(value["findings"], value["source"])
+    counts = ", ".join(
+        f"{len(value[noun])} {noun if len(value[noun]) != 1 else noun[:-1]}"
+        for noun in ("phases", "sprints")
+    )
+    say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}")
+
+
+@command("check", show=_show_checked, example="queen plan check plans/accounts.md", takes="session")
+@_plan
+@_source_branch
+@agents_dir
+def check(session: Session, path: str, source_branch: str, agents_dir: str | None) -> Answer:
+    """Ask whether a plan can become beads
+
+    Exit 0, or 1 with everything that is wrong, each with its line.
+    """
+    from queenbee.contracts.bead_targets import agents_for
+    from queenbee.contracts.plan import parse_plan
+    from queenbee.contracts.plan_check import check_plan
+    from queenbee.contracts.plan_files import read_markdown
+
+    plan = parse_plan(read_markdown(path))
+    agents = agents_for(os.getcwd(), agents_dir)
+    found = check_plan(plan, source_branch=source_branch, agents=agents)
+    valid = not any(finding.severity == "error" for finding in found)
+    value = {
+        "source": path,
+        "valid": valid,
+        "phases": [phase.number for phase in plan.phases],
+        "sprints": [sprint.number for sprint in plan.sprints],
+        "findings": found,
+    }
+    return Answer(value, yes=valid)
+
+
+class Imported:
+    """What an import did, or would do."""
+
+    def __init__(self, found: RowImport, *, dry_run: bool) -> None:
+        self.found = found
+        self.dry_run = dry_run
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns each change, and the beads whose sprint or task is gone."""
+        changes = [
+            {
+                "action": change.kind,
+                "key": change.key,
+                "id": change.row["id"],
+                "title": change.row["title"],
+                "differences": [vars(difference) for difference in change.differences],
+            }
+            for change in self.found.changes
+        ]
+        return {
+            "dry_run": self.dry_run,
+            "changes": changes,
+            "orphans": list(self.found.orphans),
+        }
+
+
+def show_import(done: Imported) -> None:
+    """Shows what an import did, or would do."""
+    from queenbee.contracts.issue_rows import render_differences
+
+    click.echo(render_differences(done.found), nl=False)
+    kinds = [change.kind for change in done.found.changes]
+    did = "would be" if done.dry_run else "were"
+    say(
+        f"{kinds.count('add')} {did} added, {kinds.count('update')} updated, "
+        f"{kinds.count('keep')} kept"
+    )
+
+
+@command(
+    "import",
+    show=show_import,
+    example="queen plan import plans/accounts.md --dry-run\nqueen plan import plans/accounts.md",
+)
+@_plan
+@prefix_option
+@_source_branch
+@click.option("--rig", metavar="NAME", help="The repository's name in the beads")
+@dry_run
+def import_(
+    hive: Hive,
+    path: str,
+    prefix: str | None,
+    source_branch: str,
+    rig: str | None,
+    dry_run: bool,
+) -> Imported:
+    """Make a bead of each sprint, or bring the beads up to date
+
+    The same plan again changes nothing. Rows are added to issues.jsonl; none is rewritten.
+    """
+    from queenbee.contracts.imports import import_plan_file
+
+    found = import_plan_file(
+        hive, path, prefix=prefix, rig=rig, source_branch=source_branch, dry_run=dry_run
+    )
+    return Imported(found, dry_run=dry_run)
+
+
+def _show_annotated(value: Mapping[str, Any]) -> None:
+    for sprint, bead_id in value["beads"].items():
+        say(f"{printable(sprint)}  {printable(bead_id)}")
+    if not value["changed"]:
+        say("The plan says so already.")
+    elif value["dry_run"]:
+        say("The plan would be changed.")
+
+
+@command("annotate", show=_show_annotated, example="queen plan annotate plans/accounts.md")
+@_plan
+@dry_run
+def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
+    """Write the id of each sprint's bead under its heading"""
+    from queenbee.contracts.imports import plan_beads
+    from queenbee.contracts.plan_annotate import annotate_plan
+    from queenbee.contracts.plan_files import annotate_file, read_markdown
+
+    text = read_markdown(path)
+    beads = plan_beads(hive, path)
+    changed = annotate_plan(text, beads) != text if dry_run else annotate_file(path, beads)
+    return {"path": path, "dry_run": dry_run, "changed": changed, "beads": beads}
+
+
+@command(
+    "graph",
+    show=lambda value: click.echo(value["text"], nl=False),
+    example="queen plan graph plans/accounts.md --format mermaid",
+    takes="session",
+)
+@_plan
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "mermaid", "dot"]),
+    default="text",
+    show_default=True,
+)
+def graph(session: Session, path: str, form: str) -> dict[str, object]:
+    """Show what waits for what"""
+    from queenbee.contracts.plan import parse_plan
+    from queenbee.contracts.plan_files import read_markdown
+    from queenbee.contracts.plan_graph import plan_dependencies, render_plan
+
+    plan = parse_plan(read_markdown(path))
+    return {
+        "format": form,
+        "text": render_plan(plan, form),
+        "dependencies": plan_dependencies(plan),
+    }
+
+
+plan = QueenGroup("plan", help="Markdown plans: checked, shown, and made into beads")
+for _each in (check, import_, annotate, graph):
+    plan.add_command(_each)

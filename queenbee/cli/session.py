@@ -1,0 +1,160 @@
+"""`queen session`: the folder of a team, validated, followed, and made into beads."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from queenbee.cli.app import Answer, QueenGroup, Session, command
+from queenbee.cli.findings import dry_run, prefix_option, verdict
+from queenbee.cli.plan import Imported, show_import
+from queenbee.cli.render import printable, say
+from queenbee.errors import NoHive
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.contracts.hive import Hive
+    from queenbee.contracts.session import Session as TeamSession
+
+_path = click.option("--session", "path", metavar="PATH", required=True, help="Its folder")
+
+
+def _show_validated(value: Mapping[str, Any]) -> None:
+    # The messages are the source's own words and name their file themselves.
+    for each in value["findings"]:
+        line = f" (line {each.line})" if each.line else ""
+        say(f"{each.severity:7} {printable(each.message)}{line}")
+        if each.hint:
+            say(f"        try: {printable(each.hint)}")
+    say(f"{verdict(value['valid'])}: {printable(value['session'] or 'no session')}")
+
+
+@command(
+    "validate",
+    show=_show_validated,
+    example="queen session validate --session=.workflow/TC-auth-2026-02-27",
+    takes="session",
+)
+@click.option("--session", "path", metavar="PATH", help="The folder of the session")
+def validate(session: Session, path: str | None) -> Answer:
+    """Ask whether a session is fit to start
+
+    Exit 0, or 1 with everything that is wrong, each with its recovery step.
+    """
+    from queenbee.contracts.session import validate_session
+
+    found = validate_session(path)
+    valid = not any(finding.severity == "error" for finding in found)
+    return Answer({"session": path, "valid": valid, "findings": found}, yes=valid)
+
+
+class Progress:
+    """How far a session has come."""
+
+    def __init__(self, session: TeamSession) -> None:
+        self.session = session
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the session and the state of each task."""
+        line = self.session.pipeline
+        return {
+            "session_id": self.session.session_id,
+            "task_description": self.session.task_description,
+            "status": self.session.status,
+            "team_name": self.session.team_name,
+            "tasks": [
+                {
+                    "task": each.task.name,
+                    "role": each.task.role,
+                    "state": each.state,
+                    "depends_on": list(each.task.depends_on),
+                    "waits_for": list(each.waits_for),
+                }
+                for each in line.tasks
+            ],
+            "counts": line.counts,
+        }
+
+
+def _show_status(progress: Progress) -> None:
+    from queenbee.contracts.session_graph import render_pipeline
+
+    found = progress.session
+    say(f"{printable(found.session_id)}  {printable(found.task_description)}", bold=True)
+    say(f"{printable(found.status)}, team {printable(found.team_name)}")
+    click.echo(render_pipeline(found.pipeline), nl=False)
+
+
+@command(
+    "status",
+    show=_show_status,
+    example="queen session status --session=.workflow/TC-auth-2026-02-27",
+    takes="session",
+)
+@_path
+def status(session: Session, path: str) -> Progress:
+    """Show how far each task has come
+
+    As the session says, and its beads, where it was imported.
+    """
+    from queenbee.contracts.imports import with_progress
+    from queenbee.contracts.session import read_session
+    from queenbee.contracts.session_files import read_session_folder
+
+    found = read_session(read_session_folder(path))
+    with suppress(NoHive):
+        found = with_progress(session.hive, found)
+    return Progress(found)
+
+
+@command(
+    "import",
+    show=show_import,
+    example="queen session import --session=.workflow/TC-auth-2026-02-27 --dry-run",
+)
+@_path
+@prefix_option
+@dry_run
+def import_(hive: Hive, path: str, prefix: str | None, dry_run: bool) -> Imported:
+    """Make a bead of each task, or bring the beads up to date
+
+    The same session again changes nothing.
+    """
+    from queenbee.contracts.imports import import_session_folder
+
+    found = import_session_folder(hive, path, prefix=prefix, dry_run=dry_run)
+    return Imported(found, dry_run=dry_run)
+
+
+@command(
+    "new",
+    show=lambda value: say(f"made {printable(value['session'])}"),
+    example="queen session new 'Add authentication' --role researcher --role developer",
+    takes="session",
+)
+@click.argument("task")
+@click.option("--role", "roles", multiple=True, metavar="NAME", help="A role; may be repeated")
+@click.option("--team", metavar="NAME", help="The team's name; default: from the task")
+@click.option("--dir", "folder", default=".", metavar="DIR", help="Where to make the folder")
+def new(
+    session: Session, task: str, roles: tuple[str, ...], team: str | None, folder: str
+) -> dict[str, object]:
+    """Make a valid session, with one task for each role"""
+    from queenbee.contracts.session_files import write_session_folder
+    from queenbee.contracts.session_skeleton import ROLES, session_skeleton
+
+    now_ms = time.time_ns() // 1_000_000
+    made = session_skeleton(task, now_ms=now_ms, roles=roles or ROLES, team=team)
+    path = os.path.join(folder, made.folder)
+    write_session_folder(path, made.files)
+    return {"session": path, "files": sorted(made.files)}
+
+
+session = QueenGroup("session", help="Team sessions: validated, followed, and made into beads")
+for _each in (validate, status, import_, new):
+    session.add_command(_each)

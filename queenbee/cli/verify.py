@@ -1,0 +1,106 @@
+"""`queen verify`, `queen run`: the checks of a bead, once, or until they pass."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.findings import dry_run
+from queenbee.cli.progress import watcher
+from queenbee.cli.render import printable, say
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.contracts.hive import Hive
+
+
+def show_record(record: Mapping[str, Any]) -> None:
+    """Shows the record of a run of checks, with its evidence."""
+    for result in record["results"]:
+        where = f" [{printable(result['evidence'])}]" if result["evidence"] else ""
+        name, reason = printable(result["name"]), printable(result["reason"])
+        say(f"{result['status']:11} {name}: {reason}{where}")
+    say(f"{printable(record['subject_id'])}: {record['verdict']}", bold=True)
+
+
+def _show(value: Mapping[str, Any]) -> None:
+    if value.get("dry_run"):
+        for line in value["checks"]:
+            say(printable(line))
+    else:
+        show_record(value)
+
+
+@command(
+    "verify",
+    show=_show,
+    example="queen verify gt-login-001 --dry-run\nqueen verify gt-login-001",
+)
+@click.argument("bead", metavar="BEAD")
+@dry_run
+def verify(hive: Hive, bead: str, dry_run: bool) -> Answer:
+    """Run the checks of a bead once
+
+    Exit 0 if they pass, 1 if not. BEAD is an id, or the file of a Ralph bead. The commands come
+    from the bead's own file; what they print is kept as evidence. --dry-run shows them first.
+    """
+    from queenbee.contracts import completion
+
+    if dry_run:
+        checks = completion.checks_of(hive, bead)
+        return Answer({"bead": bead, "dry_run": True, "checks": checks}, yes=True)
+    record = completion.verify(hive, bead, env=os.environ, on_progress=watcher())
+    return Answer(record, yes=record["verdict"] == "passed")
+
+
+def _show_outcome(value: Mapping[str, Any]) -> None:
+    if value.get("dry_run"):
+        say(f"agent: sh -c {printable(value['agent_command'])}")
+        for line in value["checks"]:
+            say(printable(line))
+    else:
+        say(f"{printable(value['bead'])}: {value['status']}", bold=True)
+        say(f"  {printable(value['message'])}")
+
+
+@command(
+    "run",
+    show=_show_outcome,
+    example="queen run gt-login-001 --agent-cmd './agent.sh'\n"
+    "queen run my-bead.json --agent-cmd './agent.sh' --dry-run",
+)
+@click.argument("bead", metavar="BEAD")
+@click.option("--agent-cmd", required=True, metavar="COMMAND", help="What works on the bead")
+@dry_run
+def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
+    """Run an agent on a bead until its checks pass
+
+    Exit 0 if they do, 1 if a limit ends it, or something that it waits for. Claims the bead, runs
+    COMMAND in a shell, then the checks, and again. What failed is handed to the next attempt in
+    QUEEN_FAILURES and the file QUEEN_FAILURES_FILE.
+    """
+    from queenbee.contracts import completion
+
+    if dry_run:
+        found = completion.require_ralph_bead(hive, bead)
+        from queenbee.contracts.checks import describe
+
+        checks = describe(completion.ralph_checks(found))
+        value = {"bead": bead, "dry_run": True, "agent_command": agent_cmd, "checks": checks}
+        return Answer(value, yes=True)
+    outcome = completion.run(
+        hive, bead, agent_cmd, env=os.environ, on_progress=watcher(), tell=tell
+    )
+    value = {
+        "bead": outcome.bead.bead_id,
+        "file": outcome.bead.path,
+        "status": outcome.status,
+        "why": outcome.why,
+        "message": outcome.message,
+        "attempts": outcome.attempts,
+    }
+    return Answer(value, yes=outcome.status == "completed")

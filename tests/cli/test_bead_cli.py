@@ -1,0 +1,563 @@
+"""`queen bead`, `verify`, `run` and `complete`: beads of both kinds on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bead_files import ATTEMPT, FIXTURES, JUDGEMENT, put_bead, ralph_bead, sprint_row
+from hives import Queen, QuickQueen, records, snapshot, write_lines
+
+GOOD = json.dumps(ralph_bead("gt-1", "true"))
+
+
+@pytest.fixture
+def tracker(beads: Path) -> Path:
+    return beads / "issues.jsonl"
+
+
+def verifications(beads: Path) -> list[dict[str, Any]]:
+    return records(beads / "queen_verifications.jsonl")
+
+
+class TestValidate:
+    @pytest.mark.parametrize(
+        ("name", "kind"),
+        [
+            ("ralph/simple-task.json", "ralph"),
+            ("ralph/gate.json", "ralph"),
+            ("ralph/multiple-verifiers.json", "ralph"),
+            ("sprint/work-bead.json", "sprint"),
+            ("sprint/merge-bead.json", "sprint"),
+        ],
+    )
+    def test_the_documents_examples_are_valid(
+        self, quick: QuickQueen, name: str, kind: str
+    ) -> None:
+        done = quick("bead", "validate", str(FIXTURES / name), "--json")
+        assert done.code == 0
+        assert [(one["kind"], one["valid"]) for one in done.json] == [(kind, True)]
+
+    @pytest.mark.parametrize(
+        ("text", "kind", "path"),
+        [
+            ('{"intent": 5, "dod": {"verifiers": []}}', "ralph", "intent"),
+            ('{"intent": "x"}', "ralph", "dod"),
+            ('{"dod": {"verifiers": []}}', "ralph", "intent"),
+            ('{"intent": "x", "dod": {"verifiers": [{"name": "a"}]}}', "ralph",
+             "dod.verifiers[0].command"),
+            ('{"intent": "x", "dod": {"verifiers": []}, "id": "../x"}', "ralph", "id"),
+            ('{"intent": "x", "dod": {"verifiers": []}, "phase_gate": "no-slash"}', "ralph",
+             "phase_gate"),
+            ('{"intent": "x", "dod": {"verifiers": []}, "phase_gate": ["a/b", 3]}', "ralph",
+             "phase_gate"),
+            ('{"issue_type": "beads-ralph-work"}', "sprint", "metadata"),
+            ('{"metadata": {}}', "sprint", "metadata.branch"),
+            ('{"title": "neither"}', None, ""),
+            ("[5]", None, ""),
+            ("not json", None, ""),
+            ('{"intent": "x", "intent": "y"}', None, ""),
+            ("", None, ""),
+            ("[" * 200 + "]" * 200, None, ""),
+        ],
+    )  # fmt: skip
+    def test_what_is_not_valid_is_told_with_its_path(
+        self, quick: QuickQueen, text: str, kind: str | None, path: str
+    ) -> None:
+        done = quick("bead", "validate", "-", "--json", stdin=text)
+        assert done.code == 1
+        (found,) = done.json
+        assert (found["kind"], found["valid"]) == (kind, False)
+        assert path in [one["path"] for one in found["findings"] if one["severity"] == "error"]
+
+    def test_a_kind_can_be_asked_for(self, quick: QuickQueen) -> None:
+        done = quick("bead", "validate", "-", "--kind", "sprint", "--json", stdin=GOOD)
+        assert done.code == 1
+        assert done.json[0]["kind"] == "sprint"
+
+    def test_strict_makes_an_error_of_what_the_documents_examples_lack(
+        self, quick: QuickQueen
+    ) -> None:
+        path = str(FIXTURES / "sprint" / "work-bead.json")
+        assert quick("bead", "validate", path).code == 0
+        done = quick("bead", "validate", path, "--strict", "--json")
+        assert done.code == 1
+        errors = [one["path"] for one in done.json[0]["findings"] if one["severity"] == "error"]
+        assert "metadata.team_name" in errors
+
+    def test_agents_are_looked_for_where_the_repository_has_them(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        text = json.dumps(sprint_row(dev_agent_path=".claude/agents/backend-dev"))
+        assert quick("bead", "validate", "-", stdin=text).code == 0
+        (repo / ".claude" / "agents").mkdir(parents=True)
+        refused = quick("bead", "validate", "-", stdin=text)
+        assert refused.code == 1
+        message = "Agent path '.claude/agents/backend-dev' does not exist in .claude/agents/"
+        assert message in refused.out
+        (repo / ".claude" / "agents" / "backend-dev.md").touch()
+        assert quick("bead", "validate", "-", stdin=text).code == 0
+
+    def test_agents_can_be_elsewhere_and_claude_is_always_there(
+        self, quick: QuickQueen, tmp_path: Path
+    ) -> None:
+        agents = tmp_path / "agents"
+        agents.mkdir()
+        text = json.dumps(sprint_row())
+        assert quick("bead", "validate", "-", "--agents-dir", str(agents), stdin=text).code == 1
+        row = sprint_row(dev_agent_path="claude")
+        done = quick("bead", "validate", "-", "--agents-dir", str(agents), stdin=json.dumps(row))
+        assert done.code == 0
+        assert quick("bead", "validate", "-", "--agents-dir", "nowhere", stdin=text).code == 4
+
+    def test_many_targets_are_judged_at_once(
+        self, quick: QuickQueen, repo: Path, tracker: Path
+    ) -> None:
+        path = put_bead(repo, ralph_bead("gt-1", "true"))
+        write_lines(tracker, sprint_row("bd-1"), {"id": "qb-1", "title": "plain"}, "torn {")
+        done = quick("bead", "validate", "gt-1", "bd-1", str(path), str(tracker), "--json")
+        assert done.code == 1
+        assert [(one["source"], one["id"], one["valid"]) for one in done.json] == [
+            (str(path), "gt-1", True),
+            ("bd-1", "bd-1", True),
+            (str(path), "gt-1", True),
+            (f"{tracker}:1", "bd-1", True),
+            (f"{tracker}:3", None, False),
+        ]
+
+    def test_a_list_as_the_tracker_prints_it_is_several(self, quick: QuickQueen) -> None:
+        text = json.dumps([sprint_row("bd-1"), sprint_row("bd-2")])
+        done = quick("bead", "validate", "-", "--json", stdin=text)
+        assert [one["id"] for one in done.json] == ["bd-1", "bd-2"]
+
+    def test_a_byte_order_mark_is_no_fault(self, quick: QuickQueen) -> None:
+        assert quick("bead", "validate", "-", stdin=b"\xef\xbb\xbf" + GOOD.encode()).code == 0
+        assert quick("bead", "validate", "-", stdin=GOOD.encode("utf-16")).code == 0
+
+    def test_a_sprint_bead_of_ten_megabytes_is_refused_and_not_shown(
+        self, quick: QuickQueen
+    ) -> None:
+        row = {**sprint_row(), "description": "x" * 10_000_000}
+        done = quick("bead", "validate", "-", stdin=json.dumps(row))
+        assert done.code == 1
+        assert "a bead has at most 1,048,576" in done.out
+        assert len(done.out) < 1_000
+
+    @pytest.mark.parametrize("name", ["gone.json", "no/such/file", "gt-unknown"])
+    def test_what_does_not_exist_is_not_found(
+        self, quick: QuickQueen, tracker: Path, name: str
+    ) -> None:
+        write_lines(tracker, sprint_row())
+        assert quick("bead", "validate", name).code == 4
+
+    def test_a_folder_is_no_bead(self, quick: QuickQueen) -> None:
+        assert quick("bead", "validate", ".").code == 7
+
+    def test_files_need_no_hive(self, quick: QuickQueen, tmp_path: Path) -> None:
+        (tmp_path / "bead.json").write_text(GOOD)
+        done = quick("bead", "validate", "bead.json", cwd=tmp_path)
+        assert (done.code, done.out) == (0, "valid: bead.json (gt-1)\n")
+
+
+class TestSchema:
+    @pytest.mark.parametrize("kind", ["ralph", "sprint"])
+    def test_is_one_that_a_validator_takes(self, quick: QuickQueen, kind: str) -> None:
+        from jsonschema.validators import validator_for
+
+        schema = json.loads(quick("bead", "schema", kind).out)
+        validator_for(schema).check_schema(schema)
+        assert quick("--json", "bead", "schema", kind).json == schema
+
+    def test_strict_requires_a_team(self, quick: QuickQueen) -> None:
+        required = quick("bead", "schema", "sprint", "--strict").json["$defs"]["SprintMetadata"]
+        assert "team_name" in required["required"]
+
+
+class TestShowListReady:
+    def test_a_bead_is_shown_with_its_checks_and_what_it_waits_for(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-gate", "true", type="gate"))
+        put_bead(repo, ralph_bead("gt-1", "make test", depends_on=["gt-gate"]))
+        told = quick("bead", "show", "gt-1", "--json").json
+        assert told["kind"] == "ralph"
+        assert told["file"] == ".beads/active/gt-1.json"
+        assert told["waits_for"] == ["gt-gate"]
+        assert told["waits"] == "gt-gate is a gate that has not passed: it is pending"
+        assert "sh -c make test" in told["checks"][0]
+        assert told["document"]["intent"] == "do gt-1"
+        assert "not ready: gt-gate" in quick("bead", "show", "gt-1").out
+
+    def test_a_sprint_bead_says_what_comes_next(self, quick: QuickQueen, tracker: Path) -> None:
+        write_lines(tracker, sprint_row())
+        told = quick("bead", "show", "bd-1", "--json").json
+        assert (told["kind"], told["team"]) == ("sprint", "sprint-1.2-auth")
+        assert (told["sprint"]["next_step"], told["sprint"]["attempts_left"]) == ("develop", 3)
+
+    def test_an_issue_is_no_bead(self, quick: QuickQueen, tracker: Path) -> None:
+        write_lines(tracker, {"id": "qb-1", "title": "x"})
+        refused = quick("bead", "show", "qb-1", "--json")
+        assert (refused.code, refused.error["hint"]) == (2, "queen show qb-1")
+        assert quick("bead", "show", "qb-2").code == 4
+
+    def test_the_list_has_every_kind_and_says_why_one_is_not_ready(
+        self, quick: QuickQueen, repo: Path, tracker: Path
+    ) -> None:
+        waits = [{"issue_id": "bd-2", "depends_on_id": "bd-1", "type": "blocks"}]
+        write_lines(
+            tracker,
+            sprint_row("bd-1"),
+            {**sprint_row("bd-2"), "dependencies": waits},
+            {"id": "bd-3", "title": "T-1", "status": "open", "metadata": {"session_task": "T-1"}},
+            {"id": "qb-1", "title": "plain", "status": "open"},
+        )
+        put_bead(repo, ralph_bead("gt-1", "true"))
+        found = {one["id"]: one for one in quick("bead", "list", "--json").json}
+        assert {name: one["kind"] for name, one in found.items()} == {
+            "gt-1": "ralph", "bd-1": "sprint", "bd-2": "sprint", "bd-3": "session",
+        }  # fmt: skip
+        assert (found["bd-1"]["waits"], found["bd-2"]["waits"]) == (None, "waits for bd-1")
+        only = quick("bead", "list", "--kind", "ralph", "--json").json
+        assert [one["id"] for one in only] == ["gt-1"]
+        assert quick("bead", "list", "--status", "closed").out == "No beads.\n"
+
+    def test_ready_beads_come_by_team_in_the_order_of_their_sprints(
+        self, quick: QuickQueen, repo: Path, tracker: Path
+    ) -> None:
+        write_lines(
+            tracker,
+            sprint_row("bd-a", team_name="late", sprint="1.10", plan_sprint_id="1.10"),
+            sprint_row("bd-b", team_name="early", sprint="1.9", plan_sprint_id="1.9"),
+            sprint_row("bd-c", team_name="early", sprint="1.2", plan_sprint_id="1.2"),
+            {"id": "qb-1", "title": "plain", "status": "open"},
+        )
+        put_bead(repo, ralph_bead("gt-1", "true"))
+        teams = quick("bead", "ready", "--json").json
+        assert [(each["team"], [one["id"] for one in each["beads"]]) for each in teams] == [
+            ("early", ["bd-c", "bd-b"]),
+            ("late", ["bd-a"]),
+            (None, ["gt-1"]),
+        ]
+        only = quick("bead", "ready", "--team", "late", "--json").json
+        assert [each["team"] for each in only] == ["late"]
+        assert quick("bead", "ready", "--team", "none").out == "No beads are ready.\n"
+
+
+class TestRecord:
+    @pytest.fixture(autouse=True)
+    def _row(self, tracker: Path) -> None:
+        write_lines(tracker, {**sprint_row(), "serial": 2**70})
+
+    def test_an_attempt_and_a_judgement_lead_to_the_next_step(
+        self, quick: QuickQueen, tracker: Path
+    ) -> None:
+        told = quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT), "--json").json
+        assert told["sprint"]["next_step"] == "judge"
+        failed = {**JUDGEMENT, "status": "fail", "message": "test_login failed"}
+        told = quick("bead", "record", "qa", "bd-1", "-", "--json", stdin=json.dumps(failed)).json
+        assert told["sprint"]["next_step"] == "develop"
+        assert told["sprint"]["feedback"] == "claude: test_login failed"
+        rows = records(tracker)
+        assert len(rows) == 3
+        assert rows[-1]["serial"] == 2**70
+        assert rows[-1]["metadata"]["attempt_count"] == 1
+
+    def test_the_same_again_adds_nothing(self, quick: QuickQueen, tracker: Path) -> None:
+        quick("bead", "record", "dev", "bd-1", json.dumps({**ATTEMPT, "attempt": 1}))
+        before = tracker.read_bytes()
+        done = quick("bead", "record", "dev", "bd-1", json.dumps({**ATTEMPT, "attempt": 1}))
+        assert done.code == 0
+        assert tracker.read_bytes() == before
+
+    def test_a_pull_request_is_an_address(self, quick: QuickQueen, tracker: Path) -> None:
+        url = "https://github.com/org/repo/pull/42"
+        assert quick("bead", "record", "pr", "bd-1", url).code == 0
+        assert records(tracker)[-1]["metadata"]["pr_number"] == 42
+        entry = json.dumps({"pr_url": url, "pr_number": 43})
+        assert quick("bead", "record", "pr", "bd-1", entry).code == 0
+        assert records(tracker)[-1]["metadata"]["pr_number"] == 43
+
+    def test_a_result_is_kept_with_its_pull_request(self, quick: QuickQueen, tracker: Path) -> None:
+        result = {
+            "bead_id": "bd-1", "success": True, "pr_url": "https://github.com/o/r/pull/7",
+            "bead_updated": True, "attempt_count": 1, "fatal": False,
+        }  # fmt: skip
+        assert quick("bead", "record", "result", "bd-1", json.dumps(result)).code == 0
+        assert records(tracker)[-1]["metadata"]["pr_number"] == 7
+
+    @pytest.mark.parametrize(
+        ("what", "entry", "code"),
+        [
+            ("dev", "{", "invalid_input"),
+            ("dev", "[]", "invalid_input"),
+            ("dev", "{}", "invalid_record"),
+            ("dev", json.dumps({**ATTEMPT, "attempt": 5}), "invalid_record"),
+            ("qa", json.dumps({**JUDGEMENT, "attempt": 1}), "not_found"),
+            ("result", json.dumps({"bead_id": "bd-1"}), "invalid_record"),
+            ("pr", "nowhere", "invalid_input"),
+            ("pr", '{"pr_url": 5}', "invalid_input"),
+            ("pr", '{"pr_url": "https://x/pull/1", "pr_number": "1"}', "invalid_input"),
+        ],
+    )
+    def test_what_is_not_well_formed_is_refused_and_adds_nothing(
+        self, quick: QuickQueen, tracker: Path, what: str, entry: str, code: str
+    ) -> None:
+        before = tracker.read_bytes()
+        refused = quick("bead", "record", what, "bd-1", entry, "--json")
+        assert refused.error["code"] == code
+        assert tracker.read_bytes() == before
+
+    def test_a_report_must_fit_the_agents_schema(self, quick: QuickQueen) -> None:
+        quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT))
+        odd = json.dumps({**JUDGEMENT, "details": {"coverage": "high"}})
+        refused = quick("bead", "record", "qa", "bd-1", odd, "--json")
+        assert (refused.code, refused.error["code"]) == (2, "invalid_record")
+        assert "coverage" in refused.error["message"]
+
+    def test_attempts_end_and_the_bead_is_not_offered_again(
+        self, quick: QuickQueen, tracker: Path
+    ) -> None:
+        tracker.unlink()
+        write_lines(tracker, sprint_row(max_retry_attempts=1))
+        assert quick("bead", "ready", "--json").json != []
+        quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT))
+        failed = {**JUDGEMENT, "status": "fail", "message": "no"}
+        quick("bead", "record", "qa", "bd-1", json.dumps(failed))
+        refused = quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT), "--json")
+        assert (refused.code, refused.error["code"]) == (5, "no_attempt_left")
+        assert quick("ready", "--json").json == []
+        assert quick("bead", "ready", "--json").json == []
+        assert quick("bead", "show", "bd-1", "--json").json["waits"] == "it has no attempt left"
+
+    def test_a_ralph_bead_keeps_its_own_history(self, quick: QuickQueen, repo: Path) -> None:
+        put_bead(repo, ralph_bead("gt-1", "true"))
+        refused = quick("bead", "record", "dev", "gt-1", json.dumps(ATTEMPT), "--json")
+        assert (refused.code, refused.error["hint"]) == (2, "queen verify gt-1")
+
+
+class TestVerify:
+    @pytest.mark.parametrize(("command", "code", "verdict"), [
+        ("true", 0, "passed"), ("false", 1, "failed"), ("exit 3", 1, "failed"),
+    ])  # fmt: skip
+    def test_one_pass_is_answered_recorded_and_kept_as_evidence(
+        self, quick: QuickQueen, repo: Path, beads: Path, command: str, code: int, verdict: str
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", f"echo said; {command}"))
+        done = quick("verify", "gt-1", "--json", as_="ui")
+        assert done.code == code
+        (kept,) = verifications(beads)
+        assert done.json == kept
+        assert kept["id"].startswith("qv-")
+        assert (kept["subject_kind"], kept["subject_id"], kept["verdict"], kept["droid"]) == (
+            "bead", "gt-1", verdict, "ui",
+        )  # fmt: skip
+        assert "said" in (beads / kept["results"][0]["evidence"]).read_text()
+        assert (beads / "evidence" / ".gitignore").read_text() == "*\n"
+
+    def test_a_dry_run_shows_every_command_and_runs_none(
+        self, quick: QuickQueen, repo: Path, beads: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", "touch made", "rm -rf \x1b[31m made"))
+        before = snapshot(beads)
+        done = quick("verify", "gt-1", "--dry-run")
+        assert done.code == 0
+        assert "sh -c touch made" in done.out
+        assert "\x1b" not in done.out
+        assert not (repo / "made").exists()
+        assert snapshot(beads) == before
+        assert quick("verify", "gt-1", "--dry-run", "--json").json["dry_run"] is True
+
+    def test_checks_run_at_the_top_of_the_tree_wherever_one_is(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", "pwd > where"))
+        (repo / "deep" / "er").mkdir(parents=True)
+        assert quick("verify", "gt-1", cwd=repo / "deep" / "er").code == 0
+        assert (repo / "where").read_text() == f"{repo}\n"
+
+    def test_a_file_from_elsewhere_can_be_verified(self, quick: QuickQueen, tmp_path: Path) -> None:
+        path = tmp_path / "my-bead.json"
+        path.write_text(json.dumps(ralph_bead("mine", "true")))
+        done = quick("verify", str(path), "--json")
+        assert (done.code, done.json["subject_id"]) == (0, "mine")
+
+    @pytest.mark.parametrize(
+        ("bead", "code", "said"),
+        [
+            (ralph_bead("gt-1"), 2, "dod.verifiers is empty"),
+            ({"id": "gt-1", "dod": {"verifiers": []}}, 2, "not a valid bead"),
+            ({"id": "gt-1", "intent": "x", "dod": {"verifiers": [{}]}}, 2, "not a valid bead"),
+        ],
+    )
+    def test_a_bead_that_cannot_be_verified_says_so(
+        self, quick: QuickQueen, repo: Path, bead: dict[str, Any], code: int, said: str
+    ) -> None:
+        put_bead(repo, bead)
+        refused = quick("verify", "gt-1", "--json")
+        assert refused.code == code
+        assert said in refused.error["message"]
+
+    @pytest.mark.parametrize("name", ["gt-2", "../../etc/passwd", "nowhere.json", ""])
+    def test_what_does_not_exist_is_not_found(
+        self, quick: QuickQueen, repo: Path, name: str
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", "true"))
+        assert quick("verify", name).code == 4
+
+    def test_an_issue_without_checks_is_refused(self, quick: QuickQueen, tracker: Path) -> None:
+        write_lines(tracker, {"id": "qb-1", "title": "x"}, sprint_row())
+        for name in ("qb-1", "bd-1"):
+            refused = quick("verify", name, "--json")
+            assert refused.code == 2
+            assert refused.error["hint"].endswith(f".beads/active/{name}.json")
+
+    def test_a_reason_that_looks_like_a_credential_stays_out_of_the_ledger(
+        self, quick: QuickQueen, repo: Path, beads: Path
+    ) -> None:
+        secret = "AKIAIOSFODNN7EXAMPLQ"
+        bead = ralph_bead("gt-1")
+        bead["dod"]["verifiers"] = [
+            {"name": "key", "command": "true", "expect": {"stdout_contains": secret}}
+        ]
+        path = put_bead(repo, bead)
+        assert quick("verify", "gt-1").code == 1
+        assert secret not in (beads / "queen_verifications.jsonl").read_text()
+        meta = json.loads(path.read_text())["ralph_meta"]
+        assert secret not in json.dumps(meta)
+
+    def test_a_command_that_ignores_its_end_and_prints_for_ever_is_ended(
+        self, quick: QuickQueen, repo: Path, beads: Path
+    ) -> None:
+        bead = ralph_bead("gt-1")
+        loop = "trap '' TERM; (trap '' TERM; yes) & yes"
+        bead["dod"]["verifiers"] = [{"name": "loop", "command": loop, "timeout_seconds": 1}]
+        put_bead(repo, bead)
+        assert quick("verify", "gt-1").code == 1
+        (kept,) = verifications(beads)
+        assert kept["results"][0]["reason"] == "timed out after 1 s"
+        assert (beads / kept["results"][0]["evidence"]).stat().st_size < 2 * 1024 * 1024 + 4096
+
+    def test_an_interrupt_ends_the_check_and_is_recorded(
+        self, queen: Queen, repo: Path, beads: Path
+    ) -> None:
+        os.mkfifo(repo / "begun")
+        put_bead(repo, ralph_bead("gt-1", "echo yes > begun; sleep 60", "true"))
+        process = queen.start("verify", "gt-1", as_="ui")
+        # Opening waits until the check has opened the other end: it runs by then.
+        assert (repo / "begun").read_text() == "yes\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+        assert process.returncode == 130
+        assert "Traceback" not in err
+        (kept,) = verifications(beads)
+        assert kept["verdict"] == "interrupted"
+        assert [one["status"] for one in kept["results"]] == ["interrupted", "skipped"]
+
+
+class TestRun:
+    def test_the_loop_goes_on_until_the_checks_pass(
+        self, quick: QuickQueen, repo: Path, beads: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", "grep -q hello greeting"))
+        agent = 'test "$QUEEN_ATTEMPT" = 1 || echo hello > greeting'
+        done = quick("run", "gt-1", "--agent-cmd", agent, "--json", as_="ui")
+        assert (done.code, done.json["status"], done.json["attempts"]) == (0, "completed", 2)
+        assert (beads / "completed" / "gt-1.json").exists()
+        assert not (beads / "active" / "gt-1.json").exists()
+        assert [one["verdict"] for one in verifications(beads)] == ["failed", "passed"]
+
+    def test_it_claims_the_bead_and_completes_its_assignment(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", "true"))
+        quick("assign", "gt-1", "ui", as_="lead")
+        quick("reserve", "src/**", "--issue", "gt-1", as_="ui")
+        assert quick("run", "gt-1", "--agent-cmd", "true", as_="ui").code == 0
+        (ended,) = quick("assignments", "--status", "completed", "--json").json
+        assert (ended["droid"], ended["reason"]) == ("ui", "verified in attempt 1")
+        assert quick("reserved", "--json").json == []
+        (mail,) = quick("msg", "inbox", "--json", as_="lead").json
+        assert mail["subject"] == "[gt-1] Completed"
+
+    def test_a_bead_that_another_droid_has_is_not_run(self, quick: QuickQueen, repo: Path) -> None:
+        path = put_bead(repo, ralph_bead("gt-1", "true"))
+        before = path.read_bytes()
+        quick("claim", "gt-1", as_="other")
+        refused = quick("run", "gt-1", "--agent-cmd", "touch made", "--json", as_="ui")
+        assert (refused.code, refused.error["code"]) == (5, "taken")
+        assert path.read_bytes() == before
+        assert not (repo / "made").exists()
+
+    def test_one_that_fails_stays_its_droids(self, quick: QuickQueen, repo: Path) -> None:
+        path = put_bead(repo, ralph_bead("gt-1", "false", constraints={"max_iterations": 2}))
+        done = quick("run", "gt-1", "--agent-cmd", "true", "--json", as_="ui")
+        assert (done.code, done.json["status"], done.json["why"]) == (
+            1, "failed", "max_iterations",
+        )  # fmt: skip
+        assert json.loads(path.read_text())["status"] == "failed"
+        assert [one["droid"] for one in quick("assignments", "--json").json] == ["ui"]
+
+    def test_one_that_is_blocked_is_neither_run_nor_claimed(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        path = put_bead(repo, ralph_bead("gt-1", "true", depends_on=["gt-0"]))
+        done = quick("run", "gt-1", "--agent-cmd", "touch made", "--json", as_="ui")
+        assert (done.code, done.json["status"]) == (1, "blocked")
+        assert json.loads(path.read_text())["status"] == "blocked"
+        assert quick("assignments", "--json").json == []
+        assert not (repo / "made").exists()
+
+    def test_it_needs_to_know_who_acts(self, quick: QuickQueen, repo: Path) -> None:
+        put_bead(repo, ralph_bead("gt-1", "true"))
+        assert quick("run", "gt-1", "--agent-cmd", "true", "--json").error["code"] == "no_actor"
+
+    def test_a_file_from_elsewhere_is_nobodys(self, quick: QuickQueen, tmp_path: Path) -> None:
+        path = tmp_path / "my-bead.json"
+        path.write_text(json.dumps(ralph_bead("mine", "true")))
+        assert quick("run", str(path), "--agent-cmd", "true").code == 0
+        assert json.loads(path.read_text())["status"] == "completed"
+        assert quick("assignments", "--status", "all", "--json").json == []
+
+    def test_a_dry_run_shows_the_agent_and_the_checks(self, quick: QuickQueen, repo: Path) -> None:
+        put_bead(repo, ralph_bead("gt-1", "make test"))
+        done = quick("run", "gt-1", "--agent-cmd", "touch made", "--dry-run")
+        assert "agent: sh -c touch made" in done.out
+        assert "make test" in done.out
+        assert not (repo / "made").exists()
+
+    def test_what_has_no_ralph_bead_cannot_be_run(self, quick: QuickQueen, tracker: Path) -> None:
+        write_lines(tracker, {"id": "qb-1", "title": "x"})
+        assert quick("run", "qb-1", "--agent-cmd", "true", as_="ui").code == 2
+        assert quick("run", "qb-9", "--agent-cmd", "true", as_="ui").code == 4
+
+    def test_one_that_is_completed_is_not_run_again(self, quick: QuickQueen, repo: Path) -> None:
+        put_bead(repo, ralph_bead("gt-1", "true", status="completed"), ".beads/completed")
+        assert quick("run", "gt-1", "--agent-cmd", "true", as_="ui").code == 5
+
+
+class TestHumanViews:
+    def test_control_characters_of_a_bead_are_harmless(self, quick: QuickQueen, repo: Path) -> None:
+        evil = "\x1b]0;owned\x07"
+        bead = ralph_bead("gt-1", f"echo {evil}", title=evil, intent=evil)
+        bead["dod"]["verifiers"][0]["name"] = evil
+        put_bead(repo, bead)
+        for words in (
+            ("bead", "list"), ("bead", "ready"), ("bead", "show", "gt-1"), ("show", "gt-1"),
+            ("verify", "gt-1"), ("verify", "gt-1", "--dry-run"), ("bead", "validate", "gt-1"),
+        ):  # fmt: skip
+            done = quick(*words)
+            assert "\x1b" not in done.out + done.err, words
+            assert "\x07" not in done.out + done.err, words
+
+    def test_a_record_of_the_ledger_has_a_history(
+        self, quick: QuickQueen, repo: Path, beads: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", "true"))
+        quick("verify", "gt-1", as_="ui")
+        identifier = verifications(beads)[0]["id"]
+        (revision,) = quick("history", identifier, "--json").json
+        assert (revision["by"], revision["line"]["verdict"]) == ("ui", "passed")

@@ -1,0 +1,346 @@
+"""`queen gate`: made, given rules, run and asked on the command line and by an agent's hook."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bead_files import FIXTURES, PLAN
+from hives import Queen, QuickQueen, git, records, snapshot
+
+GATE = ("--workflow", "wf", "--phase", "p1")
+FILE = ".claude/state/validation/phase_wf_p1.json"
+
+
+@pytest.fixture
+def gate(quick: QuickQueen, repo: Path) -> Path:
+    """The file of a gate without rules."""
+    assert quick("gate", "new", *GATE, "--name", "First").code == 0
+    return repo / FILE
+
+
+def add(quick: QuickQueen, *words: str) -> dict[str, Any]:
+    done = quick("gate", "add-rule", *GATE, *words, "--json")
+    assert done.code == 0, done
+    rule: dict[str, Any] = done.json["rules"][-1]
+    return rule
+
+
+def state(gate: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(gate.read_text())
+    return document
+
+
+class TestNew:
+    def test_makes_a_pending_gate_that_has_not_passed(self, quick: QuickQueen, gate: Path) -> None:
+        document = state(gate)
+        assert document["schema_version"] == "1.0"
+        assert document["metadata"]["phase_name"] == "First"
+        assert document["status"]["current_status"] == "pending"
+        assert quick("gate", "check", *GATE).code == 1
+
+    def test_one_that_is_there_is_not_made_anew(self, quick: QuickQueen, gate: Path) -> None:
+        before = gate.read_bytes()
+        refused = quick("gate", "new", *GATE, "--json")
+        assert (refused.code, refused.error["code"]) == (5, "conflict")
+        assert gate.read_bytes() == before
+
+    def test_a_plan_names_the_workflow_and_the_phase(self, quick: QuickQueen, repo: Path) -> None:
+        (repo / "accounts.md").write_text(PLAN)
+        made = quick("gate", "new", "--plan", "accounts.md", "--phase", "2", "--json").json
+        assert (made["workflow_id"], made["phase_id"], made["phase_name"]) == (
+            "accounts", "2", "Login",
+        )  # fmt: skip
+        assert quick("gate", "new", "--plan", "accounts.md", "--phase", "7").code == 4
+        assert quick("gate", "new", "--plan", "gone.md", "--phase", "1").code == 4
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ("--phase", "p1"),
+            ("--workflow", "wf"),
+            ("--workflow", "../x", "--phase", "p1"),
+            ("--workflow", "wf", "--phase", "a/b"),
+            ("--workflow", "wf", "--phase", ""),
+            ("--workflow", "wf", "--plan", "x.md", "--phase", "1"),
+        ],
+    )
+    def test_what_names_no_gate_is_refused(
+        self, quick: QuickQueen, repo: Path, words: tuple[str, ...]
+    ) -> None:
+        assert quick("gate", "new", *words).code == 2
+        assert not (repo / ".claude").exists()
+
+    def test_it_belongs_to_the_hive_and_not_to_the_worktree(
+        self, quick: QuickQueen, repo: Path, tmp_path: Path
+    ) -> None:
+        git(repo, "worktree", "add", "-q", str(tmp_path / "feature"))
+        assert quick("gate", "new", *GATE, cwd=tmp_path / "feature").code == 0
+        assert (repo / FILE).exists()
+        assert quick("gate", "status", *GATE).code == 0
+
+
+class TestAddRule:
+    @pytest.mark.parametrize(
+        ("words", "rule_type", "config"),
+        [
+            (("--exists", "a.py"), "file_exists", {"file_path": "a.py"}),
+            (
+                ("--contains", "a.py", "--pattern", "def", "--pattern", "class"),
+                "content_match",
+                {"file_path": "a.py", "patterns": ["def", "class"]},
+            ),
+            (
+                ("--test", "pytest -q", "--timeout", "5m"),
+                "test_pass",
+                {"test_command": "pytest -q", "timeout_seconds": 300},
+            ),
+            (
+                ("--script", "check.sh", "--arg", "--strict"),
+                "custom",
+                {"script_path": "check.sh", "args": ["--strict"]},
+            ),
+        ],
+    )
+    def test_takes_each_of_the_four_types(
+        self,
+        quick: QuickQueen,
+        gate: Path,
+        words: tuple[str, ...],
+        rule_type: str,
+        config: dict[str, object],
+    ) -> None:
+        add(quick, *words)
+        (rule,) = state(gate)["validation_config"]["rules"]
+        assert (rule["rule_type"], rule["rule_config"], rule["severity"]) == (
+            rule_type, config, "error",
+        )  # fmt: skip
+        assert state(gate)["status"]["total_count"] == 1
+
+    def test_takes_the_documents_own_rule_as_json(self, quick: QuickQueen, gate: Path) -> None:
+        text = (FIXTURES / "gates" / "added-rule.json").read_text()
+        assert quick("gate", "add-rule", *GATE, "-", stdin=text).code == 0
+        assert state(gate)["validation_config"]["rules"] == [json.loads(text)]
+
+    def test_gives_each_rule_an_id_of_its_own(self, quick: QuickQueen, gate: Path) -> None:
+        first, second = add(quick, "--exists", "a.py"), add(quick, "--exists", "a.py")
+        assert (first["rule_id"], second["rule_id"]) == (
+            "rule_a_py_exists", "rule_a_py_exists_2",
+        )  # fmt: skip
+        named = add(quick, "--exists", "b.py", "--id", "mine", "--name", "B", "--warning")
+        assert (named["rule_id"], named["rule_name"], named["severity"]) == ("mine", "B", "warning")
+
+    @pytest.mark.parametrize(
+        "words",
+        [
+            (),
+            ("--exists", "a", "--test", "b"),
+            ("--exists", "a", "--pattern", "x"),
+            ("--exists", "a", "--timeout", "5m"),
+            ("--test", "x", "--arg", "y"),
+            ("--contains", "a"),
+            ("--contains", "a", "--pattern", "("),
+            ("--exists", ""),
+            ("{",),
+            ("[]",),
+            ("{}",),
+            ('{"rule_type": "unknown", "rule_config": {}}',),
+            ('{"rule_type": "test_pass", "rule_config": {}}',),
+        ],
+    )
+    def test_what_is_no_rule_is_refused_and_changes_nothing(
+        self, quick: QuickQueen, gate: Path, words: tuple[str, ...]
+    ) -> None:
+        before = gate.read_bytes()
+        assert quick("gate", "add-rule", *GATE, *words).code == 2
+        assert gate.read_bytes() == before
+
+    def test_a_gate_that_is_not_there_takes_none(self, quick: QuickQueen) -> None:
+        assert quick("gate", "add-rule", *GATE, "--exists", "a").code == 4
+
+    def test_rules_that_are_added_at_the_same_time_are_all_there(
+        self, queen: Queen, gate: Path
+    ) -> None:
+        threads = [
+            threading.Thread(target=queen, args=("gate", "add-rule", *GATE, "--exists", f"{n}.py"))
+            for n in range(6)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(state(gate)["validation_config"]["rules"]) == 6
+
+
+class TestRunAndCheck:
+    def test_a_gate_passes_when_its_rules_do(
+        self, quick: QuickQueen, gate: Path, repo: Path, beads: Path
+    ) -> None:
+        add(quick, "--exists", "made.txt")
+        add(quick, "--test", "echo 3 passed")
+        add(quick, "--contains", "made.txt", "--pattern", "never", "--warning")
+        assert quick("gate", "run", *GATE, as_="qa").code == 1
+        assert quick("gate", "check", *GATE).code == 1
+        (repo / "made.txt").write_text("made\n")
+        done = quick("gate", "run", *GATE, "--json", as_="qa")
+        assert (done.code, done.json["status"], done.json["attempt"]) == (0, "passed", 2)
+        assert [one["status"] for one in done.json["rules"]] == ["passed", "passed", "failed"]
+        assert quick("gate", "check", *GATE).code == 0
+        kept = records(beads / "queen_verifications.jsonl")
+        assert [(one["subject_id"], one["verdict"], one["droid"]) for one in kept] == [
+            ("wf/p1", "failed", "qa"), ("wf/p1", "passed", "qa"),
+        ]  # fmt: skip
+        attempts = quick("gate", "history", *GATE, "--json").json
+        assert [one["status"] for one in attempts] == ["failed", "passed"]
+        assert quick("gate", "history", *GATE).code == 0
+
+    def test_one_that_has_passed_is_not_run_again(self, quick: QuickQueen, gate: Path) -> None:
+        add(quick, "--test", "true")
+        assert quick("gate", "run", *GATE).code == 0
+        assert quick("gate", "run", *GATE).code == 5
+        assert quick("gate", "add-rule", *GATE, "--exists", "a").code == 5
+
+    def test_a_gate_without_rules_cannot_be_run(self, quick: QuickQueen, gate: Path) -> None:
+        assert quick("gate", "run", *GATE).code == 2
+
+    def test_a_dry_run_shows_the_rules_and_runs_none(
+        self, quick: QuickQueen, gate: Path, repo: Path, beads: Path
+    ) -> None:
+        add(quick, "--test", "touch made")
+        before = gate.read_bytes()
+        done = quick("gate", "run", *GATE, "--dry-run")
+        assert done.code == 0
+        assert "sh -c touch made" in done.out
+        assert not (repo / "made").exists()
+        assert gate.read_bytes() == before
+        assert not (beads / "queen_verifications.jsonl").exists()
+
+    def test_how_many_results_are_kept_is_a_setting(
+        self, quick: QuickQueen, gate: Path, beads: Path
+    ) -> None:
+        (beads / "queen.toml").write_text("gate_results = 2\n")
+        add(quick, "--test", "false")
+        for _ in range(4):
+            quick("gate", "run", *GATE)
+        assert len(state(gate)["validation_execution"]["results"]) == 2
+
+    @pytest.mark.parametrize(
+        ("content", "code"),
+        [
+            (None, 7),
+            ("", 7),
+            ("{", 7),
+            ("[]", 7),
+            ('{"schema_version": "2.0", "metadata": {"workflow_id": "wf", "phase_id": "p1"}}', 7),
+            ('{"schema_version": "1.0", "metadata": {"workflow_id": "wf", "phase_id": "p1"}}', 7),
+        ],
+    )
+    def test_a_gate_that_is_missing_or_corrupt_has_not_passed(
+        self, quick: QuickQueen, repo: Path, content: str | None, code: int
+    ) -> None:
+        if content is not None:
+            (repo / FILE).parent.mkdir(parents=True)
+            (repo / FILE).write_text(content)
+        assert quick("gate", "check", *GATE).code == code
+        allowed = quick("gate", "check", *GATE, "--allow-missing").code
+        assert allowed == (0 if content is None else 7)
+
+    def test_a_status_that_the_results_do_not_bear_out_is_not_believed(
+        self, quick: QuickQueen, gate: Path
+    ) -> None:
+        add(quick, "--test", "false")
+        document = state(gate)
+        document["status"]["current_status"] = "passed"
+        gate.write_text(json.dumps(document))
+        assert quick("gate", "check", *GATE).code == 1
+
+
+class TestStatus:
+    def test_lists_all_gates_or_those_of_a_workflow(self, quick: QuickQueen, gate: Path) -> None:
+        quick("gate", "new", "--workflow", "other", "--phase", "p1")
+        listed = quick("gate", "status", "--json").json
+        assert [one["workflow_id"] for one in listed] == ["other", "wf"]
+        assert len(quick("gate", "status", "--workflow", "wf", "--json").json) == 1
+        assert "pending" in quick("gate", "status").out
+
+    def test_shows_one_with_its_rules(self, quick: QuickQueen, gate: Path) -> None:
+        add(quick, "--exists", "a.py")
+        shown = quick("gate", "status", *GATE)
+        assert "not run  error     a.py exists" in shown.out
+        told = quick("gate", "status", *GATE, "--json").json
+        assert told["blocking"] == ["a.py exists: not run"]
+
+    def test_there_may_be_none(self, quick: QuickQueen) -> None:
+        assert quick("gate", "status").out == "No gates.\n"
+        assert quick("gate", "status", *GATE).code == 4
+        assert quick("gate", "history", *GATE).code == 4
+
+    def test_one_that_cannot_be_read_is_no_silent_gap(self, quick: QuickQueen, gate: Path) -> None:
+        gate.write_text("{")
+        assert quick("gate", "status").code == 7
+
+
+class TestHook:
+    def test_a_gate_that_has_passed_lets_the_agent_go_on(
+        self, quick: QuickQueen, gate: Path
+    ) -> None:
+        add(quick, "--test", "true")
+        quick("gate", "run", *GATE)
+        done = quick("gate", "hook", *GATE, stdin='{"hook_event_name": "Stop"}')
+        assert (done.code, done.out, done.err) == (0, "", "")
+
+    def test_one_that_has_not_blocks_with_its_reason_on_standard_error(
+        self, quick: QuickQueen, gate: Path
+    ) -> None:
+        add(quick, "--exists", "made.txt")
+        done = quick("gate", "hook", *GATE)
+        assert (done.code, done.out) == (2, "")
+        assert done.err == "queen: phase p1 of wf has not passed: made.txt exists: not run\n"
+
+    @pytest.mark.parametrize("content", [None, "{", "[]"])
+    def test_one_that_nobody_can_read_blocks(
+        self, quick: QuickQueen, repo: Path, content: str | None
+    ) -> None:
+        if content is not None:
+            (repo / FILE).parent.mkdir(parents=True)
+            (repo / FILE).write_text(content)
+        assert quick("gate", "hook", *GATE).code == 2
+        allowed = quick("gate", "hook", *GATE, "--allow-missing").code
+        assert allowed == (0 if content is None else 2)
+
+    def test_where_there_is_no_hive_it_blocks_unless_allowed(
+        self, quick: QuickQueen, tmp_path: Path
+    ) -> None:
+        done = quick("gate", "hook", *GATE, cwd=tmp_path)
+        assert done.code == 2
+        assert "there is no hive here" in done.err
+        assert quick("gate", "hook", *GATE, "--allow-missing", cwd=tmp_path).code == 0
+
+    def test_a_bug_of_ours_opens_no_gate(
+        self, quick: QuickQueen, gate: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from queenbee.contracts import gate_store
+
+        monkeypatch.setattr(gate_store, "check_gate", lambda *_, **__: 1 / 0)
+        done = quick("gate", "hook", *GATE)
+        assert done.code == 2
+        assert "ZeroDivisionError" in done.err
+
+    def test_it_writes_nothing(self, quick: QuickQueen, gate: Path, repo: Path) -> None:
+        add(quick, "--exists", "made.txt")
+        before = snapshot(repo / ".beads", repo / ".claude")
+        quick("gate", "hook", *GATE)
+        quick("gate", "check", *GATE)
+        assert snapshot(repo / ".beads", repo / ".claude") == before
+
+
+def test_control_characters_of_a_gate_are_harmless(quick: QuickQueen, gate: Path) -> None:
+    evil = "\x1b]0;owned\x07"
+    add(quick, "--test", "false", "--name", evil)
+    for words in (("status",), ("status", *GATE), ("run", *GATE), ("check", *GATE),
+                  ("hook", *GATE), ("history", *GATE)):  # fmt: skip
+        done = quick("gate", *words)
+        assert "\x1b" not in done.out + done.err, words

@@ -1,0 +1,275 @@
+"""`queen plan`: a Markdown plan on the command line, from check to beads."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from bead_files import FIXTURES, PLAN, ids_by_sprint, sprint_row
+from hives import Queen, QuickQueen, commit_file, git, records, snapshot, write_lines
+
+
+@pytest.fixture
+def plan(repo: Path) -> Path:
+    path = repo / "plans" / "accounts.md"
+    path.parent.mkdir()
+    path.write_text(PLAN)
+    return path
+
+
+@pytest.fixture
+def tracker(beads: Path) -> Path:
+    return beads / "issues.jsonl"
+
+
+class TestCheck:
+    def test_a_plan_without_errors_is_valid(self, quick: QuickQueen, plan: Path) -> None:
+        done = quick("plan", "check", str(plan), "--json")
+        assert done.code == 0
+        assert done.json["valid"] is True
+        assert done.json["sprints"] == ["1.1", "2.1a", "2.1b"]
+        assert done.json["phases"] == ["1", "2"]
+
+    @pytest.mark.parametrize(
+        ("old", "new", "line", "said"),
+        [
+            ("### Sprint 1.1: Setup", "### Sprint 1.1 - Setup", 5, "a colon, not a dash"),
+            ("### Sprint 2.1a: API", "### Sprint 2.1A: API", 14, "looks like a sprint"),
+            ("### Sprint 2.1b: Page", "### Sprint 21b: Page", 21, "looks like a sprint"),
+            ("### Sprint 2.1b: Page", "### Sprint 2.1a: Page", 21, "stands in line 14 already"),
+            ("### Sprint 2.1b: Page", "### Sprint 3.1: Page", 21, "belongs to phase 3"),
+            ("- Build the page", "- Build it\n\n**Depends On:** 9.9", 21, "is not in this plan"),
+        ],
+    )  # fmt: skip
+    def test_what_is_wrong_is_told_with_its_line(
+        self, quick: QuickQueen, plan: Path, old: str, new: str, line: int, said: str
+    ) -> None:
+        assert old in PLAN
+        plan.write_text(PLAN.replace(old, new))
+        done = quick("plan", "check", str(plan), "--json")
+        assert done.code == 1
+        errors = [one for one in done.json["findings"] if one["severity"] == "error"]
+        assert [(one["line"], said in one["message"]) for one in errors][:1] == [(line, True)]
+        assert f"{plan}:{line}:" in quick("plan", "check", str(plan)).out
+
+    def test_agents_are_looked_for(self, quick: QuickQueen, plan: Path, repo: Path) -> None:
+        plan.write_text(PLAN.replace("`claude`", "`backend-dev`", 1))
+        assert quick("plan", "check", str(plan)).code == 0
+        (repo / ".claude" / "agents").mkdir(parents=True)
+        done = quick("plan", "check", str(plan))
+        assert done.code == 1
+        assert "Agent path '.claude/agents/backend-dev' does not exist" in done.out
+
+    def test_a_plan_needs_no_hive(self, quick: QuickQueen, tmp_path: Path) -> None:
+        (tmp_path / "plan.md").write_text(PLAN)
+        assert quick("plan", "check", "plan.md", cwd=tmp_path).code == 0
+
+    @pytest.mark.parametrize(("name", "code"), [("gone.md", 4), (".", 7), ("\0", 4)])
+    def test_what_is_no_file_is_refused(self, quick: QuickQueen, name: str, code: int) -> None:
+        for command in ("check", "graph", "import", "annotate"):
+            assert quick("plan", command, name, as_="planner").code == code, command
+
+
+class TestGraph:
+    def test_shows_what_waits_for_what(self, quick: QuickQueen, plan: Path) -> None:
+        shown = quick("plan", "graph", str(plan))
+        assert "2.1a  API    after 1.1" in shown.out
+        told = quick("plan", "graph", str(plan), "--json").json
+        assert told["dependencies"] == {"1.1": [], "2.1a": ["1.1"], "2.1b": ["1.1"]}
+
+    @pytest.mark.parametrize(("form", "begins"), [("mermaid", "flowchart LR"), ("dot", "digraph")])
+    def test_speaks_other_languages(
+        self, quick: QuickQueen, plan: Path, form: str, begins: str
+    ) -> None:
+        assert quick("plan", "graph", str(plan), "--format", form).out.startswith(begins)
+
+
+class TestImport:
+    def test_makes_a_bead_of_each_sprint_which_is_ready_and_valid(
+        self, quick: QuickQueen, plan: Path, tracker: Path
+    ) -> None:
+        done = quick("plan", "import", str(plan), "--json", as_="planner")
+        assert done.code == 0
+        assert [one["action"] for one in done.json["changes"]] == ["add"] * 3
+        ids = ids_by_sprint(tracker)
+        assert [one["id"] for one in quick("ready", "--json").json] == [ids["1.1"]]
+        assert quick("bead", "validate", str(tracker), "--strict").code == 0
+        assert quick("claim", ids["1.1"], as_="ui").code == 0
+
+    def test_a_dry_run_shows_the_difference_and_writes_nothing(
+        self, quick: QuickQueen, plan: Path, beads: Path
+    ) -> None:
+        before = snapshot(beads)
+        done = quick("plan", "import", str(plan), "--dry-run")
+        assert done.code == 0
+        assert "3 would be added, 0 updated, 0 kept" in done.out
+        assert snapshot(beads) == before
+
+    def test_again_changes_nothing_and_a_changed_sprint_one_bead(
+        self, quick: QuickQueen, plan: Path, tracker: Path
+    ) -> None:
+        quick("plan", "import", str(plan), as_="planner")
+        before = tracker.read_bytes()
+        assert quick("plan", "import", str(plan), as_="planner").code == 0
+        assert tracker.read_bytes() == before
+        plan.write_text(PLAN.replace("Sprint 1.1: Setup", "Sprint 1.1: Groundwork"))
+        done = quick("plan", "import", str(plan), "--json", as_="planner")
+        assert [one["action"] for one in done.json["changes"]] == ["update", "keep", "keep"]
+        changed = {one["path"]: one["new"] for one in done.json["changes"][0]["differences"]}
+        assert changed["title"] == "Groundwork"
+        assert tracker.read_bytes().startswith(before)
+        assert len(records(tracker)) == 4
+
+    def test_no_row_of_others_is_touched_and_a_torn_line_gets_its_end(
+        self, quick: QuickQueen, plan: Path, tracker: Path
+    ) -> None:
+        foreign = b'{"id":"qb-1","title":"foreign","weird":[1,2]}\r\n<<<<<<< HEAD\n{"id":"torn'
+        tracker.write_bytes(foreign)
+        assert quick("plan", "import", str(plan), as_="planner").code == 0
+        data = tracker.read_bytes()
+        assert data.startswith(foreign + b"\n")
+        rows = [json.loads(line) for line in data[len(foreign) + 1 :].splitlines()]
+        assert [row["id"].partition("-")[0] for row in rows] == ["qb"] * 3
+
+    def test_ids_begin_as_most_do_here_or_as_asked(
+        self, quick: QuickQueen, plan: Path, tracker: Path
+    ) -> None:
+        write_lines(tracker, {"id": "my-app-a1.2"}, {"id": "my-app-b2"}, {"id": "qb-1"})
+        done = quick("plan", "import", str(plan), "--json", "--dry-run")
+        assert {one["id"].rpartition("-")[0] for one in done.json["changes"]} == {"my-app"}
+        done = quick("plan", "import", str(plan), "--json", "--dry-run", "--prefix", "zz")
+        assert {one["id"].rpartition("-")[0] for one in done.json["changes"]} == {"zz"}
+        refused = quick("plan", "import", str(plan), "--dry-run", "--prefix", "1 x")
+        assert refused.code == 2
+
+    def test_a_plan_with_errors_is_not_imported_at_all(
+        self, quick: QuickQueen, plan: Path, beads: Path
+    ) -> None:
+        plan.write_text(PLAN.replace("### Sprint 1.1: Setup", "### Sprint 1.1 - Setup"))
+        before = snapshot(beads)
+        refused = quick("plan", "import", str(plan), "--json", as_="planner")
+        assert (refused.code, refused.error["code"]) == (2, "invalid_plan")
+        errors = [one for one in refused.error["findings"] if one["severity"] == "error"]
+        assert [one["line"] for one in errors] == [5]
+        assert snapshot(beads) == before
+
+    def test_a_plan_outside_the_repository_is_refused(
+        self, quick: QuickQueen, tmp_path: Path
+    ) -> None:
+        (tmp_path / "plan.md").write_text(PLAN)
+        refused = quick("plan", "import", str(tmp_path / "plan.md"), as_="planner")
+        assert refused.code == 2
+
+    def test_it_needs_to_know_who_acts(self, quick: QuickQueen, plan: Path) -> None:
+        assert quick("plan", "import", str(plan), "--json").error["code"] == "no_actor"
+
+    def test_two_clones_make_the_same_beads(
+        self, quick: QuickQueen, plan: Path, repo: Path, tmp_path: Path, tracker: Path
+    ) -> None:
+        git(repo, "add", "plans")
+        git(repo, "commit", "-qm", "plan")
+        clone = tmp_path / "clone"
+        git(tmp_path, "clone", "-q", str(repo), str(clone))
+        (clone / ".beads").mkdir()
+        quick("plan", "import", str(plan), as_="planner")
+        quick("plan", "import", "plans/accounts.md", as_="other", cwd=clone)
+        assert ids_by_sprint(tracker) == ids_by_sprint(clone / ".beads" / "issues.jsonl")
+
+    def test_a_linked_worktree_imports_into_the_one_hive(
+        self, quick: QuickQueen, repo: Path, tmp_path: Path, tracker: Path
+    ) -> None:
+        commit_file(repo, "plans/accounts.md", PLAN)
+        tree = tmp_path / "feature"
+        git(repo, "worktree", "add", "-q", str(tree))
+        assert quick("plan", "import", "plans/accounts.md", as_="planner", cwd=tree).code == 0
+        rows = records(tracker)
+        assert {row["metadata"]["plan_file"] for row in rows} == {"plans/accounts.md"}
+        assert all(row["metadata"]["worktree_path"].startswith(f"{tmp_path}/repo-worktrees/")
+                   for row in rows)  # fmt: skip
+
+    def test_imports_at_the_same_time_make_each_bead_once(
+        self, queen: Queen, plan: Path, tracker: Path
+    ) -> None:
+        threads = [
+            threading.Thread(target=queen, args=("plan", "import", str(plan)), kwargs={"as_": who})
+            for who in ("a", "b", "c", "d")
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(records(tracker)) == 3
+
+
+class TestAnnotate:
+    def test_writes_the_ids_under_their_headings_once(
+        self, quick: QuickQueen, plan: Path, tracker: Path
+    ) -> None:
+        quick("plan", "import", str(plan), as_="planner")
+        assert quick("plan", "annotate", str(plan), "--dry-run", "--json").json["changed"] is True
+        assert plan.read_text() == PLAN
+        done = quick("plan", "annotate", str(plan), "--json")
+        assert done.json["beads"] == ids_by_sprint(tracker)
+        for sprint, identifier in done.json["beads"].items():
+            below = plan.read_text().partition(f"### Sprint {sprint}:")[2].splitlines()[1]
+            assert below == f"<!-- beads-ralph: {identifier} -->"
+        before = plan.read_bytes()
+        assert quick("plan", "annotate", str(plan), "--json").json["changed"] is False
+        assert plan.read_bytes() == before
+        assert quick("plan", "import", str(plan), "--json", as_="planner").json["changes"][0][
+            "action"
+        ] == "keep"  # fmt: skip
+
+    def test_a_plan_that_was_not_imported_has_nothing_to_write(
+        self, quick: QuickQueen, plan: Path, tracker: Path
+    ) -> None:
+        refused = quick("plan", "annotate", str(plan), "--json")
+        assert (refused.code, refused.error["hint"]) == (4, f"queen plan import {plan}")
+        assert plan.read_text() == PLAN
+
+
+def test_a_plan_with_every_field_goes_all_the_way(
+    quick: QuickQueen, repo: Path, tracker: Path
+) -> None:
+    path = repo / "app.md"
+    path.write_text((FIXTURES / "plans" / "app.md").read_text())
+    write_lines(tracker, {"id": "bd-mailer", "title": "Mailer", "status": "open", "priority": 2})
+    assert quick("plan", "check", "app.md").code == 0
+    assert quick("plan", "import", "app.md", as_="planner").code == 0
+    assert quick("bead", "validate", ".beads/issues.jsonl", "--strict").code == 0
+    assert quick("plan", "annotate", "app.md").code == 0
+    found = quick("doctor", "--json").json
+    assert [one for one in found if one["code"] != "attributes"] == []
+
+
+def test_foreign_beads_in_the_tracker_break_no_command(
+    quick: QuickQueen, plan: Path, tracker: Path
+) -> None:
+    write_lines(
+        tracker,
+        {"id": "x-1", "status": "open", "metadata": {"sprint": 5, "plan_file": ["x"]}},
+        {"id": "x-2", "status": "open", "issue_type": "beads-ralph-work", "metadata": []},
+        {"id": "x-3", "status": "open", "metadata": {"session_task": {}, "phase_gate": [[]]}},
+        {**sprint_row("x-4"), "title": None},
+        {
+            **sprint_row("x-5"),
+            "metadata": {
+                "dev_agent_executions": [{"attempt": 1, "status": []}],
+                "qa_agent_executions": [{"attempt": 1, "status": [], "agent_path": {}}],
+                "qa_agents": [{"agent_path": []}, 5],
+                "phase": {"a": 1},
+                "plan_file": "a\0b",
+            },
+        },
+    )
+    for words in (
+        ("ready",), ("bead", "list"), ("bead", "ready"), ("doctor",), ("issues",),
+        ("plan", "import", str(plan), "--dry-run"), ("plan", "annotate", str(plan)),
+        *(("show", f"x-{n}") for n in range(1, 6)),
+        *(("bead", "show", f"x-{n}") for n in range(1, 6)),
+        *(("verify", f"x-{n}") for n in range(1, 6)),
+        ("bead", "validate", str(tracker)),
+    ):  # fmt: skip
+        assert quick(*words).code in (0, 1, 2, 4), words

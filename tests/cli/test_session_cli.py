@@ -1,0 +1,189 @@
+"""`queen session`: the folder of a team on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, records, snapshot
+from session_folders import build, example_session, in_session, in_spec, role_named, without
+
+
+@pytest.fixture
+def folder(repo: Path) -> Path:
+    path = repo / ".workflow" / "TC-auth"
+    build(path)
+    return path
+
+
+@pytest.fixture
+def tracker(beads: Path) -> Path:
+    return beads / "issues.jsonl"
+
+
+class TestValidate:
+    def test_the_documents_example_is_valid(self, quick: QuickQueen, tmp_path: Path) -> None:
+        path = example_session(tmp_path)
+        done = quick("session", "validate", f"--session={path}", cwd=tmp_path)
+        assert (done.code, done.out) == (0, f"valid: {path}\n")
+
+    def test_every_problem_is_told_with_its_recovery_step(
+        self, quick: QuickQueen, folder: Path
+    ) -> None:
+        without("task-analysis.json")(folder)
+        in_spec("## Phase 2:", "## Phase 20:")(folder)
+        done = quick("session", "validate", f"--session={folder}", "--json")
+        assert done.code == 1
+        told = [(one["message"], one["hint"]) for one in done.json["findings"]]
+        assert told == [
+            (
+                "Invalid session: task-analysis.json missing",
+                "Re-run team-coordinate with resume",
+            ),
+            (
+                "Invalid role-spec: missing Phase 2 in role-specs/tester.md",
+                "Manual fix or re-run team-coordinate",
+            ),
+        ]
+        shown = quick("session", "validate", f"--session={folder}").out
+        assert "error   Invalid session: task-analysis.json missing\n" in shown
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [
+            ((), "Session required. Usage: --session=<path-to-TC-folder>"),
+            (("--session=",), "Session required. Usage: --session=<path-to-TC-folder>"),
+            (("--session=nope",), "Session directory not found: nope"),
+        ],
+    )
+    def test_a_missing_session_is_told_in_the_documents_words(
+        self, quick: QuickQueen, options: tuple[str, ...], said: str
+    ) -> None:
+        done = quick("session", "validate", *options, "--json")
+        assert done.code == 1
+        assert [one["message"] for one in done.json["findings"]] == [said]
+
+    @pytest.mark.parametrize("name", ["../../etc/passwd", "..", "a/b", "a\\b"])
+    def test_a_role_whose_name_leaves_the_folder_is_refused(
+        self, quick: QuickQueen, folder: Path, name: str
+    ) -> None:
+        role_named(name)(folder)
+        done = quick("session", "validate", f"--session={folder}")
+        assert done.code == 1
+        assert "the name leaves the folder" in done.out
+
+    def test_an_alias_bomb_is_a_finding(self, quick: QuickQueen, folder: Path) -> None:
+        bomb = "a: &a [x]\n" + "".join(
+            f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]\n"
+            for n in range(9)
+        )
+        in_spec("role: tester", f"role: tester\n{bomb}")(folder)
+        done = quick("session", "validate", f"--session={folder}")
+        assert done.code == 1
+        assert "missing frontmatter" in done.out
+
+
+class TestStatusAndImport:
+    def test_tasks_become_beads_of_one_team_in_their_order(
+        self, quick: QuickQueen, folder: Path, tracker: Path
+    ) -> None:
+        done = quick("session", "import", f"--session={folder}", "--json", as_="lead")
+        assert [one["key"] for one in done.json["changes"]] == [
+            "RESEARCH-001",
+            "DEV-001",
+            "TEST-001",
+        ]
+        rows = records(tracker)
+        assert {row["metadata"]["session_path"] for row in rows} == {".workflow/TC-auth"}
+        (team,) = quick("bead", "ready", "--json").json
+        assert team["team"] == "auth"
+        assert [one["title"].partition(" ")[0] for one in team["beads"]] == ["RESEARCH-001"]
+        again = quick("session", "import", f"--session={folder}", "--json", as_="lead")
+        assert {one["action"] for one in again.json["changes"]} == {"keep"}
+        assert len(records(tracker)) == 3
+
+    def test_status_shows_what_the_session_and_its_beads_say(
+        self, quick: QuickQueen, folder: Path
+    ) -> None:
+        def states() -> dict[str, str]:
+            told = quick("session", "status", f"--session={folder}", "--json").json
+            return {one["task"]: one["state"] for one in told["tasks"]}
+
+        assert states() == {
+            "RESEARCH-001": "ready", "DEV-001": "waiting", "TEST-001": "waiting",
+        }  # fmt: skip
+        done = quick("session", "import", f"--session={folder}", "--json", as_="lead")
+        research, develop, _ = [one["id"] for one in done.json["changes"]]
+        quick("claim", research, as_="ui")
+        assert states()["RESEARCH-001"] == "active"
+        assert quick("complete", research, as_="ui").code == 0
+        assert states() == {
+            "RESEARCH-001": "completed", "DEV-001": "ready", "TEST-001": "waiting",
+        }  # fmt: skip
+        assert [one["id"] for one in quick("ready", "--json").json] == [develop]
+
+    def test_a_task_that_the_session_calls_completed_is_closed(
+        self, quick: QuickQueen, folder: Path, tracker: Path
+    ) -> None:
+        quick("session", "import", f"--session={folder}", as_="lead")
+        in_session(completed_tasks=["RESEARCH-001"])(folder)
+        done = quick("session", "import", f"--session={folder}", "--json", as_="lead")
+        assert [one["action"] for one in done.json["changes"]] == ["update", "keep", "keep"]
+        assert records(tracker)[-1]["status"] == "closed"
+
+    def test_a_dry_run_writes_nothing(self, quick: QuickQueen, folder: Path, beads: Path) -> None:
+        before = snapshot(beads)
+        done = quick("session", "import", f"--session={folder}", "--dry-run")
+        assert "3 would be added" in done.out
+        assert snapshot(beads) == before
+
+    def test_status_needs_no_hive(self, quick: QuickQueen, tmp_path: Path) -> None:
+        path = example_session(tmp_path)
+        done = quick("session", "status", f"--session={path}", cwd=tmp_path)
+        assert (done.code, "0 of 3 tasks completed" in done.out) == (0, True)
+
+    @pytest.mark.parametrize("command", ["status", "import"])
+    def test_a_session_that_cannot_be_read_is_refused(
+        self, quick: QuickQueen, folder: Path, command: str
+    ) -> None:
+        (folder / "team-session.json").write_text("{")
+        refused = quick("session", command, f"--session={folder}", "--json", as_="lead")
+        assert (refused.code, refused.error["code"]) == (7, "unreadable")
+
+    def test_a_graph_with_a_cycle_is_not_imported(
+        self, quick: QuickQueen, folder: Path, beads: Path
+    ) -> None:
+        path = folder / "task-analysis.json"
+        analysis = json.loads(path.read_text())
+        analysis["dependency_graph"] = {"A": {"depends_on": ["B"]}, "B": {"depends_on": ["A"]}}
+        path.write_text(json.dumps(analysis))
+        before = snapshot(beads)
+        refused = quick("session", "import", f"--session={folder}", "--json", as_="lead")
+        assert (refused.code, refused.error["code"]) == (2, "invalid_graph")
+        assert snapshot(beads) == before
+
+
+class TestNew:
+    def test_a_new_session_is_valid_and_can_be_imported(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        made = quick("session", "new", "Add login", "--role", "dev", "--role", "qa", "--json")
+        path = made.json["session"]
+        assert quick("session", "validate", f"--session={path}").code == 0
+        done = quick("session", "import", f"--session={path}", "--json", as_="lead")
+        assert [one["key"] for one in done.json["changes"]] == ["DEV-001", "QA-001"]
+
+    def test_one_that_is_there_is_not_overwritten(self, quick: QuickQueen, repo: Path) -> None:
+        made = quick("session", "new", "Add login", "--dir", "work", "--json").json["session"]
+        assert made.startswith("work/TC-add-login-")
+        before = snapshot(repo / "work")
+        assert quick("session", "new", "Add login", "--dir", "work").code == 5
+        assert snapshot(repo / "work") == before
+
+    @pytest.mark.parametrize("words", [("",), ("x", "--role", "../x"), ("x", "--role", "")])
+    def test_what_makes_no_session_is_refused(
+        self, quick: QuickQueen, repo: Path, words: tuple[str, ...]
+    ) -> None:
+        assert quick("session", "new", *words).code == 2
+        assert [path.name for path in repo.glob("TC-*")] == []
