@@ -22,7 +22,7 @@ def as_of(fields: Mapping[str, object], now_ms: int) -> Reservation:
 
     A lease without a readable end has ended: what cannot be judged must not block for ever.
     """
-    if fields.get("status", "active") == "active":
+    if Reservation(fields).status == "active":
         expires_ms = instant_ms(fields.get("expires_at"))
         if expires_ms is None or expires_ms <= now_ms:
             return Reservation({**fields, "status": "expired"})

@@ -224,7 +224,7 @@ class Assignments:
 
     def _ends_ms(self, issue_id: str) -> list[int]:
         rows = self._hive.state(KIND).select({"issue_id": issue_id})
-        ended = [Assignment(row) for row in rows if row.get("status") != "active"]
+        ended = [each for each in map(Assignment, rows) if each.status != "active"]
         return [assignment_end_ms(each) for each in ended]
 
     def _leases_for(self, assignment: Assignment) -> list[str]:

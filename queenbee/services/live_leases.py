@@ -152,7 +152,7 @@ def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
 def _replace(index: GlobIndex, identifier: str, fields: Fields) -> None:
     index.discard(identifier)
     pattern = fields.get("pattern")
-    if fields.get("status", "active") == "active" and isinstance(pattern, str):
+    if Reservation(fields).status == "active" and isinstance(pattern, str):
         index.add(identifier, pattern)
 
 

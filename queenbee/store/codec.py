@@ -60,6 +60,20 @@ def encode(fields: Mapping[str, object]) -> bytes:
     Raises `InvalidInput` for a record whose line would pass 1 MiB, or holds what JSON cannot
     say (a lone surrogate: bytes that were not UTF-8 where they came from).
     """
+    raw = pack(fields)
+    if len(raw) >= MAX_LINE_BYTES:
+        raise InvalidInput(
+            f"the record would take {len(raw):,} bytes; a line holds at most {MAX_LINE_BYTES:,}",
+            hint="put the text into a file of the repository and send its path",
+        )
+    return raw
+
+
+def pack(fields: Mapping[str, object]) -> bytes:
+    """Returns a record of any size as JSON: several lines may fold to one too large for a line.
+
+    Raises `InvalidInput` for what JSON cannot say.
+    """
     try:
         if "orjson" in sys.modules:
             import orjson
@@ -72,12 +86,19 @@ def encode(fields: Mapping[str, object]) -> bytes:
             raw = _dumps(fields)
     except (UnicodeEncodeError, ValueError) as error:
         raise InvalidInput(f"the record cannot be written as JSON: {error}") from error
-    if len(raw) >= MAX_LINE_BYTES:
-        raise InvalidInput(
-            f"the record would take {len(raw):,} bytes; a line holds at most {MAX_LINE_BYTES:,}",
-            hint="put the text into a file of the repository and send its path",
-        )
     return raw
+
+
+def unpack(raw: bytes) -> dict[str, object]:
+    """Returns the fields that `pack` was given."""
+    if "orjson" in sys.modules:
+        import orjson
+
+        fields = orjson.loads(raw)
+    else:
+        fields = _strict_loads(raw)
+    assert isinstance(fields, dict)
+    return fields
 
 
 def is_migration(fields: Mapping[str, object]) -> bool:

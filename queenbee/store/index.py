@@ -15,10 +15,18 @@ import threading
 
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.timestamps import instant_ms
-from queenbee.store.codec import Unusable, decode, decode_exactly, decoder, encode, is_migration
+from queenbee.store.codec import (
+    Unusable,
+    decode,
+    decode_exactly,
+    decoder,
+    is_migration,
+    pack,
+    unpack,
+)
 from queenbee.store.files import TAIL_BYTES, Mark, checksum, read_after, read_at, split_lines
 from queenbee.store.ledger import Position
-from queenbee.store.state import FLAGS, aliases_of
+from queenbee.store.state import FLAGS, aliases_of, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,7 +38,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-VERSION = 5
+VERSION = 6
 """Of the tables below; an index of another version is built anew."""
 
 COLUMNS = {
@@ -166,7 +174,7 @@ class Indexed:
         if not known.issuperset(columns):
             query = f"SELECT count, body FROM records WHERE {where}"  # noqa: S608
             rows = (self._fields(*row) for row in self._ask(query, *values))
-            return [tuple(fields.get(column) for column in columns) for fields in rows]
+            return [tuple(value_of(fields, name) for name in columns) for fields in rows]
         names = ", ".join(f'"{column}"' for column in columns)
         return self._ask(f"SELECT {names} FROM records WHERE {where}", *values)  # noqa: S608
 
@@ -243,7 +251,7 @@ class Indexed:
 
     def _fields(self, count: object, body: object) -> Fields:
         assert isinstance(body, bytes)
-        fields = decode(body)
+        fields = unpack(body)
         if count == 1:  # The line itself, as it stands in the ledger.
             table = Table(aliases_of(self.kind))
             return table.get(table.add(body, fields)) or {}
@@ -576,7 +584,7 @@ class _Taker:
         for identifier, entry in changed:
             self._seq += 1
             fields, count = entry.fields, len(entry.lines)
-            body = entry.lines[0].raw if count == 1 else encode(fields)
+            body = entry.lines[0].raw if count == 1 else pack(fields)
             rows.append(
                 (
                     identifier,
@@ -586,7 +594,7 @@ class _Taker:
                     int(fields.get("read") is True),
                     int(fields.get("deleted") is True),
                     body,
-                    *(_text(fields.get(column)) for column in self._columns),
+                    *(_text(value_of(fields, column)) for column in self._columns),
                 )
             )
             if count > 1:

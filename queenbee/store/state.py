@@ -111,6 +111,12 @@ def aliases_of(kind: str) -> Mapping[str, str]:
     return ALIASES if kind in ("assignments", "reservations") else {}
 
 
+def value_of(fields: Fields, name: str) -> object:
+    """Returns what a record has in a column: a `status` that is no text reads as `active`."""
+    value = fields.get(name)
+    return "active" if name == "status" and not isinstance(value, str) else value
+
+
 class Folded:
     """The state of a ledger, folded in memory. Implements `Records`."""
 
@@ -217,7 +223,7 @@ class Folded:
         self, columns: Sequence[str], equals: Mapping[str, object]
     ) -> list[tuple[object, ...]]:
         return [
-            tuple(fields.get(column) for column in columns) for fields in self._matching(equals)
+            tuple(value_of(fields, name) for name in columns) for fields in self._matching(equals)
         ]
 
     def distinct(self, column: str) -> set[object]:
@@ -324,7 +330,7 @@ class _Column:
         fresh: Iterable[str] = changed[self._seen :] if self._seen else table.entries
         for identifier in fresh:
             fields = table.get(identifier) or {}
-            value = fields.get(self.name)
+            value = value_of(fields, self.name)
             if isinstance(value, dict | list):
                 value = None
             if isinstance(value, str) and value > self.greatest:
@@ -340,5 +346,5 @@ class _Column:
 
 
 def _has(fields: Fields, name: str, value: object) -> bool:
-    actual = fields.get(name)
+    actual = value_of(fields, name)
     return (actual is True) is value if name in FLAGS else actual == value

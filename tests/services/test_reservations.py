@@ -199,8 +199,9 @@ def test_a_refusal_names_every_holder_with_all_that_is_known(
     hive: Hive, open_as: Opener, beads: Path, clock: Clock
 ) -> None:
     [mine] = hive.reservations.reserve(["src/ui/**"], issue_id="qb-42", reason="Button", ttl_s=7200)
-    open_as("tester").reservations.reserve(["src/api/**"], exclusive=False, ttl_s=3600)
-    clock.advance(600)
+    clock.advance(1)
+    open_as("tester").reservations.reserve(["src/api/**"], exclusive=False, ttl_s=3599)
+    clock.advance(599)
     before = snapshot(beads)
     with pytest.raises(Held) as refusal:
         open_as("reviewer").reservations.reserve(["free/**", "src/**"])

@@ -13,6 +13,7 @@ from mutants import mutant
 from record_lines import IDS, any_lines, encoded
 
 from queenbee.store import state as state_module
+from queenbee.store.index import Indexed
 from queenbee.store.ledger import Ledger
 from queenbee.store.state import Folded
 
@@ -152,6 +153,34 @@ class TestFollowing:
         put(ledger.path, b"")
         state.refresh()
         assert state.changes(cursor)[0] is None
+
+
+def through_an_index(ledger, kind="messages"):
+    path = os.path.join(os.path.dirname(ledger.journal_path), f"{kind}.sqlite3")
+    state = Indexed(kind, Ledger(ledger.path, ledger.journal_path), path)
+    state.refresh()
+    return state
+
+
+@pytest.mark.parametrize("read", [cold, through_an_index])
+class TestFromTheStart:
+    """In memory and through an index alike."""
+
+    def test_lines_may_fold_to_a_record_that_no_line_could_hold(self, tmp_path, read):
+        ledger = open_ledger(tmp_path)
+        halves = [encoded("qm-1", {name: "x" * 700_000}, rev) for rev, name in ((1, "a"), (2, "b"))]
+        put(ledger.path, b"\n".join(halves) + b"\n")
+        fields = read(ledger).get("qm-1")
+        assert len(fields["a"]) == len(fields["b"]) == 700_000
+
+    @pytest.mark.parametrize("status", [b"", b',"status":null', b',"status":3'])
+    def test_a_status_that_is_not_said_is_active(self, tmp_path, read, status):
+        ledger = open_ledger(tmp_path)
+        put(ledger.path, b'{"id":"qr-1","pattern":"a"%s}\n{"id":"qr-2","status":"odd"}\n' % status)
+        state = read(ledger, "reservations")
+        assert [row["id"] for row in state.select({"status": "active"})] == ["qr-1"]
+        assert state.project(("id", "pattern"), {"status": "active"}) == [("qr-1", "a")]
+        assert state.distinct("status") == {"active", "odd"}
 
 
 class TestForeignNames:
