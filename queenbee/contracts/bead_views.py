@@ -8,6 +8,7 @@ from queenbee.contracts import places
 from queenbee.contracts.issue_rows import metadata_of
 from queenbee.contracts.sprint_rules import MERGE, WORK
 from queenbee.contracts.sprint_teams import is_sprint_bead, team_of
+from queenbee.core.beads import blockers_of
 from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -143,7 +144,9 @@ def brief_views(hive: Hive, issues: Sequence[Issue] | None = None) -> list[BeadV
         kind = kind_of(issue, is_ralph=issue.id in ralph)
         if kind is not None:
             team = team_of(issue.fields) if kind != "ralph" else None
-            waits = held.get(issue.id) or _blocked(hive, issue)
+            blockers = [] if issue.done else blockers_of(issue, everything)
+            blocked = f"waits for {', '.join(blockers)}" if blockers else None
+            waits = held.get(issue.id) or blocked
             view = BeadView(issue.id, kind, issue, holders.get(issue.id), waits, team)
             found.append(view)
     return found
@@ -174,11 +177,6 @@ def last_verification(hive: AnyHive, bead_id: str) -> Mapping[str, object] | Non
     equals = {"subject_id": bead_id, "subject_kind": "bead"}
     found = hive.state("verifications").select(equals, newest_first=True, limit=1)
     return found[0] if found else None
-
-
-def _blocked(hive: AnyHive, issue: Issue) -> str | None:
-    waits = hive.issues.blockers(issue) if not issue.done else []
-    return f"waits for {', '.join(waits)}" if waits else None
 
 
 def _checks(issue: Issue, bead: BeadFile | None) -> list[str]:

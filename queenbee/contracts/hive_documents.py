@@ -12,7 +12,7 @@ from queenbee.services.documents import Documents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from queenbee.contracts.phase_gates import GateBook
@@ -49,8 +49,9 @@ class HiveDocuments(Documents):
             held.update(self._behind_gates(told))
         beads = self.ralph_beads()
         if beads is not None:
+            lookup = self._lookup_among(beads)
             for bead_id in beads.issues:
-                reason = beads.reason_to_wait(bead_id, self.lookup)
+                reason = beads.reason_to_wait(bead_id, lookup)
                 if reason is not None:
                     held[bead_id] = reason
         return held
@@ -101,15 +102,23 @@ class HiveDocuments(Documents):
 
     def lookup(self, bead_id: str) -> Mapping[str, Any] | None:
         """Returns the document or row of an id that a bead waits for, or None."""
-        beads = self.ralph_beads()
-        bead = beads.by_id.get(bead_id) if beads is not None else None
-        if bead is not None:
-            return bead.document
-        issue = self._hive.issues.tracked().get(bead_id)
-        if issue is None:
-            return None
-        # Nobody has to wait for what the tracker has removed.
-        return {**issue.fields, "status": "closed"} if issue.done else issue.fields
+        return self._lookup_among(self.ralph_beads())(bead_id)
+
+    def _lookup_among(self, beads: RalphBeads | None) -> Callable[[str], Mapping[str, Any] | None]:
+        """Returns a lookup that looks at the disk once, and not for each bead."""
+        tracked = self._hive.issues.tracked()
+
+        def lookup(bead_id: str) -> Mapping[str, Any] | None:
+            bead = beads.by_id.get(bead_id) if beads is not None else None
+            if bead is not None:
+                return bead.document
+            issue = tracked.get(bead_id)
+            if issue is None:
+                return None
+            # Nobody has to wait for what the tracker has removed.
+            return {**issue.fields, "status": "closed"} if issue.done else issue.fields
+
+        return lookup
 
     def gates(self) -> GateBook:
         """Returns the phase gates."""
@@ -121,11 +130,14 @@ class HiveDocuments(Documents):
             self._gates = stamp, read_gates(folder)
         return self._gates[1]
 
-    def _behind_gates(self, issues: Iterable[Issue]) -> Iterator[tuple[str, str]]:
+    def _behind_gates(self, issues: Sequence[Issue]) -> Iterator[tuple[str, str]]:
         if not places.json_stamp(places.gates_dir(self._hive.layout)):
             issues = [issue for issue in issues if "phase_gate" in _metadata(issue)]
+        if not issues:
+            return
+        gates = self.gates()
         for issue in issues:
-            waits = [gate for gate in self.gates().before(issue.fields) if not gate.passed]
+            waits = [gate for gate in gates.before(issue.fields) if not gate.passed]
             if waits:
                 yield issue.id, waits[0].sentence
 

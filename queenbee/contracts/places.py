@@ -51,9 +51,19 @@ def json_stamp(folder: str) -> Stamp:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name.endswith(".json") and not entry.name.startswith("."):
-                    status = entry.stat()
-                    found.append((entry.path, status.st_ino, status.st_size, status.st_mtime_ns))
+                    found.append((entry.path, *_stamp(entry)))
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
     except OSError:
-        # What cannot be looked at changes with every look, so that whoever reads it says why.
-        return ((folder, 0, 0, len(found)),) if os.path.isdir(folder) else ()
+        # There is something that cannot be looked at: whoever reads it says why.
+        return ((folder, 0, 0, 0),)
     return tuple(sorted(found))
+
+
+def _stamp(entry: os.DirEntry[str]) -> tuple[int, int, int]:
+    try:
+        status = entry.stat()
+    except OSError:
+        # A link that leads nowhere, or a file that was removed at this moment.
+        return (0, 0, 0)
+    return status.st_ino, status.st_size, status.st_mtime_ns

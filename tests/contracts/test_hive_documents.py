@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from bead_files import PLAN, put_bead, ralph_bead, sprint_row
-from hives import QuickQueen, git, snapshot, write_lines
+from hives import Queen, QuickQueen, git, snapshot, write_lines
 from session_folders import build
 
 from queenbee import Hive
@@ -125,6 +125,24 @@ class TestRalphBeadsAsIssues:
         assert ready(hive) == []
         path.unlink()
         assert ready(hive) == []
+
+    def test_are_followed_beside_a_link_that_leads_nowhere(
+        self, hive: Hive, repo: Path, beads: Path
+    ) -> None:
+        path = put_bead(repo, ralph_bead("gt-1", "true"))
+        (beads / "active" / "broken.json").symlink_to("nowhere")
+        assert ready(hive) == ["gt-1"]
+        path.unlink()
+        assert ready(hive) == []
+
+    def test_in_a_folder_that_cannot_be_read_are_no_silent_gap(
+        self, queen: Queen, repo: Path, beads: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", "true"))
+        (beads / "active").chmod(0o000)
+        refused = queen("ready", "--json", unprivileged=True)
+        (beads / "active").chmod(0o755)
+        assert (refused.code, refused.error["code"]) == (7, "unreadable")
 
     def test_that_somebody_opened_again_are_offered_again(
         self, hive: Hive, repo: Path, quick: QuickQueen
