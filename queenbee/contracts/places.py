@@ -46,12 +46,13 @@ def json_stamp(folder: str) -> Stamp:
 
     Empty where there is none.
     """
-    found = []
     try:
         with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".json") and not entry.name.startswith("."):
-                    found.append((entry.path, *_stamp(entry)))
+            found = [
+                (entry.path, *_stamp(entry))
+                for entry in entries
+                if entry.name.endswith(".json") and not entry.name.startswith(".")
+            ]
     except (FileNotFoundError, NotADirectoryError):
         return ()
     except OSError:
