@@ -369,6 +369,8 @@ class Indexed:
             position = Position(tracked.end, position.journal)
             tracked, _ = self.ledger.chunks(position, limit=_CHUNK_BYTES)
             self._report(position)
+        # A line without its newline is read again with it, and counts once where it stays the same.
+        moved = taker.take(split_lines(tracked.rest), once=again, whole=False) or moved
         position = self._past_what_both_have(position)
         _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
         while journal.lines:
@@ -380,8 +382,6 @@ class Indexed:
             self._report(position)
         if _same(position, agreed):
             self._db.execute("DELETE FROM loose")
-        # A line without its newline counts once it is whole, and is read again with it.
-        taker.take(split_lines(tracked.rest), once=True)
         self._db.execute("INSERT OR REPLACE INTO meta VALUES ('unended', ?)", (tracked.rest,))
         positional = taker.positional or self._meta("positional")
         if positional and (again or (was_apart and moved)):
@@ -524,15 +524,18 @@ class _Taker:
         marks = ", ".join("?" * (7 + len(columns)))
         self._replace = f"INSERT OR REPLACE INTO records VALUES ({marks})"  # noqa: S608
 
-    def take(self, lines: list[bytes], *, once: bool) -> bool:
-        """Takes lines in; returns whether any of them changed a record."""
+    def take(self, lines: list[bytes], *, once: bool, whole: bool = True) -> bool:
+        """Takes lines in; returns whether any of them changed a record.
+
+        Unusable ones count where they are `whole` and new.
+        """
         decode_one = decoder(sum(map(len, lines)))
         usable: list[tuple[bytes, Fields]] = []
         for raw in lines:
             try:
                 fields = decode_one(raw)
             except Unusable:
-                self._unusable += not once
+                self._unusable += whole and not once
                 continue
             if is_migration(fields):
                 self._db.execute("INSERT OR IGNORE INTO migrations (raw) VALUES (?)", (raw,))

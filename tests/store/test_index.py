@@ -201,7 +201,7 @@ def test_a_rewritten_ledger_is_read_from_the_first_block_that_differs(files, mon
     monkeypatch.setattr(
         index._Taker,
         "take",
-        lambda self, lines, once: (taken.extend(lines), take(self, lines, once=once))[1],
+        lambda self, lines, **how: (taken.extend(lines), take(self, lines, **how))[1],
     )
     again = opened(files)
     assert again.get("qm-pulled") is not None
