@@ -162,6 +162,63 @@ def test_an_expired_lease_is_shown_as_expired_though_its_line_says_active(
     assert quick("reserved", "--json").json == []
 
 
+def test_since_is_a_time_ago_or_a_time(quick: QuickQueen, frozen: Clock) -> None:
+    for body in ("old", "new"):
+        quick("msg", "send", "b", body, as_="a")
+        frozen.advance(15 * 60)
+    for since, bodies in (
+        ("1h", ["new", "old"]),
+        ("30m", ["new", "old"]),
+        ("20m", ["new"]),
+        ("14m", []),
+        ("2024-12-14T10:30:00Z", ["new", "old"]),
+        ("2024-12-14T11:30:00.001+01:00", ["new"]),
+    ):
+        inbox = quick("msg", "inbox", "--since", since, "--json", as_="b").json
+        assert [message["body"] for message in inbox] == bodies
+
+
+def test_an_inbox_shows_twenty_unless_asked_for_more(quick: QuickQueen) -> None:
+    for number in range(22):
+        quick("msg", "send", "b", str(number), as_="a")
+    assert len(quick("msg", "inbox", "--json", as_="b").json) == 20
+    assert len(quick("msg", "sent", "--json", as_="a").json) == 20
+    assert len(quick("msg", "inbox", "--limit", "30", "--json", as_="b").json) == 22
+
+
+def test_the_inbox_of_people_says_what_is_new_and_how_urgent(
+    quick: QuickQueen, frozen: Clock
+) -> None:
+    urgent = quick("msg", "send", "b", "x", "--importance", "urgent", "--json", as_="a").json
+    frozen.advance(1)
+    quick("msg", "send", "b", "y", as_="a")
+    frozen.advance(120)
+    quick("msg", "read", urgent["id"], as_="b")
+    _, second, first = quick("msg", "inbox", as_="b").out.splitlines()
+    assert second.split()[1:] == ["new", "2m", "ago", "a", "b", "y"]
+    assert first.split()[1:] == ["2m", "ago", "a", "b", "URGENT", "x"]
+
+
+def test_an_overlap_is_told_with_both_patterns_and_a_path_in_both(quick: QuickQueen) -> None:
+    yes = quick("overlap", "./src/*/a.py", "src/b/*.py", "--json").json
+    assert (yes["a"], yes["b"]) == ("src/*/a.py", "src/b/*.py")
+    assert (yes["overlap"], yes["witness"]) == (True, "src/b/a.py")
+    no = quick("overlap", "*.md", "docs/a.md", "--json").json
+    assert (no["overlap"], no["witness"]) == (False, None)
+    assert quick("overlap", "src/*/a.py", "src/b/*.py").out == "both cover src/b/a.py\n"
+
+
+def test_a_check_says_by_whom_and_for_how_long(quick: QuickQueen, frozen: Clock) -> None:
+    quick("reserve", "src/*", "--issue", "qb-1", "--reason", "Button", as_="a")
+    frozen.advance(600)
+    assert quick("check", "src/x", "y", as_="b").out.splitlines() == [
+        "held  src/x",
+        "      by a: src/* for qb-1 (Button), 1h 50m left",
+        "free  y",
+    ]
+    assert quick("check", "src/x", as_="a").out == "mine  src/x\n"
+
+
 def alike(ran: Ran) -> Any:
     """Returns what two runs of one command have in common: no ids, times and places."""
     text = re.sub(r"[0-9A-HJKMNP-TV-Z]{26}|\d{4}-\d\d-\d\dT[\d:.]+Z", "*", ran.out)
