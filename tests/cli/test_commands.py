@@ -219,6 +219,28 @@ def test_a_check_says_by_whom_and_for_how_long(quick: QuickQueen, frozen: Clock)
     assert quick("check", "src/x", as_="a").out == "mine  src/x\n"
 
 
+def test_a_listing_says_what_is_left_of_a_lease_or_how_it_ended(
+    quick: QuickQueen, frozen: Clock
+) -> None:
+    quick("reserve", "a*", "--ttl", "5m", as_="a")
+    quick("reserve", "b*", "--shared", as_="a")
+    quick("unreserve", "b*", as_="a")
+    frozen.advance(60)
+    _, *rows = quick("reserved", "--all").out.splitlines()
+    assert sorted(row.split()[:4] for row in rows) == [
+        ["a*", "a", "exclusive", "4m"],
+        ["b*", "a", "shared", "released"],
+    ]
+
+
+def test_several_are_released_and_renewed_by_id(quick: QuickQueen) -> None:
+    leases = quick("reserve", "a*", "b*", "c*", "--json", as_="a").json
+    ids = [word for lease in leases[:2] for word in ("--id", lease["id"])]
+    assert len(quick("renew", *ids, "--ttl", "4h", "--json", as_="a").json) == 2
+    assert len(quick("unreserve", *ids, "--json", as_="a").json) == 2
+    assert [each["pattern"] for each in quick("reserved", "--json").json] == ["c*"]
+
+
 def alike(ran: Ran) -> Any:
     """Returns what two runs of one command have in common: no ids, times and places."""
     text = re.sub(r"[0-9A-HJKMNP-TV-Z]{26}|\d{4}-\d\d-\d\dT[\d:.]+Z", "*", ran.out)
