@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from queenbee.core.beads import read_rows
+from queenbee.core.beads import DEFAULT_PRIORITY, read_rows
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput
 from queenbee.store.codec import encode
@@ -130,6 +130,28 @@ def assign_ids(
 def current_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Row]:
     """Returns the rows that count, by id: of two with one id the newer one."""
     return {identifier: dict(issue.fields) for identifier, issue in read_rows(rows).items()}
+
+
+def new_row(
+    identifier: str, actor: str, now: str, *, issue_type: str, assignee: str | None = None
+) -> Row:
+    """Returns an open issue as Beads writes it, with nothing said of the work yet."""
+    return {
+        "id": identifier,
+        "title": "",
+        "description": "",
+        "status": "open",
+        "priority": DEFAULT_PRIORITY,
+        "issue_type": issue_type,
+        **({"assignee": assignee} if assignee else {}),
+        "owner": actor,
+        "created_at": now,
+        "created_by": actor,
+        "updated_at": now,
+        "labels": [],
+        "dependencies": [],
+        "metadata": {},
+    }
 
 
 def metadata_of(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from queenbee.contracts import sprint_names
 from queenbee.contracts.agent_paths import DEFAULT_AGENT, agent_path
-from queenbee.contracts.issue_rows import metadata_of
+from queenbee.contracts.issue_rows import metadata_of, new_row
 from queenbee.contracts.sprint_numbers import phase_of
-from queenbee.core.beads import DEFAULT_PRIORITY
 from queenbee.core.timestamps import format_ms
 
 TYPE_CHECKING = False
@@ -99,7 +98,13 @@ def sprint_row(
 
     `old` is the row it has so far, and stays unchanged; `merged` are the branches it joins.
     """
-    row = deepcopy(old) if old else _new_row(identifier, setting.actor, format_ms(now_ms))
+    row = (
+        deepcopy(old)
+        if old
+        else new_row(
+            identifier, setting.actor, format_ms(now_ms), issue_type="", assignee=SCRUM_MASTER
+        )
+    )
     row["title"] = sprint.title
     row["description"] = _description(sprint)
     if sprint.acceptance or "acceptance_criteria" in row:
@@ -111,25 +116,6 @@ def sprint_row(
     row["updated_at"] = format_ms(now_ms)
     row["metadata"] = _metadata(sprint, metadata_of(row), place, merged, setting)
     return row
-
-
-def _new_row(identifier: str, actor: str, now: str) -> Row:
-    return {
-        "id": identifier,
-        "title": "",
-        "description": "",
-        "status": "open",
-        "priority": DEFAULT_PRIORITY,
-        "issue_type": "",
-        "assignee": SCRUM_MASTER,
-        "owner": actor,
-        "created_at": now,
-        "created_by": actor,
-        "updated_at": now,
-        "labels": [],
-        "dependencies": [],
-        "metadata": {},
-    }
 
 
 def _metadata(

@@ -11,7 +11,7 @@ from copy import deepcopy
 from queenbee.contracts import issue_rows
 from queenbee.contracts.graphs import find_cycles
 from queenbee.contracts.session_graph import graph_of
-from queenbee.core.beads import DEFAULT_PRIORITY, DONE
+from queenbee.core.beads import DONE
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
 
@@ -118,7 +118,7 @@ def _beads_of(session: Session, known: Mapping[str, Row]) -> dict[str, Row]:
 def _row(
     task: Task, session: Session, old: Row | None, identifier: str, actor: str, now: str
 ) -> Row:
-    row = deepcopy(old) if old else _new_row(identifier, actor, now)
+    row = deepcopy(old) if old else issue_rows.new_row(identifier, actor, now, issue_type="task")
     role = next((role for role in session.roles if role.name == task.role), None)
     row["title"] = _title(task, session)
     row["description"] = _description(task, role, session)
@@ -131,24 +131,6 @@ def _row(
     if task.name in session.completed and row.get("status") not in DONE:
         row |= {"status": "closed", "closed_at": now}
     return row
-
-
-def _new_row(identifier: str, actor: str, now: str) -> Row:
-    return {
-        "id": identifier,
-        "title": "",
-        "description": "",
-        "status": "open",
-        "priority": DEFAULT_PRIORITY,
-        "issue_type": "task",
-        "owner": actor,
-        "created_at": now,
-        "created_by": actor,
-        "updated_at": now,
-        "labels": [],
-        "dependencies": [],
-        "metadata": {},
-    }
 
 
 def _title(task: Task, session: Session) -> str:
