@@ -118,7 +118,7 @@ def ready(
         and issue.id not in held_back
         and not _taken(issue, actor, holders)
     ]
-    return sorted(found, key=lambda issue: (issue.priority, issue.created_ms, issue.id))
+    return sorted(found, key=lambda issue: (issue.priority, issue.age))
 
 
 def blocked_ids(issues: Mapping[str, Issue]) -> set[str]:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 IMPORTANCES = ("low", "normal", "high", "urgent")
 ASSIGNMENT_STATUSES = ("active", "completed", "released", "reassigned")
-RESERVATION_STATUSES = ("active", "expired", "released")
 
 
 class Text:
@@ -86,6 +85,11 @@ class Record:
     def created_ms(self) -> int:
         """When the record was created, in ms since 1970; 0 where no such time can be read."""
         return instant_ms(self.fields.get("created_at")) or 0
+
+    @property
+    def age(self) -> tuple[int, str]:
+        """The record's place among others, oldest first: the same in every clone."""
+        return self.created_ms, self.id
 
     def to_dict(self) -> dict[str, object]:
         """Returns the fields as a new dict, unknown ones included, `rev` last."""

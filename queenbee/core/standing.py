@@ -9,6 +9,7 @@ records alone: no line is rewritten for it. `docs/format.md`, section "Supersede
 from __future__ import annotations
 
 from heapq import heappop, heappush
+from operator import attrgetter
 
 from queenbee.core.globindex import GlobIndex
 from queenbee.core.leases import assignment_end_ms, lease_end_ms, stand_against
@@ -29,7 +30,7 @@ def superseded_assignments(of_one_issue: Iterable[Assignment]) -> dict[str, str]
     last: Assignment | None = None
     ends_ms = 0
     lost: dict[str, str] = {}
-    for each in sorted(of_one_issue, key=_age):
+    for each in sorted(of_one_issue, key=attrgetter("age")):
         if last is not None and each.created_ms < ends_ms:
             lost[each.id] = last.id
         else:
@@ -45,7 +46,7 @@ def superseded_leases(
     standing: dict[str, Reservation] = {}
     ends: list[tuple[int, str]] = []
     lost: dict[str, str] = {}
-    for lease in sorted(all_leases, key=_age):
+    for lease in sorted(all_leases, key=attrgetter("age")):
         while ends and ends[0][0] <= lease.created_ms:
             index.discard(heappop(ends)[1])
         try:
@@ -54,7 +55,7 @@ def superseded_leases(
             continue  # What cannot be read protects nothing, and excludes nobody.
         winners = [standing[key] for key, _ in met if _excludes(standing[key], lease)]
         if winners:
-            lost[lease.id] = min(winners, key=_age).id
+            lost[lease.id] = min(winners, key=attrgetter("age")).id
         else:
             standing[lease.id] = lease
             index.add(lease.id, lease.pattern)
@@ -65,10 +66,6 @@ def superseded_leases(
 def _excludes(older: Reservation, younger: Reservation) -> bool:
     return (
         stand_against(older, droid=younger.droid, exclusive=younger.exclusive)
-        and _age(older) < _age(younger)
+        and older.age < younger.age
         and younger.created_ms < lease_end_ms(older)
     )
-
-
-def _age(grant: Assignment | Reservation) -> tuple[int, str]:
-    return grant.created_ms, grant.id

@@ -10,7 +10,7 @@ import os
 
 from queenbee.core.globindex import GlobIndex
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import BadPattern, InvalidInput
+from queenbee.errors import InvalidInput
 from queenbee.services.edits import is_exempt
 from queenbee.store.layout import git_places
 from queenbee.store.logbook import note
@@ -78,10 +78,7 @@ def refusals(hive: Hive, paths: Iterable[str]) -> list[Refusal]:
         return []
     index = GlobIndex(fold_case=hive.reservations.fold_case)
     for lease in held.values():
-        try:
-            index.add(lease.id, lease.pattern)
-        except BadPattern:
-            continue  # From a foreign writer: it protects nothing, and doctor names it.
+        index.add(lease.id, lease.pattern)
     now_ms = hive.now_ms()
     return [
         Refusal(path, held[key], now_ms)

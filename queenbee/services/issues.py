@@ -60,7 +60,7 @@ class Issues:
     def find(self, *, status: str | None = None) -> list[Issue]:
         """Returns the issues, or those of one status: most urgent first, then oldest."""
         found = [each for each in self.all().values() if status in (None, each.status)]
-        return sorted(found, key=lambda each: (each.priority, each.created_ms, each.id))
+        return sorted(found, key=lambda each: (each.priority, each.age))
 
     def ready(self, *, actor: str | None = None) -> list[Issue]:
         """Returns what `actor` could take up now: most urgent first, then oldest.

@@ -7,12 +7,12 @@ asks on keeps an index, brought up to date from the log of changes.
 from __future__ import annotations
 
 import threading
+from operator import attrgetter
 
-from queenbee.core import globs, leases
+from queenbee.core import leases
 from queenbee.core.globindex import GlobIndex, scan_covering, scan_overlapping
 from queenbee.core.records import Reservation
 from queenbee.core.standing import superseded_leases
-from queenbee.errors import BadPattern
 from queenbee.store.verdicts import keep, recall
 
 TYPE_CHECKING = False
@@ -65,14 +65,14 @@ class LiveLeases:
             return self._live(state, keys, now_ms)
 
     def everything(self, state: Records, now_ms: int, *, ended: bool = False) -> list[Reservation]:
-        """Returns all live leases, or all that ever were; superseded ones are marked."""
+        """Returns all live leases, oldest first, or all that ever were; of those, the superseded
+        ones are marked.
+        """
         rows = state.select({} if ended else ACTIVE)
         found = [leases.as_of(fields, now_ms) for fields in rows]
-        if not ended:
-            found = [lease for lease in found if leases.is_live(lease)]
         with self._mutex:
             self._asked += 1
-            return self._judged(state, found)
+            return self._judged(state, found) if ended else self._standing(state, found)
 
     def _live(self, state: Records, keys: Iterable[str], now_ms: int) -> list[Reservation]:
         found: list[Reservation] = []
@@ -85,9 +85,13 @@ class LiveLeases:
                 # An ended lease lives again only by a new line, which brings it back here, or by
                 # a clock that is set back, which `_followed` sees.
                 self._index.discard(key)
-        live = [lease for lease in self._judged(state, found) if leases.is_live(lease)]
         # By age: the files' order is another one in every clone.
-        return sorted(live, key=lambda lease: (lease.created_ms, lease.id))
+        return sorted(self._standing(state, found), key=attrgetter("age"))
+
+    def _standing(self, state: Records, found: list[Reservation]) -> list[Reservation]:
+        """Returns those that live and lost to no older one."""
+        live = [lease for lease in found if leases.is_live(lease)]
+        return [lease for lease in self._judged(state, live) if leases.is_live(lease)]
 
     def _followed(self, state: Records, now_ms: int) -> GlobIndex | None:
         if now_ms < self._latest_ms:
@@ -138,15 +142,12 @@ class LiveLeases:
 
 def covers(lease: Reservation, path: str, *, fold_case: bool) -> bool:
     """Returns whether a lease covers a literal path; one that cannot be read covers none."""
-    try:
-        return globs.matches(lease.pattern, path, fold_case=fold_case)
-    except BadPattern:
-        return False
+    return bool(scan_covering(path, [(lease.id, lease.pattern)], fold_case))
 
 
 def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
     """Returns whether a lease and a pattern share a path; one that cannot be read shares none."""
-    return any(scan_overlapping(pattern, [(lease.id, lease.pattern)], fold_case))
+    return bool(scan_overlapping(pattern, [(lease.id, lease.pattern)], fold_case))
 
 
 def _replace(index: GlobIndex, identifier: str, fields: Fields) -> None:

@@ -18,7 +18,7 @@ from queenbee.services.activity import last_seen_ms
 from queenbee.services.holders import Holder, refusal
 from queenbee.services.live_leases import LiveLeases, covers, overlaps
 from queenbee.services.paths import Place, path_of, pattern_of
-from queenbee.store.layout import folds_case, git_places
+from queenbee.store.layout import folds_case
 from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
@@ -55,8 +55,7 @@ class Reservations:
 
     def __init__(self, hive: Hive) -> None:
         self._hive = hive
-        home = git_places(hive.layout.root)
-        self.fold_case = folds_case(home.common_dir if home else None)
+        self.fold_case = folds_case(hive.layout.common_dir)
         self._leases = LiveLeases(
             fold_case=self.fold_case, cache_path=hive.layout.verdicts_path(KIND)
         )
@@ -165,15 +164,13 @@ class Reservations:
         state, now_ms = self._hive.state(KIND), self._hive.now_ms()
         found = self._leases.everything(state, now_ms, ended=ended)
         literal = self._literal(path) if path is not None else None
-        found = [
+        return [
             lease
             for lease in found
-            if (ended or leases.is_live(lease))
-            and not lease.deleted
+            if not lease.deleted
             and (droid is None or lease.droid == droid)
             and (literal is None or covers(lease, literal, fold_case=self.fold_case))
         ]
-        return sorted(found, key=lambda lease: (lease.created_ms, lease.id))
 
     def check(self, paths: Sequence[str]) -> list[PathStatus]:
         """Returns for each literal path whether it is free, the actor's, or held by another."""
@@ -205,7 +202,7 @@ class Reservations:
                 winner = leases.as_of(state.get(winner_id) or {}, now_ms)
                 marked = Reservation({**loser.fields, "superseded_by": winner_id})
                 pairs.append((winner, marked))
-        return sorted(pairs, key=lambda pair: (pair[1].created_ms, pair[1].id))
+        return sorted(pairs, key=lambda pair: pair[1].age)
 
     def overlap(self, left: str, right: str) -> str | None:
         """Returns a path that both patterns cover, or None. Raises `BadPattern`."""
@@ -285,7 +282,6 @@ class Reservations:
         everything: bool,
     ) -> list[Reservation]:
         live = self._leases.everything(self._hive.state(KIND), now_ms)
-        live = [lease for lease in live if leases.is_live(lease)]
         mine = [lease for lease in live if lease.droid == droid]
         if everything:
             if not mine:

@@ -341,7 +341,7 @@ class Indexed:
                     self._db.execute("ROLLBACK")
                 raise
         self.ledger.agreed = agreed
-        self._chained = _same(position, agreed)
+        self._chained = position == agreed
         self.ledger.unrecorded = bool(self._ask("SELECT 1 FROM loose LIMIT 1"))
 
     def _take_all(self) -> tuple[Position, Position]:
@@ -349,7 +349,7 @@ class Indexed:
         position, agreed, again = self._after_rewriting(position, agreed)
         self._doubt_a_line_that_went_on(position)
         taker = _Taker(self._db, self.kind, self._columns)
-        together = _same(position, agreed)
+        together = position == agreed
         was_apart, apart, moved = bool(self._meta("apart")), False, False
         # 1. As long as both files go on alike, each line is read once.
         while True:
@@ -380,7 +380,7 @@ class Indexed:
             position = Position(position.tracked, journal.end)
             _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
             self._report(position)
-        if _same(position, agreed):
+        if position == agreed:
             self._db.execute("DELETE FROM loose")
         self._db.execute("INSERT OR REPLACE INTO meta VALUES ('unended', ?)", (tracked.rest,))
         positional = taker.positional or self._meta("positional")
@@ -613,10 +613,6 @@ def _text(value: object) -> str | None:
 
 def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     return (ids[begin : begin + _BATCH] for begin in range(0, len(ids), _BATCH))
-
-
-def _same(left: Position, right: Position) -> bool:
-    return left.tracked == right.tracked and left.journal == right.journal
 
 
 def _size(path: str) -> int:

@@ -46,12 +46,22 @@ class GitPlaces:
 class Layout:
     """Every path that QueenBee owns, and how they were found."""
 
-    __slots__ = ("beads_dir", "how", "identity_path", "settings", "state_dir", "tree", "worktree")
+    __slots__ = (
+        "beads_dir",
+        "common_dir",
+        "how",
+        "identity_path",
+        "settings",
+        "state_dir",
+        "tree",
+        "worktree",
+    )
 
     def __init__(
         self,
         *,
         beads_dir: str,
+        common_dir: str | None,
         state_dir: str,
         tree: str,
         worktree: str | None,
@@ -60,6 +70,8 @@ class Layout:
         how: list[str],
     ) -> None:
         self.beads_dir = beads_dir
+        self.common_dir = common_dir
+        """The git directory that all worktrees of the hive's repository share; None outside git."""
         self.state_dir = state_dir
         self.tree = tree
         """The top of the tree that patterns are relative to, for this working directory."""
@@ -254,6 +266,7 @@ def _layout(
     identity = os.path.join(here.git_dir, "queenbee-droid") if here else os.path.join(own, "droid")
     return Layout(
         beads_dir=beads,
+        common_dir=home.common_dir if home else None,
         state_dir=state_dir,
         tree=tree,
         worktree=os.path.basename(here.tree) if here and here.linked else None,

@@ -42,6 +42,14 @@ class Position:
         self.tracked = tracked
         self.journal = journal
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Position) and (self.tracked, self.journal) == (
+            other.tracked,
+            other.journal,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 class Batch:
     """What was read: the tracked file's lines, then those that the journal alone has.
@@ -124,11 +132,11 @@ class Ledger:
             tracked, journal = self.chunks(since)
         position = Position(tracked.end, journal.end)
         lines, extra = _apart(tracked.lines + tracked.rest, journal.lines)
-        if restarted or _at(since, Position()):
+        if restarted or since == Position():
             self.unrecorded = False
         if not set(lines.journal).issuperset(lines.tracked):
             self.unrecorded = True
-        if _at(since, self.agreed) and lines.journal == lines.tracked and not tracked.rest:
+        if since == self.agreed and lines.journal == lines.tracked and not tracked.rest:
             self.agreed = position
         return Batch(
             [*lines.common, *lines.tracked],
@@ -345,10 +353,6 @@ def _is_usable(line: bytes, decode: Callable[[bytes], object]) -> bool:
 
 def _joined(lines: Sequence[bytes]) -> bytes:
     return b"".join(line + b"\n" for line in lines)
-
-
-def _at(left: Position, right: Position) -> bool:
-    return left.tracked == right.tracked and left.journal == right.journal
 
 
 def _stamp(path: str) -> tuple[int, ...]:

@@ -18,9 +18,8 @@ PATTERNS = ("src/a.py", "src/*", "src/**", "docs/**", "**/a.py")
 
 def superseder(lease, rivals_of):
     """The rule as it is stated, one lease at a time: the reference for the sweep."""
-    age = standing._age
     older = [each for each in rivals_of(lease) if standing._excludes(each, lease)]
-    for each in sorted(older, key=age):
+    for each in sorted(older, key=lambda each: each.age):
         if superseder(each, rivals_of) is None:
             return each.id
     return None
@@ -192,9 +191,8 @@ class TestAssignments:
 
 
 def test_a_verdict_by_arrival_is_caught():
-    broken = mutant(
-        standing, "for lease in sorted(all_leases, key=_age):", "for lease in all_leases:"
-    )
+    sweep = 'for lease in sorted(all_leases, key=attrgetter("age")):'
+    broken = mutant(standing, sweep, "for lease in all_leases:")
     leases = [lease(1, "api", 5, 15), lease(2, "ui", 0, 10)]
     assert superseded_leases(leases) == superseded_leases(leases[::-1])
     assert broken.superseded_leases(leases) != broken.superseded_leases(leases[::-1])
