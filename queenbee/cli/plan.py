@@ -115,6 +115,7 @@ def show_import(done: Imported) -> None:
 @prefix_option
 @_source_branch
 @click.option("--rig", metavar="NAME", help="The repository's name in the beads")
+@agents_dir
 @dry_run
 def import_(
     hive: Hive,
@@ -122,6 +123,7 @@ def import_(
     prefix: str | None,
     source_branch: str,
     rig: str | None,
+    agents_dir: str | None,
     dry_run: bool,
 ) -> Imported:
     """Make a bead of each sprint, or bring the beads up to date
@@ -131,7 +133,13 @@ def import_(
     from queenbee.contracts.imports import import_plan_file
 
     found = import_plan_file(
-        hive, path, prefix=prefix, rig=rig, source_branch=source_branch, dry_run=dry_run
+        hive,
+        path,
+        prefix=prefix,
+        rig=rig,
+        source_branch=source_branch,
+        agents_dir=agents_dir,
+        dry_run=dry_run,
     )
     return Imported(found, dry_run=dry_run)
 
@@ -139,6 +147,8 @@ def import_(
 def _show_annotated(value: Mapping[str, Any]) -> None:
     for sprint, bead_id in value["beads"].items():
         say(f"{printable(sprint)}  {printable(bead_id)}")
+    for sprint, bead_id in value["without_heading"].items():
+        say(f"{printable(sprint)}  {printable(bead_id)}  has no heading in the plan")
     if not value["changed"]:
         say("The plan says so already.")
     elif value["dry_run"]:
@@ -150,14 +160,13 @@ def _show_annotated(value: Mapping[str, Any]) -> None:
 @dry_run
 def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     """Write the id of each sprint's bead under its heading"""
-    from queenbee.contracts.imports import plan_beads
-    from queenbee.contracts.plan_annotate import annotate_plan
-    from queenbee.contracts.plan_files import annotate_file, read_markdown
+    from queenbee.contracts.imports import annotate_plan_file
 
-    text = read_markdown(path)
-    beads = plan_beads(hive, path)
-    changed = annotate_plan(text, beads) != text if dry_run else annotate_file(path, beads)
-    return {"path": path, "dry_run": dry_run, "changed": changed, "beads": beads}
+    return {
+        "path": path,
+        "dry_run": dry_run,
+        **vars(annotate_plan_file(hive, path, dry_run=dry_run)),
+    }
 
 
 @command(
@@ -177,10 +186,13 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
 def graph(session: Session, path: str, form: str) -> dict[str, object]:
     """Show what waits for what"""
     from queenbee.contracts.plan import parse_plan
+    from queenbee.contracts.plan_check import check_plan
     from queenbee.contracts.plan_files import read_markdown
     from queenbee.contracts.plan_graph import plan_dependencies, render_plan
 
     plan = parse_plan(read_markdown(path))
+    if any(finding.severity == "error" for finding in check_plan(plan)):
+        session.tell(f"the plan has errors, so this may lack sprints: queen plan check {path}")
     return {
         "format": form,
         "text": render_plan(plan, form),

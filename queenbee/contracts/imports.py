@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from queenbee.contracts import issue_rows
 from queenbee.contracts.sprint_numbers import is_sprint, sort_sprints
@@ -30,6 +30,15 @@ _NOBODY = "queen"
 """Who a dry run says would import, where nobody said who acts."""
 
 
+@dataclass(frozen=True)
+class Annotated:
+    """Is what annotating a plan did: the beads under their headings, and those that have none."""
+
+    beads: Mapping[str, str]
+    without_heading: Mapping[str, str]
+    changed: bool
+
+
 def import_plan_file(
     hive: Hive,
     path: str,
@@ -37,13 +46,16 @@ def import_plan_file(
     prefix: str | None = None,
     rig: str | None = None,
     source_branch: str = "main",
+    agents_dir: str | None = None,
     dry_run: bool = False,
 ) -> RowImport:
     """Returns what importing a plan does to the tracker, and does it unless it is a dry run.
 
-    Raises `NotFound`, `Unreadable`, `InvalidInput` for a plan outside the repository, and
-    `InvalidPlan`; nothing is imported then.
+    The plan's agents must be in `agents_dir`, or in `.claude/agents/` if there is one. Raises
+    `NotFound`, `Unreadable`, `InvalidInput` for a plan outside the repository, and `InvalidPlan`;
+    nothing is imported then.
     """
+    from queenbee.contracts.bead_targets import agents_for
     from queenbee.contracts.plan import parse_plan
     from queenbee.contracts.plan_files import read_markdown
     from queenbee.contracts.plan_import import import_plan
@@ -52,6 +64,7 @@ def import_plan_file(
     plan = parse_plan(read_markdown(path))
     actor = _actor(hive, dry_run=dry_run)
     plan_file = repository_path(hive, path)
+    agents = agents_for(hive.layout.tree, agents_dir)
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         setting = PlanSetting(
@@ -62,7 +75,7 @@ def import_plan_file(
             actor=actor,
             source_branch=source_branch,
         )
-        return import_plan(plan, rows, setting=setting, now_ms=now_ms)
+        return import_plan(plan, rows, setting=setting, now_ms=now_ms, agents=agents)
 
     return _imported(hive, make, dry_run=dry_run)
 
@@ -90,6 +103,26 @@ def import_session_folder(
         return import_session(session, rows, prefix=first, actor=actor, now_ms=now_ms)
 
     return _imported(hive, make, dry_run=dry_run)
+
+
+def annotate_plan_file(hive: Hive, path: str, *, dry_run: bool = False) -> Annotated:
+    """Puts the beads of a plan's sprints under their headings, unless it is a dry run.
+
+    Raises `NotFound`, `Unreadable`, and what `plan_beads` does.
+    """
+    from queenbee.contracts.plan import parse_plan
+    from queenbee.contracts.plan_annotate import annotate_plan
+    from queenbee.contracts.plan_files import annotate_file, read_markdown
+
+    text = read_markdown(path)
+    beads = plan_beads(hive, path)
+    changed = annotate_plan(text, beads) != text if dry_run else annotate_file(path, beads)
+    headings = {sprint.number for sprint in parse_plan(text).sprints}
+    return Annotated(
+        {sprint: bead for sprint, bead in beads.items() if sprint in headings},
+        {sprint: bead for sprint, bead in beads.items() if sprint not in headings},
+        changed,
+    )
 
 
 def plan_beads(hive: Hive, path: str) -> dict[str, str]:

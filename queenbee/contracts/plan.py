@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 ANNOTATION = re.compile(r"[ \t]{0,3}<!--[ \t]*beads-ralph:[ \t]*([^\s<>]+?)[ \t]*-->[ \t]*")
 _HIDDEN = re.compile(r"[ ]{0,3}#{2,3}[ \t]+(?:Phase|Sprint)[ \t]+[0-9]", re.MULTILINE)
+_VERBATIM = re.compile(r"\s*<(?:[!?]|pre\b|script\b|style\b|textarea\b)", re.IGNORECASE)
+"""Comments and code; other HTML goes on to the next empty line, which few people know."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,11 @@ def _stray(block: Block) -> list[Finding]:
         lost = _HIDDEN.search(block.text) is not None
         message = "this code fence is never closed: all below it is code"
         return [Finding("", message, "error" if lost else "warning", line=line)]
+    if block.kind == "html" and not _VERBATIM.match(block.text):
+        hint = "put an empty line above it"
+        rows = enumerate(block.text.split("\n"), start=line)
+        message = "this heading belongs to the HTML above it"
+        return [Finding("", message, hint=hint, line=at) for at, row in rows if _HIDDEN.match(row)]
     return []
 
 

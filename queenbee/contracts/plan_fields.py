@@ -38,6 +38,7 @@ NAMES = {
     "dependencies": "depends_on",
 }
 _WORDS = frozenset({"worktree", "branch", "source_branch", "team", "priority"})
+_AGENTS = frozenset({"dev_agents", "qa_agents"})
 
 _FIELD = re.compile(
     r"[ \t]*\*\*[ \t]*([^*\n]{1,60}?)[ \t]*(?::[ \t]*\*\*|\*\*[ \t]*:)[ \t]*(.*)", re.S
@@ -153,6 +154,8 @@ class _Gathering:
     def __init__(self) -> None:
         self.fields = Fields()
         self._current: str | None = None
+        self._told = False
+        """Whether the open field has a value that is no list."""
 
     def take(self, block: Block) -> None:
         if block.kind == "paragraph":
@@ -189,12 +192,13 @@ class _Gathering:
             loose.append(line)
         elif self._expects_value():
             self.fields.values[self._current].append(line.strip())
+            self._told = True
         else:
             self.fields.values[self._current][-1] += f"\n{line.strip()}"
 
     def _item(self, text: str, line: int) -> None:
         match = _FIELD.fullmatch(text)
-        current = self._current if self._takes_items() else None
+        current = self._current if self._takes_item(text) else None
         if match and (match[1].lower() in NAMES or current is None):
             self._open(match[1], match[2], line)
             return
@@ -204,17 +208,21 @@ class _Gathering:
         if text:
             self.fields.values[current].append(text)
 
-    def _takes_items(self) -> bool:
-        if self._current is None:
-            return False
-        return self._current not in _WORDS or not self.fields.values[self._current]
+    def _takes_item(self, text: str) -> bool:
+        """Returns whether an item is the open field's, and not a task below its value."""
+        if self._current is None or not self._told:
+            return self._current is not None
+        if self._current in _AGENTS:
+            # More agents may follow, in backticks; "Setup" is a task.
+            return text.startswith("`")
+        return self._current not in _WORDS and self._current != "depends_on"
 
     def _open(self, label: str, value: str, line: int) -> None:
         key = NAMES.get(label.lower())
         if key is None:
             self._warn_of_misspelling(label, line)
             key = f"other:{label}"
-        self._current = key
+        self._current, self._told = key, bool(value.strip())
         self.fields.lines.setdefault(key, line)
         values = self.fields.values.setdefault(key, [])
         if "\n" in value and key not in _WORDS:

@@ -24,7 +24,13 @@ _PHASE = re.compile(r"Phase[ \t]+([0-9]+[a-z]*)(?:[ \t]*:[ \t]*(.*))?")
 _LIKE = re.compile(r"[\W_]*(sprint|phase)(?![A-Za-z])(.*)", re.IGNORECASE | re.DOTALL)
 _NUMBER = re.compile(r"[\s#:*_.-]*([0-9]+[A-Za-z]*(?:\.[0-9A-Za-z]+)*)(.*)", re.DOTALL)
 _UNSPACED = re.compile(r"[ ]{0,3}#{1,}\s*(?:sprint|phase)[\s#]*[0-9]", re.IGNORECASE)
+_OTHER_WORD = re.compile(r"(?:[A-Za-z]+[ \t]+)?[0-9]+[a-z]*\.[0-9]+[a-z]*[ \t]*:.*")
 _BOLD = re.compile(r"(\*\*|__)\s*(?:sprint\s+[0-9]|phase\s+[0-9]).*\1:?", re.IGNORECASE)
+_ANY_NUMBER = re.compile(r"([0-9]+[A-Za-z]*(?:\.[0-9A-Za-z]+)*)[\s:*_`–—-]*(.*)", re.DOTALL)
+_SPRINT_FORM = "### Sprint 1.2: Title"
+_PHASE_FORM = "## Phase 1: Title"
+_SHOWN = 80
+"""Characters of a heading that a message repeats."""
 _SEPARATORS = (":", "-", "–", "—")
 
 
@@ -50,6 +56,8 @@ def near_miss(text: str, level: int, line: int) -> Finding | None:
     """Returns what keeps a heading, which `read_heading` did not take, from being one."""
     like = _LIKE.match(text)
     if like is None:
+        if level == SPRINT_LEVEL and _OTHER_WORD.fullmatch(text):
+            return _finding(text, "sprint", ["'Sprint' is not its first word"], line, "warning")
         return None
     word, rest = like[1], like[2]
     kind = word.lower()
@@ -125,6 +133,14 @@ def _title_reasons(after: str, *, sprint: bool) -> list[str]:
 def _finding(
     text: str, kind: str, reasons: list[str], line: int, severity: Literal["error", "warning"]
 ) -> Finding:
-    form = "### Sprint 1.2: Title" if kind == "sprint" else "## Phase 1: Title"
-    message = f"{text[:80]!r} looks like a {kind}, but {'; '.join(reasons)}"
-    return Finding("", message, severity, hint=f"write it as {form}", line=line)
+    message = f"{text[:_SHOWN]!r} looks like a {kind}, but {'; '.join(reasons)}"
+    return Finding("", message, severity, hint=f"write it as {_form(text, kind)}", line=line)
+
+
+def _form(text: str, kind: str) -> str:
+    """Returns how the heading is to be written: with its own number and title, if it has both."""
+    found = _ANY_NUMBER.search(text[:_SHOWN])
+    number, title = (found[1].lower(), found[2].strip("*_`# \t")) if found else ("", "")
+    if kind == "sprint":
+        return f"### Sprint {number}: {title}" if is_sprint(number) and title else _SPRINT_FORM
+    return f"## Phase {number}: {title}" if is_phase(number) and title else _PHASE_FORM

@@ -37,16 +37,18 @@ def import_plan(
     *,
     setting: PlanSetting,
     now_ms: int,
+    agents: Collection[str] | None = None,
     id_source: IdSource = issue_rows.hashed_id,
 ) -> issue_rows.RowImport:
     """Returns the rows to add and to update so that the tracker has a bead for each sprint.
 
-    `existing` are the tracker's rows. A sprint's bead is known by plan file and sprint; failing
-    that (the file was renamed) by the annotation under its heading. The same plan again changes
-    nothing. Raises `InvalidPlan` when the plan has errors or depends on beads that do not exist;
-    nothing is imported then.
+    `existing` are the tracker's rows; `agents` are those of `check_plan`. A sprint's bead is known
+    by plan file and sprint; failing that (the file was renamed) by the annotation under its
+    heading. The same plan again changes nothing. Raises `InvalidPlan` when the plan has errors or
+    depends on beads that do not exist; nothing is imported then.
     """
-    _refuse(check_plan(plan, source_branch=setting.source_branch))
+    found_wrong = check_plan(plan, source_branch=setting.source_branch, agents=agents)
+    _refuse(found_wrong, f"queen plan check {setting.plan_file}")
     known = issue_rows.current_rows(existing)
     found = _beads_of(plan, known, setting.plan_file)
     ids = issue_rows.assign_ids(
@@ -56,11 +58,12 @@ def import_plan(
         taken=known,
         id_source=id_source,
     )
-    _refuse(_dangling(plan, known))
+    mend = f"mend **Depends On:** in {setting.plan_file}; queen issues lists the beads there are"
+    _refuse(_dangling(plan, known), mend)
     # A bead whose sprint is gone from the plan still belongs to it: nothing shall wait for it.
     ours = {*ids.values(), *_of_file(known, setting.plan_file)}
     changes = _changes(plan, found, ids, ours, setting, now_ms)
-    _refuse(_cycles(plan, known, changes))
+    _refuse(_cycles(plan, known, changes), mend)
     return issue_rows.RowImport(changes, _orphans(known, ids, setting.plan_file))
 
 
@@ -97,7 +100,7 @@ def _changes(
     return tuple(changes)
 
 
-def _refuse(findings: Sequence[Finding]) -> None:
+def _refuse(findings: Sequence[Finding], hint: str) -> None:
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         first = errors[0]
@@ -105,7 +108,7 @@ def _refuse(findings: Sequence[Finding]) -> None:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         raise InvalidPlan(
             f"the plan has errors: {at}{first.message}{more}",
-            hint="queen plan check shows them all",
+            hint=hint,
             findings=list(findings),
         )
 

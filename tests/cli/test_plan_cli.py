@@ -62,6 +62,21 @@ class TestCheck:
         assert done.code == 1
         assert "Agent path '.claude/agents/backend-dev' does not exist" in done.out
 
+    def test_an_agent_that_is_not_there_is_not_imported_either(
+        self, quick: QuickQueen, plan: Path, repo: Path, beads: Path
+    ) -> None:
+        plan.write_text(PLAN.replace("`claude`", "`backend-dev`", 1))
+        agents = repo / "agents"
+        agents.mkdir()
+        before = snapshot(beads)
+        command = ("plan", "import", str(plan), "--agents-dir", str(agents), "--json")
+        refused = quick(*command, as_="planner")
+        assert (refused.code, refused.error["code"]) == (2, "invalid_plan")
+        assert "Agent path '.claude/agents/backend-dev' does not exist" in refused.error["message"]
+        assert snapshot(beads) == before
+        (agents / "backend-dev.md").write_text("# Backend\n")
+        assert quick(*command, as_="planner").code == 0
+
     def test_a_plan_needs_no_hive(self, quick: QuickQueen, tmp_path: Path) -> None:
         (tmp_path / "plan.md").write_text(PLAN)
         assert quick("plan", "check", "plan.md", cwd=tmp_path).code == 0
@@ -78,6 +93,12 @@ class TestGraph:
         assert "2.1a  API    after 1.1" in shown.out
         told = quick("plan", "graph", str(plan), "--json").json
         assert told["dependencies"] == {"1.1": [], "2.1a": ["1.1"], "2.1b": ["1.1"]}
+
+    def test_says_when_a_sprint_may_be_lacking(self, quick: QuickQueen, plan: Path) -> None:
+        assert quick("plan", "graph", str(plan)).err == ""
+        plan.write_text(PLAN.replace("### Sprint 1.1: Setup", "### Sprint 1.1 - Setup"))
+        shown = quick("plan", "graph", str(plan))
+        assert (shown.code, f"queen plan check {plan}" in shown.err) == (0, True)
 
     @pytest.mark.parametrize(("form", "begins"), [("mermaid", "flowchart LR"), ("dot", "digraph")])
     def test_speaks_other_languages(
@@ -221,6 +242,14 @@ class TestAnnotate:
         assert quick("plan", "import", str(plan), "--json", as_="planner").json["changes"][0][
             "action"
         ] == "keep"  # fmt: skip
+
+    def test_a_sprint_whose_heading_is_gone_is_told(self, quick: QuickQueen, plan: Path) -> None:
+        quick("plan", "import", str(plan), as_="planner")
+        plan.write_text(PLAN.replace("### Sprint 1.1: Setup", "### Sprint 1.1 - Setup"))
+        done = quick("plan", "annotate", str(plan), "--json").json
+        assert list(done["beads"]) == ["2.1a", "2.1b"]
+        assert list(done["without_heading"]) == ["1.1"]
+        assert "has no heading in the plan" in quick("plan", "annotate", str(plan)).out
 
     def test_a_plan_that_was_not_imported_has_nothing_to_write(
         self, quick: QuickQueen, plan: Path, tracker: Path

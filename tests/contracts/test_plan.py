@@ -191,6 +191,9 @@ PROSE = [
     "#### Sprint 1.1 in review",
     "## Phases 1 to 3",
     "### Phase summary",
+    "### 1.2 Overview",
+    "### What 1.2 means: a guess",
+    "## 1.2: Overview",
     "## Sprinting 1.2: no",
     "Sprint 1.2: prose",
     "#hashtag sprint 12",
@@ -224,6 +227,36 @@ class TestHeadings:
 
         assert finding.message.count(";") == 3
 
+    @pytest.mark.parametrize(
+        ("heading", "form"),
+        [
+            ("### sprint 3B.2A - Auth page", "### Sprint 3b.2a: Auth page"),
+            ("## **Sprint 1.2: Auth**", "### Sprint 1.2: Auth"),
+            ("### Sprint 12: Auth", "### Sprint 1.2: Title"),
+            ("### Sprint 1.2:", "### Sprint 1.2: Title"),
+            ("## Phase 2 - Login", "## Phase 2: Login"),
+            ("## Phase 1.2: Login", "## Phase 1: Title"),
+        ],
+    )
+    def test_a_near_miss_is_told_how_to_be_written(self, heading: str, form: str) -> None:
+        (finding,) = parse_plan(heading).findings
+
+        assert finding.hint == f"write it as {form}"
+
+    @pytest.mark.parametrize(
+        "heading", ["### 1.2: Auth", "### Spirnt 1.2: Auth", "### Sprints 1.2: Auth"]
+    )
+    def test_a_number_without_its_word_is_a_warning(self, heading: str) -> None:
+        (finding,) = parse_plan(heading).findings
+
+        assert finding.severity == "warning"
+        assert finding.hint == "write it as ### Sprint 1.2: Auth"
+
+    def test_a_heading_that_html_swallows_is_an_error_with_its_line(self) -> None:
+        plan = parse_plan(f"{SPRINT}<details>\n</details>\n### Sprint 1.2: Lost\n")
+
+        assert [(found.line, found.severity) for found in plan.findings] == [(5, "error")]
+
     @pytest.mark.parametrize("text", PROSE)
     def test_prose_is_left_in_peace(self, text: str) -> None:
         assert parse_plan(text).findings == ()
@@ -253,7 +286,14 @@ class TestHeadings:
 
     @pytest.mark.parametrize(
         "fence",
-        ["```\n{}\n```", "~~~markdown\n{}\n~~~", "    {}", "<!--\n{}\n-->", "````\n```\n{}\n````"],
+        [
+            "```\n{}\n```",
+            "~~~markdown\n{}\n~~~",
+            "    {}",
+            "<!--\n{}\n-->",
+            "<pre>\n{}\n</pre>",
+            "````\n```\n{}\n````",
+        ],
     )
     def test_what_is_in_code_or_a_comment_is_no_heading(self, fence: str) -> None:
         text = fence.format("### Sprint 9.9: Not this")
@@ -390,6 +430,27 @@ class TestFields:
 
         assert sprint.tasks == ("one\nmore", "two")
         assert sprint.branch == "x"
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            "**Dev Agents:** `a` (sonnet)",
+            "**QA Agents:** `a` (sonnet) - Run pytest",
+            "**Depends On:** 1.1",
+            "- **QA Agents:**\n  - `a`",
+        ],
+    )
+    def test_an_item_below_the_value_of_a_field_is_a_task(self, fields: str) -> None:
+        sprint = under_sprint(f"{fields}\n- Setup\n")
+
+        assert sprint.tasks == ("Setup",)
+        assert len(sprint.dev_agents + sprint.qa_agents + sprint.depends_on) == 1
+
+    def test_more_agents_may_follow_the_first_in_backticks(self) -> None:
+        sprint = under_sprint("**QA Agents:** `a`\n- `b` (opus)\n- Setup\n")
+
+        assert [agent.name for agent in sprint.qa_agents] == ["a", "b"]
+        assert sprint.tasks == ("Setup",)
 
     def test_an_item_after_a_field_of_one_word_is_a_task(self) -> None:
         sprint = under_sprint("- **Branch:** x\n- do it")

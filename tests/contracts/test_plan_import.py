@@ -477,6 +477,10 @@ class TestRefusals:
         with pytest.raises(InvalidPlan, match="depends on bd-mailer, and there is no such bead"):
             imported(APP)
 
+    def test_an_agent_that_is_not_there_is_refused(self) -> None:
+        with pytest.raises(InvalidPlan, match=r"Agent path '\.claude/agents/.*' does not exist"):
+            imported(APP, [MAILER], agents=frozenset())
+
     def test_a_cycle_through_other_issues_is_refused(self) -> None:
         first = imported()
         text = SMALL.replace("Setup\n", "Setup\n**Depends on:** bd-mailer\n\n")
