@@ -210,9 +210,10 @@ def ready(hive: Hive, team: str | None) -> list[dict[str, object]]:
 
 def _show_recorded(told: Mapping[str, Any]) -> None:
     sprint = told["sprint"]
+    left = sprint["attempts_left"]
     say(
         f"recorded; {printable(told['id'])}: next is to {sprint['next_step']}, "
-        f"{sprint['attempts_left']} attempts left"
+        f"{left} {'attempt' if left == 1 else 'attempts'} left"
     )
 
 

@@ -30,18 +30,20 @@ def record_history(hive: Hive, what: What, bead_id: str, text: str) -> Row:
     changes nothing. Raises `NotFound`, `InvalidInput`, `InvalidRecord`, or `NoAttemptLeft`.
     """
     entry = _entry(what, text)
-    # Before the lock: loading the models takes longer than all that happens under it.
-    _changed(hive, what, bead_id, entry, hive.now_ms())
+    # Before the lock: loading the models takes longer than all that happens under it, and the
+    # patterns of an `output_schema`, which comes from anyone, may take for ever.
+    row = _row(hive, bead_id)
+    changed = _changed(row, what, entry, hive.now_ms())
     with hive.transaction() as tx:
-        row = _row(hive, bead_id)
-        changed = _changed(hive, what, bead_id, entry, tx.now_ms)
-        if changed != row:
+        current = _row(hive, bead_id)
+        if current != row:
+            changed = _changed(current, what, entry, tx.now_ms)
+        if changed != current:
             tx.append_issue(changed)
     return changed
 
 
-def _changed(hive: Hive, what: What, bead_id: str, entry: dict[str, Any], now_ms: int) -> Row:
-    row = _row(hive, bead_id)
+def _changed(row: Row, what: What, entry: dict[str, Any], now_ms: int) -> Row:
     if what == "pr":
         number = entry.get("pr_number")
         return sprint_history.record_pull_request(

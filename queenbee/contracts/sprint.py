@@ -200,8 +200,8 @@ class SprintMetadata(_Part):
     dev_prompts: Annotated[list[str], Field(min_length=1)]
     agent_type: Literal["dev", "qa", "code-review", "merge", "docs"] | None = None
     qa_agents: Annotated[list[QAAgent], Field(min_length=1)]
-    max_retry_attempts: Annotated[int, Field(ge=1)] = 3
-    attempt_count: Annotated[int, Field(ge=0)] = 0
+    max_retry_attempts: Annotated[int, Field(ge=1)] | None = 3
+    attempt_count: Annotated[int, Field(ge=0)] | None = 0
     scrum_master_session_id: str | None = None
     dev_agent_session_id: str | None = None
     dev_agent_executions: list[DevExecution] | None = None

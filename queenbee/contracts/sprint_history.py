@@ -53,7 +53,7 @@ def record_dev_execution(bead: Row, execution: Mapping[str, Any], *, now_ms: int
     history = _history(bead, "dev_agent_executions")
     record = {"attempt": _last_attempt(bead) + 1, **execution}
     _refuse(_model_findings("DevExecution", record), "execution")
-    if record in history:
+    if _is_on_record(execution, history):
         return bead
     if record["attempt"] != _last_attempt(bead) + 1:
         raise InvalidRecord(
@@ -81,7 +81,7 @@ def record_qa_execution(bead: Row, execution: Mapping[str, Any], *, now_ms: int)
     history = _history(bead, "qa_agent_executions")
     record = {"attempt": _last_attempt(bead), **execution}
     _refuse(_model_findings("QAExecution", record), "execution")
-    if record in history:
+    if _is_on_record(execution, history):
         return bead
     if record["attempt"] > _last_attempt(bead):
         raise NotFound(
@@ -282,6 +282,12 @@ def _history(bead: Row, name: str) -> list[dict[str, Any]]:
         if isinstance(records, list)
         else []
     )
+
+
+def _is_on_record(execution: Mapping[str, Any], history: list[dict[str, Any]]) -> bool:
+    # One session does not work twice from the same instant to the same instant: what leaves its
+    # attempt out and says no more than a record does is that record, told again.
+    return any({**record, **execution} == record for record in history)
 
 
 def _last_attempt(bead: Row) -> int:

@@ -137,7 +137,8 @@ def _left_out(metadata: dict[str, Any], *, strict: bool) -> Iterator[Finding]:
                 f"{path}.{name}",
                 "is required, but missing",
                 "error" if strict else "warning",
-                hint="the document requires it, though its own examples lack it",
+                hint=f"add it; with{'out' if strict else ''} --strict this is "
+                + ("a warning, since the source's own examples lack it" if strict else "an error"),
             )
 
 

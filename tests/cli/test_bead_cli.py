@@ -12,6 +12,9 @@ import pytest
 from bead_files import ATTEMPT, FIXTURES, JUDGEMENT, put_bead, ralph_bead, sprint_row
 from hives import Queen, QuickQueen, records, snapshot, write_lines
 
+from queenbee import Hive
+from queenbee.contracts.bead_records import record_history
+
 GOOD = json.dumps(ralph_bead("gt-1", "true"))
 
 
@@ -267,11 +270,27 @@ class TestRecord:
         assert rows[-1]["metadata"]["attempt_count"] == 1
 
     def test_the_same_again_adds_nothing(self, quick: QuickQueen, tracker: Path) -> None:
-        quick("bead", "record", "dev", "bd-1", json.dumps({**ATTEMPT, "attempt": 1}))
+        assert quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT)).code == 0
         before = tracker.read_bytes()
-        done = quick("bead", "record", "dev", "bd-1", json.dumps({**ATTEMPT, "attempt": 1}))
-        assert done.code == 0
-        assert tracker.read_bytes() == before
+        for entry in (ATTEMPT, {**ATTEMPT, "attempt": 1}):
+            done = quick("bead", "record", "dev", "bd-1", json.dumps(entry))
+            assert (done.code, "2 attempts left" in done.out) == (0, True)
+            assert tracker.read_bytes() == before
+
+    def test_what_another_recorded_meanwhile_counts(
+        self, hive: Hive, reviewer: Hive, tracker: Path
+    ) -> None:
+        turn = hive.transaction
+
+        def late() -> object:
+            record_history(reviewer, "dev", "bd-1", json.dumps({**ATTEMPT, "session_id": "s-2"}))
+            return turn()
+
+        hive.transaction = late  # type: ignore[method-assign, assignment]
+        row = record_history(hive, "dev", "bd-1", json.dumps(ATTEMPT))
+        sessions = [one["session_id"] for one in row["metadata"]["dev_agent_executions"]]
+        assert (sessions, row["metadata"]["attempt_count"]) == (["s-2", "s-1"], 2)
+        assert records(tracker)[-1] == row
 
     def test_a_pull_request_is_an_address(self, quick: QuickQueen, tracker: Path) -> None:
         url = "https://github.com/org/repo/pull/42"
@@ -327,7 +346,8 @@ class TestRecord:
         quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT))
         failed = {**JUDGEMENT, "status": "fail", "message": "no"}
         quick("bead", "record", "qa", "bd-1", json.dumps(failed))
-        refused = quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT), "--json")
+        another = json.dumps({**ATTEMPT, "session_id": "s-2"})
+        refused = quick("bead", "record", "dev", "bd-1", another, "--json")
         assert (refused.code, refused.error["code"]) == (5, "no_attempt_left")
         assert quick("ready", "--json").json == []
         assert quick("bead", "ready", "--json").json == []

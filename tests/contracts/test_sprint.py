@@ -90,6 +90,14 @@ class TestExamples:
     def test_strict_makes_errors_of_those_warnings(self, name: str) -> None:
         assert errors(example(name), strict=True) == warnings(example(name))
 
+    def test_both_say_how_the_other_takes_it(self) -> None:
+        hints = [check_bead(example(), strict=strict)[-1].hint for strict in (False, True)]
+
+        assert hints == [
+            "add it; with --strict this is an error",
+            "add it; without --strict this is a warning, since the source's own examples lack it",
+        ]
+
     def test_a_complete_bead_has_no_findings(self) -> None:
         assert check_bead(complete(), strict=True) == []
 
@@ -167,6 +175,7 @@ VALID: dict[str, tuple[str, object]] = {
     "unknown key in a qa agent": ("metadata.qa_agents[0].timeout", 3),
     "histories null as Go writes them": ("metadata.dev_agent_executions", None),
     "no retry fields": ("metadata.max_retry_attempts", GONE),
+    "retry fields null": ("metadata", {"max_retry_attempts": None, "attempt_count": None}),
     "enum of statuses in another order": (
         "metadata.qa_agents[0].output_schema.properties.status.enum",
         ["stop", "pass", "fail"],

@@ -116,7 +116,7 @@ class TestDevExecutions:
         assert attempted(2)["metadata"]["attempt_count"] == 2
 
     def test_a_left_out_attempt_is_the_next(self) -> None:
-        found = record_dev_execution(attempted(), without_attempt(), now_ms=NOW)
+        found = record_dev_execution(attempted(), without_attempt(session_id="s2"), now_ms=NOW)
 
         assert [each["attempt"] for each in found["metadata"]["dev_agent_executions"]] == [1, 2]
 
@@ -129,6 +129,12 @@ class TestDevExecutions:
         found = attempted()
 
         assert record_dev_execution(found, dev(), now_ms=NOW + 5) is found
+        assert record_dev_execution(found, without_attempt(), now_ms=NOW + 5) is found
+
+    def test_an_earlier_record_again_is_no_further_attempt(self) -> None:
+        found = record_dev_execution(attempted(), dev(attempt=2, session_id="s2"), now_ms=NOW)
+
+        assert record_dev_execution(found, without_attempt(), now_ms=NOW + 5) is found
 
     @pytest.mark.parametrize("attempt", [1, 3, 9])
     def test_an_attempt_that_is_not_the_next_is_refused(self, attempt: int) -> None:
@@ -137,13 +143,13 @@ class TestDevExecutions:
 
     def test_attempts_end_at_max_retry_attempts(self) -> None:
         with pytest.raises(NoAttemptLeft, match="has used its 3 attempts"):
-            record_dev_execution(attempted(3), without_attempt(), now_ms=NOW)
+            record_dev_execution(attempted(3), without_attempt(session_id="s4"), now_ms=NOW)
 
     def test_a_higher_limit_gives_more_attempts(self) -> None:
         start = attempted(3)
         start["metadata"]["max_retry_attempts"] = 4
 
-        found = record_dev_execution(start, without_attempt(), now_ms=NOW)
+        found = record_dev_execution(start, without_attempt(session_id="s4"), now_ms=NOW)
 
         assert found["metadata"]["attempt_count"] == 4
 
@@ -151,7 +157,7 @@ class TestDevExecutions:
         stopped = record_qa_execution(attempted(), qa(status="stop"), now_ms=NOW)
 
         with pytest.raises(NoAttemptLeft, match="said to stop"):
-            record_dev_execution(stopped, without_attempt(), now_ms=NOW)
+            record_dev_execution(stopped, without_attempt(session_id="s2"), now_ms=NOW)
 
     @pytest.mark.parametrize(
         ("fields", "path"),
@@ -189,6 +195,13 @@ class TestQAExecutions:
         found = record_qa_execution(attempted(), qa(), now_ms=NOW)
 
         assert record_qa_execution(found, qa(), now_ms=NOW + 5) is found
+
+    def test_a_judgement_told_again_does_not_judge_the_next_attempt(self) -> None:
+        told = {key: value for key, value in qa().items() if key != "attempt"}
+        judged = record_qa_execution(attempted(), told, now_ms=NOW)
+        found = record_dev_execution(judged, dev(attempt=2, session_id="s2"), now_ms=NOW)
+
+        assert record_qa_execution(found, told, now_ms=NOW + 5) is found
 
     def test_an_attempt_that_was_never_made_cannot_be_judged(self) -> None:
         with pytest.raises(NotFound, match="no attempt 2"):
