@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from dataclasses import dataclass, field, replace
 
 from queenbee.contracts.file_checks import Look, Pattern, look_for_file, search_file
-from queenbee.contracts.processes import NOTHING, Output, ProcessResult, run_process
+from queenbee.contracts.processes import (
+    NOTHING,
+    Interrupts,
+    Output,
+    ProcessResult,
+    run_process,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,7 +143,7 @@ class Progress:
 
 
 class ChecksInterrupted(KeyboardInterrupt):
-    """A Ctrl-C while checks ran; `results` holds one for each check, to be recorded first."""
+    """A Ctrl-C, SIGTERM or SIGHUP while checks ran; `results` has one for each, to be recorded."""
 
     def __init__(self, results: list[CheckResult]) -> None:
         super().__init__("interrupted while checks ran")
@@ -157,25 +162,21 @@ def run_checks(
 
     `env` is the caller's whole environment: only the allow-list and what a check names reach
     it. `time_left` gives the seconds in which all must end, whatever a check's own timeout.
-    Raises `ChecksInterrupted` on Ctrl-C, when every process has ended.
+    Raises `ChecksInterrupted` on Ctrl-C, SIGTERM and SIGHUP, when every process has ended.
     """
-    results: list[CheckResult] = []
     tell = on_progress or (lambda _: None)
+    results: list[CheckResult] = []
     not_run = ""
-    for number, check in enumerate(checks, 1):
-        if not not_run and time_left is not None and time_left() <= 0:
-            not_run = "no time is left"
-        if not_run:
-            results.append(CheckResult(check, "skipped", f"not run: {not_run}"))
-            continue
-        place = Progress("started", check.name, number, len(checks))
-        result = _run_told(check, _Setting(os.path.abspath(cwd), env, time_left), place, tell)
-        results.append(result)
-        if result.status == "interrupted":
-            not_run = "the run was interrupted"
-        elif result.status == "failed" and check.on_failure == "stop":
-            not_run = f"{check.name!r} failed, and stops what comes after it"
-    if any(result.status == "interrupted" for result in results):
+    with Interrupts() as interrupts:
+        setting = _Setting(os.path.abspath(cwd), env, time_left, interrupts)
+        for number, check in enumerate(checks, 1):
+            not_run = not_run or _reason_to_stop(results[-1:], setting)
+            if not_run:
+                results.append(CheckResult(check, "skipped", f"not run: {not_run}"))
+            else:
+                place = Progress("started", check.name, number, len(checks))
+                results.append(_run_told(check, setting, place, tell))
+    if interrupts.count:
         raise ChecksInterrupted(results)
     return results
 
@@ -209,6 +210,7 @@ class _Setting:
     cwd: str
     env: Mapping[str, str]
     time_left: Callable[[], float] | None
+    interrupts: Interrupts
 
     def path(self, name: str) -> str:
         return os.path.join(self.cwd, name)
@@ -217,20 +219,29 @@ class _Setting:
         return check.timeout_s if self.time_left is None else min(check.timeout_s, self.time_left())
 
 
+def _reason_to_stop(last: Sequence[CheckResult], setting: _Setting) -> str:
+    """Returns why nothing runs after the last result, if there is one; else the empty text."""
+    for result in last:
+        if result.status == "interrupted":
+            return "the run was interrupted"
+        if result.status == "failed" and result.check.on_failure == "stop":
+            return f"{result.name!r} failed, and stops what comes after it"
+    if setting.time_left is not None and setting.time_left() <= 0:
+        return "no time is left"
+    return ""
+
+
 def _run_told(
     check: Check, setting: _Setting, place: Progress, tell: Callable[[Progress], None]
 ) -> CheckResult:
     def on_tick(elapsed_s: float, last_line: str) -> None:
         tell(replace(place, event="running", elapsed_s=elapsed_s, last_line=last_line))
 
-    started = time.monotonic()
-    try:
-        tell(place)
-        result = _run(check, setting, on_tick)
-        tell(replace(place, event="finished", elapsed_s=result.duration_s, result=result))
-    except KeyboardInterrupt:
-        spent_s = time.monotonic() - started
-        return CheckResult(check, "interrupted", "interrupted", duration_s=spent_s)
+    if setting.interrupts.count:
+        return CheckResult(check, "interrupted", "interrupted before it began")
+    tell(place)
+    result = _run(check, setting, on_tick)
+    tell(replace(place, event="finished", elapsed_s=result.duration_s, result=result))
     return result
 
 
@@ -249,6 +260,7 @@ def _run(check: Check, setting: _Setting, on_tick: Callable[[float, str], None])
                 env=environment_for(check, setting.env),
                 timeout_s=setting.timeout_s(check),
                 on_tick=on_tick,
+                interrupts=setting.interrupts,
             )
             return _looked(check, look)
         case Unknown(type_name):
@@ -274,6 +286,7 @@ def _run_program(
         timeout_s=timeout_s,
         look_for=(check.expect.stdout_contains or "", check.expect.stderr_contains or ""),
         on_tick=on_tick,
+        interrupts=setting.interrupts,
     )
     complaint = _complaint(done, check, timeout_s)
     if done.ended == "not_started" and not os.path.isdir(cwd):

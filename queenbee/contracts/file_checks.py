@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
+    from queenbee.contracts.processes import Interrupts
+
 MAX_PATTERNS = 500
 """With 200 characters shown of each line, the answer then fits what is kept of an output."""
 
@@ -74,6 +76,7 @@ def search_file(
     env: Mapping[str, str],
     timeout_s: float,
     on_tick: Callable[[float, str], None],
+    interrupts: Interrupts,
 ) -> Look:
     """Returns whether every pattern occurs in the file, searched in a process of its own.
 
@@ -85,7 +88,9 @@ def search_file(
         return Look("failed", f"more than {limits}")
     # -I and -S: nothing of the project that is checked gets into this interpreter.
     argv = [sys.executable, "-I", "-S", content_matching.__file__, path, asked]
-    done = run_process(argv, cwd="/", env=env, timeout_s=timeout_s, on_tick=on_tick)
+    done = run_process(
+        argv, cwd="/", env=env, timeout_s=timeout_s, on_tick=on_tick, interrupts=interrupts
+    )
     if done.ended == "interrupted":
         return Look("interrupted", "interrupted", done.duration_s)
     if done.ended == "exited" and done.exit_code == 0:

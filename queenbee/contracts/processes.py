@@ -30,12 +30,14 @@ LONGEST_S = 7 * 24 * 3600
 """No wait is longer than a week; it also keeps a document's number within what a clock takes."""
 
 _TICK_S = 0.05
-"""How late the end of a program is noticed while a child of its own keeps the pipe open."""
+"""How late a request to end is noticed, and the end of a program whose child keeps the pipe."""
 
 _DRAIN_S = 0.5
 """How long output that was written before the end is still read."""
 
 _CHUNK_BYTES = 64 * 1024
+
+_REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -89,65 +91,62 @@ def run_process(
     timeout_s: float,
     look_for: tuple[str, str] = ("", ""),
     on_tick: Callable[[float, str], None] | None = None,
+    interrupts: Interrupts | None = None,
     cap_bytes: int = CAP_BYTES,
     grace_s: float = GRACE_S,
 ) -> ProcessResult:
     """Returns how the program ended and what it wrote; afterwards its process group is gone.
 
     `look_for` are two literal texts to find in standard output and standard error. `on_tick` is
-    called about once a second with the seconds so far and the last line of output. A Ctrl-C
-    ends the group too, and is told by `ended`: the caller raises it again when it has recorded
-    it; a second one ends the grace.
+    called about once a second with the seconds so far and the last line of output. What
+    `interrupts` counts meanwhile ends the group too, and is told by `ended`; one more ends the
+    grace.
     """
     started = time.monotonic()
     captures = _Capture(cap_bytes, look_for[0]), _Capture(cap_bytes, look_for[1])
-    # 1. A Ctrl-C while the program is being started waits until there is a group to end: raised
-    #    inside `Popen`, it would leave the program running with nobody who knows of it.
-    held = _HeldInterrupt()
     try:
         child = _start(argv, cwd, env)
-        run = _Run(child, captures)
     except (OSError, ValueError) as error:
         # ValueError: a NUL in an argument, the folder or a variable.
         problem = f"cannot be started: {error}"
-        held.let_go()
         return ProcessResult("not_started", None, 0.0, NOTHING, NOTHING, problem)
-    ended: Literal["exited", "timed_out", "interrupted"] = "interrupted"
+    run = _Run(child, captures, interrupts or Interrupts())
     try:
-        # 2. From here on it ends the wait.
-        held.let_go()
         ended = run.wait(started + min(timeout_s, LONGEST_S), on_tick)
-    except KeyboardInterrupt:
-        ended = "interrupted"
     finally:
         # Also for a caller's error in `on_tick`, and for SystemExit.
-        if run.stop(grace_s):
-            ended = "interrupted"
+        run.stop(grace_s)
     exit_code = child.returncode if ended == "exited" else None
     spent_s = time.monotonic() - started
     return ProcessResult(ended, exit_code, spent_s, captures[0].output(), captures[1].output())
 
 
-class _HeldInterrupt:
-    """Keeps a Ctrl-C back until it is let go. Other threads than the main one get none anyway."""
+class Interrupts:
+    """Counts the requests to end (Ctrl-C, SIGTERM, SIGHUP) that come while it is entered.
+
+    They are counted and not raised: raised inside `Popen`, one would leave the program running
+    with nobody who knows of it; a second one, as `timeout` sends it at once, would undo what
+    the first had begun. Left alone is a signal that is ignored (`nohup`) or that the
+    application handles itself, and all of them in another thread than the main one.
+    """
 
     def __init__(self) -> None:
-        self._came = False
-        self._before: object = None
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._note)
+        self.count = 0
+        self._before: dict[signal.Signals, object] = {}
 
-    def let_go(self) -> None:
-        """Restores the handler; raises `KeyboardInterrupt` if one came meanwhile."""
-        before, self._before = self._before, None
-        if before is not None:
-            signal.signal(signal.SIGINT, before)  # type: ignore[arg-type]
-        if self._came:
-            self._came = False
-            raise KeyboardInterrupt
+    def __enter__(self) -> Interrupts:
+        if threading.current_thread() is threading.main_thread():
+            for number in _REQUESTS_TO_END:
+                if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
+                    self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)  # type: ignore[arg-type]
 
     def _note(self, number: int, frame: object) -> None:
-        self._came = True
+        self.count += 1
 
 
 def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
@@ -166,9 +165,15 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.
 class _Run:
     """Is a started program: its output is read while it is waited for."""
 
-    def __init__(self, child: subprocess.Popen[bytes], captures: tuple[_Capture, _Capture]) -> None:
+    def __init__(
+        self,
+        child: subprocess.Popen[bytes],
+        captures: tuple[_Capture, _Capture],
+        interrupts: Interrupts,
+    ) -> None:
         self._child = child
         self._captures = captures
+        self._interrupts = interrupts
         self._streams = selectors.DefaultSelector()
         for stream, capture in zip((child.stdout, child.stderr), captures, strict=True):
             assert stream is not None
@@ -176,10 +181,12 @@ class _Run:
 
     def wait(
         self, deadline: float, on_tick: Callable[[float, str], None] | None
-    ) -> Literal["exited", "timed_out"]:
+    ) -> Literal["exited", "timed_out", "interrupted"]:
         started = time.monotonic()
         next_tick = started + 1.0
         while self._child.poll() is None:
+            if self._interrupts.count:
+                return "interrupted"
             now = time.monotonic()
             if now >= deadline:
                 return "timed_out"
@@ -189,14 +196,10 @@ class _Run:
             self._read(min(deadline - now, _TICK_S))
         return "exited"
 
-    def stop(self, grace_s: float) -> bool:
-        """Ends what is left of the group; returns whether a Ctrl-C came meanwhile."""
-        interrupted = False
+    def stop(self, grace_s: float) -> None:
+        """Ends what is left of the group."""
         try:
-            try:
-                self._end_group(signal.SIGTERM, grace_s)
-            except KeyboardInterrupt:
-                interrupted = True
+            self._end_group(signal.SIGTERM, grace_s)
             self._end_group(signal.SIGKILL, _DRAIN_S)
             self._drain()
         finally:
@@ -204,7 +207,6 @@ class _Run:
                 self._close(key)
             self._streams.close()
             self._reap()
-        return interrupted
 
     def _reap(self) -> None:
         try:
@@ -218,8 +220,10 @@ class _Run:
         # but in the instant between its end and the next look, 50 ms at the most.
         if not self._signal_group(number):
             return
-        deadline = time.monotonic() + patience_s
+        deadline, known = time.monotonic() + patience_s, self._interrupts.count
         while time.monotonic() < deadline and self._group_lives():
+            if number != signal.SIGKILL and self._interrupts.count > known:
+                return
             self._read(_TICK_S / 5)
 
     def _group_lives(self) -> bool:

@@ -358,12 +358,13 @@ def test_progress_tells_the_start_and_the_result_of_each(tmp_path):
     assert [progress.result.status for progress in told[1::2]] == ["passed", "failed"]
 
 
-def test_control_c_interrupts_one_check_skips_the_rest_and_is_raised(tmp_path):
+@pytest.mark.parametrize("name", ["INT", "TERM", "HUP"])
+def test_a_request_to_end_interrupts_one_check_skips_the_rest_and_is_raised(name, tmp_path):
     # In an interpreter of its own: the command sends it the signal that a terminal would.
     script = """
         import os, sys
         from queenbee.contracts.checks import Check, ChecksInterrupted, Command, run_checks, verdict
-        texts = ["true", "kill -INT $PPID; sleep 60", "touch third"]
+        texts = ["true", f"kill -{sys.argv[2]} $PPID; sleep 60", "touch third"]
         checks = [Check(text, Command(text)) for text in texts]
         try:
             run_checks(checks, cwd=sys.argv[1], env=dict(os.environ))
@@ -372,7 +373,7 @@ def test_control_c_interrupts_one_check_skips_the_rest_and_is_raised(tmp_path):
             print([result.status for result in stop.results], verdict(stop.results))
     """
     driver = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)],
+        [sys.executable, "-c", textwrap.dedent(script), str(tmp_path), name],
         capture_output=True,
         text=True,
         timeout=60,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import textwrap
+import threading
 
 import mutants
 import pytest
+from live_processes import is_alive
 from mutants import mutant
 
 from queenbee.contracts import processes
-from queenbee.contracts.processes import run_process
+from queenbee.contracts.processes import Interrupts, run_process
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -20,15 +23,6 @@ ENV = {"PATH": os.environ["PATH"]}
 def run(command, cwd, *, timeout_s=20.0, grace_s=0.3, run_process=run_process, **more):
     argv = ["/bin/sh", "-c", command]
     return run_process(argv, cwd=str(cwd), env=ENV, timeout_s=timeout_s, grace_s=grace_s, **more)
-
-
-def is_alive(pid):
-    """Returns whether a process still runs; one that only waits to be reaped does not."""
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def pids(folder):
@@ -256,23 +250,91 @@ def test_an_error_of_the_caller_ends_the_group_and_is_raised(tmp_path):
     assert_gone(tmp_path, 1)
 
 
-def test_control_c_ends_the_group_and_is_told(tmp_path):
-    # In an interpreter of its own: the command sends it the signal that a terminal would.
-    script = """
-        import os, sys
-        from queenbee.contracts.processes import run_process
-        command = "trap '' TERM; echo $$ > 1.pid; kill -INT $PPID; while :; do sleep 1; done"
+INTERRUPTED = """
+    import os, signal, sys
+    from queenbee.contracts.processes import Interrupts, run_process
+    command, cwd, grace_s = sys.argv[1:]
+    with Interrupts() as interrupts:
         done = run_process(
             ["/bin/sh", "-c", command],
-            cwd=sys.argv[1], env=dict(os.environ), timeout_s=60, grace_s=0.2,
+            cwd=cwd, env=dict(os.environ), timeout_s=60, grace_s=float(grace_s),
+            interrupts=interrupts,
         )
-        print(done.ended, done.exit_code)
-    """
-    driver = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script), str(tmp_path)],
+    print(done.ended, done.exit_code, done.stdout.text())
+    print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
+"""
+
+
+def run_and_interrupt(command, cwd, *, grace_s=0.2, program=INTERRUPTED, **more):
+    """Runs a command that interrupts its caller, in an interpreter of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program), command, str(cwd), str(grace_s)],
         capture_output=True,
         text=True,
         timeout=60,
+        **more,
     )
-    assert (driver.stdout, driver.stderr) == ("interrupted None\n", "")
+
+
+@pytest.mark.parametrize("name", ["INT", "TERM", "HUP"])
+def test_a_request_to_end_ends_the_group_and_is_told(name, tmp_path):
+    command = f"trap '' TERM; echo $$ > 1.pid; kill -{name} $PPID; while :; do sleep 1; done"
+    driver = run_and_interrupt(command, tmp_path)
+    assert (driver.stdout, driver.stderr) == ("interrupted None \nTrue\n", "")
     assert_gone(tmp_path, 1)
+
+
+def test_two_requests_at_once_leave_nothing_behind(tmp_path):
+    command = "echo $$ > 1.pid; kill -TERM $PPID; kill -HUP $PPID; kill -TERM $PPID; sleep 600"
+    driver = run_and_interrupt(command, tmp_path)
+    assert driver.stdout.startswith("interrupted None")
+    assert_gone(tmp_path, 1)
+
+
+def test_one_more_request_ends_the_grace(tmp_path):
+    # Asked to end, the command asks its caller in turn; a grace of ten minutes would not end here.
+    command = (
+        "trap 'kill -TERM $PPID' TERM; echo $$ > 1.pid; kill -TERM $PPID; while :; do wait; done"
+    )
+    driver = run_and_interrupt(command, tmp_path, grace_s=600)
+    assert driver.stdout.startswith("interrupted None")
+    assert_gone(tmp_path, 1)
+
+
+def test_a_signal_that_is_ignored_stays_so(tmp_path):
+    driver = run_and_interrupt(
+        "kill -HUP $PPID; echo finished",
+        tmp_path,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    assert driver.stdout.startswith("exited 0 finished\n")
+
+
+def test_a_signal_that_the_application_handles_is_left_to_it(tmp_path):
+    handler = "import signal\nsignal.signal(signal.SIGTERM, lambda *_: print('its own'))\n"
+    program = handler + textwrap.dedent(INTERRUPTED)
+    driver = run_and_interrupt("kill -TERM $PPID; echo finished", tmp_path, program=program)
+    assert driver.stdout.startswith("its own\nexited 0 finished\n")
+
+
+def test_another_thread_than_the_main_one_gets_no_signals(tmp_path):
+    done = []
+
+    def work():
+        with Interrupts() as interrupts:
+            done.append(run("true", tmp_path, interrupts=interrupts).ended)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert done == ["exited"]
+
+
+def test_a_group_that_nobody_looks_after_would_be_noticed(tmp_path):
+    broken = mutant(processes, "if self._interrupts.count:", "if False:")
+    interrupts = Interrupts()
+    interrupts.count = 1
+    done = run("true", tmp_path, interrupts=interrupts, run_process=broken.run_process)
+    assert done.ended == "exited"
+    done = run("sleep 600", tmp_path, interrupts=interrupts)
+    assert done.ended == "interrupted"

@@ -9,6 +9,7 @@ import sys
 import textwrap
 
 import pytest
+from live_processes import is_alive
 from mutants import mutant
 
 from queenbee.contracts import ralph_run
@@ -313,15 +314,7 @@ def test_an_agent_is_ended_at_the_deadline(bench):
     outcome = bench.run("echo $$ > pid; sleep 600")
     assert (outcome.status, outcome.why, outcome.attempts) == ("failed", "deadline", 1)
     assert "no time is left" in bench.records[0]["results"][0]["reason"]
-    assert not is_alive(bench.read("pid").strip())
-
-
-def is_alive(pid):
-    try:
-        with open(f"/proc/{pid}/stat") as file:
-            return file.read().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    assert not is_alive(int(bench.read("pid")))
 
 
 def test_an_agent_is_ended_when_the_time_budget_is_used_up(bench):
