@@ -63,7 +63,7 @@ class Session:
         else:
             from queenbee.cli.render import printable
 
-            click.echo(f"queen: {printable(text)}", err=True)
+            aside(f"queen: {printable(text)}")
 
 
 def _common(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -117,7 +117,8 @@ class QueenCommand(click.Command):
         try:
             print_json(value) if session.json else self.show(value)
         except BrokenPipeError:
-            raise
+            # Whoever read our output has what it wanted (`queen msg inbox | head -1`).
+            return code
         except OSError as error:
             raise errors.Unwritable(
                 f"standard output cannot be written: {error.strerror}"
@@ -221,6 +222,17 @@ def body_or_stdin(text: str) -> str:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:
         raise errors.InvalidInput(f"standard input is not UTF-8: {error}") from error
+
+
+def aside(text: str, *, end: str = "\n") -> None:
+    """Prints to standard error; where nobody can hear it, what was to be done is done all the same.
+
+    A verdict must not depend on who listens: a closed terminal, a full disk, a reader that left.
+    """
+    try:
+        click.echo(text + end, err=True, nl=False)
+    except OSError:
+        return
 
 
 def tell(text: str) -> None:

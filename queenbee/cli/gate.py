@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, QueenGroup, Session, body_or_stdin, command, seconds
+from queenbee.cli.app import (
+    Answer,
+    QueenGroup,
+    Session,
+    aside,
+    body_or_stdin,
+    command,
+    seconds,
+)
 from queenbee.cli.findings import dry_run, show_findings
 from queenbee.cli.progress import watcher
 from queenbee.cli.render import printable, say, shortened, table
@@ -299,7 +307,7 @@ def hook(
     if verdict is not None and verdict.passed:
         return {"passed": True}
     text = f"queen: phase {phase} of {workflow} has not passed: {reason}"
-    click.echo(printable(text), err=True)
+    aside(printable(text))
     raise click.exceptions.Exit(BLOCKED)
 
 

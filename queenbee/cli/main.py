@@ -6,11 +6,12 @@ import gc
 import io
 import os
 import sys
+from contextlib import suppress
 
 import click
 
 from queenbee.cli import exits
-from queenbee.cli.app import QueenGroup, Session, error_document
+from queenbee.cli.app import QueenGroup, Session, aside, error_document
 from queenbee.errors import QueenError, Unwritable
 
 _HOMES = {
@@ -68,16 +69,17 @@ def main() -> None:
     # A command lives for milliseconds. Collecting cycles and taking the interpreter apart in an
     # orderly way cost 5 of them, and give back only what the kernel gives back anyway.
     gc.disable()
-    # None where the caller closed it; what an older terminal cannot show is spelled out.
+    # None where the caller closed it; what is opened here stays open to the end.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     streams = [each for each in (sys.stdout, sys.stderr) if isinstance(each, io.TextIOWrapper)]
     for stream in streams:
+        # What an older terminal cannot show is spelled out.
         stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
-    try:
-        for stream in streams:
+    for stream in streams:
+        with suppress(OSError):
             stream.flush()
-    except BrokenPipeError:
-        pass
     os._exit(code)
 
 
@@ -85,28 +87,27 @@ def run(arguments: list[str]) -> int:
     """Runs one command and returns its exit status; no refusal leaves as a traceback."""
     session = Session()
     as_json = "--json" in arguments[: _end_of_options(arguments)]
+    code = exits.DONE
     try:
         code = _called(arguments, session)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except QueenError as error:
         _say(error, session, as_json=as_json)
         if isinstance(error, Unwritable):
             _let_go_of_stdout()
         return exits.exit_code(error)
     except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
+        aside(error.format_message())
         return exits.USAGE
     except click.ClickException as error:
         _say(_usage_error(error), session, as_json=as_json)
         return exits.USAGE
     except (KeyboardInterrupt, click.Abort):
-        click.echo("queen: interrupted", err=True)
+        aside("queen: interrupted")
         return exits.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has what it wanted (`queen msg inbox | head -1`).
         _let_go_of_stdout()
-        return exits.DONE
+        return code
     except Exception as error:
         if os.environ.get("QUEEN_DEBUG"):
             raise
@@ -131,11 +132,10 @@ def _called(arguments: list[str], session: Session) -> int:
 
 def _let_go_of_stdout() -> None:
     """Keeps the interpreter from trying again, on its way out, what cannot be written."""
-    if sys.stdout is not None:
-        try:
-            sys.stdout.flush()
-        except OSError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _end_of_options(arguments: list[str]) -> int:
@@ -168,10 +168,10 @@ def _say(error: QueenError | None, session: Session, *, as_json: bool) -> None:
         if document:
             import json
 
-            click.echo(json.dumps(document, ensure_ascii=False, default=str), err=True)
+            aside(json.dumps(document, ensure_ascii=False, default=str))
     elif error is not None:
         from queenbee.cli.render import printable
 
-        click.echo(f"queen: {printable(error.message)}", err=True)
+        aside(f"queen: {printable(error.message)}")
         if error.hint:
-            click.echo(f"  try: {printable(error.hint)}", err=True)
+            aside(f"  try: {printable(error.hint)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Session
+from queenbee.cli.app import Session, aside
 from queenbee.cli.render import printable, shortened
 from queenbee.core.timestamps import format_duration
 
@@ -33,19 +33,19 @@ def watcher() -> Callable[[Progress], None] | None:
 
 def _watch(progress: Progress) -> None:
     if progress.event == "started":
-        click.echo(_begun(progress), err=True)
+        aside(_begun(progress))
 
 
 def _watch_on_terminal(progress: Progress) -> None:
-    click.echo("\r\x1b[K", err=True, nl=False)
+    aside("\r\x1b[K", end="")
     if progress.event == "finished" and progress.result is not None:
         result = progress.result
         text = f"{_MARKS.get(result.status, ' ')} {printable(progress.name)}"
-        click.echo(f"{text}: {printable(shortened(result.reason, 200))}", err=True)
+        aside(f"{text}: {printable(shortened(result.reason, 200))}")
         return
     last = printable(shortened(progress.last_line, _COLUMNS))
     spent = format_duration(progress.elapsed_s)
-    click.echo(f"{_begun(progress)} {spent} {last}", err=True, nl=False)
+    aside(f"{_begun(progress)} {spent} {last}", end="")
 
 
 def _begun(progress: Progress) -> str:

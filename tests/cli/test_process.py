@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from bead_files import put_bead, ralph_bead
 from hives import COMMAND, Queen, QuickQueen, records, snapshot
 
 from queenbee.cli import main
@@ -146,6 +147,38 @@ def test_a_closed_stream_changes_no_status(queen: Queen, quick: QuickQueen, clos
     quick("reserve", "README.md", as_="reviewer")
     done = piped(queen, f"(queen check README.md {closed}); echo $?")
     assert done.stdout.splitlines()[-1] == "1"
+    assert "Traceback" not in done.stderr
+
+
+LOST = {
+    "stderr-closed": "2>&-",
+    "stderr-full": "2>/dev/full",
+    "stderr-unread": "2>&3",
+    "stdout-closed": ">&-",
+    "stdout-unread": ">&3",
+}
+"""Descriptor 3 is a pipe whose reader has left."""
+
+
+@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("verify gt-1", 1),
+        ("verify gt-1 --json", 1),
+        ("reserve README.md", 5),
+        ("gate hook -w wf -p p1", 2),
+        ("gate check -w wf -p p1", 7),
+    ],
+)
+def test_who_listens_changes_no_verdict(
+    queen: Queen, quick: QuickQueen, repo: Path, arguments: str, code: int, lost: str
+) -> None:
+    quick("reserve", "README.md", as_="reviewer")
+    put_bead(repo, ralph_bead("gt-1", "true", "touch ran; exit 1"))
+    done = piped(queen, f"exec 3> >(true); wait $!; (queen {arguments} {lost}); echo $?")
+    assert done.stdout.splitlines()[-1] == str(code)
+    assert (repo / "ran").exists() == arguments.startswith("verify")
     assert "Traceback" not in done.stderr
 
 
