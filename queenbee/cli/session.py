@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, QueenGroup, Session, command
+from queenbee.cli.app import Answer, QueenGroup, Session, command, tell
 from queenbee.cli.findings import dry_run, prefix_option, verdict
 from queenbee.cli.plan import Imported, show_import
 from queenbee.cli.render import printable, say
@@ -19,16 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from queenbee.contracts.hive import Hive
-    from queenbee.contracts.session import Session as TeamSession
+    from queenbee.contracts.imports import SessionProgress
 
 _path = click.option("--session", "path", metavar="PATH", required=True, help="Its folder")
 
 
 def _show_validated(value: Mapping[str, Any]) -> None:
-    # The messages are the source's own words and name their file themselves.
     for each in value["findings"]:
         line = f" (line {each.line})" if each.line else ""
-        say(f"{each.severity:7} {printable(each.message)}{line}")
+        # Errors are in the source's own words and name their file themselves.
+        place = "" if each.severity == "error" else f"{printable(each.path)}: "
+        say(f"{each.severity:7} {place}{printable(each.message)}{line}")
         if each.hint:
             say(f"        try: {printable(each.hint)}")
     say(f"{verdict(value['valid'])}: {printable(value['session'] or 'no session')}")
@@ -56,17 +57,18 @@ def validate(session: Session, path: str | None) -> Answer:
 class Progress:
     """How far a session has come."""
 
-    def __init__(self, session: TeamSession) -> None:
-        self.session = session
+    def __init__(self, found: SessionProgress) -> None:
+        self.found = found
 
     def to_dict(self) -> dict[str, object]:
         """Returns the session and the state of each task."""
-        line = self.session.pipeline
+        session = self.found.session
+        line = session.pipeline
         return {
-            "session_id": self.session.session_id,
-            "task_description": self.session.task_description,
-            "status": self.session.status,
-            "team_name": self.session.team_name,
+            "session_id": session.session_id,
+            "task_description": session.task_description,
+            "status": session.status,
+            "team_name": session.team_name,
             "tasks": [
                 {
                     "task": each.task.name,
@@ -74,20 +76,36 @@ class Progress:
                     "state": each.state,
                     "depends_on": list(each.task.depends_on),
                     "waits_for": list(each.waits_for),
+                    "bead": self.found.beads.get(each.task.name),
                 }
                 for each in line.tasks
             ],
             "counts": line.counts,
+            "completed_by_beads": sorted(self.found.completed_by_beads),
         }
 
 
 def _show_status(progress: Progress) -> None:
     from queenbee.contracts.session_graph import render_pipeline
 
-    found = progress.session
-    say(f"{printable(found.session_id)}  {printable(found.task_description)}", bold=True)
-    say(f"{printable(found.status)}, team {printable(found.team_name)}")
-    click.echo(render_pipeline(found.pipeline), nl=False)
+    found = progress.found
+    session = found.session
+    say(f"{printable(session.session_id)}  {printable(session.task_description)}", bold=True)
+    say(f"{printable(session.status)}, team {printable(session.team_name)}")
+    click.echo(render_pipeline(session.pipeline, found.beads), nl=False)
+    if found.completed_by_beads:
+        say(
+            f"{len(found.completed_by_beads)} completed by beads alone; "
+            "team-session.json does not say so, and is never written here"
+        )
+
+
+def _warn(path: str) -> None:
+    """Says that a session is not valid, where it is used all the same."""
+    from queenbee.contracts.session import validate_session
+
+    if any(finding.severity == "error" for finding in validate_session(path)):
+        tell(f"the session is not valid: queen session validate --session={path}")
 
 
 @command(
@@ -102,13 +120,15 @@ def status(session: Session, path: str) -> Progress:
 
     As the session says, and its beads, where it was imported.
     """
-    from queenbee.contracts.imports import with_progress
+    from queenbee.contracts.imports import SessionProgress, with_progress
     from queenbee.contracts.session import read_session
     from queenbee.contracts.session_files import read_session_folder
 
-    found = read_session(read_session_folder(path))
+    read = read_session(read_session_folder(path))
+    _warn(path)
+    found = SessionProgress(read)
     with suppress(NoHive):
-        found = with_progress(session.hive, found)
+        found = with_progress(session.hive, read)
     return Progress(found)
 
 
@@ -128,6 +148,7 @@ def import_(hive: Hive, path: str, prefix: str | None, dry_run: bool) -> Importe
     from queenbee.contracts.imports import import_session_folder
 
     found = import_session_folder(hive, path, prefix=prefix, dry_run=dry_run)
+    _warn(path)
     return Imported(found, dry_run=dry_run)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from queenbee.contracts import issue_rows
 from queenbee.contracts.sprint_numbers import is_sprint, sort_sprints
@@ -17,7 +17,7 @@ from queenbee.store.issues_file import read_rows_exactly, stamp
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from queenbee.contracts.hive import Hive
     from queenbee.contracts.issue_rows import Row, RowImport
@@ -37,6 +37,19 @@ class Annotated:
     beads: Mapping[str, str]
     without_heading: Mapping[str, str]
     changed: bool
+
+
+@dataclass(frozen=True)
+class SessionProgress:
+    """Is a session with what its beads say: the bead of each task, where it was imported.
+
+    `completed_by_beads` are the tasks that `team-session.json`, which is never written, does not
+    call completed.
+    """
+
+    session: Session
+    beads: Mapping[str, str] = field(default_factory=dict)
+    completed_by_beads: Collection[str] = ()
 
 
 def import_plan_file(
@@ -146,20 +159,23 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
     return {sprint: beads[sprint] for sprint in sort_sprints(beads)}
 
 
-def with_progress(hive: Hive, session: Session) -> Session:
+def with_progress(hive: Hive, session: Session) -> SessionProgress:
     """Returns the session with what its beads say besides: closed ones, and those in work."""
     completed, active = list(session.completed), list(session.active)
+    beads: dict[str, str] = {}
     holders = {each.issue_id for each in hive.assignments.find()}
     for issue in hive.issues.tracked().values():
         metadata = issue_rows.metadata_of(issue.fields)
         task = metadata.get("session_task")
         if metadata.get("session_id") != session.session_id or not isinstance(task, str):
             continue
+        beads[task] = issue.id
         if issue.status == "closed":
             completed.append(task)
         elif issue.id in holders:
             active.append(task)
-    return replace(session, completed=tuple(completed), active=tuple(active))
+    merged = replace(session, completed=tuple(completed), active=tuple(active))
+    return SessionProgress(merged, beads, set(completed) - set(session.completed))
 
 
 def usual_prefix(rows: Sequence[Mapping[str, object]]) -> str:

@@ -21,7 +21,7 @@ from queenbee.contracts.session_files import (
 )
 from queenbee.contracts.session_graph import Pipeline, Task, graph_findings, pipeline, read_tasks
 from queenbee.contracts.session_roles import RESUME, name_fault, role_spec_findings
-from queenbee.errors import Unreadable
+from queenbee.errors import NotFound, Unreadable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ STATUSES = ("active", "paused", "completed")
 COMPLETION_ACTIONS = ("interactive", "auto_archive", "auto_keep")
 
 _NO_SESSION = "Session required. Usage: --session=<path-to-TC-folder>"
+_NOT_FOUND = "Session directory not found: "
+_MAKE_ONE = "name a session's folder; queen session new makes one"
 _NOUNS: dict[type, str] = {str: "a string", list: "an array", dict: "an object"}
 _REQUIRED: dict[str, tuple[tuple[str, type], ...]] = {
     TEAM_SESSION: (
@@ -96,9 +98,7 @@ def session_findings(folder: SessionFolder) -> list[Finding]:
     the graph, a role for which there is no task) follows as warnings.
     """
     if not folder.exists:
-        hint = "name a session's folder; queen session new makes one"
-        message = f"Session directory not found: {folder.path}"
-        return [Finding(folder.path, message, hint=hint)]
+        return [Finding(folder.path, _NOT_FOUND + folder.path, hint=_MAKE_ONE)]
     session, found = _document(folder.team_session, TEAM_SESSION)
     found += _role_entries(session)
     analysis, more = _document(folder.task_analysis, TASK_ANALYSIS)
@@ -112,18 +112,16 @@ def session_findings(folder: SessionFolder) -> list[Finding]:
 def read_session(folder: SessionFolder) -> Session:
     """Returns what a session says; what validation finds wrong in it is left out or empty.
 
-    Raises `Unreadable` when one of its two documents cannot be read at all.
+    Raises `NotFound`, or `Unreadable` when one of its two documents cannot be read at all.
     """
+    if not folder.exists:
+        raise NotFound(_NOT_FOUND + folder.path, hint=_MAKE_ONE, path=folder.path)
     documents = {}
     for file, name in ((folder.team_session, TEAM_SESSION), (folder.task_analysis, TASK_ANALYSIS)):
         document, found = _document(file, name)
         if document is None:
-            message = (
-                found[0].message if folder.exists else f"Session directory not found: {folder.path}"
-            )
-            raise Unreadable(
-                message, hint="queen session validate tells all that is wrong", path=folder.path
-            )
+            hint = f"queen session validate --session={folder.path}"
+            raise Unreadable(found[0].message, hint=hint, path=folder.path)
         documents[name] = document
     session, analysis = documents[TEAM_SESSION], documents[TASK_ANALYSIS]
     return Session(

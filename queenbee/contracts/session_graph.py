@@ -13,7 +13,7 @@ from queenbee.contracts.graphs import find_cycles, printable, sort_by_need
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any, Literal
 
     State = Literal["completed", "active", "ready", "waiting"]
@@ -122,15 +122,16 @@ def pipeline(
     return Pipeline(tuple(states))
 
 
-def render_pipeline(found: Pipeline) -> str:
-    """Returns one line for each task, then the counts."""
+def render_pipeline(found: Pipeline, beads: Mapping[str, str] | None = None) -> str:
+    """Returns one line for each task, with its bead if it has one, then the counts."""
     lines = []
     width = max((len(state.task.name) for state in found.tasks), default=0)
     for state in found.tasks:
         role = f"[{state.task.role}]" if state.task.role else ""
         waits = f"waits for {', '.join(state.waits_for)}" if state.waits_for else ""
         columns = [_SIGNS[state.state], state.task.name.ljust(width), state.state.ljust(9)]
-        lines.append(printable("  ".join([*columns, *filter(None, [role, waits])])).rstrip())
+        bead = (beads or {}).get(state.task.name)
+        lines.append(printable("  ".join([*columns, *filter(None, [bead, role, waits])])).rstrip())
     counts = found.counts
     total = f"{counts['completed']} of {len(found.tasks)} tasks completed"
     rest = ", ".join(f"{counts[state]} {state}" for state in ("active", "ready", "waiting"))

@@ -105,5 +105,5 @@ def _phase_findings(body: str, body_line: int, path: str) -> Iterator[Finding]:
         close = next((block for block in headings if like.match(block.text)), None)
         line = body_line + close.first if close else None
         if close:
-            message += f"; line {line} has {'#' * close.level} {close.text[:60]}"
+            message += f"; it has {'#' * close.level} {close.text[:60]}"
         yield Finding(path, message, hint=MANUAL_FIX, line=line)

@@ -49,6 +49,12 @@ class TestValidate:
         shown = quick("session", "validate", f"--session={folder}").out
         assert "error   Invalid session: task-analysis.json missing\n" in shown
 
+    def test_a_warning_says_where_it_stands(self, quick: QuickQueen, folder: Path) -> None:
+        in_spec("prefix: TESTER", "prefix: QA")(folder)
+        shown = quick("session", "validate", f"--session={folder}")
+        assert shown.code == 0
+        assert "warning role-specs/tester.md#prefix: prefix is 'QA', the session says" in shown.out
+
     @pytest.mark.parametrize(
         ("options", "said"),
         [
@@ -123,6 +129,27 @@ class TestStatusAndImport:
         }  # fmt: skip
         assert [one["id"] for one in quick("ready", "--json").json] == [develop]
 
+    def test_status_tells_what_only_the_beads_say(self, quick: QuickQueen, folder: Path) -> None:
+        done = quick("session", "import", f"--session={folder}", "--json", as_="lead")
+        research = done.json["changes"][0]["id"]
+        quick("claim", research, as_="lead")
+        quick("complete", research, as_="lead")
+        told = quick("session", "status", f"--session={folder}", "--json").json
+        assert told["completed_by_beads"] == ["RESEARCH-001"]
+        assert told["tasks"][0]["bead"] == research
+        shown = quick("session", "status", f"--session={folder}").out
+        assert f"completed  {research}  [researcher]" in shown
+        assert "1 completed by beads alone; team-session.json does not say so" in shown
+        in_session(completed_tasks=["RESEARCH-001"])(folder)
+        assert "by beads alone" not in quick("session", "status", f"--session={folder}").out
+
+    def test_what_is_not_valid_is_used_and_said_so(self, quick: QuickQueen, folder: Path) -> None:
+        without("role-specs/tester.md")(folder)
+        for command in ("status", "import"):
+            done = quick("session", command, f"--session={folder}", as_="lead")
+            assert done.code == 0
+            assert f"not valid: queen session validate --session={folder}" in done.err
+
     def test_a_task_that_the_session_calls_completed_is_closed(
         self, quick: QuickQueen, folder: Path, tracker: Path
     ) -> None:
@@ -150,6 +177,9 @@ class TestStatusAndImport:
         (folder / "team-session.json").write_text("{")
         refused = quick("session", command, f"--session={folder}", "--json", as_="lead")
         assert (refused.code, refused.error["code"]) == (7, "unreadable")
+        assert refused.error["hint"] == f"queen session validate --session={folder}"
+        refused = quick("session", command, "--session=nope", "--json", as_="lead")
+        assert (refused.code, refused.error["code"]) == (4, "not_found")
 
     def test_a_graph_with_a_cycle_is_not_imported(
         self, quick: QuickQueen, folder: Path, beads: Path

@@ -34,7 +34,7 @@ from queenbee.contracts.findings import Finding
 from queenbee.contracts.session import read_session, session_findings, validate_session
 from queenbee.contracts.session_files import File, SessionFolder, read_session_folder
 from queenbee.contracts.session_roles import role_spec_findings
-from queenbee.errors import Unreadable
+from queenbee.errors import NotFound, Unreadable
 
 ORIGINAL = "Re-run team-coordinate with original task"
 RESUME = "Re-run team-coordinate with resume"
@@ -404,9 +404,10 @@ class TestAllAtOnce:
     def test_the_line_of_a_phase_at_another_level_is_told(self, session: Path) -> None:
         in_spec("## Phase 2: Work", "# Phase 2: Work")(session)
 
-        (message,) = errors(session)
+        (finding,) = validate_session(str(session))
 
-        assert message.endswith("line 12 has # Phase 2: Work")
+        assert finding.message.endswith("; it has # Phase 2: Work")
+        assert finding.line == 12
 
 
 class TestRemarks:
@@ -428,8 +429,8 @@ class TestRemarks:
 
 
 class TestReading:
-    def test_a_missing_session_cannot_be_read(self, tmp_path: Path) -> None:
-        with pytest.raises(Unreadable, match="Session directory not found"):
+    def test_a_missing_session_is_not_found(self, tmp_path: Path) -> None:
+        with pytest.raises(NotFound, match="Session directory not found"):
             read_session(read_session_folder(str(tmp_path / "none")))
 
     def test_a_torn_session_cannot_be_read(self, session: Path) -> None:
