@@ -149,7 +149,8 @@ def run(
     if not unmet_of(bead, place):
         hive.assignments.claim(bead.bead_id)
     outcome = run_bead(bead, agent_command, place)
-    if outcome.status == "completed":
+    # An agent that completes its bead itself has ended the assignment too.
+    if outcome.status == "completed" and hive.assignments.active(bead.bead_id) is not None:
         also = _closing(hive, bead.bead_id)
         hive.assignments.complete(bead.bead_id, reason=outcome.message, also=also)
     return outcome

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from bead_files import ATTEMPT, FIXTURES, JUDGEMENT, put_bead, ralph_bead, sprint_row
-from hives import Queen, QuickQueen, records, snapshot, write_lines
+from hives import COMMAND, Queen, QuickQueen, records, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.contracts.bead_records import record_history
@@ -502,6 +502,17 @@ class TestRun:
         assert quick("reserved", "--json").json == []
         (mail,) = quick("msg", "inbox", "--json", as_="lead").json
         assert mail["subject"] == "[gt-1] Completed"
+
+    def test_an_agent_may_complete_its_bead_itself(
+        self, queen: Queen, repo: Path, beads: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", "test -e made"))
+        complete = " ".join(f"'{word}'" for word in (*COMMAND, "complete", "gt-1"))
+        done = queen("run", "gt-1", "--agent-cmd", f"touch made; {complete}", "--json", as_="ui")
+        assert (done.code, done.json["status"]) == (0, "completed")
+        assert (beads / "completed" / "gt-1.json").exists()
+        (ended,) = queen("assignments", "--status", "all", "--json").json
+        assert (ended["status"], ended["reason"]) == ("completed", "verified: 1 check passed")
 
     def test_a_bead_that_another_droid_has_is_not_run(self, quick: QuickQueen, repo: Path) -> None:
         path = put_bead(repo, ralph_bead("gt-1", "true"))
