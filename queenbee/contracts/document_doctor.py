@@ -9,19 +9,21 @@ from __future__ import annotations
 import os
 
 from queenbee.contracts import places
-from queenbee.contracts.issue_rows import metadata_of
+from queenbee.contracts.issue_rows import metadata_of, plan_and_sprint
 from queenbee.contracts.ralph_store import update_bead
 from queenbee.contracts.sprint_teams import is_sprint_bead
 from queenbee.contracts.workplaces import KIND, documents_lock
+from queenbee.core.beads import BLOCKING
 from queenbee.errors import QueenError
 from queenbee.services.doctor import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from queenbee.contracts import findings
     from queenbee.contracts.hive_documents import HiveDocuments
+    from queenbee.contracts.plan import Plan
     from queenbee.contracts.ralph_issues import RalphBeads
     from queenbee.core.beads import Issue
     from queenbee.services.hive import Hive
@@ -36,9 +38,13 @@ def examine(hive: Hive, documents: HiveDocuments) -> Iterator[Finding]:
     if beads is not None:
         yield from _ralph_beads(beads)
     yield from _gates(hive)
-    open_beads = [issue for issue in hive.issues.tracked().values() if not issue.done]
+    open_issues = {key: issue for key, issue in hive.issues.all().items() if not issue.done}
+    yield from _cycles(hive, open_issues)
+    tracked = hive.issues.tracked()
+    open_beads = [issue for key, issue in open_issues.items() if key in tracked]
     yield from _sprint_beads(hive, open_beads)
-    yield from _sources(hive, open_beads)
+    yield from _plans(hive, open_beads)
+    yield from _sessions(hive, open_beads)
     yield from _records(hive)
 
 
@@ -56,7 +62,7 @@ def finish_moves(hive: Hive, documents: HiveDocuments) -> None:
 
 def _ralph_beads(beads: RalphBeads) -> Iterator[Finding]:
     for problem in beads.problems:
-        yield Finding("unreadable", problem.path, problem.message)
+        yield Finding("unreadable", problem.path, _bare(problem.message, problem.path))
     for bead in beads.files:
         hint = f"queen bead validate {bead.bead_id}"
         yield from _told("bead", bead.path, beads.findings[bead.path], hint)
@@ -80,7 +86,7 @@ def _gates(hive: Hive) -> Iterator[Finding]:
 
     gates, problems = list_gates(folder)
     for problem in problems:
-        yield Finding("unreadable", problem.path, problem.message)
+        yield Finding("unreadable", problem.path, _bare(problem.message, problem.path))
     seen: dict[object, str] = {}
     for gate in gates:
         workflow_id, phase_id = gate.key
@@ -103,20 +109,75 @@ def _sprint_beads(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
             yield from _told("bead", hive.layout.issues_path, found, hint, subject=issue.id)
 
 
-def _sources(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
-    """Returns what is wrong with the plans and sessions that open beads were made from."""
-    plans: dict[str, str] = {}
+def _cycles(hive: Hive, issues: Mapping[str, Issue]) -> Iterator[Finding]:
+    """Returns the issues that wait for one another, none of which is ever ready."""
+    from queenbee.contracts.graphs import find_cycles
+
+    graph = {
+        key: [target for target, kind in issue.dependencies if kind in BLOCKING]
+        for key, issue in issues.items()
+    }
+    for cycle in find_cycles(graph):
+        text = f"a cycle: {' waits for '.join((*cycle, cycle[0]))}; none of them is ever ready"
+        hint = "take one of these dependencies out"
+        yield Finding("cycle", hive.layout.issues_path, text, hint=hint)
+
+
+def _plans(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+    """Returns what is wrong with the plans that open beads were made from."""
+    plans: dict[str, list[Issue]] = {}
+    for issue in issues:
+        plan, _ = plan_and_sprint(issue.fields)
+        if isinstance(plan, str) and plan and "\0" not in plan:
+            plans.setdefault(plan, []).append(issue)
+    for plan, beads in sorted(plans.items()):
+        path = os.path.join(hive.layout.tree, plan)
+        if os.path.exists(path):
+            yield from _plan(hive, path, beads)
+        else:
+            yield from _missing("plan", path, beads[0].id)
+
+
+def _plan(hive: Hive, path: str, beads: Sequence[Issue]) -> Iterator[Finding]:
+    from queenbee.contracts.plan import parse_plan
+    from queenbee.contracts.plan_check import check_plan
+    from queenbee.contracts.plan_files import read_markdown
+
+    try:
+        plan = parse_plan(read_markdown(path))
+    except QueenError as error:
+        yield Finding(error.code, path, _bare(error.message, path), hint=error.hint)
+        return
+    yield from _told("plan", path, check_plan(plan), f"queen plan check {path}")
+    yield from _annotations(hive, plan, path)
+    numbers = {sprint.number for sprint in plan.sprints}
+    for bead in beads:
+        number = plan_and_sprint(bead.fields)[1]
+        if number not in numbers:
+            text = f"{bead.id} was made from sprint {number}, which is no longer in the plan"
+            yield Finding("orphan", path, text, severity="note")
+
+
+def _annotations(hive: Hive, plan: Plan, path: str) -> Iterator[Finding]:
+    """Returns the annotations under sprints that name other beads than theirs."""
+    beads = {key: one for key, one in hive.issues.all().items() if one.status != "tombstone"}
+    for sprint in plan.sprints:
+        bead = beads.get(sprint.bead_id or "")
+        if sprint.bead_id is None or (bead and plan_and_sprint(bead.fields)[1] == sprint.number):
+            continue
+        fault = "which is the bead of something else" if bead else "and there is no such bead"
+        text = f"the annotation of sprint {sprint.number} names {sprint.bead_id}, {fault}"
+        hint = f"queen plan annotate {path}"
+        yield Finding("annotation", path, text, line=sprint.line, hint=hint)
+
+
+def _sessions(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+    """Returns what is wrong with the sessions that open beads were made from."""
     sessions: dict[str, str] = {}
     for issue in issues:
-        metadata = metadata_of(issue.fields)
-        plan, session = metadata.get("plan_file"), metadata.get("session_path")
-        if isinstance(plan, str) and plan and "\0" not in plan:
-            plans.setdefault(plan, issue.id)
+        session = metadata_of(issue.fields).get("session_path")
         if isinstance(session, str) and session and "\0" not in session:
             sessions.setdefault(session, issue.id)
-    for plan, bead_id in sorted(plans.items()):
-        path = os.path.join(hive.layout.tree, plan)
-        yield from _missing("plan", path, bead_id) if not os.path.exists(path) else _plan(path)
     for session, bead_id in sorted(sessions.items()):
         path = os.path.join(hive.layout.tree, session)
         if not os.path.isdir(path):
@@ -128,19 +189,6 @@ def _sources(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
         yield from _told("session", path, validate_session(path), hint)
 
 
-def _plan(path: str) -> Iterator[Finding]:
-    from queenbee.contracts.plan import parse_plan
-    from queenbee.contracts.plan_check import check_plan
-    from queenbee.contracts.plan_files import read_markdown
-
-    try:
-        found = check_plan(parse_plan(read_markdown(path)))
-    except QueenError as error:
-        yield Finding(error.code, path, error.message, hint=error.hint)
-        return
-    yield from _told("plan", path, found, f"queen plan check {path}")
-
-
 def _records(hive: Hive) -> Iterator[Finding]:
     path = hive.layout.ledger_path(KIND)
     for fields in hive.state(KIND).everything() if os.path.exists(path) else ():
@@ -148,6 +196,11 @@ def _records(hive: Hive) -> Iterator[Finding]:
         if lacks:
             text = f"{fields['id']}: no {' and no '.join(lacks)}"
             yield Finding("record", path, text, severity="note")
+
+
+def _bare(message: str, path: str) -> str:
+    # The path stands before the message already.
+    return message.removeprefix(f"{path} ")
 
 
 def _missing(what: str, path: str, bead_id: str) -> Iterator[Finding]:

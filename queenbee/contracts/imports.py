@@ -147,10 +147,8 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
     beads: dict[str, str] = {}
     issues = hive.issues.all().values()
     for issue in sorted(issues, key=lambda one: (str(one.fields.get("created_at")), one.id)):
-        metadata = issue_rows.metadata_of(issue.fields)
-        sprint = metadata.get("plan_sprint_id") or metadata.get("sprint")
-        ours = metadata.get("plan_file") == plan_file
-        if ours and isinstance(sprint, str) and is_sprint(sprint):
+        file, sprint = issue_rows.plan_and_sprint(issue.fields)
+        if file == plan_file and isinstance(sprint, str) and is_sprint(sprint):
             beads.setdefault(sprint, issue.id)
     if not beads:
         raise NotFound(

@@ -160,6 +160,12 @@ def metadata_of(row: Mapping[str, Any]) -> dict[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
+def plan_and_sprint(row: Mapping[str, Any]) -> tuple[object, object]:
+    """Returns the plan that a row's bead was made from, and its sprint there."""
+    metadata = metadata_of(row)
+    return metadata.get("plan_file"), metadata.get("plan_sprint_id") or metadata.get("sprint")
+
+
 def blocked_by(row: Mapping[str, Any]) -> list[str]:
     """Returns the ids that a row waits for; only dependencies of type `blocks` order work."""
     dependencies = row.get("dependencies")

@@ -118,7 +118,7 @@ def _beads_of(plan: Plan, known: Mapping[str, Row], plan_file: str) -> dict[str,
     named: dict[object, Row] = {}
     # Two clones may each have made one; the older one is the one that others know.
     for row in sorted(known.values(), key=lambda row: (str(row.get("created_at")), row["id"])):
-        file, sprint = _sprint_of(row)
+        file, sprint = issue_rows.plan_and_sprint(row)
         if file == plan_file and row.get("status") != "tombstone":
             named.setdefault(sprint, row)
     return {
@@ -129,14 +129,13 @@ def _beads_of(plan: Plan, known: Mapping[str, Row], plan_file: str) -> dict[str,
 
 def _annotated(sprint: Sprint, known: Mapping[str, Row]) -> Row | None:
     row = known.get(sprint.bead_id or "")
-    if row is None or row.get("status") == "tombstone" or _sprint_of(row)[1] != sprint.number:
+    if (
+        row is None
+        or row.get("status") == "tombstone"
+        or issue_rows.plan_and_sprint(row)[1] != sprint.number
+    ):
         return None
     return row
-
-
-def _sprint_of(row: Row) -> tuple[object, object]:
-    metadata = issue_rows.metadata_of(row)
-    return metadata.get("plan_file"), metadata.get("plan_sprint_id") or metadata.get("sprint")
 
 
 def _dangling(plan: Plan, known: Mapping[str, Row]) -> list[Finding]:
@@ -181,5 +180,7 @@ def _orphans(known: Mapping[str, Row], ids: Mapping[str, str], plan_file: str) -
 
 def _of_file(known: Mapping[str, Row], plan_file: str) -> list[str]:
     return sorted(
-        identifier for identifier, row in known.items() if _sprint_of(row)[0] == plan_file
+        identifier
+        for identifier, row in known.items()
+        if issue_rows.plan_and_sprint(row)[0] == plan_file
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bead_files import PLAN, put_bead, ralph_bead, sprint_row
+from bead_files import PLAN, ids_by_sprint, put_bead, ralph_bead, sprint_row
 from hives import Queen, QuickQueen, git, snapshot, write_lines
 from session_folders import build
 
@@ -271,6 +271,51 @@ class TestTheDoctor:
         assert [each.message.partition(":")[0] for each in found] == ["bd-1", "bd-2"]
         assert "metadata.branch" in found[1].message
         assert found[1].hint == "queen bead validate bd-2"
+
+    def test_finds_issues_that_wait_for_one_another(self, hive: Hive, tracker: Path) -> None:
+        rows = [{"id": f"qb-{n}", "title": "x", "status": "open"} for n in (1, 2, 3)]
+        write_lines(
+            tracker,
+            {**rows[0], "dependencies": ["qb-2"]},
+            {**rows[1], "dependencies": ["qb-1"]},
+            {**rows[2], "dependencies": ["qb-3"], "status": "closed"},
+        )
+        (found,) = [each for each in examine(hive) if each.code == "cycle"]
+        assert found.message.startswith("a cycle: qb-1 waits for qb-2 waits for qb-1;")
+
+    @pytest.mark.parametrize(
+        ("annotated", "said"),
+        [
+            ("bd-nothere", "and there is no such bead"),
+            ("2.1a", "which is the bead of something else"),
+        ],
+    )
+    def test_finds_an_annotation_that_names_another_bead(
+        self, hive: Hive, repo: Path, tracker: Path, quick: QuickQueen, annotated: str, said: str
+    ) -> None:
+        plan = repo / "accounts.md"
+        plan.write_text(PLAN)
+        quick("plan", "import", "accounts.md", as_="ui")
+        quick("plan", "annotate", "accounts.md")
+        assert examine(hive) == []
+        ids = ids_by_sprint(tracker)
+        plan.write_text(plan.read_text().replace(ids["1.1"], ids.get(annotated, annotated), 1))
+        (found,) = examine(hive)
+        assert (found.code, found.line) == ("annotation", 5)
+        assert found.message.endswith(said)
+        assert found.hint == f"queen plan annotate {plan}"
+        assert quick("plan", "annotate", "accounts.md").code == 0
+        assert examine(hive) == []
+
+    def test_tells_of_a_bead_whose_sprint_is_gone(
+        self, hive: Hive, repo: Path, tracker: Path, quick: QuickQueen
+    ) -> None:
+        (repo / "accounts.md").write_text(PLAN)
+        quick("plan", "import", "accounts.md", as_="ui")
+        (repo / "accounts.md").write_text(PLAN.partition("### Sprint 2.1b")[0])
+        (found,) = examine(hive)
+        assert (found.code, found.severity) == ("orphan", "note")
+        assert ids_by_sprint(tracker)["2.1b"] in found.message
 
     def test_finds_the_plan_and_the_session_behind_beads(
         self, hive: Hive, repo: Path, quick: QuickQueen
