@@ -116,7 +116,9 @@ def show_view(told: Mapping[str, Any]) -> None:
 def _show_verification(record: Mapping[str, Any] | None, missing: Sequence[str]) -> None:
     if record is None:
         return
-    say(f"last verified {printable(str(record.get('finished_at')))}: {record.get('verdict')}")
+    reason = f", {printable(str(record['reason']))}" if record.get("reason") else ""
+    told = printable(f"{record.get('finished_at')}: {record.get('verdict')}")
+    say(f"last verification {told}{reason}")
     for result in record.get("results") or ():
         where = result.get("evidence") or ""
         gone = " (not on this machine)" if where and result.get("name") in missing else ""

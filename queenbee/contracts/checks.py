@@ -190,8 +190,14 @@ def verdict(results: Sequence[CheckResult]) -> Literal["passed", "failed", "inte
 
 
 def describe(checks: Sequence[Check]) -> list[str]:
-    """Returns a line for each check: what would be run or looked at, and what is expected."""
-    return [f"{number}. {_described(check)}" for number, check in enumerate(checks, 1)]
+    """Returns a line for each check: what would be run or looked at, and what is expected.
+
+    The variables are told that its document names: they can change what a command does.
+    """
+    return [
+        f"{number}. {_printable(check.name)}: {described(check)}{_variables(check)}"
+        for number, check in enumerate(checks, 1)
+    ]
 
 
 def environment_for(check: Check, env: Mapping[str, str]) -> dict[str, str]:
@@ -331,7 +337,8 @@ def _exit(exit_code: int | None) -> str:
         return f"ended by signal {-exit_code}"
 
 
-def _described(check: Check) -> str:
+def described(check: Check) -> str:
+    """Returns what a check runs or looks at, and what it expects, as one line."""
     match check.what:
         case Command(text):
             what = f"sh -c {_printable(text)}"
@@ -339,12 +346,12 @@ def _described(check: Check) -> str:
             what = f"run {_printable(' '.join([path, *args]))}"
         case FileExists(path, file_type):
             noun = "anything" if file_type == "any" else f"a {file_type}"
-            return f"{_printable(check.name)}: {noun} exists at {_printable(path)}"
+            return f"{noun} exists at {_printable(path)}"
         case ContentMatch(path, patterns):
             texts = ", ".join(_printable(repr(pattern.text)) for pattern in patterns)
-            return f"{_printable(check.name)}: {_printable(path)} contains {texts}"
+            return f"{_printable(path)} contains {texts}"
         case Unknown(type_name):
-            return f"{_printable(check.name)}: cannot be run: {_printable(type_name)} is not known"
+            return f"cannot be run: {_printable(type_name)} is not known"
     expect = f"exit code {check.expect.exit_code}"
     if check.expect.stdout_contains is not None:
         expect += f", standard output with {_quoted(check.expect.stdout_contains)}"
@@ -352,7 +359,15 @@ def _described(check: Check) -> str:
         expect += f", standard error with {_quoted(check.expect.stderr_contains)}"
     where = f", in {_printable(check.cwd)}" if check.cwd else ""
     limit = f"within {check.timeout_s:g} s"
-    return f"{_printable(check.name)}: {what} (expects {expect}, {limit}{where})"
+    return f"{what} (expects {expect}, {limit}{where})"
+
+
+def _variables(check: Check) -> str:
+    named = [
+        _printable(name if value is None else f"{name}={_quoted(value)}")
+        for name, value in check.environment.items()
+    ]
+    return f" with {', '.join(named)}" if named else ""
 
 
 def _quoted(text: str | None) -> str:

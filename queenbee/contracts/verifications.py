@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+from queenbee.contracts.checks import described
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Unwritable
 from queenbee.store.documents import write_document
@@ -172,7 +173,7 @@ def _make_evidence_dir(evidence_dir: str) -> None:
 def _log(result: CheckResult) -> bytes:
     head = [
         f"check: {result.name}",
-        f"what: {result.check.what}",
+        f"what: {described(result.check)}",
         f"status: {result.status}",
         f"reason: {result.reason}",
         f"exit code: {result.exit_code}",

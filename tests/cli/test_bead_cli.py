@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 from pathlib import Path
 from typing import Any
@@ -568,6 +569,23 @@ class TestRun:
     def test_one_that_is_completed_is_not_run_again(self, quick: QuickQueen, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "true", status="completed"), ".beads/completed")
         assert quick("run", "gt-1", "--agent-cmd", "true", as_="ui").code == 5
+
+
+def test_looking_runs_nothing(quick: QuickQueen, repo: Path) -> None:
+    put_bead(repo, ralph_bead("gt-1", "touch owned"))
+    gate = ("--workflow", "wf", "--phase", "p1")
+    quick("gate", "new", *gate)
+    quick("gate", "add-rule", *gate, "--test", "touch owned")
+    for words in (
+        "ready", "issues", "bead list", "bead ready", "doctor", "doctor --fix", "show gt-1",
+        "bead show gt-1", "bead validate gt-1", "claim gt-1", "release gt-1", "gate status",
+        "verify gt-1 --dry-run", "run gt-1 --agent-cmd 'touch owned' --dry-run",
+        *(f"gate {name} -w wf -p p1" for name in ("check", "hook", "history", "run --dry-run")),
+    ):  # fmt: skip
+        assert quick(*shlex.split(words), as_="ui").code in (0, 1, 2), words
+        assert not (repo / "owned").exists(), words
+    assert quick("verify", "gt-1").code == 0
+    assert (repo / "owned").exists()
 
 
 class TestHumanViews:

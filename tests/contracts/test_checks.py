@@ -387,6 +387,7 @@ def test_a_description_shows_every_kind_before_anything_runs(tmp_path):
     checks = [
         command("touch ran && true", "Build", timeout_s=120),
         command("x", "Text", expect=Expectation(2, "out", "err"), cwd="sub"),
+        command("y", "Env", environment={"TOKEN": None, "LD_PRELOAD": "./a.so"}),
         Check("Script", Script("/bin/check", ("--strict",)), timeout_s=60),
         Check("File", FileExists("a.py")),
         Check("Any", FileExists("b", "any")),
@@ -398,14 +399,17 @@ def test_a_description_shows_every_kind_before_anything_runs(tmp_path):
             "2. Text: sh -c x (expects exit code 2, standard output with 'out', "
             "standard error with 'err', within 300 s, in sub)"
         ),
-        "3. Script: run /bin/check --strict (expects exit code 0, within 60 s)",
-        "4. File: a file exists at a.py",
-        "5. Any: anything exists at b",
-        "6. it: a.py contains 'def add\\\\('",
+        ("3. Env: sh -c y (expects exit code 0, within 300 s) with TOKEN, LD_PRELOAD='./a.so'"),
+        "4. Script: run /bin/check --strict (expects exit code 0, within 60 s)",
+        "5. File: a file exists at a.py",
+        "6. Any: anything exists at b",
+        "7. it: a.py contains 'def add\\\\('",
     ]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_description_gives_a_terminal_nothing_to_obey():
-    (line,) = describe([command("echo \x1b]0;pwned\x07\r\n", "na\x1b[2Jme")])
+    evil = "\x1b[2J"
+    check = command("echo \x1b]0;pwned\x07\r\n", f"na{evil}me", environment={evil: evil})
+    (line,) = describe([check])
     assert line.isprintable()

@@ -158,6 +158,12 @@ class TestWithoutItsChecks:
         assert "not verified: the server is down" in reviewer.messages.inbox()[0].body
         assert not bead.exists()
 
+    def test_the_reason_is_shown(self, quick: QuickQueen, bead: Path) -> None:
+        quick("claim", "gt-1", as_="ui")
+        quick("complete", "gt-1", "--no-verify", "--reason", "the server is down", as_="ui")
+        for words in (("show", "gt-1"), ("bead", "show", "gt-1")):
+            assert ": not_verified, the server is down\n" in quick(*words).out
+
     def test_a_reason_that_looks_like_a_credential_changes_nothing(
         self, hive: Hive, bead: Path, beads: Path
     ) -> None:

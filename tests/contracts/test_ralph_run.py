@@ -123,6 +123,7 @@ def test_a_pass_is_recorded_with_its_results(bench):
 def test_the_output_of_a_check_is_kept_beside_the_ledger(bench):
     verify_bead(bench.put("echo out; echo err >&2; exit 3"), bench.place())
     log = bench.read(os.path.join(".beads", bench.records[0]["results"][0]["evidence"]))
+    assert "what: sh -c echo out; echo err >&2; exit 3 (expects exit code 0" in log
     assert "reason: exit code 3, expected 0\n" in log
     assert log.endswith(
         "--- standard output, 4 bytes ---\nout\n\n--- standard error, 4 bytes ---\nerr\n"
@@ -357,6 +358,13 @@ def test_an_agent_command_that_cannot_be_started_uses_up_its_attempt(bench):
     bench.put("true", constraints={"max_iterations": 2})
     outcome = bench.run("no-such-agent")
     assert (outcome.status, outcome.attempts) == ("failed", 2)
+
+
+def test_the_environment_of_an_agent_is_not_kept_as_evidence(bench):
+    bench.put("true")
+    bench.run("true")
+    log = bench.read(os.path.join(".beads", bench.records[0]["results"][0]["evidence"]))
+    assert "secret" not in log
 
 
 def test_an_agent_has_the_whole_environment_and_is_told_of_its_bead(bench):
