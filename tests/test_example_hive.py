@@ -56,6 +56,7 @@ def test_assignments_are_in_every_status(hive: Hive) -> None:
         ("qb-13", "ui-engineer", "reassigned"),
         ("qb-13", "api-engineer", "active"),
         ("qb-17", "reviewer", "released"),
+        ("qb-o20mcg", "reviewer", "completed"),
     }
     [moved] = hive.assignments.find(issue_id="qb-13")
     assert moved.previous_droid == "ui-engineer"
@@ -84,6 +85,19 @@ def test_ready_is_what_the_readme_says(hive: Hive) -> None:
     ready = [issue.id for issue in hive.issues.ready(actor="ui-engineer")]
     assert ready[0] == "qb-16"
     assert "qb-14" not in ready
+
+
+def test_the_plan_became_its_beads_and_the_first_is_done(quick: QuickQueen, example: Path) -> None:
+    command = ("--beads-dir", str(example), "plan", "import", str(example / "plan.md"))
+    again = quick(*command, "--dry-run", "--json", cwd=example.parent).json
+    assert [change["key"] for change in again["changes"]] == ["1.1", "2.1a", "2.1b", "2.2"]
+    assert {path["path"] for change in again["changes"] for path in change["differences"]} <= {
+        "metadata.worktree_path"
+    }
+    shown = quick("--beads-dir", str(example), "bead", "show", "qb-o20mcg", "--json").json
+    assert (shown["status"], shown["verification"]["verdict"]) == ("closed", "passed")
+    runs = records(example / "queen_verifications.jsonl")
+    assert [run["verdict"] for run in runs] == ["failed", "passed"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
