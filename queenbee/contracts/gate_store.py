@@ -64,7 +64,8 @@ def find_gate(folder: str, workflow_id: str, phase_id: str) -> GateFile:
     torn = [problem for problem in problems if phase_id and phase_id in _name_of(problem)]
     if torn and not same:
         # It may well be the one; that it cannot be read is not that it is not there.
-        raise Unreadable(torn[0].message, path=torn[0].path)
+        hint = "correct or remove the file"
+        raise Unreadable(torn[0].message, hint=hint, path=torn[0].path)
     if not same:
         raise NotFound(
             f"no gate of {workflow_id!r}, {phase_id!r} in {folder}",
@@ -157,7 +158,10 @@ def _valid(gate: GateFile) -> GateFile:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
         told = f"{errors[0].path}: {errors[0].message}"
         raise Unreadable(
-            f"{gate.path} is not a valid gate: {told}{more}", path=gate.path, findings=findings
+            f"{gate.path} is not a valid gate: {told}{more}",
+            hint="correct the file; queen doctor tells more",
+            path=gate.path,
+            findings=findings,
         )
     return gate
 

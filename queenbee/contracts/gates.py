@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = "1.0"
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "schemas", "phase-gate.schema.json")
 
+_NEW_GATE = "to judge it again, make a gate of another phase: queen gate new"
+
 MAX_RESULTS_PER_RULE = 10
 """Results of one rule that are kept by default, as the document proposes."""
 
@@ -126,11 +128,8 @@ def add_rule(document: Document, rule: Document) -> Document:
     A gate that has passed takes no more: it would have to take its word back.
     """
     gate = deepcopy(document)
-    if gate["status"]["current_status"] == "passed":
-        raise Conflict(
-            f"{_name(gate)} has passed, and takes no more rules",
-            hint="make a gate for a new phase",
-        )
+    if _has_passed(gate):
+        raise Conflict(f"{_name(gate)} has passed, and takes no more rules", hint=_NEW_GATE)
     gate["validation_config"]["rules"].append(deepcopy(rule))
     path = f"validation_config.rules[{len(_rules(gate)) - 1}]"
     findings = [
@@ -210,19 +209,22 @@ def history(document: Document) -> list[Document]:
 
 
 def begin_attempt(document: Document, now_ms: int) -> Document:
-    """Returns the gate `in_progress`: its first attempt, one cut short, or one after a failure.
+    """Returns the gate `in_progress`: its first attempt, one cut short, or a new one.
 
-    Raises `Conflict` for a gate that has passed, and `InvalidInput` for one without rules.
+    A new one follows a failure, and a pass that the results do not bear out. Raises `Conflict`
+    for a gate that has passed, and `InvalidInput` for one without rules.
     """
     gate = deepcopy(document)
     if not _rules(gate):
-        raise InvalidInput(f"{_name(gate)} has no rules to run", hint="queen gate add-rule")
+        raise InvalidInput(f"{_name(gate)} has no rules to run", hint="queen gate add-rule --help")
+    if _has_passed(gate):
+        raise Conflict(f"{_name(gate)} has passed, and is not run again", hint=_NEW_GATE)
     current = gate["status"]["current_status"]
     if current == "in_progress":
         # What another run began, or one that was cut short, goes on.
         return gate
     now = format_ms(now_ms)
-    if current == "failed":
+    if current in ("failed", "passed"):
         attempts = gate["validation_execution"].setdefault("previous_attempts", [])
         attempts.append(_attempt_record(gate))
         gate["status"] |= {"current_status": "pending", "errors": []}
@@ -272,6 +274,10 @@ def finish_attempt(
 def is_valid_transition(current: str, new: str) -> bool:
     """Returns whether a status may follow another within one attempt."""
     return new in TRANSITIONS.get(current, ())
+
+
+def _has_passed(gate: Document) -> bool:
+    return gate["status"]["current_status"] == "passed" and judge(gate).passed
 
 
 def _move(gate: Document, new: str, now: str) -> None:

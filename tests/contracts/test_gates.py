@@ -494,8 +494,24 @@ def test_an_attempt_that_was_cut_short_goes_on():
 
 
 def test_a_gate_that_has_passed_is_not_run_again():
-    with pytest.raises(Conflict, match="is passed, and cannot become in_progress"):
+    with pytest.raises(Conflict, match="has passed, and is not run again"):
         begin_attempt(gate([rule()], [result()], status="passed"), NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("rules", "results"),
+    [
+        pytest.param([rule()], [], id="without-results"),
+        pytest.param([rule()], [result(status="skipped")], id="skipped"),
+        pytest.param([rule()], [result(status="failed")], id="failed"),
+        pytest.param([rule(), rule("b")], [result()], id="with-a-rule-added-by-hand"),
+    ],
+)
+def test_a_pass_that_the_results_do_not_bear_out_can_be_run_again(rules, results):
+    document = begin_attempt(gate(rules, results, status="passed"), NOW_MS)
+    assert (document["status"]["current_status"], attempt_of(document)) == ("in_progress", 2)
+    assert [attempt["status"] for attempt in history(document)] == ["passed", "in_progress"]
+    assert add_rule(gate(rules, results, status="passed"), rule("new"))
 
 
 def test_a_gate_without_rules_is_not_run():
