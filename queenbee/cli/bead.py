@@ -10,7 +10,7 @@ import click
 
 from queenbee.cli.app import Answer, QueenGroup, Session, body_or_stdin, command
 from queenbee.cli.findings import agents_dir, show_findings, verdict
-from queenbee.cli.render import block, printable, say, shortened, table
+from queenbee.cli.render import describe, printable, say, shortened, table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,9 +131,8 @@ def _show_verification(record: Mapping[str, Any] | None, missing: Sequence[str])
 def _show_whole(told: Mapping[str, Any]) -> None:
     say(f"{printable(told['id'])}  {printable(told['title'])}", bold=True)
     say(f"P{told['priority']} {printable(told['status'])}")
-    description = told["document"].get("intent") or told["document"].get("description")
-    if isinstance(description, str) and description:
-        block(description)
+    document = told["document"]
+    describe({**document, "description": document.get("intent") or document.get("description")})
     show_view(told)
 
 

@@ -10,7 +10,7 @@ from queenbee.cli import assignments as assignment_views
 from queenbee.cli import msg as message_views
 from queenbee.cli import reservations as reservation_views
 from queenbee.cli.app import command
-from queenbee.cli.render import block, printable, say, shortened, table
+from queenbee.cli.render import describe, printable, say, shortened, table
 from queenbee.core.beads import Issue
 from queenbee.services.overview import Overview, overview
 
@@ -26,13 +26,13 @@ _BODY_LINES = 4
 _MESSAGES = 5
 
 
-def show_list(issues: Sequence[Issue]) -> None:
+def show_list(issues: Sequence[Issue], *, empty: str = "No issues.") -> None:
     """Shows issues as a table."""
     rows = [
         [each.id, f"P{each.priority}", each.status, each.issue_type, shortened(each.title, 70)]
         for each in issues
     ]
-    table(["ID", "", "STATUS", "TYPE", "TITLE"], rows, empty="No issues.")
+    table(["ID", "", "STATUS", "TYPE", "TITLE"], rows, empty=empty)
 
 
 @command("issues", show=show_list, example="queen issues --status open")
@@ -42,7 +42,11 @@ def issues(hive: Hive, status: str | None) -> list[Issue]:
     return hive.issues.find(status=status)
 
 
-@command("ready", show=show_list, example="queen ready")
+def _show_ready(issues: Sequence[Issue]) -> None:
+    show_list(issues, empty="No issues are ready.")
+
+
+@command("ready", show=_show_ready, example="queen ready")
 def ready(hive: Hive) -> list[Issue]:
     """List the issues that you could take up now, most urgent first"""
     return hive.issues.ready(actor=hive.actor_or_none)
@@ -56,8 +60,7 @@ def _show_overview(view: Overview) -> None:
         say(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
         blocked = f", waits for {printable(', '.join(view.blockers))}" if view.blockers else ""
         say(f"P{issue.priority} {printable(issue.issue_type)}, {printable(issue.status)}{blocked}")
-        if issue.description:
-            block(issue.description, most=_DESCRIPTION_LINES)
+        describe(issue.fields, most=_DESCRIPTION_LINES)
     if view.bead is not None:
         from queenbee.cli.bead import show_view
 

@@ -15,7 +15,7 @@ import click
 from queenbee.core.timestamps import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _JOINERS = frozenset("\u200d\ufe0f")
@@ -98,6 +98,14 @@ def block(text: str, indent: str = "    ", *, most: int | None = None) -> None:
         click.echo(f"{indent}{line if most is None else shortened(line, _LINE)}".rstrip())
     if most is not None and len(lines) > most:
         click.echo(f"{indent}… {len(lines) - most} more lines")
+
+
+def describe(fields: Mapping[str, object], *, most: int | None = None) -> None:
+    """Prints what is to be done in an issue: its description, and what it is held against."""
+    for name, heading in (("description", ""), ("acceptance_criteria", "Acceptance criteria:\n")):
+        text = fields.get(name)
+        if isinstance(text, str) and text:
+            block(f"{heading}{text}", most=most)
 
 
 def ago(instant_ms: int, now_ms: int) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 
+from queenbee.contracts import places
 from queenbee.contracts.hive_documents import may_be_bead
 from queenbee.core.beads import DONE
 from queenbee.errors import InvalidInput, Taken
@@ -172,9 +173,15 @@ def require_ralph_bead(hive: Hive, name: str) -> BeadFile:
         issue = hive.issues.get(name)
         raise InvalidInput(
             f"{issue.id} has no Ralph bead, and so no checks to run an agent against",
-            hint=f"write its Definition of Done to .beads/active/{issue.id}.json",
+            hint=_where_to_write_one(hive, issue.id),
         )
     return bead
+
+
+def _where_to_write_one(hive: Hive, issue_id: str) -> str:
+    # The whole path: a linked worktree has a `.beads/` of its own, where nobody looks.
+    path = os.path.join(places.bead_dirs(hive.layout)[1], f"{issue_id}.json")
+    return f"write its Definition of Done to {path}; its form: queen bead schema ralph"
 
 
 def _verified(
@@ -207,7 +214,7 @@ def _judgeable(hive: Hive, issue_id: str) -> Issue:
     if not _has_judgements(issue):
         raise InvalidInput(
             f"{issue_id} has no checks: no Ralph bead has this id, and no attempt is on record",
-            hint=f"write its Definition of Done to .beads/active/{issue_id}.json",
+            hint=_where_to_write_one(hive, issue_id),
             issue_id=issue_id,
         )
     return issue

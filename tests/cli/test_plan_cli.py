@@ -273,6 +273,36 @@ def test_a_plan_with_every_field_goes_all_the_way(
     assert [one for one in found if one["code"] != "attributes"] == []
 
 
+def test_what_a_bead_is_held_against_is_shown(quick: QuickQueen, plan: Path, tracker: Path) -> None:
+    plan.write_text(
+        PLAN.replace("- Create the project", "- Create it\n\n**Acceptance Criteria:**\n- It runs")
+    )
+    quick("plan", "import", str(plan), as_="planner")
+    bead = ids_by_sprint(tracker)["1.1"]
+    for words in (("show",), ("bead", "show")):
+        shown = quick(*words, bead).out
+        assert "    - Create it\n    Acceptance criteria:\n    - It runs\n" in shown
+
+
+def test_checks_are_to_be_written_where_they_are_looked_for(
+    quick: QuickQueen, repo: Path, tmp_path: Path, tracker: Path
+) -> None:
+    commit_file(repo, "plans/accounts.md", PLAN)
+    quick("plan", "import", "plans/accounts.md", as_="planner")
+    tree = tmp_path / "feature"
+    git(repo, "worktree", "add", "-q", str(tree))
+    bead = ids_by_sprint(tracker)["1.1"]
+    for words in (("verify", bead), ("run", bead, "--agent-cmd", "true")):
+        refused = quick(*words, "--json", as_="ui", cwd=tree)
+        assert refused.code == 2
+        assert f" to {repo}/.beads/active/{bead}.json;" in refused.error["hint"]
+
+
+def test_nothing_ready_is_not_nothing_at_all(quick: QuickQueen, beads: Path) -> None:
+    assert quick("ready").out == "No issues are ready.\n"
+    assert quick("issues").out == "No issues.\n"
+
+
 def test_foreign_beads_in_the_tracker_break_no_command(
     quick: QuickQueen, plan: Path, tracker: Path
 ) -> None:
