@@ -6,6 +6,8 @@ the names that sprints are given.
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from queenbee.contracts import sprint_names
 from queenbee.contracts.agent_paths import agent_finding, agent_path
 from queenbee.contracts.findings import Finding
@@ -48,6 +50,7 @@ def check_plan(
         found += _sprint_rules(sprint, source_branch)
         if agents is not None:
             found += _agent_rules(sprint, agents)
+    found += _git_rules(plan, source_branch)
     if not plan.sprints:
         hint = "write a sprint as ### Sprint 1.1: Title"
         found.append(Finding("", "there is no sprint in this plan", hint=hint, line=1))
@@ -121,9 +124,7 @@ def _sprint_rules(sprint: Sprint, source_branch: str) -> Iterator[Finding]:
     if len(sprint.title.encode(errors="replace")) > MAX_TITLE_BYTES:
         message = f"the title is longer than {MAX_TITLE_BYTES} bytes"
         yield Finding(where(sprint), message, line=sprint.line)
-    branch = sprint.branch or sprint_names.branch_name(
-        sprint.source_branch or source_branch, sprint.number, sprint.title
-    )
+    branch = _branch(sprint, source_branch)
     fault = sprint_names.branch_fault(branch)
     if fault is not None:
         hint = None if sprint.branch else "name one: **Branch:** `name`"
@@ -143,6 +144,30 @@ def _sprint_rules(sprint: Sprint, source_branch: str) -> Iterator[Finding]:
     if len(sprint.dev_agents) > 1:
         message = f"has {len(sprint.dev_agents)} dev agents: a bead has one, the first"
         yield Finding(where(sprint, "dev_agents"), message, "warning", line=sprint.line)
+
+
+def _git_rules(plan: Plan, source_branch: str) -> Iterator[Finding]:
+    """Returns a warning where git cannot have all branches: its branches are files and folders."""
+    branches = {_branch(sprint, source_branch): sprint for sprint in reversed(plan.sprints)}
+    named = {*branches, *(sprint.source_branch or source_branch for sprint in plan.sprints)}
+    clashes = [
+        (sprint.line, branch, above)
+        for branch, sprint in branches.items()
+        for above in accumulate(branch.split("/")[:-1], "{}/{}".format)
+        if above in named
+    ]
+    if clashes:
+        line, branch, above = min(clashes)
+        more = f", and {len(clashes) - 1} more like it" if len(clashes) > 1 else ""
+        message = f"git cannot have the branch {branch} beside the branch {above}{more}"
+        hint = f"name others, such as **Branch:** `sprint/{branch.rpartition('/')[2]}`"
+        yield Finding("", message, "warning", hint=hint, line=line)
+
+
+def _branch(sprint: Sprint, source_branch: str) -> str:
+    return sprint.branch or sprint_names.branch_name(
+        sprint.source_branch or source_branch, sprint.number, sprint.title
+    )
 
 
 def _agent_rules(sprint: Sprint, agents: Collection[str]) -> Iterator[Finding]:

@@ -82,7 +82,8 @@ def _changes(
         for sprint in plan.sprints
     }
     changes = []
-    for sprint in plan.sprints:
+    # Lists of issues go by age: each bead is a little younger than the sprint before it.
+    for at_ms, sprint in enumerate(plan.sprints, start=now_ms):
         row = sprint_row(
             sprint,
             found[sprint.number],
@@ -90,13 +91,13 @@ def _changes(
             place=places[sprint.number],
             merged=[places[other].branch for other in joined.get(sprint.number, ())],
             setting=setting,
-            now_ms=now_ms,
+            now_ms=at_ms,
         )
         needs = [ids.get(need, need) for need in dependencies[sprint.number]]
         row["dependencies"] = issue_rows.merge_dependencies(
             row, needs, ours, now=row["updated_at"], actor=setting.actor
         )
-        changes.append(issue_rows.change_of(sprint.number, found[sprint.number], row, now_ms))
+        changes.append(issue_rows.change_of(sprint.number, found[sprint.number], row, at_ms))
     return tuple(changes)
 
 

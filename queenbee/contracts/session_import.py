@@ -59,16 +59,17 @@ def import_session(
     # The bead of a task that is gone is still the session's own: nothing shall wait for it.
     ours = {*ids.values(), *(row["id"] for row in found.values())}
     changes = []
-    for task in session.tasks:
-        row = _row(task, session, found.get(task.name), ids[task.name], actor, format_ms(now_ms))
+    # Lists of issues go by age: each bead is a little younger than the task before it.
+    for at_ms, task in enumerate(session.tasks, start=now_ms):
+        row = _row(task, session, found.get(task.name), ids[task.name], actor, format_ms(at_ms))
         row["dependencies"] = issue_rows.merge_dependencies(
             row,
             [ids[need] for need in task.depends_on],
             ours,
-            now=format_ms(now_ms),
+            now=format_ms(at_ms),
             actor=actor,
         )
-        changes.append(issue_rows.change_of(task.name, found.get(task.name), row, now_ms))
+        changes.append(issue_rows.change_of(task.name, found.get(task.name), row, at_ms))
     orphans = sorted(
         row["id"]
         for name, row in found.items()

@@ -528,6 +528,19 @@ class TestCheck:
 
         assert errors(plan) == []
 
+    def test_branches_that_git_cannot_have_together_are_one_warning(self) -> None:
+        found = check_plan(parse_plan(f"{SPRINT}### Sprint 1.2: B\n- x\n"))
+
+        told = [each for each in found if "git cannot" in each.message]
+        assert [(each.severity, each.line) for each in told] == [("warning", 2)]
+        assert "main/1-1-setup beside the branch main, and 1 more" in told[0].message
+        assert told[0].hint == "name others, such as **Branch:** `sprint/1-1-setup`"
+
+    def test_branches_that_git_can_have_together_are_no_warning(self) -> None:
+        sprints = f"{SPRINT}**Branch:** sprint/a\n### Sprint 1.2: B\n**Branch:** sprint/ab\n"
+
+        assert [each for each in check_plan(parse_plan(sprints)) if "git" in each.message] == []
+
     def test_a_title_that_beads_refuses_is_an_error(self) -> None:
         assert errors(parse_plan(f"### Sprint 1.1: {'x' * 501}\n"))
 

@@ -115,10 +115,17 @@ class TestFirstImport:
                 "issue_id": found.ids["1.2a"],
                 "depends_on_id": found.ids["1.1"],
                 "type": "blocks",
-                "created_at": "2026-02-07T10:00:00.000Z",
+                "created_at": "2026-02-07T10:00:00.001Z",
                 "created_by": "planner",
             }
         ]
+
+    def test_beads_are_as_old_as_their_place_in_the_plan(self) -> None:
+        rows = imported().rows
+
+        assert [row["metadata"]["sprint"] for row in rows] == ["1.1", "1.2a", "1.2b", "1.3"]
+        assert sorted(rows, key=lambda row: str(row["created_at"])) == rows
+        assert len({row["created_at"] for row in rows}) == len(rows)
 
     def test_the_sprint_after_a_parallel_group_is_a_merge_bead(self) -> None:
         row = by_sprint(imported())["1.3"]
