@@ -49,4 +49,5 @@ def _watch_on_terminal(progress: Progress) -> None:
 
 
 def _begun(progress: Progress) -> str:
-    return f"[{progress.number}/{progress.total}] {printable(progress.name)}"
+    name = printable(shortened(progress.name, _COLUMNS))
+    return f"[{progress.number}/{progress.total}] {name}"

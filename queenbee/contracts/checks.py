@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_S = 300
 
+MAX_CHECKS = 500
+"""Of one bead or gate: the record of a run is one line of a ledger, which holds 1 MiB."""
+
 _ENVIRONMENT = frozenset({"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL", "VIRTUAL_ENV"})
 _SHELL = "/bin/sh"
 _QUOTED_CHARS = 200
@@ -195,7 +198,7 @@ def describe(checks: Sequence[Check]) -> list[str]:
     The variables are told that its document names: they can change what a command does.
     """
     return [
-        f"{number}. {_printable(check.name)}: {described(check)}{_variables(check)}"
+        f"{number}. {_printable(check.name[:_QUOTED_CHARS])}: {described(check)}{_variables(check)}"
         for number, check in enumerate(checks, 1)
     ]
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import chain, islice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Literal
+
+
+MOST_TOLD = 1_000
+"""Findings of one list: ten megabytes of nonsense must not become gigabytes of messages."""
 
 
 @dataclass(frozen=True)
@@ -32,3 +38,14 @@ class Finding:
             "message": self.message,
             "hint": self.hint,
         }
+
+
+def first_told(found: Iterator[Finding], path: str) -> list[Finding]:
+    """Returns the first findings about a list, and says where there are more how bad they are."""
+    told = list(islice(found, MOST_TOLD))
+    for more in found:
+        invalid = any(each.severity == "error" for each in chain(told, [more], found))
+        message = f"has more wrong with it than these {MOST_TOLD:,}"
+        told.append(Finding(path, message, "error" if invalid else "warning"))
+        break
+    return told

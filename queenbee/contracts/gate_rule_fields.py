@@ -11,6 +11,7 @@ import re
 import warnings
 from dataclasses import replace
 
+from queenbee.contracts.checks import MAX_CHECKS
 from queenbee.contracts.findings import Finding
 from queenbee.contracts.schema_findings import is_whole, member_path
 from queenbee.contracts.shared_fields import environment_findings
@@ -27,6 +28,17 @@ _SPELLINGS = {
     "custom": (("script_path",),),
 }
 """What each type requires, in the document's spelling and then in its validator's."""
+
+
+def rules_findings(rules: list[dict[str, Any]], path: str) -> list[Finding]:
+    """Returns what is wrong with rules whose shape is right."""
+    if len(rules) > MAX_CHECKS:
+        return [Finding(path, f"has {len(rules):,} rules; one gate has at most {MAX_CHECKS}")]
+    return [
+        finding
+        for place, rule in enumerate(rules)
+        for finding in rule_findings(rule, f"{path}[{place}]")
+    ]
 
 
 def rule_findings(rule: dict[str, Any], path: str) -> list[Finding]:

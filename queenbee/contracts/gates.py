@@ -12,7 +12,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from queenbee.contracts.findings import Finding
-from queenbee.contracts.gate_rule_fields import bad_patterns, rule_findings
+from queenbee.contracts.gate_rule_fields import bad_patterns, rules_findings
 from queenbee.contracts.schema_findings import schema_findings
 from queenbee.contracts.shared_fields import id_problem
 from queenbee.core.timestamps import format_ms, instant_ms
@@ -117,8 +117,7 @@ def validate_gate(document: object) -> list[Finding]:
         # What follows relies on the shape.
         return found
     assert isinstance(document, dict)
-    for place, rule in enumerate(_rules(document)):
-        found += rule_findings(rule, f"validation_config.rules[{place}]")
+    found += rules_findings(_rules(document), "validation_config.rules")
     return found + _identity_findings(document) + _status_findings(document)
 
 
@@ -132,11 +131,8 @@ def add_rule(document: Document, rule: Document) -> Document:
         raise Conflict(f"{_name(gate)} has passed, and takes no more rules", hint=_NEW_GATE)
     gate["validation_config"]["rules"].append(deepcopy(rule))
     path = f"validation_config.rules[{len(_rules(gate)) - 1}]"
-    findings = [
-        finding
-        for finding in validate_gate(gate)
-        if finding.path.startswith(path) and finding.severity == "error"
-    ] or bad_patterns(rule, path)
+    errors = [finding for finding in validate_gate(gate) if finding.severity == "error"]
+    findings = errors or bad_patterns(rule, path)
     if findings:
         told = f"{findings[0].path.removeprefix(path).lstrip('.')}: {findings[0].message}"
         raise InvalidInput(
@@ -202,10 +198,8 @@ def attempt_of(document: Mapping[str, Any]) -> int:
 
 def history(document: Document) -> list[Document]:
     """Returns every attempt, oldest first: its number, status, times, counters and errors."""
-    archived: list[Document] = deepcopy(
-        document["validation_execution"].get("previous_attempts", [])
-    )
-    return [*archived, _attempt_record(document)]
+    archived = document["validation_execution"].get("previous_attempts", [])
+    return [*deepcopy(archived), _attempt_record(document)]
 
 
 def begin_attempt(document: Document, now_ms: int) -> Document:

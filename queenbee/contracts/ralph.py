@@ -10,8 +10,14 @@ import json
 import os
 from dataclasses import dataclass
 
-from queenbee.contracts.checks import DEFAULT_TIMEOUT_S, Check, Command, Expectation
-from queenbee.contracts.findings import Finding
+from queenbee.contracts.checks import (
+    DEFAULT_TIMEOUT_S,
+    MAX_CHECKS,
+    Check,
+    Command,
+    Expectation,
+)
+from queenbee.contracts.findings import Finding, first_told
 from queenbee.contracts.processes import LONGEST_S
 from queenbee.contracts.schema_findings import member_path, schema_findings
 from queenbee.contracts.shared_fields import environment_findings, id_problem, named_environment
@@ -20,7 +26,7 @@ from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "schemas", "ralph-bead.schema.json")
@@ -190,18 +196,20 @@ def _dependency_findings(document: dict[str, Any]) -> list[Finding]:
     found = []
     for key in _DEPENDENCY_KEYS:
         entries = document.get(key)
-        if entries is None:
-            continue
-        if not isinstance(entries, list):
+        if isinstance(entries, list):
+            found += first_told(_entry_findings(entries, key), key)
+        elif entries is not None:
             found.append(Finding(key, "must be a list of bead ids"))
-            continue
-        for place, entry in enumerate(entries):
-            bead_id = _dependency_id(entry)
-            problem = "it is not one" if bead_id is None else id_problem(bead_id)
-            if problem:
-                message = f"must be a bead id, or an object with depends_on_id: {problem}"
-                found.append(Finding(f"{key}[{place}]", message))
     return found
+
+
+def _entry_findings(entries: list[object], key: str) -> Iterator[Finding]:
+    for place, entry in enumerate(entries):
+        bead_id = _dependency_id(entry)
+        problem = "it is not one" if bead_id is None else id_problem(bead_id)
+        if problem:
+            message = f"must be a bead id, or an object with depends_on_id: {problem}"
+            yield Finding(f"{key}[{place}]", message)
 
 
 def _gate_findings(value: object) -> list[Finding]:
@@ -224,6 +232,9 @@ def _verifier_findings(verifiers: list[object]) -> list[Finding]:
     if not verifiers:
         message = "is empty: such a bead is valid, but cannot be verified, and so not completed"
         return [Finding("dod.verifiers", message, "warning", hint="add one command that must pass")]
+    if len(verifiers) > MAX_CHECKS:
+        message = f"has {len(verifiers):,} verifiers; one bead has at most {MAX_CHECKS}"
+        return [Finding("dod.verifiers", message, hint="put many commands into one script")]
     found = []
     for place, verifier in enumerate(verifiers):
         if not isinstance(verifier, dict):

@@ -7,7 +7,7 @@ than the rest of a `queen` process.
 
 from __future__ import annotations
 
-from queenbee.contracts.findings import Finding
+from queenbee.contracts.findings import Finding, first_told
 from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
@@ -106,11 +106,12 @@ class _Walk:
     def _items(self, value: object, schema: dict[str, Any], path: str) -> list[Finding]:
         if not isinstance(value, list):
             return []
-        return [
+        found = (
             finding
             for place, item in enumerate(value)
             for finding in self.findings(item, schema, f"{path}[{place}]")
-        ]
+        )
+        return first_told(found, path)
 
     def _enum(self, value: object, allowed: list[object], path: str) -> list[Finding]:
         # Python holds True for 1; the `type` beside every enum of ours is what keeps them apart.

@@ -5,6 +5,7 @@ The record is a plain dict; whoever calls hands it to the `queen_verifications.j
 
 from __future__ import annotations
 
+import json
 import os
 
 from queenbee.contracts.checks import described
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 FAILURES_MAX_CHARS = 256 * 1024
 _SHOWN_CHARS = 2_000
 """Of each stream of a failed check: the end of a test run says what was wrong."""
+
+_CHARS = ((200, _SHOWN_CHARS), (80, 200), (80, 20))
+"""Of a check's name and reason in the record, the fewer the less there is room for."""
+
+_RESULTS_BYTES = 960 * 1024
+"""Of a line's 1 MiB; in the fewest characters, the most checks of the worst kind fit."""
 
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
 _SLUG_LENGTH = 60
@@ -47,21 +54,35 @@ def verification_record(
         "started_at": format_ms(started_ms),
         "finished_at": format_ms(finished_ms),
         "verdict": verdict,
-        "results": [
-            result_record(result, file) for result, file in zip(results, evidence, strict=True)
-        ],
+        "results": _result_records(results, evidence),
     }
 
 
-def result_record(result: CheckResult, evidence: str | None) -> dict[str, Any]:
-    """Returns what a record says of one check."""
+def _result_records(
+    results: Sequence[CheckResult], evidence: Sequence[str | None]
+) -> list[dict[str, Any]]:
+    """Returns what a record says of each check, in fewer words where many have much to say."""
+    for chars in _CHARS:
+        told = [
+            result_record(result, file, chars)
+            for result, file in zip(results, evidence, strict=True)
+        ]
+        if len(json.dumps(told)) <= _RESULTS_BYTES:
+            break
+    return told
+
+
+def result_record(
+    result: CheckResult, evidence: str | None, chars: tuple[int, int] = _CHARS[0]
+) -> dict[str, Any]:
+    """Returns what a record says of one check, its name and its reason in so many characters."""
     return {
-        "name": result.name,
+        "name": _shortened(result.name, chars[0]),
         "status": result.status,
         "severity": result.check.severity,
         "exit_code": result.exit_code,
         "duration_s": round(result.duration_s, 3),
-        "reason": _shortened(result.reason, _SHOWN_CHARS),
+        "reason": _shortened(result.reason, chars[1]),
         "evidence": evidence,
     }
 
@@ -191,7 +212,9 @@ def _ending(stream: Output) -> str:
 
 
 def _shortened(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    """Returns the text, cut, as UTF-8 can hold it: JSON may have half a surrogate pair."""
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    return cut.encode(errors="replace").decode()
 
 
 def _has_content(path: str) -> bool:

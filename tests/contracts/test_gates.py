@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mutants import mutant
 
 from queenbee.contracts import gates
+from queenbee.contracts.checks import MAX_CHECKS
 from queenbee.contracts.gates import (
     SCHEMA_PATH,
     TRANSITIONS,
@@ -466,6 +467,14 @@ def test_an_id_that_is_no_file_name_is_refused(noun, bad):
 def test_a_rule_that_cannot_be_used_is_not_added(wrong, message):
     with pytest.raises(InvalidInput, match=message):
         add_rule(gate([rule("a")]), wrong)
+
+
+def test_a_gate_has_no_more_rules_than_one_run_can_record():
+    many = [rule(f"r{number}") for number in range(MAX_CHECKS)]
+    assert found(gate(many), "error") == []
+    assert found(gate([*many, rule("one more")]), "error") == ["validation_config.rules"]
+    with pytest.raises(InvalidInput, match="one gate has at most 500"):
+        add_rule(gate(many), rule("one more"))
 
 
 def test_a_gate_that_has_passed_takes_no_more_rules():

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.contracts.checks import Command, Expectation, describe
+from queenbee.contracts.checks import MAX_CHECKS, Command, Expectation, describe
+from queenbee.contracts.findings import MOST_TOLD
 from queenbee.contracts.json_documents import format_json, parse_json
 from queenbee.contracts.ralph import (
     SCHEMA_PATH,
@@ -126,6 +127,10 @@ INVALID = {
     "an unknown lane": (bead(lane="slow"), "lane"),
     "an unknown status": (bead(status="done"), "status"),
     "verifiers that are an object": (bead(dod={"verifiers": {}}), "dod.verifiers"),
+    "more verifiers than one run can record": (
+        bead(dod={"verifiers": [{"name": "x", "command": "true"}] * (MAX_CHECKS + 1)}),
+        "dod.verifiers",
+    ),
     "a verifier that is text": (bead(dod={"verifiers": ["true"]}), "dod.verifiers[0]"),
     "a verifier without a name": (
         bead(dod={"verifiers": [{"command": "true"}]}),
@@ -309,6 +314,19 @@ def test_a_bead_of_ten_megabytes_is_judged():
     document = bead(intent="x" * 10_000_000, priority="x" * 10_000_000)
     (finding,) = validate_bead(parse_json(format_json(document), "it"))
     assert (finding.path, len(finding.message) < 200) == ("priority", True)
+
+
+@pytest.mark.parametrize(
+    ("members", "path"),
+    [
+        ({"dod": {"verifiers": [{}] * 100_000}}, "dod.verifiers"),
+        ({"dependencies": [{}] * 100_000}, "dependencies"),
+    ],
+)
+def test_of_a_bead_full_of_faults_the_first_are_told(members, path):
+    paths = [place for place, _ in found(bead(**members), "error")]
+    assert len(paths) <= MOST_TOLD + 2
+    assert path in paths
 
 
 def test_the_checks_of_an_example_are_those_of_the_document():

@@ -120,6 +120,13 @@ def test_a_pass_is_recorded_with_its_results(bench):
     }
 
 
+def test_a_name_that_is_no_text_is_recorded_as_it_can_be(bench):
+    verifier = {"name": "half \ud800", "command": "true"}
+    done = verify_bead(bench.put(dod={"verifiers": [verifier]}), bench.place())
+    assert done.record["results"][0]["name"] == "half ?"
+    assert bench.bead().document["dod"]["verifiers"][0]["name"] == "half \ud800"
+
+
 def test_the_output_of_a_check_is_kept_beside_the_ledger(bench):
     verify_bead(bench.put("echo out; echo err >&2; exit 3"), bench.place())
     log = bench.read(os.path.join(".beads", bench.records[0]["results"][0]["evidence"]))

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from queenbee.contracts.checks import Check, CheckResult, Command
+from queenbee.contracts.checks import MAX_CHECKS, Check, CheckResult, Command
 from queenbee.contracts.processes import Output
 from queenbee.contracts.verifications import (
     FAILURES_MAX_CHARS,
@@ -14,10 +14,12 @@ from queenbee.contracts.verifications import (
     missing_evidence,
     result_record,
     slug,
+    verification_record,
     write_evidence,
     write_failures,
 )
 from queenbee.errors import Unwritable
+from queenbee.store.codec import MAX_LINE_BYTES, encode
 
 START_MS = 1_763_217_020_000
 
@@ -49,6 +51,22 @@ def test_evidence_of_hostile_names_stays_in_its_folder(tmp_path):
     inside = os.path.realpath(tmp_path / "evidence") + os.sep
     assert all(os.path.realpath(tmp_path / path).startswith(inside) for path in paths)
     assert len(list((tmp_path / "evidence").rglob("*.log"))) == 2
+
+
+@pytest.mark.parametrize("char", ["x", "\x01", "\U0001f41d", "\ud800"])
+def test_the_record_of_the_most_checks_of_the_worst_kind_fits_a_line(char, tmp_path):
+    results = [result(name=char * 3000, reason=char * 5000) for _ in range(MAX_CHECKS)]
+    record = verification_record(
+        subject_kind="bead",
+        subject_id="x" * 200,
+        attempt=1,
+        started_ms=START_MS,
+        finished_ms=START_MS,
+        verdict="failed",
+        results=results,
+        evidence=[f"evidence/{'x' * 60}/20261122T043756.404Z/{'x' * 70}.log"] * MAX_CHECKS,
+    )
+    assert len(encode({"id": "qv-1", **record})) < MAX_LINE_BYTES
 
 
 def test_evidence_that_cannot_be_written_is_told(tmp_path):
