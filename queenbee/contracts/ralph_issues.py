@@ -1,7 +1,7 @@
 """Ralph beads as issues: what the tracker would say of a unit of work that is a file.
 
 Their statuses are those of Beads: `pending` is open, `completed` closed. `blocked` is what the
-loop writes where a dependency is not met; whether it still is, the dependencies say.
+loop writes where a dependency or a gate is not met; whether it still is, those say.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _issue(bead: BeadFile, layout: Layout) -> Issue:
         "id": bead.bead_id,
         "title": title if isinstance(title, str) and title else _first_words(intent),
         "description": intent if isinstance(intent, str) else "",
-        "status": _status(bead_status(document), waits=bool(needs)),
+        "status": _status(bead_status(document), waits=bool(needs or document.get("phase_gate"))),
         "priority": _priority(document.get("priority")),
         "issue_type": kind if isinstance(kind, str) else "task",
         "dependencies": [

@@ -91,8 +91,12 @@ def complete_bead(
     unmet = unmet_of(bead, place)
     if unmet:
         waits = "; ".join(f"{one.bead_id} {one.reason}" for one in unmet)
-        ids = [one.bead_id for one in unmet]
-        raise Conflict(f"{bead.bead_id} is blocked: {waits}", bead_id=bead.bead_id, unmet=ids)
+        raise Conflict(
+            f"{bead.bead_id} is blocked: {waits}",
+            hint=f"queen show {bead.bead_id}",
+            bead_id=bead.bead_id,
+            unmet=[one.bead_id for one in unmet],
+        )
     if unverified_because is None:
         done = verify_bead(bead, place)
         if done.verdict != "passed":
@@ -191,7 +195,11 @@ def checks_to_run(bead: BeadFile) -> list[Check]:
 def refuse_completed(bead: BeadFile) -> None:
     """Raises `Conflict` for a bead that is completed."""
     if bead_status(bead.document) == "completed":
-        raise Conflict(f"{bead.bead_id} is completed already", bead_id=bead.bead_id)
+        raise Conflict(
+            f"{bead.bead_id} is completed already",
+            hint=f"queen show {bead.bead_id}",
+            bead_id=bead.bead_id,
+        )
 
 
 def unmet_of(bead: BeadFile, place: Workplace) -> list[Unmet]:

@@ -543,6 +543,18 @@ class TestRun:
         assert quick("assignments", "--json").json == []
         assert not (repo / "made").exists()
 
+    def test_one_that_a_gate_blocked_is_ready_when_the_gate_has_passed(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", "true", phase_gate="wf/p1"))
+        gate = ("-w", "wf", "-p", "p1")
+        quick("gate", "new", *gate)
+        quick("gate", "add-rule", *gate, "--test", "true")
+        assert quick("run", "gt-1", "--agent-cmd", "true", as_="ui").code == 1
+        assert quick("ready", "--json").json == []
+        assert quick("gate", "run", *gate).code == 0
+        assert [one["id"] for one in quick("ready", "--json").json] == ["gt-1"]
+
     def test_it_needs_to_know_who_acts(self, quick: QuickQueen, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
         assert quick("run", "gt-1", "--agent-cmd", "true", "--json").error["code"] == "no_actor"
