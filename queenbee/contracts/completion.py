@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from queenbee.contracts.hive import Hive
     from queenbee.contracts.ralph_run import RunOutcome
     from queenbee.contracts.ralph_store import BeadFile
+    from queenbee.contracts.ralph_verify import Workplace
     from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment
     from queenbee.services.transaction import Transaction
@@ -134,14 +135,20 @@ def run(
 
     A bead of the hive is claimed for the actor first and its assignment completed at the end; a
     failed one stays theirs. A file from elsewhere is nobody's. Raises `NotFound`, `Taken`,
-    `NoActor`, and what the loop raises.
+    `NoActor`, `Busy` while another loop runs over the bead, and what the loop raises.
     """
+    from queenbee.contracts.workplaces import run_lock, workplace
+
+    place = workplace(hive, env, on_progress=on_progress, tell=tell)
+    with run_lock(hive, require_ralph_bead(hive, name).bead_id):
+        # Only now is it the bead that no other loop has its hands on.
+        return _run(hive, require_ralph_bead(hive, name), agent_command, place)
+
+
+def _run(hive: Hive, bead: BeadFile, agent_command: str, place: Workplace) -> RunOutcome:
     from queenbee.contracts.ralph_run import run_bead
     from queenbee.contracts.ralph_verify import refuse_completed, unmet_of
-    from queenbee.contracts.workplaces import workplace
 
-    bead = require_ralph_bead(hive, name)
-    place = workplace(hive, env, on_progress=on_progress, tell=tell)
     if os.path.dirname(bead.path) not in place.folders.all():
         return run_bead(bead, agent_command, place)
     refuse_completed(bead)

@@ -41,6 +41,11 @@ def lock_path(layout: Layout) -> str:
     return os.path.join(layout.state_dir, "documents.lock")
 
 
+def run_lock_path(layout: Layout, name: str, number: int) -> str:
+    """Returns the lock that the loop over a bead holds; the number tells like names apart."""
+    return os.path.join(layout.state_dir, f"run-{name}-{number:08x}.lock")
+
+
 def json_stamp(folder: str) -> Stamp:
     """Returns a value that changes whenever a `*.json` file of the folder does.
 

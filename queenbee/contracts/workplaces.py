@@ -8,19 +8,23 @@ from __future__ import annotations
 
 import os
 import time
+import zlib
+from contextlib import ExitStack, contextmanager
 
 from queenbee.contracts import places
 from queenbee.contracts.gate_run import GatePlace
 from queenbee.contracts.ralph import Unmet
 from queenbee.contracts.ralph_issues import hive_bead_folders
 from queenbee.contracts.ralph_verify import Workplace
+from queenbee.contracts.verifications import slug
+from queenbee.errors import Busy
 from queenbee.services.secrets import LooksLikeSecret, refuse_secrets
 from queenbee.store import setup
 from queenbee.store.lock import hive_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from typing import Any
 
@@ -114,6 +118,37 @@ def documents_lock(hive: AnyHive) -> Callable[[], AbstractContextManager[object]
         )
 
     return lock
+
+
+@contextmanager
+def run_lock(hive: AnyHive, bead_id: str) -> Iterator[None]:
+    """Keeps a second loop from a bead: each would count the other's attempts, and undo its end.
+
+    Raises `Busy`, which names the holder, at once.
+    """
+    setup.make_state_dir(hive.layout)
+    path = places.run_lock_path(
+        hive.layout, slug(bead_id), zlib.crc32(bead_id.encode(errors="replace"))
+    )
+    with ExitStack() as held:
+        try:
+            held.enter_context(
+                hive_lock(path, holder=hive.actor_or_none or "somebody", timeout_s=0)
+            )
+        except Busy as error:
+            note = error.details.get("holder")
+            who = (
+                f"{note['holder']} (process {note['pid']})"
+                if isinstance(note, dict) and note
+                else "another process"
+            )
+            raise Busy(
+                f"{bead_id} is being run by {who}",
+                hint="wait for its end, or end it",
+                bead_id=bead_id,
+                holder=note,
+            ) from error
+        yield
 
 
 def _leave_secrets_out(run: dict[str, Any]) -> None:

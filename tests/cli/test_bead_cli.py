@@ -555,6 +555,24 @@ class TestRun:
         assert quick("gate", "run", *gate).code == 0
         assert [one["id"] for one in quick("ready", "--json").json] == ["gt-1"]
 
+    def test_a_second_loop_over_one_bead_is_refused(
+        self, queen: Queen, repo: Path, beads: Path
+    ) -> None:
+        os.mkfifo(repo / "begun")
+        os.mkfifo(repo / "go")
+        put_bead(repo, ralph_bead("gt-1", "true"))
+        agent = "echo yes > begun; cat go"
+        first = queen.start("run", "gt-1", "--agent-cmd", agent, as_="ui")
+        assert (repo / "begun").read_text() == "yes\n"
+        second = queen("run", "gt-1", "--agent-cmd", "touch made", "--json", as_="ui")
+        assert (second.code, second.error["code"]) == (6, "busy")
+        assert second.error["message"] == f"gt-1 is being run by ui (process {first.pid})"
+        (repo / "go").write_text("on\n")
+        first.communicate(timeout=30)
+        assert (first.returncode, (repo / "made").exists()) == (0, False)
+        third = queen("run", "gt-1", "--agent-cmd", "true", as_="ui")
+        assert third.code == 5
+
     def test_it_needs_to_know_who_acts(self, quick: QuickQueen, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
         assert quick("run", "gt-1", "--agent-cmd", "true", "--json").error["code"] == "no_actor"
