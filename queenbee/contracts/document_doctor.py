@@ -64,7 +64,8 @@ def _ralph_beads(beads: RalphBeads) -> Iterator[Finding]:
     for problem in beads.problems:
         yield Finding("unreadable", problem.path, _bare(problem.message, problem.path))
     for bead in beads.files:
-        hint = f"queen bead validate {bead.bead_id}"
+        # Not its id: that may be what is wrong with it.
+        hint = f"queen bead validate {bead.path}"
         yield from _told("bead", bead.path, beads.findings[bead.path], hint)
         first = beads.by_id[bead.bead_id]
         if bead is not first:

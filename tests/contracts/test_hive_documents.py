@@ -261,6 +261,12 @@ class TestTheDoctor:
         (folder / "other.json").write_bytes((folder / "phase_wf_p.json").read_bytes())
         assert [each.code for each in examine(hive)] == ["duplicate_bead", "duplicate_gate"]
 
+    def test_names_the_file_of_a_bead_whose_id_is_a_path(self, hive: Hive, repo: Path) -> None:
+        path = put_bead(repo, ralph_bead("gt-1", "true"))
+        path.write_text(json.dumps(ralph_bead("../../x", "true")))
+        (found,) = examine(hive)
+        assert found.hint == f"queen bead validate {path}"
+
     def test_finds_a_sprint_bead_that_is_not_valid_in_the_tracker(
         self, hive: Hive, tracker: Path
     ) -> None:
