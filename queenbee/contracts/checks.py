@@ -12,13 +12,7 @@ import signal
 from dataclasses import dataclass, field, replace
 
 from queenbee.contracts.file_checks import Look, Pattern, look_for_file, search_file
-from queenbee.contracts.processes import (
-    NOTHING,
-    Interrupts,
-    Output,
-    ProcessResult,
-    run_process,
-)
+from queenbee.contracts.processes import NOTHING, Interrupts, Output, ProcessResult, run_process
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -167,20 +161,39 @@ def run_checks(
     it. `time_left` gives the seconds in which all must end, whatever a check's own timeout.
     Raises `ChecksInterrupted` on Ctrl-C, SIGTERM and SIGHUP, when every process has ended.
     """
-    tell = on_progress or (lambda _: None)
-    results: list[CheckResult] = []
-    not_run = ""
     with Interrupts() as interrupts:
-        setting = _Setting(os.path.abspath(cwd), env, time_left, interrupts)
-        for number, check in enumerate(checks, 1):
-            not_run = not_run or _reason_to_stop(results[-1:], setting)
-            if not_run:
-                results.append(CheckResult(check, "skipped", f"not run: {not_run}"))
-            else:
-                place = Progress("started", check.name, number, len(checks))
-                results.append(_run_told(check, setting, place, tell))
+        results = run_until(
+            interrupts, checks, cwd=cwd, env=env, on_progress=on_progress, time_left=time_left
+        )
     if interrupts.count:
         raise ChecksInterrupted(results)
+    return results
+
+
+def run_until(
+    interrupts: Interrupts,
+    checks: Sequence[Check],
+    *,
+    cwd: str,
+    env: Mapping[str, str],
+    on_progress: Callable[[Progress], None] | None = None,
+    time_left: Callable[[], float] | None = None,
+) -> list[CheckResult]:
+    """Returns the same, for a caller that records it before it raises `ChecksInterrupted`.
+
+    It does so while `interrupts` is still entered: a terminal that is closed sends two SIGHUPs.
+    """
+    tell = on_progress or (lambda _: None)
+    setting = _Setting(os.path.abspath(cwd), env, time_left, interrupts)
+    results: list[CheckResult] = []
+    not_run = ""
+    for number, check in enumerate(checks, 1):
+        not_run = not_run or _reason_to_stop(results[-1:], setting)
+        if not_run:
+            results.append(CheckResult(check, "skipped", f"not run: {not_run}"))
+        else:
+            place = Progress("started", check.name, number, len(checks))
+            results.append(_run_told(check, setting, place, tell))
     return results
 
 

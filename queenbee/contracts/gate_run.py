@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from dataclasses import dataclass
 
-from queenbee.contracts.checks import Check, ChecksInterrupted, run_checks, verdict
+from queenbee.contracts.checks import Check, ChecksInterrupted, run_until, verdict
 from queenbee.contracts.gate_rules import (
     gate_error,
     gate_result,
@@ -21,6 +21,7 @@ from queenbee.contracts.gates import (
     finish_attempt,
     judge,
 )
+from queenbee.contracts.processes import Interrupts
 from queenbee.contracts.verifications import verification_record, write_evidence
 
 TYPE_CHECKING = False
@@ -83,26 +84,27 @@ def run_gate(workflow_id: str, phase_id: str, place: GatePlace) -> GateRun:
         lambda gate: begin_attempt(gate, place.now_ms()),
         lock=place.lock,
     ).document
-    # 2. No lock is held while rules run: they may take minutes.
-    ran = _run(begun, place)
-    place.record(ran.record)
-    # 3. The results go into the gate as it is on disk by now.
-    left = update_gate(
-        place.folder,
-        workflow_id,
-        phase_id,
-        lambda gate: finish_attempt(
-            gate,
-            ran.results,
-            ran.errors,
-            attempt=attempt_of(begun),
-            now_ms=place.now_ms(),
-            max_results_per_rule=place.max_results_per_rule,
-        ),
-        lock=place.lock,
-    ).document
-    if ran.interrupted is not None:
-        raise ran.interrupted
+    with Interrupts() as interrupts:
+        # 2. No lock is held while rules run: they may take minutes.
+        ran = _run(begun, place, interrupts)
+        place.record(ran.record)
+        # 3. The results go into the gate as it is on disk by now.
+        left = update_gate(
+            place.folder,
+            workflow_id,
+            phase_id,
+            lambda gate: finish_attempt(
+                gate,
+                ran.results,
+                ran.errors,
+                attempt=attempt_of(begun),
+                now_ms=place.now_ms(),
+                max_results_per_rule=place.max_results_per_rule,
+            ),
+            lock=place.lock,
+        ).document
+    if interrupts.count:
+        raise ChecksInterrupted(ran.checked)
     return GateRun(left, judge(left), ran.record)
 
 
@@ -111,19 +113,19 @@ class _Ran:
     results: list[dict[str, Any]]
     errors: list[dict[str, Any]]
     record: dict[str, Any]
-    interrupted: ChecksInterrupted | None
+    checked: list[CheckResult]
 
 
-def _run(gate: Mapping[str, Any], place: GatePlace) -> _Ran:
+def _run(gate: Mapping[str, Any], place: GatePlace, interrupts: Interrupts) -> _Ran:
     started_ms = place.now_ms()
-    interrupted = None
-    try:
-        checked = run_checks(
-            gate_checks(gate), cwd=place.cwd, env=place.env, on_progress=place.on_progress
-        )
-    except ChecksInterrupted as stop:
-        checked, interrupted = stop.results, stop
-    checked = [judged(result) for result in checked]
+    results = run_until(
+        interrupts,
+        gate_checks(gate),
+        cwd=place.cwd,
+        env=place.env,
+        on_progress=place.on_progress,
+    )
+    checked = [judged(result) for result in results]
     metadata = gate["metadata"]
     workflow_id, phase_id = metadata["workflow_id"], metadata["phase_id"]
     evidence = write_evidence(place.evidence_dir, f"{workflow_id}-{phase_id}", started_ms, checked)
@@ -137,8 +139,7 @@ def _run(gate: Mapping[str, Any], place: GatePlace) -> _Ran:
         results=checked,
         evidence=evidence,
     )
-    results, errors = _kept(gate, checked, evidence, place)
-    return _Ran(results, errors, record, interrupted)
+    return _Ran(*_kept(gate, checked, evidence, place), record, checked)
 
 
 def _kept(

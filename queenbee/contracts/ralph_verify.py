@@ -6,7 +6,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 
 from queenbee import __version__
-from queenbee.contracts.checks import ChecksInterrupted, run_checks, verdict
+from queenbee.contracts.checks import ChecksInterrupted, run_until, verdict
+from queenbee.contracts.processes import Interrupts
 from queenbee.contracts.ralph import (
     bead_checks,
     bead_status,
@@ -124,39 +125,31 @@ def run_pass(
     Ctrl-C, when everything is kept.
     """
     started_ms = place.now_ms()
-    results, interrupted = _results(checks, place, time_left)
-    record = verification_record(
-        subject_kind="bead",
-        subject_id=bead.bead_id,
-        attempt=attempt,
-        started_ms=started_ms,
-        finished_ms=place.now_ms(),
-        verdict=verdict(results),
-        results=results,
-        evidence=write_evidence(place.evidence_dir, bead.bead_id, started_ms, results),
-    )
-    place.record(record)
-    verifier_results = record["results"][verifiers_from:]
-    left = update_in_place(bead, place, verifier_results=verifier_results, **meta())
-    if interrupted is not None:
-        raise interrupted
-    return Verification(left, record["verdict"], record, results)
-
-
-def _results(
-    checks: Sequence[Check], place: Workplace, time_left: Callable[[], float] | None
-) -> tuple[list[CheckResult], ChecksInterrupted | None]:
-    try:
-        results = run_checks(
+    with Interrupts() as interrupts:
+        results = run_until(
+            interrupts,
             checks,
             cwd=place.cwd,
             env=place.env,
             on_progress=place.on_progress,
             time_left=time_left,
         )
-    except ChecksInterrupted as stop:
-        return stop.results, stop
-    return results, None
+        record = verification_record(
+            subject_kind="bead",
+            subject_id=bead.bead_id,
+            attempt=attempt,
+            started_ms=started_ms,
+            finished_ms=place.now_ms(),
+            verdict=verdict(results),
+            results=results,
+            evidence=write_evidence(place.evidence_dir, bead.bead_id, started_ms, results),
+        )
+        place.record(record)
+        verifier_results = record["results"][verifiers_from:]
+        left = update_in_place(bead, place, verifier_results=verifier_results, **meta())
+    if interrupts.count:
+        raise ChecksInterrupted(results)
+    return Verification(left, record["verdict"], record, results)
 
 
 def update_in_place(bead: BeadFile, place: Workplace, **changes: Any) -> BeadFile:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -594,6 +595,19 @@ def test_control_c_records_the_attempt_as_interrupted(agent, verifier, statuses,
     document = bench.bead().document
     assert (document["status"], document["ralph_meta"]["attempt_count"]) == ("in_progress", 1)
     assert document["ralph_meta"]["verifier_results"][0]["status"] == statuses[1]
+
+
+def test_a_request_to_end_that_comes_while_a_pass_is_recorded_waits_for_it(bench):
+    bench.put("true", "touch second")
+
+    def record(run):
+        os.kill(os.getpid(), signal.SIGHUP)
+        bench.records.append(run)
+
+    with pytest.raises(KeyboardInterrupt):
+        verify_bead(bench.bead(), bench.place(record=record))
+    assert bench.bead().document["ralph_meta"]["verifier_results"][1]["status"] == "passed"
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
 
 
 def test_a_completed_run_leaves_one_file(bench):
