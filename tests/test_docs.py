@@ -169,7 +169,8 @@ def test_every_environment_variable_that_users_set_is_listed():
 
 def test_every_setting_is_listed():
     listed = [words_in_code(row[0])[0] for row in first_cells(FORMAT, "Settings")]
-    known = (hive_settings._CHOICES, hive_settings._DURATIONS, hive_settings._NUMBERS)
+    module = hive_settings
+    known = (module._CHOICES, module._DURATIONS, module._NUMBERS, module._SIZES)
     assert sorted(listed) == sorted(name for names in known for name in names)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from queenbee.cli.app import QueenGroup, command
+from queenbee.cli.app import QueenGroup, command, seconds
 from queenbee.cli.render import say, table
 
 if TYPE_CHECKING:
@@ -72,17 +72,20 @@ for _each in (status, rebuild, export):
     index.add_command(_each)
 
 
+_SIZES = ("size_bytes", "archive_bytes", "journal_bytes", "index_bytes")
+
+
 def _show_stats(rows: Sequence[dict[str, object]]) -> None:
     cells = [
         [
             str(row["kind"]),
             str(row["records"]),
             str(row["last_week"]),
-            *(_size(row[name]) for name in ("size_bytes", "journal_bytes", "index_bytes")),
+            *(_size(row[name]) for name in _SIZES),
         ]
         for row in rows
     ]
-    headings = ["LEDGER", "RECORDS", "LAST 7 DAYS", "SIZE", "JOURNAL", "INDEX"]
+    headings = ["LEDGER", "RECORDS", "LAST 7 DAYS", "SIZE", "ARCHIVE", "JOURNAL", "INDEX"]
     table(headings, cells, empty="No ledgers.")
 
 
@@ -92,6 +95,45 @@ def stats(hive: Hive) -> list[dict[str, object]]:
     from queenbee.services.statistics import statistics
 
     return statistics(hive)
+
+
+def _show_rotation(rows: Sequence[dict[str, object]]) -> None:
+    cells = [
+        [
+            str(row["kind"]),
+            str(row["records"]),
+            str(row["lines"]),
+            _size(row["left_bytes"]),
+            ", ".join(str(path) for path in cast("list[str]", row["segments"])),
+        ]
+        for row in rows
+    ]
+    table(["LEDGER", "MOVED", "LINES", "LEFT", "TO"], cells, empty="No ledgers.")
+
+
+@command("rotate", show=_show_rotation, example="queen rotate --older-than 7d")
+@click.option(
+    "--older-than",
+    callback=seconds,
+    metavar="DURATION",
+    help="How long ago they were closed  [default: archive_after in queen.toml]",
+)
+def rotate(hive: Hive, older_than: int | None) -> list[dict[str, object]]:
+    """Move closed records from the ledgers to .beads/archive/
+
+    Large ledgers are rotated by themselves: rotate_at in queen.toml. Every command finds what
+    is in the archive as before.
+    """
+    return [
+        {
+            "kind": kind,
+            "records": done.records,
+            "lines": done.lines,
+            "left_bytes": done.left_bytes,
+            "segments": done.segments,
+        }
+        for kind, done in hive.rotate(older_than_s=older_than).items()
+    ]
 
 
 def _size(value: object) -> str:

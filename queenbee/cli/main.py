@@ -45,6 +45,7 @@ _HOMES = {
     "doctor": "queenbee.cli.doctor:doctor",
     "index": "queenbee.cli.index:index",
     "stats": "queenbee.cli.index:stats",
+    "rotate": "queenbee.cli.index:rotate",
     "guard": "queenbee.cli.guard:guard",
     "hooks": "queenbee.cli.hooks:hooks",
     "completion": "queenbee.cli.hive:completion",

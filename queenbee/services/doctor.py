@@ -11,10 +11,11 @@ from queenbee.core import beads, globs
 from queenbee.core.records import Message, Reservation
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import BadPattern, QueenError
+from queenbee.services.rotation import MOST_BYTES
 from queenbee.services.transaction import Transaction
 from queenbee.store import setup
 from queenbee.store.codec import Unusable, decoder
-from queenbee.store.files import START, read_after
+from queenbee.store.files import START, Original, read_after
 from queenbee.store.state import Folded
 
 TYPE_CHECKING = False
@@ -66,7 +67,9 @@ def examine(hive: Hive) -> list[Finding]:
         found.append(Finding(error.code, path, error.message, hint=error.hint))
     for kind in hive.kinds():
         try:
-            found += _ledger_file(hive, kind)
+            for path in _tracked_files(hive, kind):
+                found += _tracked_file(path)
+            found += _size(hive, kind)
             found += _two_files(hive, kind)
             found += _records(hive, kind)
             found += _index(hive, kind)
@@ -94,7 +97,8 @@ def repair(hive: Hive) -> list[Finding]:
         setup.add_attributes(hive.layout)
         for kind in hive.kinds():
             if any(each.code == "conflict_marker" for each in before):
-                _without_markers(hive.layout.ledger_path(kind))
+                for path in _tracked_files(hive, kind):
+                    _without_markers(path)
             _heal(tx, kind)
     if any(each.code == "index" for each in before):
         hive.rebuild_indexes()
@@ -113,14 +117,20 @@ def _heal(tx: Transaction, kind: str) -> None:
     tx.touch(kind)
 
 
-def _without_markers(path: str) -> None:
-    from queenbee.store.documents import write_document
+def _tracked_files(hive: Hive, kind: str) -> list[str]:
+    archive = hive.ledger(kind).archive
+    return [hive.layout.ledger_path(kind), *map(archive.path, archive.listing())]
 
-    chunk = read_after(path, START)
-    lines = (chunk.lines + chunk.rest).split(b"\n")
-    kept = [line for line in lines if not line.startswith(_MARKERS)]
-    if len(kept) != len(lines):
-        write_document(path, b"\n".join(kept))
+
+def _without_markers(path: str) -> None:
+    original = Original(path)
+    try:
+        lines = original.data.split(b"\n")
+        kept = [line for line in lines if not line.startswith(_MARKERS)]
+        if len(kept) != len(lines):
+            original.replace_by(b"\n".join(kept))
+    finally:
+        original.close()
 
 
 def _settings(hive: Hive) -> Iterator[Finding]:
@@ -143,8 +153,7 @@ def _settings(hive: Hive) -> Iterator[Finding]:
         )
 
 
-def _ledger_file(hive: Hive, kind: str) -> Iterator[Finding]:
-    path = hive.layout.ledger_path(kind)
+def _tracked_file(path: str) -> Iterator[Finding]:
     chunk = read_after(path, START)
     lines = (chunk.lines + chunk.rest).split(b"\n")
     if chunk.rest:
@@ -173,15 +182,29 @@ def _ledger_file(hive: Hive, kind: str) -> Iterator[Finding]:
             yield Finding("migration", path, text, line=number, severity="note")
 
 
+def _size(hive: Hive, kind: str) -> Iterator[Finding]:
+    path = hive.layout.ledger_path(kind)
+    size = os.path.getsize(path) if os.path.exists(path) else 0
+    if size > MOST_BYTES:
+        yield Finding(
+            "large",
+            path,
+            f"it has {size // 2**20} MiB; git keeps a copy of it with every commit, and hosts "
+            "refuse files of 100 MiB",
+            hint="queen rotate",
+            severity="note",
+        )
+
+
 def _two_files(hive: Hive, kind: str) -> Iterator[Finding]:
-    batch = hive.state(kind).ledger.read()
-    if batch.journal_only:
+    missing = hive.ledger(kind).missing()
+    if missing:
         # Each worktree of a bare repository has a ledger of its own, and one journal serves all.
         shared = hive.layout.worktree is not None and hive.layout.root == hive.layout.tree
         yield Finding(
             "behind",
             hive.layout.ledger_path(kind),
-            f"{len(batch.journal_only)} recorded lines are missing from this ledger "
+            f"{len(missing)} recorded lines are missing from this ledger "
             f"({'written in another worktree' if shared else 'git took them away'}); "
             "they are in the journal",
             hint="the next write brings them here, or: queen doctor --fix",

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from queenbee.services.reservations import Reservations
     from queenbee.services.transaction import Transaction
     from queenbee.store.layout import Layout
+    from queenbee.store.rotation import Rotation
     from queenbee.store.state import Progress, Records
 
 PREFIXES = {"messages": "qm", "assignments": "qa", "reservations": "qr", "verifications": "qv"}
@@ -192,6 +193,14 @@ class Hive:
             remove(self.layout.index_path(kind))
             path = self.layout.index_path(kind)
             open_records(kind, self.ledger(kind), path, progress=progress)
+
+    def rotate(self, *, older_than_s: int | None = None) -> dict[str, Rotation]:
+        """Moves what has been closed for so long (default: the setting `archive_after`) from the
+        ledgers to the archive, and returns by kind what was done. Raises `Busy`, `Unwritable`.
+        """
+        from queenbee.services.rotation import rotate
+
+        return {kind: rotate(self, kind, older_than_s=older_than_s) for kind in self.kinds()}
 
     def transaction(self) -> Transaction:
         """Returns a context manager in which nobody else writes: read, check, then append.

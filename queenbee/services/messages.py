@@ -134,7 +134,7 @@ class Messages:
         seen = state.first_line(after)
         assert seen is not None
         arrived: list[Message] = []
-        for line in state.ledger.arrived_after(seen):
+        for line in state.ledger.journal.arrived_after(seen):
             identifier = decode(line).get("id")
             if isinstance(identifier, str) and state.first_line(identifier) == line:
                 arrived.append(self._get(identifier))

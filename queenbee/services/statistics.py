@@ -16,7 +16,8 @@ _WEEK_MS = 7 * 86_400_000
 
 def statistics(hive: Hive) -> list[dict[str, object]]:
     """Returns for each ledger: `kind`, `records`, `size_bytes` of the tracked file, of its
-    `journal_bytes` and of its `index_bytes`, `last_week` (records created in it), `unusable`
+    `journal_bytes`, of its `index_bytes` and of its `archive_bytes`, the number of `segments` in
+    its archive, `last_week` (records created in it), `unusable`
     lines, and whether it is `indexed`.
     """
     return [_of_kind(hive, kind) for kind in hive.kinds()]
@@ -25,6 +26,7 @@ def statistics(hive: Hive) -> list[dict[str, object]]:
 def _of_kind(hive: Hive, kind: str) -> dict[str, object]:
     state = hive.state(kind)
     created = [instant_ms(value) or 0 for (value,) in state.project(("created_at",), {})]
+    segments = state.ledger.archive.listing()
     since_ms = hive.now_ms() - _WEEK_MS
     return {
         "kind": kind,
@@ -33,6 +35,8 @@ def _of_kind(hive: Hive, kind: str) -> dict[str, object]:
         "size_bytes": _size(state.ledger.path),
         "journal_bytes": _size(state.ledger.journal_path),
         "index_bytes": _size(hive.layout.index_path(kind)),
+        "archive_bytes": sum(size for _, size, _ in segments.values()),
+        "segments": len(segments),
         "indexed": state.ledger.size_bytes() >= INDEX_FROM_BYTES,
         "unusable": state.unusable,
     }

@@ -135,6 +135,22 @@ class Transaction:
         finally:
             for receipt in receipts:
                 receipt.close()
+        if error is None and self._lines:
+            self._rotate_what_is_due()
+
+    def _rotate_what_is_due(self) -> None:
+        limit = self._hive.layout.settings.rotate_at_bytes
+        large = [kind for kind in self._lines if limit and self._size(kind) >= limit]
+        if large:
+            from queenbee.services.rotation import rotate_what_is_due
+
+            rotate_what_is_due(self._hive, large)
+
+    def _size(self, kind: str) -> int:
+        try:
+            return os.stat(self._hive.layout.ledger_path(kind)).st_size
+        except OSError:
+            return 0
 
     def _write(self, receipts: list[Receipt | issues_file.Added]) -> None:
         assert self._lock is not None

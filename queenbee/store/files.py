@@ -8,7 +8,7 @@ import stat
 import zlib
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
-from queenbee.store.documents import sync_folder
+from queenbee.store.documents import sync_folder, write_document
 
 _SAFE = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """Links are not followed out of the hive, and opening a FIFO does not hang."""
@@ -203,6 +203,40 @@ class Appender:
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+class Original:
+    """A file that is to be replaced, held open: what another program appends to it until then,
+    and in the moment of replacing it, goes along.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Reads the file; a missing one is empty. Raises `Unreadable`."""
+        self.path = path
+        self._fd = _open(path, os.O_RDONLY)
+        self.data = self._from(0)
+
+    def replace_by(self, data: bytes) -> None:
+        """Puts the new content in its place, on disk when it returns. Raises `Unwritable`."""
+        write_document(self.path, data)
+        late = self._from(len(self.data))
+        if late:
+            page = Appender(self.path)
+            try:
+                page.append(late)
+            finally:
+                page.close()
+
+    def close(self) -> None:
+        """Lets go of the old file."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def _from(self, begin: int) -> bytes:
+        if self._fd is None:
+            return b""
+        return _pread_all(self._fd, begin, os.fstat(self._fd).st_size - begin)
 
 
 def common_lines(left: bytes, right: bytes) -> int:

@@ -15,6 +15,7 @@ import threading
 
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.timestamps import instant_ms
+from queenbee.store.archive import Archived
 from queenbee.store.codec import (
     Unusable,
     decode,
@@ -25,7 +26,7 @@ from queenbee.store.codec import (
     unpack,
 )
 from queenbee.store.files import TAIL_BYTES, Mark, checksum, read_after, read_at, split_lines
-from queenbee.store.ledger import Position
+from queenbee.store.ledger import Position, usable_note
 from queenbee.store.state import FLAGS, aliases_of, value_of
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[int, int], None]
 
-VERSION = 6
+VERSION = 7
 """Of the tables below; an index of another version is built anew."""
 
 COLUMNS = {
@@ -63,6 +64,7 @@ _CHUNK_BYTES = 4 * 1024 * 1024
 _BLOCK_BYTES = 1024 * 1024
 _LONG_WAL_BYTES = 8 * 1024 * 1024
 _MANY_LOOSE = 10_000
+_SOME_LINES = 10_000
 _UNCOUNTED = 2**62
 _WAIT_S = 30.0
 _BATCH = 500
@@ -90,6 +92,7 @@ class Indexed:
         self._mutex = threading.RLock()
         self._stamp: tuple[object, ...] | None = None
         self._chained = False
+        self._archived_bytes = 0
         self._db = self._open()
 
     @property
@@ -118,6 +121,10 @@ class Indexed:
             # Where reading and agreement had come equally far, catching up moves both on.
             if not self._chained:
                 self._save("agreed", self.ledger.agreed)
+            if self._loose():
+                # The journal has by now what both files were seen to hold.
+                end = self.ledger.agreed.tracked.offset
+                self._db.execute("DELETE FROM loose WHERE before <= ? OR raw = x''", (end,))
 
     def get(self, identifier: str) -> Fields | None:
         for count, body in self._ask("SELECT count, body FROM records WHERE id = ?", identifier):
@@ -309,6 +316,10 @@ class Indexed:
             db.execute("CREATE TABLE lines (id TEXT, at INTEGER, raw BLOB, PRIMARY KEY (id, at))")
             db.execute("CREATE TABLE blocks (number INTEGER PRIMARY KEY, digest BLOB)")
             db.execute("CREATE TABLE loose (raw BLOB PRIMARY KEY, before INTEGER NOT NULL)")
+            db.execute(
+                "CREATE TABLE segments (name TEXT PRIMARY KEY, stamp TEXT NOT NULL, "
+                "digest TEXT NOT NULL, held INTEGER NOT NULL)"
+            )
             db.execute("CREATE TABLE migrations (at INTEGER PRIMARY KEY, raw BLOB UNIQUE)")
             db.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value)")
             born = int.from_bytes(os.urandom(6), "big")
@@ -328,7 +339,9 @@ class Indexed:
         position, agreed = self._position("at"), self._position("agreed")
         tracked, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
         news = tracked.restarted, journal.restarted, tracked.lines, tracked.rest, journal.lines
-        if any(news):
+        # A last line without its end may be gone, and leave nothing to read.
+        more = self._unended(), self._archive_stamp() != (self._meta("archive") or "")
+        if any(news) or any(more):
             self._db.execute("BEGIN IMMEDIATE")
             try:
                 position, agreed = self._take_all()
@@ -342,13 +355,23 @@ class Indexed:
                 raise
         self.ledger.agreed = agreed
         self._chained = position == agreed
-        self.ledger.unrecorded = bool(self._ask("SELECT 1 FROM loose LIMIT 1"))
+        self.ledger.unrecorded = self._loose() or bool(
+            self._ask("SELECT 1 FROM segments WHERE held = 0 LIMIT 1")
+        )
+
+    def _loose(self) -> bool:
+        return bool(self._ask("SELECT 1 FROM loose LIMIT 1"))
 
     def _take_all(self) -> tuple[Position, Position]:
         position, agreed = self._position("at"), self._position("agreed")
         position, agreed, again = self._after_rewriting(position, agreed)
         self._doubt_a_line_that_went_on(position)
         taker = _Taker(self._db, self.kind, self._columns)
+        # 0. The archive stands before all else.
+        anew = self._meta("at") is None
+        base, come = self._take_segments(taker, anew=anew)
+        if anew:
+            position = Position(position.tracked, base.mark)
         together = position == agreed
         was_apart, apart, moved = bool(self._meta("apart")), False, False
         # 1. As long as both files go on alike, each line is read once.
@@ -371,12 +394,16 @@ class Indexed:
             self._report(position)
         # A line without its newline is read again with it, and counts once where it stays the same.
         moved = taker.take(split_lines(tracked.rest), once=again, whole=False) or moved
+        if base.kept:
+            kept = split_lines(base.kept)
+            apart = taker.take(kept, once=True)
+            self._let_go(kept)
         position = self._past_what_both_have(position)
         _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
         while journal.lines:
             lines = split_lines(journal.lines)
             apart = taker.take(lines, once=True) or apart
-            self._db.executemany("DELETE FROM loose WHERE raw = ?", ((raw,) for raw in lines))
+            self._let_go(lines)
             position = Position(position.tracked, journal.end)
             _, journal = self.ledger.chunks(position, limit=_CHUNK_BYTES)
             self._report(position)
@@ -384,9 +411,9 @@ class Indexed:
             self._db.execute("DELETE FROM loose")
         self._db.execute("INSERT OR REPLACE INTO meta VALUES ('unended', ?)", (tracked.rest,))
         positional = taker.positional or self._meta("positional")
-        if positional and (again or (was_apart and moved)):
+        if positional and (again or come or (was_apart and moved)):
             # Where a line stands is what it means. The tracked lines were given another order, or
-            # new ones stand before those that the journal alone had.
+            # new ones stand before those that the journal alone had, or behind the archive's.
             raise Doubt
         if apart:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('apart', 1)")
@@ -395,6 +422,58 @@ class Indexed:
         self._save("at", position)
         self._save("agreed", agreed)
         return position, agreed
+
+    def _take_segments(self, taker: _Taker, *, anew: bool) -> tuple[Archived, bool]:
+        """Takes in the segments that are new and whose lines the journal may lack.
+
+        Returns what was noted of the journal, for a start at the beginning, and whether any
+        came after the start.
+        """
+        stamp = self._archive_stamp()
+        noted = self.ledger.archive.noted(kept=anew) or Archived()
+        rows = self._ask("SELECT name, stamp, digest, held FROM segments")
+        before = {str(name): (stamp, str(digest), held == 1) for name, stamp, digest, held in rows}
+        listing = self.ledger.archive.listing()
+        digests, come = set[str](), False
+        for name, changed in listing.items():
+            old_stamp, old_digest, old_held = before.pop(name, ("", "", True))
+            digest = old_digest if old_stamp == str(changed) else noted.digest_of(changed)
+            data = None
+            if digest is None or anew:
+                data, digest = self.ledger.archive.read(name)
+            held = digest in noted.digests
+            if digest != old_digest:
+                if not old_held:
+                    raise Doubt
+                come = True
+                if anew or not held:
+                    self._take_archived(taker, data or self.ledger.archive.read(name)[0])
+            held = held or (digest == old_digest and old_held)
+            row = name, str(changed), digest, int(held)
+            self._db.execute("INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?)", row)
+            digests.add(str(digest))
+        for name, (_, digest, held) in before.items():
+            # What only a segment had may vanish with it, and then it never was.
+            if not held and digest not in noted.digests:
+                raise Doubt
+            self._db.execute("DELETE FROM segments WHERE name = ?", (name,))
+        self._db.execute("INSERT OR REPLACE INTO meta VALUES ('archive', ?)", (stamp,))
+        base = usable_note(noted, digests) if anew else Archived()
+        if self.ledger.journal.read(base.mark, limit=TAIL_BYTES).restarted:
+            base = Archived()
+        return base, come and not anew
+
+    def _take_archived(self, taker: _Taker, data: bytes) -> None:
+        lines = split_lines(data)
+        for begin in range(0, len(lines), _SOME_LINES):
+            some = lines[begin : begin + _SOME_LINES]
+            taker.take(some, once=True)
+            self._archived_bytes += sum(map(len, some)) + len(some)
+            self._report(Position())
+
+    def _archive_stamp(self) -> str:
+        noted, listing = self.ledger.archive.note_stamp(), self.ledger.archive.listing()
+        return f"{noted} {listing}" if listing else ""
 
     # What only the tracked file has may vanish from it unseen, and then it never was. Such lines
     # are held loosely, until the next write takes them into the journal.
@@ -408,26 +487,35 @@ class Indexed:
         elif not count or self._ask("SELECT max(before) FROM loose")[0][0] != _UNCOUNTED:
             self._db.execute("INSERT OR REPLACE INTO loose VALUES (x'', ?)", (_UNCOUNTED,))
 
+    def _let_go(self, lines: list[bytes]) -> None:
+        """The journal has these lines."""
+        self._db.executemany("DELETE FROM loose WHERE raw = ?", ((raw,) for raw in lines))
+
     def _doubt_what_vanished(self, where: Mark) -> None:
         query = "SELECT raw FROM loose WHERE before > ?"
-        missing = {raw for (raw,) in self._ask(query, where.offset)}
+        missing = {bytes(raw) for (raw,) in self._ask(query, where.offset)}  # type: ignore[call-overload]
         while missing:
             tracked = read_after(self.ledger.path, where, limit=_CHUNK_BYTES)
             missing.difference_update(split_lines(tracked.lines))
             if not tracked.lines:
-                raise Doubt
+                break
             where = tracked.end
+        if self.ledger.journal.lacking(missing):
+            raise Doubt
 
     def _doubt_a_line_that_went_on(self, position: Position) -> None:
-        rows = self._ask("SELECT value FROM meta WHERE key = 'unended'")
-        if not rows or not rows[0][0]:
+        unended = self._unended()
+        if not unended:
             return
-        unended = rows[0][0]
-        assert isinstance(unended, bytes)
         tracked, _ = self.ledger.chunks(position, limit=_CHUNK_BYTES)
         now = (tracked.lines or tracked.rest).split(b"\n")[0]
         if split_lines(now) != split_lines(unended):
             raise Doubt
+
+    def _unended(self) -> bytes:
+        """Returns the last tracked line as it was read, where no newline ended it yet."""
+        rows = self._ask("SELECT value FROM meta WHERE key = 'unended'")
+        return bytes(rows[0][0]) if rows else b""  # type: ignore[call-overload]
 
     def _past_what_both_have(self, position: Position) -> Position:
         """Returns the position with the journal moved on as far as it repeats the tracked file,
@@ -487,8 +575,10 @@ class Indexed:
         if saved is None:
             return Position()
         words = saved.split(" ")
-        marks = [Mark(int(words[n]), int(words[n + 1]), int(words[n + 2])) for n in (0, 3)]
-        return Position(*marks)
+        tracked, journal = (
+            Mark(int(words[n]), int(words[n + 1]), int(words[n + 2])) for n in (0, 3)
+        )
+        return Position(tracked, journal)
 
     def _save(self, name: str, position: Position) -> None:
         words = " ".join(
@@ -499,8 +589,10 @@ class Indexed:
 
     def _report(self, position: Position) -> None:
         if self._progress is not None:
-            total = sum(map(_size, (self.ledger.path, self.ledger.journal_path)))
-            self._progress(position.tracked.offset + position.journal.offset, total)
+            files = sum(map(_size, (self.ledger.path, self.ledger.journal_path)))
+            archived = sum(size for _, size, _ in self.ledger.archive.listing().values())
+            done = position.tracked.offset + position.journal.offset
+            self._progress(self._archived_bytes + done, archived + files)
 
 
 def remove(path: str) -> None:

@@ -2,8 +2,9 @@
 
 Every append goes to both. Git rewrites tracked files at any time (a `stash` is enough), so the
 state is the union of the two: what the ledger lost is appended to it again at the next write,
-what it gained (a pull, a foreign tool) enters the journal at the next write. A reader only
-reads. `docs/format.md`, section "Journal"; ADR 0001.
+what it gained (a pull, a foreign tool) enters the journal at the next write. Lines that have
+left the ledger for the archive count as tracked. A reader only reads. `docs/format.md`, sections
+"Journal" and "Archive"; ADR 0001.
 
 This is the interface that other engines implement: `read(position)` and `append(lines)`.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import Unreadable, Unwritable
+from queenbee.store.archive import Archive, Archived, Segment
 from queenbee.store.codec import Unusable, decoder
 from queenbee.store.files import (
     START,
@@ -21,26 +23,31 @@ from queenbee.store.files import (
     Mark,
     common_lines,
     read_after,
-    read_at,
     split_lines,
 )
+from queenbee.store.journal import PIECE_BYTES, Journal, joined, unwritable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-
-_PIECE_BYTES = 4 * 1024 * 1024
+    from queenbee.store.archive import Stamp
 
 
 class Position:
-    """How far a reader has come, in the tracked file and in the journal."""
+    """How far a reader has come: in the tracked file, in the journal, and with which segments."""
 
-    __slots__ = ("journal", "tracked")
+    __slots__ = ("journal", "segments", "tracked")
 
-    def __init__(self, tracked: Mark = START, journal: Mark = START) -> None:
+    def __init__(
+        self,
+        tracked: Mark = START,
+        journal: Mark = START,
+        segments: Mapping[str, Stamp] | None = None,
+    ) -> None:
         self.tracked = tracked
         self.journal = journal
+        self.segments = segments or {}
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Position) and (self.tracked, self.journal) == (
@@ -52,17 +59,26 @@ class Position:
 
 
 class Batch:
-    """What was read: the tracked file's lines, then those that the journal alone has.
+    """What was read: the archive's lines, the tracked file's, then those of the journal alone.
 
     `restarted` says that a file was rewritten since the position: the lines are then all there
     are, and the reader begins anew. `unended` says that no newline ends the last tracked line
     yet: what it says may change.
     """
 
-    __slots__ = ("journal_only", "position", "restarted", "size_bytes", "tracked", "unended")
+    __slots__ = (
+        "archived",
+        "journal_only",
+        "position",
+        "restarted",
+        "size_bytes",
+        "tracked",
+        "unended",
+    )
 
     def __init__(
         self,
+        archived: list[bytes],
         tracked: list[bytes],
         journal_only: list[bytes],
         position: Position,
@@ -71,6 +87,7 @@ class Batch:
         size_bytes: int,
         unended: bool,
     ) -> None:
+        self.archived = archived
         self.tracked = tracked
         self.journal_only = journal_only
         self.position = position
@@ -112,10 +129,10 @@ class Ledger:
     def __init__(self, path: str, journal_path: str) -> None:
         self.path = path
         self.journal_path = journal_path
-        self._intent_path = journal_path + ".intent"
-        self._gained_path = journal_path + ".gained"
+        self.journal = Journal(journal_path)
+        self.archive = Archive(path, journal_path)
         self.unrecorded = False
-        """Whether the tracked file was last seen to have lines that the journal lacks."""
+        """Whether the tracked files were last seen to have lines that the journal lacks."""
         self.agreed = Position()
         """Up to here the two files were seen to hold the same lines."""
 
@@ -124,28 +141,40 @@ class Ledger:
 
         Raises `Unreadable` where a file cannot be read safely.
         """
-        since = since or Position()
+        if since is None or since == Position():
+            return self._read_all(restarted=False)
         tracked, journal = self.chunks(since)
-        restarted = tracked.restarted or journal.restarted
-        if restarted:
-            since = Position()
-            tracked, journal = self.chunks(since)
-        position = Position(tracked.end, journal.end)
-        lines, extra = _apart(tracked.lines + tracked.rest, journal.lines)
-        if restarted or since == Position():
-            self.unrecorded = False
+        if tracked.restarted or journal.restarted or self.archive.listing() != since.segments:
+            return self._read_all(restarted=True)
+        position = Position(tracked.end, journal.end, since.segments)
+        lines = _Lines(tracked.lines + tracked.rest, journal.lines)
         if not set(lines.journal).issuperset(lines.tracked):
             self.unrecorded = True
         if since == self.agreed and lines.journal == lines.tracked and not tracked.rest:
             self.agreed = position
-        return Batch(
-            [*lines.common, *lines.tracked],
-            extra,
-            position,
-            restarted=restarted,
-            size_bytes=len(tracked.lines) + len(journal.lines),
-            unended=bool(tracked.rest),
+        return _batch([], lines, tracked, position, restarted=False)
+
+    def _read_all(self, *, restarted: bool) -> Batch:
+        # Segments are written before they are noted, and noted before the journal goes on: what
+        # is read first is then never newer than what is read behind it.
+        noted = self.archive.noted(kept=True)
+        listing = self.archive.listing()
+        segments = [self.archive.read(name) for name in listing]
+        base = usable_note(noted, {digest for _, digest in segments})
+        tracked, journal = self.chunks(Position(START, base.mark))
+        if journal.restarted:
+            base = Archived()
+            tracked, journal = self.chunks(Position())
+        lines = _Lines(tracked.lines + tracked.rest, base.kept + journal.lines)
+        known = base.digests
+        self.unrecorded = not set(lines.journal).issuperset(lines.tracked) or any(
+            digest not in known for _, digest in segments
         )
+        position = Position(tracked.end, journal.end, listing)
+        if self.agreed == Position() and lines.journal == lines.tracked and not tracked.rest:
+            self.agreed = position
+        archived = [line for data, _ in segments for line in split_lines(data)]
+        return _batch(archived, lines, tracked, position, restarted=restarted)
 
     def append(self, lines: Sequence[bytes]) -> Receipt:
         """Writes the lines to journal and ledger, and heals both. Under the hive's lock only.
@@ -154,13 +183,16 @@ class Ledger:
         released. Raises `Unwritable`.
         """
         begins = not os.path.lexists(self.journal_path)
-        self._finish_interrupted()
+        self.journal.finish_interrupted()
         self._adopt()
+        self._settle_segments()
+        base = Archived()
         tracked, journal = self.chunks(self.agreed)
-        if tracked.restarted or journal.restarted:
+        if tracked.restarted or journal.restarted or self.agreed == Position():
             self.agreed = Position()
-            tracked, journal = self.chunks(self.agreed)
-        gained, lost = _difference(tracked, journal)
+            base = self.base()
+            tracked, journal = self.chunks(Position(START, base.mark))
+        gained, lost = self._difference(tracked, journal, base)
         # 1. Both files are opened before either is written: a place that cannot be written
         #    refuses the write as a whole.
         book = Appender(self.journal_path)
@@ -175,172 +207,223 @@ class Ledger:
             # 2. What came from elsewhere is counted before it is known: killed in between, it
             #    is judged once too often instead of never.
             if gained:
-                self.count_foreign()
+                self.journal.count_arrival()
             # 3. The journal first: what it holds is recorded, whatever happens to the ledger.
             book.cut(journal.end.offset)
-            self._append_to_journal(book, [*gained, *lines])
+            self.journal.append(book, [*gained, *lines])
             # 4. The ledger. A torn last line keeps its bytes and gets its newline.
             torn = b"" if page.ends_with_newline() else b"\n"
-            page.append(torn + _joined([*lost, *lines]))
+            page.append(torn + joined([*lost, *lines]))
             self.unrecorded = False
             # 5. Only now: an announcement taken back earlier would let half of the lines count.
-            self._forget_intent()
+            self.journal.forget_intent()
             if page.size == tracked.end.offset and not tracked.rest:
                 # Nobody wrote since we compared the two.
                 self.agreed = Position(page.end(), book.end())
         except BaseException as error:
             _take_back(receipt)
             if isinstance(error, OSError):
-                raise _unwritable(self.path, error) from error
+                raise unwritable(self.path, error) from error
             raise
         return receipt
 
     def size_bytes(self) -> int:
-        """Returns the size of the larger of the two files."""
-        paths = self.path, self.journal_path
-        return max((os.path.getsize(path) for path in paths if os.path.exists(path)), default=0)
+        """Returns the size of the larger of journal and ledger, its archive included."""
+        tracked = sum(size for _, size, _ in self.archive.listing().values())
+        return max(tracked + _size(self.path), _size(self.journal_path))
 
     def foreign(self) -> str:
         """Returns a text that changes whenever lines arrive that this machine did not append;
         "" where none ever did. Processes that see the same lines are told the same.
         """
-        try:
-            arrivals = os.stat(self._gained_path).st_size
-        except OSError:
-            arrivals = 0
+        arrivals = self.journal.arrivals()
         if self.unrecorded:
-            return f"{arrivals} {_stamp(self.path)}"
+            return f"{arrivals} {_stamp(self.path)} {self.archive.listing()}"
         return str(arrivals) if arrivals else ""
-
-    def count_foreign(self) -> None:
-        """Remembers that lines arrived from elsewhere. Raises `Unwritable`."""
-        try:
-            with open(self._gained_path, "ab") as file:
-                file.write(b".")
-        except OSError as error:
-            raise _unwritable(self._gained_path, error) from error
 
     def stamp(self) -> tuple[object, ...]:
         """Returns a value that changes whenever one of the files does; for cheap polling."""
-        return _stamp(self.path), _stamp(self.journal_path)
+        return _stamp(self.path), _stamp(self.journal_path), self.archive.listing()
 
     def chunks(self, since: Position, *, limit: int | None = None) -> tuple[Chunk, Chunk]:
         """Returns what both files hold after a position, as bytes: for engines with an index."""
         tracked = read_after(self.path, since.tracked, limit=limit)
-        stop = self._intended_from()
-        journal = read_after(self.journal_path, since.journal, stop=stop, limit=limit)
-        if stop is None and (stop := self._intended_from()) is not None:
-            # Announced while we read: half of it may be in what we have.
-            journal = read_after(self.journal_path, since.journal, stop=stop, limit=limit)
-        return tracked, journal
+        return tracked, self.journal.read(since.journal, limit=limit)
 
-    def arrived_after(self, line: bytes) -> list[bytes]:
-        """Returns the lines of the journal behind this one: what arrived after it, in order.
+    def missing(self) -> list[bytes]:
+        """Returns the recorded lines that neither the tracked file nor the archive has."""
+        tracked, journal = self.chunks(Position())
+        there = set(split_lines(tracked.lines + tracked.rest))
+        for name in self.archive.listing():
+            there.update(split_lines(self.archive.read(name)[0]))
+        return [line for line in split_lines(journal.lines) if line not in there]
 
-        The journal is read from its end, a piece at a time. Empty where the line is not there.
+    def _difference(
+        self, tracked: Chunk, journal: Chunk, base: Archived
+    ) -> tuple[list[bytes], list[bytes]]:
+        """Returns the usable lines that the journal lacks, and those that the ledger lost.
+
+        Archived lines that a merge brought back are neither; they are noted as kept again.
         """
-        needle = line + b"\n"
-        begin = os.path.getsize(self.journal_path) if os.path.exists(self.journal_path) else 0
-        data = b""
-        while begin > 0:
-            step = min(_PIECE_BYTES, begin)
-            begin -= step
-            data = read_at(self.journal_path, begin, step) + data
-            at = data.find(needle)
-            if at > 0 and data[at - 1 : at] != b"\n":
-                at = -1
-            if at >= 0:
-                return split_lines(data[at + len(needle) :])
-        return []
-
-    # Several lines at once are announced before they are written, so that a process killed
-    # between the first and the last leaves none: readers stop where the announcement says, and
-    # the next writer cuts the rest away.
-
-    def _append_to_journal(self, book: Appender, lines: list[bytes]) -> None:
-        data = _joined(lines)
-        if len(lines) > 1:
-            _write_intent(self._intent_path, book.size, len(data))
-        book.append(data)
+        lines = _Lines(tracked.lines + tracked.rest, base.kept + journal.lines)
+        if not lines.tracked:
+            return [], lines.journal_only
+        known = {*lines.common, *lines.journal}
+        fresh = _usable(dict.fromkeys(line for line in lines.tracked if line not in known))
+        noted = self.archive.noted(kept=True) if fresh else None
+        if noted is None or not noted.segments:
+            return fresh, lines.journal_only
+        gained = self.journal.lacking(fresh)
+        back = [line for line in fresh if line not in gained]
+        if back:
+            noted.kept += joined(back)
+            self.archive.note(noted)
+        return [line for line in fresh if line in gained], lines.journal_only
 
     def _adopt(self) -> None:
-        """Copies a ledger that has no journal yet, as in a fresh clone, a piece at a time."""
-        if os.path.exists(self.journal_path) and os.path.getsize(self.journal_path):
+        """Copies what is tracked where there is no journal yet, as in a fresh clone, a piece at
+        a time.
+        """
+        if not self.journal.is_empty():
             return
         mark = START
-        tracked = read_after(self.path, mark, limit=_PIECE_BYTES)
-        if not tracked.lines:
+        tracked = read_after(self.path, mark, limit=PIECE_BYTES)
+        listing = self.archive.listing()
+        if not tracked.lines and not listing:
             return
-        self.count_foreign()
+        self.journal.count_arrival()
         book = Appender(self.journal_path)
         try:
+            segments, seen = {}, set[bytes]()
+            for name, stamp in listing.items():
+                data, digest = self.archive.read(name)
+                segments[name] = Segment(stamp, digest)
+                # Two clones that rotated apart may have archived the same line twice.
+                book.append(joined(_unseen(_usable(split_lines(data)), seen)))
+            if segments:
+                # The ledger is compared with what stands now, as at any other write.
+                self.archive.note(Archived(book.end(), b"", segments))
+                return
             while tracked.lines:
-                lines = split_lines(tracked.lines)
-                usable = decoder(len(tracked.lines))
-                book.append(_joined([line for line in lines if _is_usable(line, usable)]))
+                book.append(joined(_usable(split_lines(tracked.lines))))
                 mark = tracked.end
-                tracked = read_after(self.path, mark, limit=_PIECE_BYTES)
+                tracked = read_after(self.path, mark, limit=PIECE_BYTES)
             self.agreed = Position(mark, book.end())
         finally:
             book.close()
 
-    def _intended_from(self) -> int | None:
-        """Returns where an announced write began, while it is not complete."""
-        try:
-            with open(self._intent_path, "rb") as file:
-                begin, size = (int(word) for word in file.read(64).split())
-            journal_size = os.stat(self.journal_path).st_size
-        except (OSError, ValueError):
-            return None
-        return None if journal_size >= begin + size else begin
+    def base(self) -> Archived:
+        """Returns where the journal's lines stand, noted anew where that is in doubt. Under the
+        hive's lock only.
+        """
+        noted = self.archive.noted(kept=True)
+        listing = self.archive.listing()
+        if noted is None and not listing:
+            return Archived()
+        if noted is None or self.journal.read(noted.mark, limit=1).restarted:
+            return self._settle_anew(Archived(), listing)
+        return noted
 
-    def _finish_interrupted(self) -> None:
-        begin = self._intended_from()
-        if begin is not None and os.path.getsize(self.journal_path) > begin:
-            book = Appender(self.journal_path)
-            book.cut(begin)
-            book.close()
-        self._forget_intent()
+    def _settle_segments(self) -> None:
+        """Takes the lines of segments that came from elsewhere into the journal.
 
-    def _forget_intent(self) -> None:
-        try:
-            os.unlink(self._intent_path)
-        except FileNotFoundError:
+        Where a segment went away, the place of every line is looked for anew.
+        """
+        listing = self.archive.listing()
+        noted = self.archive.noted(kept=False)
+        if noted is None and not listing:
             return
-        except OSError as error:
-            raise _unwritable(self._intent_path, error) from error
+        if noted is None or listing != {name: s.stamp for name, s in noted.segments.items()}:
+            self._settle_anew(self.base(), listing)
+
+    def _settle_anew(self, noted: Archived, listing: Mapping[str, Stamp]) -> Archived:
+        segments, contents = {}, dict[str, bytes]()
+        for name, stamp in listing.items():
+            digest = noted.digest_of(stamp)
+            if digest is None:
+                contents[name], digest = self.archive.read(name)
+            segments[name] = Segment(stamp, digest)
+        base = usable_note(noted, {segment.digest for segment in segments.values()})
+        come = [name for name in segments if segments[name].digest not in base.digests]
+        kept, end = base.kept, base.mark
+        if come:
+            read = (contents.get(name) or self.archive.read(name)[0] for name in come)
+            lines = dict.fromkeys(_usable(line for data in read for line in split_lines(data)))
+            journal = self.journal.read(base.mark)
+            active = split_lines(base.kept + journal.lines)
+            kept = joined(line for line in active if line not in lines)
+            gained = self.journal.lacking(lines)
+            end = self._gain([line for line in lines if line in gained], journal.end)
+        if come or base is not noted:
+            self.agreed = Position()
+        settled = Archived(end, kept, segments, base.settled_bytes)
+        self.archive.note(settled)
+        return settled
+
+    def _gain(self, lines: list[bytes], end: Mark) -> Mark:
+        """Appends lines from elsewhere to the journal; returns where it then ends."""
+        if not lines:
+            return end
+        self.journal.count_arrival()
+        book = Appender(self.journal_path)
+        try:
+            book.cut(end.offset)
+            book.append(joined(lines))
+            return book.end()
+        finally:
+            book.close()
+
+
+def usable_note(noted: Archived | None, digests: set[str]) -> Archived:
+    """Returns what was noted if all segments that it names are there, else the empty note."""
+    return noted if noted is not None and noted.digests <= digests else Archived()
 
 
 class _Lines:
     """The lines of both files: those they begin with alike, and each one's after that."""
 
-    __slots__ = ("common", "journal", "tracked")
+    __slots__ = ("common", "journal", "journal_only", "size_bytes", "tracked")
 
-    def __init__(self, common: list[bytes], tracked: list[bytes], journal: list[bytes]) -> None:
-        self.common = common
-        self.tracked = tracked
-        self.journal = journal
+    def __init__(self, tracked: bytes, journal: bytes) -> None:
+        self.size_bytes = len(tracked) + len(journal)
+        same = common_lines(tracked, journal)
+        self.common = split_lines(tracked[:same])
+        self.tracked = split_lines(tracked[same:])
+        self.journal = split_lines(journal[same:])
+        known = set(self.tracked)
+        self.journal_only = [line for line in self.journal if line not in known]
 
 
-def _apart(tracked: bytes, journal: bytes) -> tuple[_Lines, list[bytes]]:
-    """Returns the lines of both, read once where the two begin alike, and the journal's own."""
-    same = common_lines(tracked, journal)
-    lines = _Lines(
-        split_lines(tracked[:same]), split_lines(tracked[same:]), split_lines(journal[same:])
+def _batch(
+    archived: list[bytes], lines: _Lines, tracked: Chunk, position: Position, *, restarted: bool
+) -> Batch:
+    return Batch(
+        archived,
+        [*lines.common, *lines.tracked],
+        lines.journal_only,
+        position,
+        restarted=restarted,
+        size_bytes=sum(map(len, archived)) + lines.size_bytes,
+        unended=bool(tracked.rest),
     )
-    known = set(lines.tracked)
-    return lines, [line for line in lines.journal if line not in known]
 
 
-def _difference(tracked: Chunk, journal: Chunk) -> tuple[list[bytes], list[bytes]]:
-    """Returns the usable lines that the journal lacks, and those that the ledger lost."""
-    lines, lost = _apart(tracked.lines + tracked.rest, journal.lines)
-    if not lines.tracked:
-        return [], lost
-    known = {*lines.common, *lines.journal}
-    fresh = [line for line in dict.fromkeys(lines.tracked) if line not in known]
-    usable = decoder(sum(map(len, fresh)))
-    return [line for line in fresh if _is_usable(line, usable)], lost
+def _usable(lines: Iterable[bytes]) -> list[bytes]:
+    """Returns the lines that carry a record."""
+    found = list(lines)
+    decode = decoder(sum(map(len, found)))
+    return [line for line in found if _is_usable(line, decode)]
+
+
+def _unseen(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
+    """Yields the lines whose digests are not among those seen, and adds them."""
+    from hashlib import blake2b
+
+    for line in lines:
+        digest = blake2b(line, digest_size=16).digest()
+        if digest not in seen:
+            seen.add(digest)
+            yield line
 
 
 def _is_usable(line: bytes, decode: Callable[[bytes], object]) -> bool:
@@ -351,8 +434,8 @@ def _is_usable(line: bytes, decode: Callable[[bytes], object]) -> bool:
     return True
 
 
-def _joined(lines: Sequence[bytes]) -> bytes:
-    return b"".join(line + b"\n" for line in lines)
+def _size(path: str) -> int:
+    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def _stamp(path: str) -> tuple[int, ...]:
@@ -384,17 +467,3 @@ def _take_back(receipt: Receipt) -> None:
         receipt.take_back()
     finally:
         receipt.close()
-
-
-def _write_intent(path: str, begin: int, size: int) -> None:
-    try:
-        with open(path, "wb") as file:
-            file.write(b"%d %d\n" % (begin, size))
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: str, error: OSError) -> Unwritable:
-    return Unwritable(
-        f"{path} cannot be written: {error.strerror}; nothing was recorded", path=path
-    )

@@ -30,6 +30,9 @@ TEMPLATE = """\
 # durability = "synced"  # "buffered": acknowledge before the disk does
 # lock_timeout = "10s"   # how long a command waits for its turn
 # gate_results = 10      # results of each rule that a phase gate keeps; 0: all
+# rotate_at = "4MiB"     # from this size on, a ledger's closed records move to .beads/archive/;
+#                        # "off": only when told to, by queen rotate
+# archive_after = "1d"   # how long a record must be closed before it moves
 """
 
 _CHOICES = {
@@ -38,7 +41,13 @@ _CHOICES = {
     "issues": ("auto", "strict", "off"),
     "durability": ("synced", "buffered"),
 }
-_DURATIONS = {"ttl": (MIN_TTL_S, MAX_TTL_S), "lock_timeout": (0, 3600)}
+_DURATIONS = {
+    "ttl": (MIN_TTL_S, MAX_TTL_S),
+    "lock_timeout": (0, 3600),
+    "archive_after": (0, 3650 * 86_400),
+}
+_SIZES = {"rotate_at": 64 * 1024 * 1024}
+_UNITS = {"KiB": 1024, "MiB": 1024 * 1024}
 _NUMBERS = {"gate_results": (0, 10_000)}
 
 
@@ -46,11 +55,13 @@ class Settings:
     """What the hive's owner decided; the defaults where nothing is said."""
 
     __slots__ = (
+        "archive_after_s",
         "droids",
         "durability",
         "gate_results",
         "issues",
         "lock_timeout_s",
+        "rotate_at_bytes",
         "state",
         "ttl_s",
         "unknown",
@@ -66,6 +77,8 @@ class Settings:
         ttl_s: int = DEFAULT_TTL_S,
         lock_timeout_s: float = 10.0,
         gate_results: int = 10,
+        rotate_at_bytes: int = 4 * 1024 * 1024,
+        archive_after_s: int = 86_400,
         unknown: tuple[str, ...] = (),
     ) -> None:
         self.state = state
@@ -75,6 +88,9 @@ class Settings:
         self.ttl_s = ttl_s
         self.lock_timeout_s = lock_timeout_s
         self.gate_results = gate_results
+        self.rotate_at_bytes = rotate_at_bytes
+        """0 where ledgers are not rotated by themselves."""
+        self.archive_after_s = archive_after_s
         self.unknown = unknown
         """Settings that this version does not know: kept, ignored, reported by doctor."""
 
@@ -104,6 +120,10 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
             if type(value) is not int or not least <= value <= most:
                 raise _wrong(path, name, value, f"a whole number of {least} to {most}")
             known[name] = value
+    for name, most in _SIZES.items():
+        value = values.pop(name, None)
+        if value is not None:
+            known[f"{name}_bytes"] = _size(path, name, value, most)
     durability = env.get("QUEEN_DURABILITY")
     if durability:
         if durability not in _CHOICES["durability"]:
@@ -142,6 +162,17 @@ def _duration(path: str, name: str, value: object, least: int, most: int) -> int
     if not least <= seconds <= most:
         raise _wrong(path, name, value, f'a duration such as "2h", of {least} to {most} seconds')
     return seconds
+
+
+def _size(path: str, name: str, value: object, most: int) -> int:
+    if value == "off":
+        return 0
+    digits, unit = (value[:-3], value[-3:]) if isinstance(value, str) else ("", "")
+    size = int(digits) * _UNITS.get(unit, 0) if digits.isascii() and digits.isdigit() else 0
+    if not 0 < size <= most:
+        allowed = f'"off", or a size such as "512KiB" or "4MiB", up to "{most // 2**20}MiB"'
+        raise _wrong(path, name, value, allowed)
+    return size
 
 
 def _wrong(path: str, name: str, value: object, allowed: str) -> Unreadable:

@@ -161,6 +161,7 @@ class Folded:
         first = self._position is None
         decode = decoder(batch.size_bytes)
         with without_collection(batch.size_bytes):
+            self._take(batch.archived, decode, once=True)
             self._take(batch.tracked, decode, once=False)
             self._take(batch.journal_only, decode, once=True)
         self._position, self._unended = batch.position, batch.unended
@@ -264,7 +265,7 @@ class Folded:
             try:
                 fields = decode(raw)
             except Unusable:
-                self.unusable += 1
+                self.unusable += not once
                 continue
             if is_migration(fields):
                 if fields not in self.migrations:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
 
-from queenbee.store import index
+from queenbee.store import index, rotation
 from queenbee.store.index import Indexed
 from queenbee.store.ledger import Ledger
 from queenbee.store.state import Folded
@@ -59,9 +60,13 @@ steps = st.lists(
         st.tuples(st.just("unended"), lines),
         st.tuples(st.just("crlf"), st.just(None)),
         st.tuples(st.just("read"), st.just(None)),
+        st.tuples(st.just("rotate"), st.sets(st.sampled_from(IDS), min_size=1)),
+        st.tuples(st.just("pull segment"), st.lists(lines, min_size=1, max_size=3)),
+        st.tuples(st.just("lose segment"), st.integers(0, 3)),
+        st.tuples(st.just("forget note"), st.just(None)),
     ),
     min_size=1,
-    max_size=8,
+    max_size=9,
 )
 
 
@@ -77,6 +82,20 @@ def apply(step, argument, ledger):
     elif step == "unended":
         with open(path, "ab") as file:
             file.write(argument)
+    elif step == "rotate":
+        rotation.rotate(ledger, lambda fields: fields["id"] in argument)
+    elif step == "pull segment":
+        name = ledger.archive.next_name(ledger.archive.listing())
+        os.makedirs(ledger.archive.folder, exist_ok=True)
+        with open(ledger.archive.path(name), "wb") as file:
+            file.write(b"".join(each + b"\n" for each in argument))
+    elif step == "lose segment":
+        for name in list(ledger.archive.listing())[argument : argument + 1]:
+            os.unlink(ledger.archive.path(name))
+    elif step == "forget note":
+        for name in ("journal.jsonl.archived",):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(os.path.dirname(path), name))
     elif os.path.exists(path):
         with open(path, "rb") as file:
             data = file.read()

@@ -11,7 +11,7 @@ from mutants import mutant
 
 from queenbee.errors import Unwritable
 from queenbee.store import files
-from queenbee.store import ledger as ledger_module
+from queenbee.store import journal as journal_module
 from queenbee.store.codec import Unusable, decode
 from queenbee.store.ledger import Ledger
 
@@ -56,8 +56,15 @@ def usable(lines):
     return found
 
 
-def everything(places, module=ledger_module):
-    batch = module.Ledger(*places).read()
+def open_ledger(places, module=journal_module):
+    """Returns the ledger, over a journal that may be broken."""
+    ledger = Ledger(*places)
+    ledger.journal = module.Journal(places[1])
+    return ledger
+
+
+def everything(places, module=journal_module):
+    batch = open_ledger(places, module).read()
     return usable([*batch.tracked, *batch.journal_only])
 
 
@@ -70,7 +77,7 @@ def content(path):
         return file.read()
 
 
-def torn_writer(places, total, module=ledger_module):
+def torn_writer(places, total, module=journal_module):
     """Returns an act that is killed when so many bytes are written, in either file."""
 
     def act():
@@ -85,7 +92,7 @@ def torn_writer(places, total, module=ledger_module):
             return done
 
         files.os.write = write_some
-        module.Ledger(*places).append(LINES)
+        open_ledger(places, module).append(LINES)
 
     return act
 
@@ -121,7 +128,7 @@ class TestKilledWhileWriting:
         assert {*again.tracked, *again.journal_only} - {BEFORE} == {AFTER}
 
     def test_without_the_announcement_half_of_them_count(self, places):
-        broken = mutant(ledger_module, "if len(lines) > 1:", "if False:")
+        broken = mutant(journal_module, "if len(lines) > 1:", "if False:")
         killed(torn_writer(places, len(LINES[0]) + 3, broken))
         assert not none_or_all(everything(places, broken))
 
@@ -129,7 +136,7 @@ class TestKilledWhileWriting:
 class TestKilledBetweenSteps:
     @pytest.mark.parametrize(
         "step",
-        ["_append_to_journal", "_forget_intent", "count_foreign", "_finish_interrupted", "_adopt"],
+        ["append", "forget_intent", "count_arrival", "finish_interrupted", "is_empty"],
     )
     def test_before_any_step_none_or_all_count(self, places, step):
         with open(places[0], "ab") as file:
@@ -137,9 +144,9 @@ class TestKilledBetweenSteps:
 
         def act():
             writer = Ledger(*places)
-            calls = iter((False, True) if step == "_forget_intent" else (True,))
-            original = getattr(writer, step)
-            setattr(writer, step, lambda *args: die() if next(calls) else original(*args))
+            calls = iter((False, True) if step == "forget_intent" else (True,))
+            original = getattr(writer.journal, step)
+            setattr(writer.journal, step, lambda *args: die() if next(calls) else original(*args))
             writer.append(LINES)
 
         killed(act)
@@ -161,7 +168,7 @@ class TestKilledBetweenSteps:
 
         def act():
             writer = Ledger(*places)
-            writer._forget_intent = lambda: None
+            writer.journal.forget_intent = lambda: None
             files.Appender.ends_with_newline = die
             writer.append(LINES)
 

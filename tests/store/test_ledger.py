@@ -320,7 +320,7 @@ class TestMutants:
         return module.Ledger(healthy.path, healthy.journal_path)
 
     def test_a_writer_that_does_not_heal_is_caught(self, tmp_path):
-        ledger = self.broken(tmp_path, "_joined([*lost, *lines])", "_joined([*lines])")
+        ledger = self.broken(tmp_path, "joined([*lost, *lines])", "joined([*lines])")
         record(ledger, line(1))
         put(ledger.path, b"")
         record(ledger, line(2))
@@ -328,7 +328,7 @@ class TestMutants:
 
     def test_a_writer_without_a_journal_is_caught(self, tmp_path):
         ledger = self.broken(
-            tmp_path, "self._append_to_journal(book, [*gained, *lines])", "self._forget_intent()"
+            tmp_path, "self.journal.append(book, [*gained, *lines])", "self.journal.forget_intent()"
         )
         record(ledger, line(1))
         put(ledger.path, b"")

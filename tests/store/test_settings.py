@@ -51,6 +51,10 @@ def test_the_template_says_what_the_defaults_are(tmp_path):
         ('ttl = "1h30m"', "ttl_s", 5_400),
         ('lock_timeout = "0s"', "lock_timeout_s", 0),
         ("gate_results = 0", "gate_results", 0),
+        ('rotate_at = "512KiB"', "rotate_at_bytes", 512 * 1024),
+        ('rotate_at = "64MiB"', "rotate_at_bytes", 64 * 1024 * 1024),
+        ('rotate_at = "off"', "rotate_at_bytes", 0),
+        ('archive_after = "0s"', "archive_after_s", 0),
         ('\ufeffttl = "1h"\r\n', "ttl_s", 3_600),
     ],
 )
@@ -69,6 +73,12 @@ def test_what_the_file_says_holds(tmp_path, text, name, value):
         'ttl = "0s"',
         'ttl = "31d"',
         'lock_timeout = "2h"',
+        "rotate_at = 4",
+        'rotate_at = "4MB"',
+        'rotate_at = "0KiB"',
+        'rotate_at = "65MiB"',
+        'rotate_at = "-1MiB"',
+        'archive_after = "11y"',
     ],
 )
 def test_what_no_setting_allows_is_refused_and_named(tmp_path, text):

@@ -9,7 +9,7 @@ import pytest
 from mutants import mutant
 
 from queenbee.core import fold as fold_module
-from queenbee.store import ledger as ledger_module
+from queenbee.store import journal as journal_module
 from queenbee.store import state as state_module
 from queenbee.store.ledger import Ledger
 from tests.torture import converge, faults, fuzz, git_torture, kills, linear
@@ -47,7 +47,7 @@ class TestKills:
         assert kills.at_random(folder, 6, seed=1)["lost"] == 0
 
     def test_without_an_announcement_are_caught(self, folder, monkeypatch):
-        monkeypatch.setattr(ledger_module, "_write_intent", lambda *_: None)
+        monkeypatch.setattr(journal_module, "_write_intent", lambda *_: None)
         with pytest.raises(Broken, match="of 5 patterns"):
             kills.at_every_step(folder, scenes=(kills.AppendSeveral,), parts=(0.5,))
 

@@ -1,0 +1,201 @@
+"""The archive: what is closed leaves a ledger for segments that are never written again.
+
+A segment is a tracked file, `.beads/archive/queen_<kind>.<n>.jsonl`. The journal keeps every
+line, so nothing can be lost by moving one. What it does not keep is where its lines stand: that
+is noted in a file beside it, a cache that can be deleted. `docs/format.md`, "Archive"; ADR 0009.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+
+from queenbee.errors import Unreadable, Unwritable
+from queenbee.store.files import START, Mark, checksum, read_after
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    Stamp = tuple[int, int, int]
+
+FOLDER = "archive"
+_SETTLED_NS = 1_000_000_000
+"""A folder that was changed a moment ago may change again within the same tick of its clock."""
+
+
+def digest_of(data: bytes) -> str:
+    """Returns what tells the content of one segment from another's."""
+    from hashlib import sha1
+
+    return sha1(data, usedforsecurity=False).hexdigest()
+
+
+class Segment:
+    """One segment as it was seen: when it last changed, and what it holds."""
+
+    __slots__ = ("digest", "stamp")
+
+    def __init__(self, stamp: Stamp, digest: str) -> None:
+        self.stamp = stamp
+        """Inode, size in bytes, time of the last change in ns."""
+        self.digest = digest
+
+
+class Archived:
+    """Where the lines of a journal stand: up to `mark`, each is in a segment or among `kept`."""
+
+    __slots__ = ("kept", "mark", "segments", "settled_bytes")
+
+    def __init__(
+        self,
+        mark: Mark = START,
+        kept: bytes = b"",
+        segments: Mapping[str, Segment] | None = None,
+        settled_bytes: int = 0,
+    ) -> None:
+        self.mark = mark
+        """In the journal."""
+        self.kept = kept
+        """Whole lines: those before the mark that did not leave the ledger."""
+        self.segments = dict(segments or {})
+        """All of these segments' lines are in the journal."""
+        self.settled_bytes = settled_bytes
+        """What the last rotation left in the ledger."""
+
+    @property
+    def digests(self) -> set[str]:
+        """What tells the segments' contents from others."""
+        return {segment.digest for segment in self.segments.values()}
+
+    def digest_of(self, stamp: Stamp) -> str | None:
+        """Returns the digest of the segment with this stamp, or None."""
+        return next((each.digest for each in self.segments.values() if each.stamp == stamp), None)
+
+
+class Archive:
+    """The segments of one kind, and the note of what the journal has of them."""
+
+    def __init__(self, ledger_path: str, journal_path: str) -> None:
+        self.folder = os.path.join(os.path.dirname(ledger_path), FOLDER)
+        self._begin = os.path.basename(ledger_path).removesuffix(".jsonl") + "."
+        self._note_path = journal_path + ".archived"
+        self._listed: tuple[tuple[int, int], dict[str, Stamp]] | None = None
+
+    def path(self, name: str) -> str:
+        """Returns where a segment is."""
+        return os.path.join(self.folder, name)
+
+    def next_name(self, names: Mapping[str, object]) -> str:
+        """Returns the name that follows these."""
+        return f"{self._begin}{max(map(self._number, names), default=0) + 1}.jsonl"
+
+    def listing(self) -> dict[str, Stamp]:
+        """Returns the stamps of the segments there are, by name, oldest first.
+
+        Raises `Unreadable`.
+        """
+        try:
+            status = os.stat(self.folder, follow_symlinks=False)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise self._unreadable(error) from error
+        if not stat.S_ISDIR(status.st_mode):
+            raise Unreadable(
+                f"{self.folder} is not a directory",
+                hint="move it away: segments of the ledgers are kept there",
+                path=self.folder,
+            )
+        folder = status.st_ino, status.st_mtime_ns
+        if self._listed is not None and self._listed[0] == folder:
+            return self._listed[1]
+        listed = self._list()
+        if time.time_ns() - status.st_mtime_ns > _SETTLED_NS:
+            self._listed = folder, listed
+        return listed
+
+    def read(self, name: str) -> tuple[bytes, str]:
+        """Returns a segment's bytes and their digest. Raises `Unreadable`."""
+        chunk = read_after(self.path(name), START)
+        data = chunk.lines + chunk.rest
+        return data, digest_of(data)
+
+    def note_stamp(self) -> object:
+        """Returns a value that changes whenever another note is written."""
+        try:
+            status = os.stat(self._note_path)
+        except OSError:
+            return None
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    def noted(self, *, kept: bool) -> Archived | None:
+        """Returns what was noted, or None where nothing was, or nothing that can be used.
+
+        Read it before the listing: segments are written before they are noted. Without `kept`,
+        those lines are not read.
+        """
+        try:
+            with open(self._note_path, "rb") as file:
+                head = json.loads(file.readline())
+                lines = file.read() if kept else b""
+            if kept and checksum(lines) != head["kept_sum"]:
+                return None
+            return Archived(
+                Mark(*map(int, head["mark"])),
+                lines,
+                {
+                    str(name): Segment((int(inode), int(size), int(changed)), str(digest))
+                    for name, (inode, size, changed, digest) in head["segments"].items()
+                },
+                int(head["settled_bytes"]),
+            )
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def note(self, archived: Archived) -> None:
+        """Replaces the note. Under the hive's lock. Raises `Unwritable`."""
+        mark = archived.mark
+        head = {
+            "mark": [mark.inode, mark.offset, mark.sum],
+            "kept_sum": checksum(archived.kept),
+            "segments": {
+                name: [*segment.stamp, segment.digest]
+                for name, segment in archived.segments.items()
+            },
+            "settled_bytes": archived.settled_bytes,
+        }
+        temporary = self._note_path + ".tmp"
+        try:
+            # Not synced: what a power cut leaves of it is found to be wrong, and made anew.
+            with open(temporary, "wb") as file:
+                file.write(json.dumps(head).encode() + b"\n" + archived.kept)
+            os.replace(temporary, self._note_path)
+        except OSError as error:
+            raise Unwritable(
+                f"{self._note_path} cannot be written: {error.strerror}", path=self._note_path
+            ) from error
+
+    def _list(self) -> dict[str, Stamp]:
+        found: dict[str, Stamp] = {}
+        try:
+            for name in os.listdir(self.folder):
+                if self._number(name):
+                    status = os.stat(self.path(name), follow_symlinks=False)
+                    found[name] = status.st_ino, status.st_size, status.st_mtime_ns
+        except FileNotFoundError:
+            pass  # Git takes files away one by one; who looks again sees the rest of it.
+        except OSError as error:
+            raise self._unreadable(error) from error
+        return {name: found[name] for name in sorted(found, key=self._number)}
+
+    def _number(self, name: str) -> int:
+        """Returns the number of a segment of this kind, or 0 for any other name."""
+        digits = name.removeprefix(self._begin).removesuffix(".jsonl")
+        ours = name == f"{self._begin}{digits}.jsonl"
+        return int(digits) if ours and digits.isascii() and digits.isdecimal() else 0
+
+    def _unreadable(self, error: OSError) -> Unreadable:
+        return Unreadable(f"{self.folder} cannot be read: {error.strerror}", path=self.folder)

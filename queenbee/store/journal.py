@@ -1,0 +1,145 @@
+"""A journal: the untracked file that has every line, in the order in which they arrived here.
+
+It is appended to under the hive's lock and never rewritten. `docs/format.md`, section "Journal";
+ADR 0001.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.errors import Unwritable
+from queenbee.store.files import START, Appender, Chunk, Mark, read_after, read_at, split_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+PIECE_BYTES = 4 * 1024 * 1024
+"""How much of a long file is read at once."""
+
+
+class Journal:
+    """The journal of one kind. Reading needs no lock; all else needs the hive's."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._intent_path = path + ".intent"
+        self._gained_path = path + ".gained"
+
+    def read(self, since: Mark, *, limit: int | None = None) -> Chunk:
+        """Returns what was appended after a mark, as far as it counts."""
+        stop = self._intended_from()
+        chunk = read_after(self.path, since, stop=stop, limit=limit)
+        if stop is None and (stop := self._intended_from()) is not None:
+            # Announced while we read: half of it may be in what we have.
+            chunk = read_after(self.path, since, stop=stop, limit=limit)
+        return chunk
+
+    def is_empty(self) -> bool:
+        """Returns whether nothing was ever recorded here."""
+        return not os.path.exists(self.path) or not os.path.getsize(self.path)
+
+    def lacking(self, lines: Iterable[bytes]) -> set[bytes]:
+        """Returns those of the lines that it does not have; reads as far as it must."""
+        missing, mark = set(lines), START
+        while missing:
+            chunk = self.read(mark, limit=PIECE_BYTES)
+            if not chunk.lines:
+                break
+            missing.difference_update(split_lines(chunk.lines))
+            mark = chunk.end
+        return missing
+
+    def arrived_after(self, line: bytes) -> list[bytes]:
+        """Returns the lines behind this one: what arrived after it, in order.
+
+        The journal is read from its end, a piece at a time. Empty where the line is not there.
+        """
+        needle = line + b"\n"
+        begin = os.path.getsize(self.path) if os.path.exists(self.path) else 0
+        data = b""
+        while begin > 0:
+            step = min(PIECE_BYTES, begin)
+            begin -= step
+            data = read_at(self.path, begin, step) + data
+            at = data.find(needle)
+            if at > 0 and data[at - 1 : at] != b"\n":
+                at = -1
+            if at >= 0:
+                return split_lines(data[at + len(needle) :])
+        return []
+
+    def arrivals(self) -> int:
+        """Returns how often lines arrived that this machine did not append."""
+        try:
+            return os.stat(self._gained_path).st_size
+        except OSError:
+            return 0
+
+    def count_arrival(self) -> None:
+        """Remembers that lines arrived from elsewhere. Raises `Unwritable`."""
+        try:
+            with open(self._gained_path, "ab") as file:
+                file.write(b".")
+        except OSError as error:
+            raise unwritable(self._gained_path, error) from error
+
+    # Several lines at once are announced before they are written, so that a process killed
+    # between the first and the last leaves none: readers stop where the announcement says, and
+    # the next writer cuts the rest away.
+
+    def append(self, book: Appender, lines: Sequence[bytes]) -> None:
+        """Appends lines that count together or not at all, once `forget_intent` is called."""
+        data = joined(lines)
+        if len(lines) > 1:
+            _write_intent(self._intent_path, book.size, len(data))
+        book.append(data)
+
+    def finish_interrupted(self) -> None:
+        """Cuts away what a writer that was killed had begun."""
+        begin = self._intended_from()
+        if begin is not None and os.path.getsize(self.path) > begin:
+            book = Appender(self.path)
+            book.cut(begin)
+            book.close()
+        self.forget_intent()
+
+    def forget_intent(self) -> None:
+        """Says that what was announced is complete. Raises `Unwritable`."""
+        try:
+            os.unlink(self._intent_path)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise unwritable(self._intent_path, error) from error
+
+    def _intended_from(self) -> int | None:
+        """Returns where an announced write began, while it is not complete."""
+        try:
+            with open(self._intent_path, "rb") as file:
+                begin, size = (int(word) for word in file.read(64).split())
+            journal_size = os.stat(self.path).st_size
+        except (OSError, ValueError):
+            return None
+        return None if journal_size >= begin + size else begin
+
+
+def joined(lines: Iterable[bytes]) -> bytes:
+    """Returns the lines as they stand in a file."""
+    return b"".join(line + b"\n" for line in lines)
+
+
+def unwritable(path: str, error: OSError) -> Unwritable:
+    """Returns the refusal of an append whose file cannot be written."""
+    return Unwritable(
+        f"{path} cannot be written: {error.strerror}; nothing was recorded", path=path
+    )
+
+
+def _write_intent(path: str, begin: int, size: int) -> None:
+    try:
+        with open(path, "wb") as file:
+            file.write(b"%d %d\n" % (begin, size))
+    except OSError as error:
+        raise unwritable(path, error) from error

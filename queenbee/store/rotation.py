@@ -1,0 +1,196 @@
+"""Rotation: what is closed moves from a ledger to new segments of its archive.
+
+The journal keeps every line, and the state is a function of the set of lines. So a crash at any
+step costs nothing: at worst, a line stands in a segment and in the ledger. The new segments are
+on disk before the ledger gets shorter. `docs/format.md`, section "Archive"; ADR 0009.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from queenbee.core.fold import MAX_REV, explicit_rev
+from queenbee.core.timestamps import instant_ms
+from queenbee.store.archive import Archived, Segment, digest_of
+from queenbee.store.codec import Unusable, decoder, is_migration
+from queenbee.store.documents import write_document
+from queenbee.store.files import START, Original, read_after, split_lines
+from queenbee.store.journal import joined
+from queenbee.store.ledger import Position
+from queenbee.store.state import without_collection
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from queenbee.core.fold import Fields
+    from queenbee.store.ledger import Ledger
+
+    IsClosed = Callable[[Fields], bool]
+    Key = tuple[int, str, int]
+
+SEGMENT_BYTES = 16 * 1024 * 1024
+"""No segment is larger by more than one line: hosts of git refuse files far above that."""
+
+
+class Rotation:
+    """What one rotation did."""
+
+    __slots__ = ("left_bytes", "lines", "records", "segments")
+
+    def __init__(self, records: int, lines: int, left_bytes: int, segments: list[str]) -> None:
+        self.records = records
+        self.lines = lines
+        self.left_bytes = left_bytes
+        """The size of the ledger afterwards."""
+        self.segments = segments
+        """The paths of the segments that were written."""
+
+
+def is_due(ledger: Ledger, limit_bytes: int, *, most_bytes: int = sys.maxsize) -> bool:
+    """Returns whether a ledger has passed its limit (but not the most), and grown since the last
+    rotation by so much that another one is worth its while.
+    """
+    try:
+        size = os.stat(ledger.path).st_size
+    except OSError:
+        return False
+    if not limit_bytes <= size <= most_bytes:
+        return False
+    noted = ledger.archive.noted(kept=False)
+    return noted is None or size >= noted.settled_bytes * 5 // 4
+
+
+def rotate(ledger: Ledger, is_closed: IsClosed) -> Rotation:
+    """Moves the lines of all records that `is_closed` says are closed; under the hive's lock.
+
+    It is asked for the newest revision of each record. Records with a line that has no `rev`
+    stay: another program wrote it, may look for it, and where it stands is what it means.
+    Raises `Unwritable`; every line is then where it was, or in two places.
+    """
+    heal = ledger.append([])
+    try:
+        heal.sync()
+    finally:
+        heal.close()
+    base = ledger.base()
+    journal = ledger.journal.read(base.mark)
+    active = split_lines(base.kept + journal.lines)
+    original = Original(ledger.path)
+    try:
+        with without_collection(len(original.data)):
+            lines = _survey(original.data, set(active), is_closed)
+        left = lines.left()
+        segments = _write_segments(ledger, base, _not_archived(ledger, base, lines.movable))
+        if lines.movable:
+            original.replace_by(left)
+    finally:
+        original.close()
+    kept = [line for line in active if line not in lines.movable]
+    if _note(ledger, Archived(journal.end, joined(kept), base.segments, len(left)), segments):
+        now = read_after(ledger.path, START)
+        whole = now.lines == left and set(kept) == lines.usable.difference(lines.movable)
+        ledger.agreed = Position(now.end, journal.end) if whole else Position()
+    records = {identifier for _, identifier, _ in lines.movable.values()}
+    paths = [ledger.archive.path(name) for name in segments]
+    return Rotation(len(records), len(lines.movable), len(left), paths)
+
+
+class _Survey:
+    """The lines of a ledger, and which of them can move."""
+
+    __slots__ = ("data", "movable", "usable")
+
+    def __init__(self, data: bytes, usable: set[bytes], movable: dict[bytes, Key]) -> None:
+        self.data = data
+        self.usable = usable
+        self.movable = movable
+
+    def left(self) -> bytes:
+        """Returns what stays, byte for byte."""
+        if not self.movable:
+            return self.data
+        lines = self.data.split(b"\n")
+        return b"\n".join(each for each in lines if each.removesuffix(b"\r") not in self.movable)
+
+
+def _survey(data: bytes, recorded: set[bytes], is_closed: IsClosed) -> _Survey:
+    decode = decoder(len(data))
+    keys: dict[bytes, Key] = {}
+    newest: dict[str, int] = {}
+    closed: dict[str, bool] = {}
+    for line in split_lines(data):
+        try:
+            fields = decode(line)
+        except Unusable:
+            continue
+        identifier, rev = str(fields.get("id", "")), explicit_rev(fields)
+        if is_migration(fields) or rev is None or line not in recorded:
+            newest[identifier], closed[identifier] = MAX_REV + 1, False
+            rev = 0
+        elif rev > newest.get(identifier, 0):
+            newest[identifier], closed[identifier] = rev, is_closed(fields)
+        elif rev == newest[identifier]:
+            closed[identifier] = closed[identifier] and is_closed(fields)
+        keys[line] = instant_ms(fields.get("created_at")) or 0, identifier, rev
+    movable = {line: key for line, key in keys.items() if closed[key[1]]}
+    return _Survey(data, set(keys), movable)
+
+
+def _not_archived(
+    ledger: Ledger, base: Archived, movable: Mapping[bytes, Key]
+) -> list[tuple[Key, bytes]]:
+    """Returns the lines to write, oldest first: not those that a merge brought back."""
+    back = movable.keys() & set(split_lines(base.kept))
+    there: set[bytes] = set()
+    for name in base.segments:
+        if not back:
+            break
+        found = back.intersection(split_lines(ledger.archive.read(name)[0]))
+        there |= found
+        back -= found
+    # In an order that every clone comes to by itself, so that two that moved the same lines
+    # wrote the same, and git finds little to merge.
+    return sorted((key, line) for line, key in movable.items() if line not in there)
+
+
+def _write_segments(
+    ledger: Ledger, base: Archived, lines: Iterable[tuple[Key, bytes]]
+) -> dict[str, str]:
+    """Writes the lines to new segments; returns their names and digests."""
+    names: dict[str, str] = {}
+    piece, size = list[bytes](), 0
+
+    def finish() -> None:
+        taken = {**ledger.archive.listing(), **base.segments, **names}
+        name, data = ledger.archive.next_name(taken), joined(piece)
+        write_document(ledger.archive.path(name), data)
+        names[name] = digest_of(data)
+        piece.clear()
+
+    for _, line in lines:
+        piece.append(line)
+        size += len(line) + 1
+        if size >= SEGMENT_BYTES:
+            finish()
+            size = 0
+    if piece:
+        finish()
+    return names
+
+
+def _note(ledger: Ledger, archived: Archived, written: Mapping[str, str]) -> bool:
+    """Notes where the lines stand now, unless git took a segment away meanwhile: then the next
+    write finds out.
+    """
+    listing = ledger.archive.listing()
+    if any(listing.get(name) != each.stamp for name, each in archived.segments.items()):
+        return False
+    if not written.keys() <= listing.keys():
+        return False
+    archived.segments.update(
+        (name, Segment(listing[name], digest)) for name, digest in written.items()
+    )
+    ledger.archive.note(archived)
+    return True
