@@ -12,6 +12,7 @@ import os
 from queenbee.contracts import places
 from queenbee.contracts.hive_documents import may_be_bead
 from queenbee.core.beads import DONE
+from queenbee.core.timestamps import instant_ms
 from queenbee.errors import InvalidInput, Taken
 from queenbee.store.issues_file import read_rows_exactly
 
@@ -78,7 +79,7 @@ def complete(
             hint=f"queen complete {issue_id} --no-verify --reason WHY",
         )
     assignment = hive.assignments.check_ending(issue_id)
-    record = _verified(hive, issue_id, env, reason if unverified else None, on_progress)
+    record = _verified(hive, assignment, env, reason if unverified else None, on_progress)
     if record is not None and record["verdict"] not in GOOD:
         return Completion(assignment, record)
     told = _told(record, reason)
@@ -193,19 +194,20 @@ def _where_to_write_one(hive: Hive, issue_id: str) -> str:
 
 def _verified(
     hive: Hive,
-    issue_id: str,
+    assignment: Assignment,
     env: Mapping[str, str],
     unverified_because: str | None,
     on_progress: Watcher | None,
 ) -> Mapping[str, Any] | None:
     """Returns the record of the checks of an issue, or None where it has none to run."""
+    issue_id = assignment.issue_id
     issue = hive.issues.tracked().get(issue_id)
     if issue is not None and unverified_because is None and _has_judgements(issue):
         record = _judged(hive, issue)
         if record["verdict"] != "passed":
             return record
     bead = hive.documents.find_bead(issue_id)
-    if bead is not None and bead.document.get("status") != "completed":
+    if bead is not None and not _was_completed(hive, bead, assignment):
         from queenbee.contracts.ralph_verify import complete_bead
         from queenbee.contracts.workplaces import workplace
 
@@ -214,6 +216,23 @@ def _verified(
     if issue is not None and _has_judgements(issue):
         return record if unverified_because is None else _unjudged(hive, issue, unverified_because)
     return None
+
+
+def _was_completed(hive: Hive, bead: BeadFile, assignment: Assignment) -> bool:
+    """Returns whether a completion that was cut off has completed the bead already.
+
+    What its file says is not enough: anybody can write that, an agent in a hurry too.
+    """
+    if bead.document.get("status") != "completed":
+        return False
+    from queenbee.contracts.bead_views import last_verification
+
+    record = last_verification(hive, bead.bead_id)
+    return (
+        record is not None
+        and record.get("verdict") in GOOD
+        and (instant_ms(record.get("finished_at")) or 0) >= assignment.created_ms
+    )
 
 
 def _judgeable(hive: Hive, issue_id: str) -> Issue:

@@ -84,11 +84,10 @@ def complete_bead(
 ) -> Verification:
     """Returns the verification that completed the bead, or, where it failed, did not.
 
-    With a reason in `unverified_because` no check runs, and the record says so. Raises
-    `Conflict` for a bead that is completed already, waits for another, or needs evidence that
-    there is none of.
+    With a reason in `unverified_because` no check runs, and the record says so. A bead that
+    already says it is completed is held to it: one that fails is `in_progress` again. Raises
+    `Conflict` for a bead that waits for another, or needs evidence that there is none of.
     """
-    refuse_completed(bead)
     unmet = unmet_of(bead, place)
     if unmet:
         waits = "; ".join(f"{one.bead_id} {one.reason}" for one in unmet)
@@ -101,12 +100,19 @@ def complete_bead(
     if unverified_because is None:
         done = verify_bead(bead, place)
         if done.verdict != "passed":
-            return done
+            return _not_completed(done, place)
         _refuse_without_evidence(bead, done, place)
     else:
         done = _unverified(bead, place, unverified_because)
     completed = update_in_place(done.bead, place, status="completed")
     return Verification(completed, done.verdict, done.record, done.results)
+
+
+def _not_completed(done: Verification, place: Workplace) -> Verification:
+    if bead_status(done.bead.document) != "completed":
+        return done
+    bead = update_in_place(done.bead, place, status="in_progress")
+    return Verification(bead, done.verdict, done.record, done.results)
 
 
 def run_pass(

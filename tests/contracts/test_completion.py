@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 from bead_files import ATTEMPT, JUDGEMENT, PLAN, put_bead, ralph_bead, sprint_row
-from hives import QuickQueen, records, snapshot, write_lines
+from hives import Clock, QuickQueen, records, snapshot, write_lines
 from mutants import mutant
 
 import queenbee.contracts
 from queenbee import Hive
 from queenbee.contracts import completion
-from queenbee.contracts.completion import complete
+from queenbee.contracts.completion import complete, verify
 from queenbee.errors import Conflict, InvalidInput, NotFound, NotYours
 
 
@@ -119,6 +119,19 @@ class TestARalphBead:
         assert hive.assignments.active("gt-1") is not None
         assert finish(hive).completed
         assert len(runs(beads)) == 1
+
+    def test_that_only_says_it_is_completed_is_checked_all_the_same(
+        self, hive: Hive, bead: Path, repo: Path, beads: Path, clock: Clock
+    ) -> None:
+        (repo / "made").touch()
+        verify(hive, "gt-1", env=os.environ)
+        (repo / "made").unlink()
+        clock.advance(1)
+        hive.assignments.claim("gt-1")
+        bead.write_text(json.dumps({**json.loads(bead.read_text()), "status": "completed"}))
+        assert not finish(hive).completed
+        assert json.loads(bead.read_text())["status"] == "in_progress"
+        assert [run["verdict"] for run in runs(beads)] == ["passed", "failed"]
 
     def test_needs_its_evidence_where_it_says_so(
         self, hive: Hive, repo: Path, beads: Path, monkeypatch: pytest.MonkeyPatch

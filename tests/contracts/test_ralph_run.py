@@ -221,10 +221,15 @@ def test_a_bead_that_requires_evidence_is_completed_with_it(bench):
     assert bench.bead().document["status"] == "completed"
 
 
-def test_a_completed_bead_is_not_completed_again(bench):
-    bead = bench.put("true", folder="completed", status="completed")
-    with pytest.raises(Conflict, match="completed already"):
-        complete_bead(bead, bench.place())
+@pytest.mark.parametrize(
+    ("command", "status", "folder"),
+    [("true", "completed", "completed"), ("false", "in_progress", "active")],
+)
+def test_a_bead_that_says_it_is_completed_is_held_to_it(command, status, folder, bench):
+    complete_bead(bench.put(command, folder="completed", status="completed"), bench.place())
+    bead = bench.bead()
+    assert bead.document["status"] == status
+    assert os.path.dirname(bead.path) == getattr(bench.folders, folder)
 
 
 def test_a_bead_that_waits_for_another_is_not_completed(bench):
