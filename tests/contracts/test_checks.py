@@ -52,6 +52,7 @@ def contains(path, *patterns, **more):
             "true", {"exit_code": 1}, "failed", "exit code 0, expected 1", id="no-failure"
         ),
         pytest.param("kill -9 $$", {}, "failed", "ended by SIGKILL", id="killed"),
+        pytest.param("kill -9 $$", {"exit_code": 137}, "passed", "SIGKILL", id="as-a-shell-says"),
         pytest.param("nonsense-command", {}, "failed", "exit code 127", id="unknown-command"),
         pytest.param("echo a.b", {"stdout_contains": "a.b"}, "passed", "", id="stdout-has-it"),
         pytest.param("echo axb", {"stdout_contains": "a.b"}, "failed", "'a.b'", id="is-literal"),
