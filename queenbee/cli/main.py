@@ -104,7 +104,7 @@ def run(arguments: list[str]) -> int:
         _say(_usage_error(error), session, as_json=as_json)
         return exits.USAGE
     except (KeyboardInterrupt, click.Abort):
-        aside("queen: interrupted")
+        _say(_interrupted(), session, as_json=as_json)
         return exits.INTERRUPTED
     except BrokenPipeError:
         _let_go_of_stdout()
@@ -149,6 +149,12 @@ def _usage_error(error: click.ClickException) -> QueenError:
     refusal = QueenError(error.format_message(), hint=hint)
     refusal.code = "usage"
     return refusal
+
+
+def _interrupted() -> QueenError:
+    interrupted = QueenError("interrupted")
+    interrupted.code = "interrupted"
+    return interrupted
 
 
 def _bug(error: Exception) -> QueenError:

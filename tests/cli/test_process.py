@@ -52,8 +52,9 @@ def test_an_interrupt_in_the_middle_of_a_command_is_130(
 
     monkeypatch.setattr(Messages, "inbox", interrupted)
     ran = quick("msg", "inbox", as_="ui-engineer")
-    assert (ran.code, ran.out) == (130, "")
-    assert "queen: interrupted" in ran.err
+    assert (ran.code, ran.out, ran.err) == (130, "", "queen: interrupted\n")
+    as_json = quick("msg", "inbox", "--json", as_="ui-engineer")
+    assert (as_json.code, as_json.error["code"]) == (130, "interrupted")
 
 
 # Waiting
