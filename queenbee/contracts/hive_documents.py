@@ -7,7 +7,10 @@ changes. Nothing of this layer is imported where there is no such document.
 
 from __future__ import annotations
 
+import os
+
 from queenbee.contracts import places
+from queenbee.errors import Unreadable
 from queenbee.services.documents import Documents
 
 TYPE_CHECKING = False
@@ -92,9 +95,19 @@ class HiveDocuments(Documents):
         return self._beads[1]
 
     def find_bead(self, bead_id: str) -> BeadFile | None:
-        """Returns the Ralph bead of this id, or None. Raises `Conflict` where two files have it."""
+        """Returns the Ralph bead of this id, or None.
+
+        Raises `Conflict` where two files have it, and `Unreadable` for a file that is called so
+        and cannot be read: its checks must not be passed over.
+        """
         beads = self.ralph_beads()
-        if beads is None or bead_id not in beads.issues:
+        if beads is None:
+            return None
+        if bead_id not in beads.issues:
+            for problem in beads.problems:
+                if os.path.basename(problem.path) == f"{bead_id}.json":
+                    hint = f"correct or remove {problem.path}"
+                    raise Unreadable(problem.message, hint=hint, path=problem.path)
             return None
         from queenbee.contracts.ralph_store import find_bead
 

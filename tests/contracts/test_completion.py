@@ -18,7 +18,7 @@ import queenbee.contracts
 from queenbee import Hive
 from queenbee.contracts import completion
 from queenbee.contracts.completion import complete, verify
-from queenbee.errors import Conflict, InvalidInput, NotFound, NotYours
+from queenbee.errors import Conflict, InvalidInput, NotFound, NotYours, Unreadable
 
 
 @pytest.fixture
@@ -119,6 +119,17 @@ class TestARalphBead:
         assert hive.assignments.active("gt-1") is not None
         assert finish(hive).completed
         assert len(runs(beads)) == 1
+
+    def test_that_cannot_be_read_is_not_passed_over(
+        self, hive: Hive, bead: Path, tracker: Path
+    ) -> None:
+        write_lines(tracker, {"id": "gt-1", "title": "x", "status": "open"})
+        hive.assignments.claim("gt-1")
+        bead.write_text("{torn")
+        for act in (finish, lambda hive: verify(hive, "gt-1", env=os.environ)):
+            with pytest.raises(Unreadable, match=r"gt-1\.json is not JSON"):
+                act(hive)
+        assert hive.assignments.active("gt-1") is not None
 
     def test_that_only_says_it_is_completed_is_checked_all_the_same(
         self, hive: Hive, bead: Path, repo: Path, beads: Path, clock: Clock
