@@ -186,7 +186,7 @@ class Hive:
 
     def rebuild_indexes(self, *, progress: Progress | None = None) -> None:
         """Throws every index away and builds anew those that their ledgers' sizes call for."""
-        from queenbee.store.index import remove
+        from queenbee.store.index_tables import remove
 
         self.close()
         for kind in self.kinds():

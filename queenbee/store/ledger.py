@@ -15,13 +15,13 @@ import os
 
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store.archive import Archive, Archived, Segment
+from queenbee.store.batch import Batch, Lines, Position, batch_of
 from queenbee.store.codec import Unusable, decoder
 from queenbee.store.files import (
     START,
     Appender,
     Chunk,
     Mark,
-    common_lines,
     read_after,
     split_lines,
 )
@@ -32,68 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from queenbee.store.archive import Stamp
-
-
-class Position:
-    """How far a reader has come: in the tracked file, in the journal, and with which segments."""
-
-    __slots__ = ("journal", "segments", "tracked")
-
-    def __init__(
-        self,
-        tracked: Mark = START,
-        journal: Mark = START,
-        segments: Mapping[str, Stamp] | None = None,
-    ) -> None:
-        self.tracked = tracked
-        self.journal = journal
-        self.segments = segments or {}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Position) and (self.tracked, self.journal) == (
-            other.tracked,
-            other.journal,
-        )
-
-    __hash__ = None  # type: ignore[assignment]
-
-
-class Batch:
-    """What was read: the archive's lines, the tracked file's, then those of the journal alone.
-
-    `restarted` says that a file was rewritten since the position: the lines are then all there
-    are, and the reader begins anew. `unended` says that no newline ends the last tracked line
-    yet: what it says may change.
-    """
-
-    __slots__ = (
-        "archived",
-        "journal_only",
-        "position",
-        "restarted",
-        "size_bytes",
-        "tracked",
-        "unended",
-    )
-
-    def __init__(
-        self,
-        archived: list[bytes],
-        tracked: list[bytes],
-        journal_only: list[bytes],
-        position: Position,
-        *,
-        restarted: bool,
-        size_bytes: int,
-        unended: bool,
-    ) -> None:
-        self.archived = archived
-        self.tracked = tracked
-        self.journal_only = journal_only
-        self.position = position
-        self.restarted = restarted
-        self.size_bytes = size_bytes
-        self.unended = unended
 
 
 class Receipt:
@@ -147,12 +85,12 @@ class Ledger:
         if tracked.restarted or journal.restarted or self.archive.listing() != since.segments:
             return self._read_all(restarted=True)
         position = Position(tracked.end, journal.end, since.segments)
-        lines = _Lines(tracked.lines + tracked.rest, journal.lines)
+        lines = Lines(tracked.lines + tracked.rest, journal.lines)
         if not set(lines.journal).issuperset(lines.tracked):
             self.unrecorded = True
         if since == self.agreed and lines.journal == lines.tracked and not tracked.rest:
             self.agreed = position
-        return _batch([], lines, tracked, position, restarted=False)
+        return batch_of([], lines, tracked, position, restarted=False)
 
     def _read_all(self, *, restarted: bool) -> Batch:
         # Segments are written before they are noted, and noted before the journal goes on: what
@@ -165,7 +103,7 @@ class Ledger:
         if journal.restarted:
             base = Archived()
             tracked, journal = self.chunks(Position())
-        lines = _Lines(tracked.lines + tracked.rest, base.kept + journal.lines)
+        lines = Lines(tracked.lines + tracked.rest, base.kept + journal.lines)
         known = base.digests
         self.unrecorded = not set(lines.journal).issuperset(lines.tracked) or any(
             digest not in known for _, digest in segments
@@ -174,7 +112,7 @@ class Ledger:
         if self.agreed == Position() and lines.journal == lines.tracked and not tracked.rest:
             self.agreed = position
         archived = [line for data, _ in segments for line in split_lines(data)]
-        return _batch(archived, lines, tracked, position, restarted=restarted)
+        return batch_of(archived, lines, tracked, position, restarted=restarted)
 
     def append(self, lines: Sequence[bytes]) -> Receipt:
         """Writes the lines to journal and ledger, and heals both. Under the hive's lock only.
@@ -265,7 +203,7 @@ class Ledger:
 
         Archived lines that a merge brought back are neither; they are noted as kept again.
         """
-        lines = _Lines(tracked.lines + tracked.rest, base.kept + journal.lines)
+        lines = Lines(tracked.lines + tracked.rest, base.kept + journal.lines)
         if not lines.tracked:
             return [], lines.journal_only
         known = {*lines.common, *lines.journal}
@@ -377,35 +315,6 @@ class Ledger:
 def usable_note(noted: Archived | None, digests: set[str]) -> Archived:
     """Returns what was noted if all segments that it names are there, else the empty note."""
     return noted if noted is not None and noted.digests <= digests else Archived()
-
-
-class _Lines:
-    """The lines of both files: those they begin with alike, and each one's after that."""
-
-    __slots__ = ("common", "journal", "journal_only", "size_bytes", "tracked")
-
-    def __init__(self, tracked: bytes, journal: bytes) -> None:
-        self.size_bytes = len(tracked) + len(journal)
-        same = common_lines(tracked, journal)
-        self.common = split_lines(tracked[:same])
-        self.tracked = split_lines(tracked[same:])
-        self.journal = split_lines(journal[same:])
-        known = set(self.tracked)
-        self.journal_only = [line for line in self.journal if line not in known]
-
-
-def _batch(
-    archived: list[bytes], lines: _Lines, tracked: Chunk, position: Position, *, restarted: bool
-) -> Batch:
-    return Batch(
-        archived,
-        [*lines.common, *lines.tracked],
-        lines.journal_only,
-        position,
-        restarted=restarted,
-        size_bytes=sum(map(len, archived)) + lines.size_bytes,
-        unended=bool(tracked.rest),
-    )
 
 
 def _usable(lines: Iterable[bytes]) -> list[bytes]:

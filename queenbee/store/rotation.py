@@ -13,11 +13,11 @@ import sys
 from queenbee.core.fold import MAX_REV, explicit_rev
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.archive import Archived, Segment, digest_of
+from queenbee.store.batch import Position
 from queenbee.store.codec import Unusable, decoder, is_migration
 from queenbee.store.documents import write_document
 from queenbee.store.files import START, Original, read_after, split_lines
 from queenbee.store.journal import joined
-from queenbee.store.ledger import Position
 from queenbee.store.state import without_collection
 
 TYPE_CHECKING = False

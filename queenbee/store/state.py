@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from queenbee.core.fold import Fields
-    from queenbee.store.ledger import Ledger, Position
+    from queenbee.store.batch import Position
+    from queenbee.store.ledger import Ledger
 
     Decoder = Callable[[bytes], Fields]
     Cursor = tuple[int, int]

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
 
-from queenbee.store import index, rotation
+from queenbee.store import index, index_intake, rotation
 from queenbee.store.index import Indexed
+from queenbee.store.index_tables import Taker, remove
 from queenbee.store.ledger import Ledger
 from queenbee.store.state import Folded
 
@@ -135,13 +136,13 @@ def answers(records):
     }
 
 
-def check_history(tmp_path, history, module=index):
+def check_history(tmp_path, history):
     """Asserts that an index kept along, one built at the end, and the fold answer alike."""
     shutil.rmtree(tmp_path, ignore_errors=True)
     os.makedirs(tmp_path)
     paths = str(tmp_path / "queen_messages.jsonl"), str(tmp_path / "journal.jsonl")
     writer = Ledger(*paths)
-    kept = module.Indexed(KIND, Ledger(*paths), str(tmp_path / "kept.sqlite3"))
+    kept = Indexed(KIND, Ledger(*paths), str(tmp_path / "kept.sqlite3"))
     try:
         for step, argument in history:
             if step == "read":
@@ -149,7 +150,7 @@ def check_history(tmp_path, history, module=index):
             else:
                 apply(step, argument, writer)
         truth = answers(Folded(KIND, Ledger(*paths)))
-        late = module.Indexed(KIND, Ledger(*paths), str(tmp_path / "late.sqlite3"))
+        late = Indexed(KIND, Ledger(*paths), str(tmp_path / "late.sqlite3"))
         try:
             assert answers(late) == truth
             assert answers(kept) == truth
@@ -168,15 +169,27 @@ def test_an_index_answers_as_the_fold_does_after_any_history(tmp_path, history):
     check_history(tmp_path / "hive", history)
 
 
-def test_an_index_that_forgets_the_journal_is_caught(tmp_path):
+def test_an_index_that_forgets_the_journal_is_caught(tmp_path, monkeypatch):
     """Mutant: lines that git took out of the ledger are not looked for in the journal."""
-    broken = mutant(index, "taker.take(lines, once=True)", "False")
+    broken = mutant(index_intake, "taker.take(lines, once=True)", "False")
     one = line_of("qm-1", 1, "bob", False, "hello world", 0)
     two = line_of("qm-2", 1, "bob", False, "hello world", 1)
     history = [("append", [one]), ("append", [two]), ("rewrite", 1), ("rewrite", 2)]
     check_history(tmp_path / "hive", history)
+    monkeypatch.setattr(index, "Intake", broken.Intake)
     with pytest.raises(AssertionError):
-        check_history(tmp_path / "hive", history, broken)
+        check_history(tmp_path / "hive", history)
+
+
+def test_an_index_that_skips_the_archive_is_caught(tmp_path, monkeypatch):
+    """Mutant: a segment that git brought is noted, and not read."""
+    broken = mutant(index_intake, "if anew or not held:", "if False:")
+    one = line_of("qm-1", 1, "bob", False, "hello world", 0)
+    history = [("append", [one]), ("read", None), ("pull segment", [one.replace(b"-1", b"-2")])]
+    check_history(tmp_path / "hive", history)
+    monkeypatch.setattr(index, "Intake", broken.Intake)
+    with pytest.raises(AssertionError):
+        check_history(tmp_path / "hive", history)
 
 
 @pytest.fixture
@@ -216,9 +229,9 @@ def test_a_rewritten_ledger_is_read_from_the_first_block_that_differs(files, mon
     with open(ledger.path, "wb") as file:
         file.write(data + line_of("qm-pulled", 1, "bob", False, "", 1) + b"\n")
     taken = []
-    take = index._Taker.take
+    take = Taker.take
     monkeypatch.setattr(
-        index._Taker,
+        Taker,
         "take",
         lambda self, lines, **how: (taken.extend(lines), take(self, lines, **how))[1],
     )
@@ -232,7 +245,7 @@ def test_a_rewritten_ledger_is_read_from_the_first_block_that_differs(files, mon
 def test_a_corrupt_index_is_built_anew(files, damage):
     """Whatever stands in the index file, the answers are those of the ledger."""
     opened(files).close()
-    index.remove(files[1])
+    remove(files[1])
     with open(files[1], "wb") as file:
         file.write(damage)
     again = opened(files)
@@ -256,7 +269,7 @@ def test_an_index_of_another_version_is_built_anew(files):
 def test_an_index_deleted_while_it_is_used_does_not_change_an_answer(files):
     """Promise 6: indexes are disposable at any time."""
     found = opened(files)
-    index.remove(files[1])
+    remove(files[1])
     files[0].append([line_of("qm-new", 1, "bob", False, "", 1)]).close()
     found.refresh()
     assert found.get("qm-new") is not None

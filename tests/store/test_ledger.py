@@ -11,7 +11,8 @@ from record_lines import any_lines
 
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import ledger as ledger_module
-from queenbee.store.ledger import Ledger, Position
+from queenbee.store.batch import Position
+from queenbee.store.ledger import Ledger
 
 
 def line(number, text="said"):

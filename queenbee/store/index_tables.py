@@ -1,0 +1,293 @@
+"""The tables of an index: one SQLite database for one kind, and how lines are folded into it.
+
+Disposable like the whole index: `docs/format.md`, "Index"; ADR 0006.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+
+from queenbee.core.fold import Table, explicit_rev
+from queenbee.core.timestamps import instant_ms
+from queenbee.store.batch import Position
+from queenbee.store.codec import Unusable, decode, decoder, is_migration, pack, unpack
+from queenbee.store.files import Mark
+from queenbee.store.state import aliases_of, value_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from queenbee.core.fold import Entry, Fields
+
+VERSION = 8
+"""Of the tables below; an index of another version is built anew."""
+
+COLUMNS = {
+    "messages": ("to", "from", "issue_id", "thread_id"),
+    "assignments": ("issue_id", "droid", "status"),
+    "reservations": ("droid", "status", "issue_id", "pattern", "expires_at", "released_at"),
+    "verifications": ("subject_kind", "subject_id"),
+}
+_INDEXES = {
+    "messages": (
+        '"to", created_ms, id',
+        '"to", created_ms, id) WHERE (read = 0 AND deleted = 0',
+        '"from", created_ms, id',
+        "issue_id, created_ms",
+        "thread_id, created_ms",
+    ),
+    "assignments": ("issue_id, created_ms", "droid, created_ms", "status, created_ms"),
+    "reservations": ("droid, created_ms", "status, pattern, id", "released_at", "issue_id"),
+    "verifications": ("subject_id, created_ms",),
+}
+_LONG_WAL_BYTES = 8 * 1024 * 1024
+_WAIT_S = 30.0
+_BATCH = 500
+"""Ids in one query: SQLite allows 999 parameters in the oldest builds still about."""
+
+
+class Tables:
+    """An open index. Raises `sqlite3.Error` or `OSError` where it cannot be used."""
+
+    def __init__(self, kind: str, path: str) -> None:
+        self.kind = kind
+        self.path = path
+        self.columns = COLUMNS.get(kind, ())
+        self.mutex = threading.RLock()
+        self.db = self._open()
+
+    def ask(self, query: str, *values: object) -> list[tuple[object, ...]]:
+        """Returns the rows that answer a query."""
+        with self.mutex:
+            return self.db.execute(query, values).fetchall()
+
+    def meta(self, key: str) -> str | None:
+        """Returns a note that was kept beside the records."""
+        rows = self.ask("SELECT value FROM meta WHERE key = ?", key)
+        return str(rows[0][0]) if rows else None
+
+    def put_meta(self, key: str, value: object) -> None:
+        """Keeps a note; part of a transaction where one is open."""
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def position(self, name: str) -> Position:
+        """Returns a position that was kept, or the start."""
+        saved = self.meta(name)
+        if saved is None:
+            return Position()
+        words = saved.split(" ")
+        tracked, journal = (
+            Mark(int(words[n]), int(words[n + 1]), int(words[n + 2])) for n in (0, 3)
+        )
+        return Position(tracked, journal)
+
+    def put_position(self, name: str, position: Position) -> None:
+        """Keeps a position."""
+        marks = position.tracked, position.journal
+        text = " ".join(f"{mark.inode} {mark.offset} {mark.sum}" for mark in marks)
+        self.put_meta(name, text)
+
+    def fields(self, count: object, body: object) -> Fields:
+        """Returns the fields of a record, from its row."""
+        assert isinstance(body, bytes)
+        fields = unpack(body)
+        if count == 1:  # The line itself, as it stands in the ledger.
+            table = Table(aliases_of(self.kind))
+            return table.get(table.add(body, fields)) or {}
+        return fields
+
+    def raws(self, identifier: str) -> list[bytes]:
+        """Returns the lines of a record in the order in which they were read."""
+        rows = self.ask("SELECT raw FROM lines WHERE id = ? ORDER BY at", identifier)
+        if not rows:
+            rows = self.ask("SELECT body FROM records WHERE id = ?", identifier)
+        return [raw for (raw,) in rows if isinstance(raw, bytes)]
+
+    def build_anew(self) -> None:
+        """Throws everything away."""
+        self.db.close()
+        self.db = self._fresh()
+
+    def shorten_log(self) -> None:
+        """Folds a long log in: every process that opens the index would read it through."""
+        if size_of(self.path + "-wal") > _LONG_WAL_BYTES:
+            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _open(self) -> sqlite3.Connection:
+        try:
+            db = self._connect()
+            if db.execute("PRAGMA user_version").fetchone()[0] == VERSION:
+                return db
+            db.close()
+        except sqlite3.DatabaseError:
+            pass
+        return self._fresh()
+
+    def _connect(self) -> sqlite3.Connection:
+        # Autocommit: transactions are begun by hand, where one is needed.
+        db = sqlite3.connect(
+            self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+        )
+        # The index may lose its last lines with the power, but must not lie after it: that is
+        # what NORMAL in WAL mode gives, without waiting for the disk.
+        db.execute("PRAGMA synchronous = NORMAL")
+        return db
+
+    def _fresh(self) -> sqlite3.Connection:
+        remove(self.path)
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        db = self._connect()
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("BEGIN IMMEDIATE")
+        if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
+            _create(db, self.kind)
+        db.execute("COMMIT")
+        return db
+
+
+def _create(db: sqlite3.Connection, kind: str) -> None:
+    named = "".join(f', "{column}" TEXT' for column in COLUMNS.get(kind, ()))
+    db.execute(
+        "CREATE TABLE records (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, "
+        "count INTEGER NOT NULL, created_ms INTEGER NOT NULL, read INTEGER NOT NULL, "
+        f"deleted INTEGER NOT NULL, body BLOB NOT NULL{named})"
+    )
+    db.execute("CREATE TABLE lines (id TEXT, at INTEGER, raw BLOB, PRIMARY KEY (id, at))")
+    db.execute("CREATE TABLE blocks (number INTEGER PRIMARY KEY, digest BLOB)")
+    db.execute("CREATE TABLE loose (raw BLOB PRIMARY KEY, before INTEGER NOT NULL)")
+    db.execute(
+        "CREATE TABLE segments (name TEXT PRIMARY KEY, stamp TEXT NOT NULL, "
+        "digest TEXT NOT NULL, held INTEGER NOT NULL, taken INTEGER NOT NULL)"
+    )
+    db.execute("CREATE TABLE migrations (at INTEGER PRIMARY KEY, raw BLOB UNIQUE)")
+    db.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value)")
+    born = int.from_bytes(os.urandom(6), "big")
+    db.execute("INSERT INTO meta VALUES ('born', ?)", (born,))
+    db.execute("CREATE INDEX by_seq ON records (seq)")
+    for number, columns in enumerate(_INDEXES.get(kind, ())):
+        db.execute(f"CREATE INDEX by_{number} ON records ({columns})")
+    db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def remove(path: str) -> None:
+    """Deletes an index with all that SQLite keeps beside it."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        if os.path.lexists(path + suffix):
+            os.unlink(path + suffix)
+
+
+class Taker:
+    """Folds lines into the tables, a batch of ids at a time."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._db = db = tables.db
+        self._kind = tables.kind
+        self._columns = columns = tables.columns
+        self._unusable = 0
+        self.positional = False
+        (last,) = db.execute("SELECT max(seq) FROM records").fetchone()
+        self._seq = last or 0
+        marks = ", ".join("?" * (7 + len(columns)))
+        self._replace = f"INSERT OR REPLACE INTO records VALUES ({marks})"  # noqa: S608
+
+    def take(self, lines: list[bytes], *, once: bool, whole: bool = True) -> bool:
+        """Takes lines in; returns whether any of them changed a record.
+
+        Unusable ones count where they are `whole` and new.
+        """
+        decode_one = decoder(sum(map(len, lines)))
+        usable: list[tuple[bytes, Fields]] = []
+        for raw in lines:
+            try:
+                fields = decode_one(raw)
+            except Unusable:
+                self._unusable += whole and not once
+                continue
+            if is_migration(fields):
+                self._db.execute("INSERT OR IGNORE INTO migrations (raw) VALUES (?)", (raw,))
+            else:
+                usable.append((raw, fields))
+                self.positional = self.positional or explicit_rev(fields) is None
+        table = self._known({str(fields["id"]) for _, fields in usable})
+        before = {key: len(entry.lines) for key, entry in table.entries.items()}
+        for raw, fields in usable:
+            table.add(raw, fields, once=once)
+        changed = [
+            (key, entry)
+            for key, entry in table.entries.items()
+            if len(entry.lines) != before.get(key)
+        ]
+        self._store(changed, before)
+        return bool(changed)
+
+    def finish(self) -> None:
+        """Writes down what was learnt about the lines as a whole."""
+        self._db.execute(
+            "INSERT INTO meta VALUES ('unusable', ?1) "
+            "ON CONFLICT (key) DO UPDATE SET value = value + ?1",
+            (self._unusable,),
+        )
+        if self.positional:
+            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('positional', 1)")
+
+    def _known(self, ids: set[str]) -> Table:
+        """Returns a table that holds what the index has of these ids."""
+        table = Table(aliases_of(self._kind))
+        for some in _batches(sorted(ids)):
+            marks = ", ".join("?" * len(some))
+            many = []
+            query = f"SELECT id, count, body FROM records WHERE id IN ({marks})"  # noqa: S608
+            for identifier, count, body in self._db.execute(query, some):
+                if count == 1:
+                    table.add(body, decode(body))
+                else:
+                    many.append(identifier)
+            for identifier in many:
+                query = "SELECT raw FROM lines WHERE id = ? ORDER BY at"
+                for (raw,) in self._db.execute(query, (identifier,)):
+                    table.add(raw, decode(raw))
+        return table
+
+    def _store(self, changed: list[tuple[str, Entry]], before: Mapping[str, int]) -> None:
+        rows, lines = [], list[tuple[str, int, bytes]]()
+        for identifier, entry in changed:
+            self._seq += 1
+            fields, count = entry.fields, len(entry.lines)
+            body = entry.lines[0].raw if count == 1 else pack(fields)
+            rows.append(
+                (
+                    identifier,
+                    self._seq,
+                    count,
+                    instant_ms(fields.get("created_at")) or 0,
+                    int(fields.get("read") is True),
+                    int(fields.get("deleted") is True),
+                    body,
+                    *(text_of(value_of(fields, column)) for column in self._columns),
+                )
+            )
+            if count > 1:
+                lines.extend((identifier, n, raw) for n, raw in enumerate(entry.arrived))
+        self._db.executemany(self._replace, rows)
+        if lines:
+            self._db.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", lines)
+
+
+def text_of(value: object) -> str | None:
+    """Returns what a column of texts holds of a value."""
+    return value if isinstance(value, str) else None
+
+
+def size_of(path: str) -> int:
+    """Returns the size of a file in bytes; 0 where there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[begin : begin + _BATCH] for begin in range(0, len(ids), _BATCH))
