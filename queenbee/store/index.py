@@ -43,7 +43,9 @@ class Indexed:
 
     @property
     def unusable(self) -> int:
-        return int(self._tables.meta("unusable") or 0)
+        (count,) = self._ask("SELECT coalesce(sum(lines), 0) FROM unusable")[0]
+        assert isinstance(count, int)
+        return count
 
     @property
     def migrations(self) -> list[Fields]:

@@ -84,6 +84,7 @@ class Intake:
     def _take_all(self) -> tuple[Position, Position]:
         position, agreed = self._tables.position("at"), self._tables.position("agreed")
         position, agreed, again = self._after_rewriting(position, agreed)
+        position = self._before_unusable(position)
         self._doubt_a_line_that_went_on(position)
         taker = Taker(self._tables)
         # 0. The archive stands before all else.
@@ -97,21 +98,20 @@ class Intake:
             tracked, journal = self._ledger.chunks(position, limit=_CHUNK_BYTES)
             if not tracked.lines or tracked.lines != journal.lines:
                 break
-            taker.take(split_lines(tracked.lines), once=again)
+            self._take_tracked(taker, position, tracked.lines, again)
             position = Position(tracked.end, journal.end)
             if together:
                 agreed = position
             self._report(position)
         # 2. Then what the tracked file has, in its order, then what the journal alone has.
         while tracked.lines:
-            lines = split_lines(tracked.lines)
-            moved = taker.take(lines, once=again) or moved
-            self._hold_loosely(lines, tracked.end.offset)
+            moved = self._take_tracked(taker, position, tracked.lines, again) or moved
+            self._hold_loosely(split_lines(tracked.lines), tracked.end.offset)
             position = Position(tracked.end, position.journal)
             tracked, _ = self._ledger.chunks(position, limit=_CHUNK_BYTES)
             self._report(position)
         # A line without its newline is read again with it, and counts once where it stays the same.
-        moved = taker.take(split_lines(tracked.rest), once=again, whole=False) or moved
+        moved = self._take_tracked(taker, position, tracked.rest, again) or moved
         if base.kept:
             kept = split_lines(base.kept)
             apart = taker.take(kept, once=True)
@@ -140,6 +140,24 @@ class Intake:
         self._tables.put_position("at", position)
         self._tables.put_position("agreed", agreed)
         return position, agreed
+
+    def _take_tracked(self, taker: Taker, position: Position, data: bytes, again: bool) -> bool:
+        """Takes in what the tracked file has at a position; returns whether it changed a record."""
+        seen, begin = taker.unusable, position.tracked.offset
+        moved = taker.take(split_lines(data), once=again)
+        if taker.unusable > seen:
+            row = begin, begin + len(data), taker.unusable - seen
+            self._tables.db.execute("INSERT INTO unusable VALUES (?, ?, ?)", row)
+        return moved
+
+    def _before_unusable(self, position: Position) -> Position:
+        """Returns a position from which the unusable lines of whole pieces are counted again."""
+        offset = position.tracked.offset
+        (begin,) = self._tables.ask("SELECT min(begin) FROM unusable WHERE end > ?", offset)[0]
+        self._tables.db.execute("DELETE FROM unusable WHERE end > ?", (offset,))
+        if not isinstance(begin, int) or begin >= offset:
+            return position
+        return Position(_mark_at(self._ledger.path, begin), position.journal)
 
     def _take_segments(self, taker: Taker, position: Position) -> tuple[Archived, bool]:
         """Takes in the segments whose lines the index may lack.

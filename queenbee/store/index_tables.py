@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Entry, Fields
 
-VERSION = 8
+VERSION = 9
 """Of the tables below; an index of another version is built anew."""
 
 COLUMNS = {
@@ -162,6 +162,10 @@ def _create(db: sqlite3.Connection, kind: str) -> None:
         "CREATE TABLE segments (name TEXT PRIMARY KEY, stamp TEXT NOT NULL, "
         "digest TEXT NOT NULL, held INTEGER NOT NULL, taken INTEGER NOT NULL)"
     )
+    db.execute(
+        "CREATE TABLE unusable (begin INTEGER PRIMARY KEY, end INTEGER NOT NULL, "
+        "lines INTEGER NOT NULL)"
+    )
     db.execute("CREATE TABLE migrations (at INTEGER PRIMARY KEY, raw BLOB UNIQUE)")
     db.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value)")
     born = int.from_bytes(os.urandom(6), "big")
@@ -186,25 +190,23 @@ class Taker:
         self._db = db = tables.db
         self._kind = tables.kind
         self._columns = columns = tables.columns
-        self._unusable = 0
+        self.unusable = 0
+        """How many of the lines so far carry no record."""
         self.positional = False
         (last,) = db.execute("SELECT max(seq) FROM records").fetchone()
         self._seq = last or 0
         marks = ", ".join("?" * (7 + len(columns)))
         self._replace = f"INSERT OR REPLACE INTO records VALUES ({marks})"  # noqa: S608
 
-    def take(self, lines: list[bytes], *, once: bool, whole: bool = True) -> bool:
-        """Takes lines in; returns whether any of them changed a record.
-
-        Unusable ones count where they are `whole` and new.
-        """
+    def take(self, lines: list[bytes], *, once: bool) -> bool:
+        """Takes lines in; returns whether any of them changed a record."""
         decode_one = decoder(sum(map(len, lines)))
         usable: list[tuple[bytes, Fields]] = []
         for raw in lines:
             try:
                 fields = decode_one(raw)
             except Unusable:
-                self._unusable += whole and not once
+                self.unusable += 1
                 continue
             if is_migration(fields):
                 self._db.execute("INSERT OR IGNORE INTO migrations (raw) VALUES (?)", (raw,))
@@ -225,11 +227,6 @@ class Taker:
 
     def finish(self) -> None:
         """Writes down what was learnt about the lines as a whole."""
-        self._db.execute(
-            "INSERT INTO meta VALUES ('unusable', ?1) "
-            "ON CONFLICT (key) DO UPDATE SET value = value + ?1",
-            (self._unusable,),
-        )
         if self.positional:
             self._db.execute("INSERT OR REPLACE INTO meta VALUES ('positional', 1)")
 

@@ -132,6 +132,7 @@ def answers(records):
         "body": sorted(records.project(("id", "body"), {"to": "bob"}), key=str),
         "distinct": {each for each in records.distinct("to") if each is not None},
         "greatest": records.greatest("thread_id"),
+        "unusable": records.unusable,
         "migrations": len({json.dumps(each) for each in records.migrations}),
     }
 
@@ -239,6 +240,29 @@ def test_a_rewritten_ledger_is_read_from_the_first_block_that_differs(files, mon
     assert again.get("qm-pulled") is not None
     assert len(taken) < 10
     again.close()
+
+
+def test_unusable_lines_are_counted_once_however_often_git_rewrites_the_ledger(files, monkeypatch):
+    """Also where a piece that was read ends elsewhere than a block, and where some went away."""
+    monkeypatch.setattr(index_intake, "_CHUNK_BYTES", 700_000)
+    with open(files[0].path, "rb") as file:
+        data = file.read().splitlines()
+    found = opened(files)
+    told, true = [], []
+    for places in ([10, 900, 1500, 2900], [10, 900, 2000, 2400, 2950], [10], [10, 11, 2999]):
+        now = list(data)
+        for place in reversed(places):
+            now.insert(place, b"{torn")
+        os.unlink(files[0].path)
+        with open(files[0].path, "wb") as file:
+            file.write(b"\n".join(now) + b"\n{torn"[: 1 + 5 * (len(places) % 2)])
+        truth = Folded(KIND, Ledger(files[0].path, files[0].journal_path))
+        for each in (found, truth):
+            each.refresh()
+        told.append(found.unusable)
+        true.append(truth.unusable)
+    assert told == true == [4, 6, 2, 4]
+    found.close()
 
 
 @pytest.mark.parametrize("damage", [b"", b"garbage" * 1000, b"SQLite format 3\0" + b"\0" * 4096])
