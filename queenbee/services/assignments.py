@@ -7,7 +7,7 @@ from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.standing import superseded_assignments
 from queenbee.errors import InvalidInput, NotFound, NotYours, Taken
-from queenbee.services import messages, reservations
+from queenbee.services import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -188,8 +188,9 @@ class Assignments:
 
     def _move(self, tx: Transaction, old: Assignment, droid: str, reason: str | None) -> None:
         actor = self._hive.actor
+        tx.behind(self._outlived_ms(old))
         tx.update(KIND, old.id, _ending(tx, old, "reassigned", by=actor, reason=reason))
-        ended = reservations.stage_release(
+        ended = self._hive.reservations.stage_release(
             tx, self._leases_for(old), by=actor, reason=f"{old.issue_id} was given to {droid}"
         )
         if old.droid != actor:
@@ -209,9 +210,10 @@ class Assignments:
         with self._hive.transaction() as tx:
             current = self.check_ending(issue_id)
             # The leases first: killed in between, the assignment still stands and can be ended.
-            reservations.stage_release(
+            self._hive.reservations.stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
             )
+            tx.behind(self._outlived_ms(current))
             changes = _ending(tx, current, status, by=actor, reason=reason)
             ended = Assignment(tx.update(KIND, current.id, changes))
             for droid in dict.fromkeys((current.droid, current.assigned_by)):
@@ -226,6 +228,14 @@ class Assignments:
         rows = self._hive.state(KIND).select({"issue_id": issue_id})
         ended = [each for each in map(Assignment, rows) if each.status != "active"]
         return [assignment_end_ms(each) for each in ended]
+
+    def _outlived_ms(self, ended: Assignment) -> list[int]:
+        """Returns what the end must come behind: else it would free what lost to the assignment."""
+        rows = self._hive.state(KIND).select({"issue_id": ended.issue_id})
+        all_of_it = [Assignment(row) for row in rows]
+        lost = superseded_assignments(all_of_it)
+        followed = [each.created_ms for each in all_of_it if lost.get(each.id) == ended.id]
+        return [ended.created_ms, *followed]
 
     def _leases_for(self, assignment: Assignment) -> list[str]:
         held = self._hive.reservations.find(droid=assignment.droid)

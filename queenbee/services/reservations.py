@@ -123,8 +123,7 @@ class Reservations:
         droid = self._hive.actor
         with self._hive.transaction() as tx:
             mine = self._select(tx.now_ms, droid, patterns, ids, everything)
-            changes = {"status": "released", "released_at": tx.now}
-            return [Reservation(tx.update(KIND, lease.id, changes)) for lease in mine]
+            return self._end(tx, [lease.id for lease in mine], {})
 
     def renew(
         self,
@@ -233,6 +232,23 @@ class Reservations:
                 for pattern, leased in met.items()
             ]
 
+    def stage_release(
+        self, tx: Transaction, lease_ids: Sequence[str], *, by: str, reason: str
+    ) -> list[str]:
+        """Ends leases in a transaction, recording who and why; returns their patterns."""
+        changes = {"released_by": by, "release_reason": reason}
+        return [lease.pattern for lease in self._end(tx, lease_ids, changes)]
+
+    def _end(
+        self, tx: Transaction, lease_ids: Sequence[str], changes: dict[str, str]
+    ) -> list[Reservation]:
+        state = self._hive.state(KIND)
+        # Ended before what lost to it was made, a lease would no longer have excluded that.
+        lost = [loser for loser, by in self._leases.verdicts(state).items() if by in lease_ids]
+        tx.behind(Reservation(state.get(each) or {}).created_ms for each in [*lease_ids, *lost])
+        changes = {**changes, "status": "released", "released_at": tx.now}
+        return [Reservation(tx.update(KIND, each, changes)) for each in lease_ids]
+
     def _ends_ms(self, patterns: Iterable[str]) -> list[int]:
         """Returns when the ended leases that a new one follows came to their end."""
         rows = self._hive.state(KIND).select({"status": "released"})
@@ -244,7 +260,7 @@ class Reservations:
 
     def _take_over(self, tx: Transaction, request: _Request, holders: list[Holder]) -> None:
         lost = {holder.lease.id: holder.lease for holder in holders}
-        stage_release(tx, list(lost), by=request.droid, reason=request.reason or "")
+        self.stage_release(tx, list(lost), by=request.droid, reason=request.reason or "")
         for owner in dict.fromkeys(lease.droid for lease in lost.values()):
             patterns = ", ".join(each.pattern for each in lost.values() if each.droid == owner)
             issue_id = next((e.issue_id for e in lost.values() if e.droid == owner), None)
@@ -358,17 +374,6 @@ class _Request:
         self.reason = reason
         self.force = force
         self.origin = origin
-
-
-def stage_release(tx: Transaction, lease_ids: Iterable[str], *, by: str, reason: str) -> list[str]:
-    """Ends leases in a transaction, recording who and why; returns their patterns."""
-    changes = {
-        "status": "released",
-        "released_at": tx.now,
-        "released_by": by,
-        "release_reason": reason,
-    }
-    return [str(tx.update(KIND, each, changes).get("pattern")) for each in lease_ids]
 
 
 def checked_ttl_s(ttl_s: int) -> int:

@@ -46,6 +46,10 @@ class Transaction:
         """
         self.now_ms = max([self.now_ms, *instants_ms])
 
+    def behind(self, instants_ms: Iterable[int]) -> None:
+        """Moves this turn behind what a clock that is ahead of ours wrote."""
+        self.not_before(instant + 1 for instant in instants_ms if instant > self.now_ms)
+
     def append(self, kind: str, fields: Mapping[str, object]) -> Fields:
         """Adds a line, to be written at the end of the block, and returns its fields."""
         line = {name: value for name, value in fields.items() if value is not None}
