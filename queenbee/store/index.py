@@ -17,7 +17,7 @@ from queenbee.store.state import FLAGS, aliases_of, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.store.ledger import Ledger
@@ -149,41 +149,46 @@ class Indexed:
         rows = self._ask("SELECT id FROM records WHERE seq > ?", since[1])
         return [str(identifier) for (identifier,) in rows], (born, last)
 
-    def ranked_text(
-        self, match: str, words: int, marks: tuple[str, str]
-    ) -> Iterator[tuple[str, str]]:
-        """Yields (id, snippet) of the records that an FTS5 query matches, best first."""
+    def ranked_text(self, match: str, words: int, marks: tuple[str, str]) -> list[tuple[str, str]]:
+        """Returns (id, snippet) of the records that an FTS5 query matches: the best first, of
+        alike ones the newest. Raises `sqlite3.Error`, also where this SQLite has no FTS5.
+        """
         with self._tables.mutex:
-            self._tables.db.execute("BEGIN IMMEDIATE")
-            self._gather_text()
-            self._tables.db.execute("COMMIT")
+            (last,) = self._ask("SELECT coalesce(max(seq), 0) FROM records")[0]
+            if self._tables.meta("texted") != str(last):
+                with self._tables.transaction():
+                    self._gather_text()
+                    self._tables.put_meta("texted", last)
             rows = self._ask(
-                "SELECT texted.id, snippet(text, -1, ?, ?, '…', ?) FROM text "
+                "SELECT id, snippet(text, -1, ?, ?, '…', ?) FROM text "
                 "JOIN texted ON texted.number = text.rowid JOIN records USING (id) "
-                "WHERE text MATCH ? AND records.deleted = 0 ORDER BY rank",
+                "WHERE text MATCH ? ORDER BY rank, created_ms DESC, id DESC",
                 *marks,
                 words,
                 match,
             )
-        return ((str(identifier), str(snippet)) for identifier, snippet in rows)
+        return [(str(identifier), str(snippet)) for identifier, snippet in rows]
 
     def _gather_text(self) -> None:
-        """Adds the words of what is new. What a message says never changes."""
+        """Brings the words up to date with the records that are not deleted: how rare a word is
+        among them decides on ranks.
+        """
         db = self._tables.db
         db.execute("CREATE TABLE IF NOT EXISTS texted (number INTEGER PRIMARY KEY, id TEXT UNIQUE)")
         db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS text USING fts5 (subject, body)")
-        (last,) = self._ask("SELECT coalesce(max(seq), 0) FROM records")[0]
-        query = "SELECT id, count, body FROM records WHERE seq > ?"
-        for identifier, count, body in db.execute(query, (self._tables.meta("texted") or 0,)):
-            fields = self._tables.fields(count, body)
+        query = "SELECT id, count, deleted, body FROM records WHERE seq > ?"
+        changed = db.execute(query, (self._tables.meta("texted") or 0,))
+        for identifier, count, deleted, body in changed:
             added = db.execute("INSERT OR IGNORE INTO texted (id) VALUES (?)", (identifier,))
-            if added.rowcount:
+            [[number]] = self._ask("SELECT number FROM texted WHERE id = ?", identifier)
+            if not added.rowcount:
+                db.execute("DELETE FROM text WHERE rowid = ?", (number,))
+            if not deleted:
+                fields = self._tables.fields(count, body)
                 texts = [text_of(fields.get(name)) or "" for name in ("subject", "body")]
                 db.execute(
-                    "INSERT INTO text (rowid, subject, body) VALUES (?, ?, ?)",
-                    (added.lastrowid, *texts),
+                    "INSERT INTO text (rowid, subject, body) VALUES (?, ?, ?)", (number, *texts)
                 )
-        self._tables.put_meta("texted", last)
 
     def close(self) -> None:
         """Closes the database."""

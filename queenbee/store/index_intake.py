@@ -47,16 +47,9 @@ class Intake:
         """
         position, agreed = self._tables.position("at"), self._tables.position("agreed")
         if self._is_behind(position):
-            db = self._tables.db
-            db.execute("BEGIN IMMEDIATE")
-            try:
+            with self._tables.transaction():
                 position, agreed = self._take_all()
-                db.execute("COMMIT")
-                self._tables.shorten_log()
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
+            self._tables.shorten_log()
         self._ledger.agreed = agreed
         self._ledger.unrecorded = self._any_loose()
         return position == agreed

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+from contextlib import contextmanager
 
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.timestamps import instant_ms
@@ -105,6 +106,18 @@ class Tables:
         if not rows:
             rows = self.ask("SELECT body FROM records WHERE id = ?", identifier)
         return [raw for (raw,) in rows if isinstance(raw, bytes)]
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Writes all of what is done inside, or nothing. Nobody else writes meanwhile."""
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.db.execute("COMMIT")
+        except BaseException:
+            if self.db.in_transaction:
+                self.db.execute("ROLLBACK")
+            raise
 
     def build_anew(self) -> None:
         """Throws everything away."""

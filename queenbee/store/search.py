@@ -7,6 +7,7 @@ searches next; a small ledger's are gathered for the one question. Disposable li
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing, suppress
 
 from queenbee.errors import InvalidInput
 from queenbee.store.index import Indexed
@@ -38,37 +39,42 @@ def find_text(
     words = _words(query) if query.isprintable() or query.isascii() else []
     if not words:
         raise InvalidInput(f"{query!r} has no word to look for", hint="queen msg search 'login'")
+    ranked = _ranked(state, words)
+    if equals or since_ms is not None:
+        # The rank of a word comes from how rare it is: in all messages, whatever is asked for.
+        chosen = {fields["id"] for fields in state.select(equals, since_ms=since_ms)}
+        ranked = [hit for hit in ranked if hit[0] in chosen]
+    return ranked[:limit]
+
+
+def _ranked(state: Records, words: list[str]) -> list[tuple[str, str]]:
+    """Returns (id, snippet) of all matches: the best first, of alike ones the newest."""
+    match = _match(words)
     if isinstance(state, Indexed):
-        ranked = state.ranked_text(_match(words), _SNIPPET_WORDS, _MARKS)
-        chosen = _chosen(state, equals, since_ms) if equals or since_ms is not None else None
-    else:
-        rows = state.select(equals, since_ms=since_ms)
-        ranked, chosen = _ranked_once(rows, words), None
-    found = [(key, text) for key, text in ranked if chosen is None or key in chosen]
-    return found[:limit]
-
-
-def _chosen(state: Indexed, equals: Mapping[str, object], since_ms: int | None) -> set[str]:
-    return {str(fields["id"]) for fields in state.select(equals, since_ms=since_ms)}
-
-
-def _ranked_once(rows: list[Fields], words: list[str]) -> Iterator[tuple[str, str]]:
-    database = sqlite3.connect(":memory:")
+        with suppress(sqlite3.Error, OSError):
+            return state.ranked_text(match, _SNIPPET_WORDS, _MARKS)
+    rows = state.select({}, newest_first=True)
     try:
-        database.execute("CREATE VIRTUAL TABLE text USING fts5 (id UNINDEXED, subject, body)")
-    except sqlite3.OperationalError:  # This SQLite has no FTS5.
-        yield from _by_looking(rows, words)
-        return
-    texts = [(row["id"], _text(row, "subject"), _text(row, "body")) for row in rows]
-    database.executemany("INSERT INTO text VALUES (?, ?, ?)", texts)
-    yield from database.execute(
-        "SELECT id, snippet(text, -1, ?, ?, '…', ?) FROM text WHERE text MATCH ? ORDER BY rank",
-        (*_MARKS, _SNIPPET_WORDS, _match(words)),
-    ).fetchall()
+        return _ranked_once(rows, match)
+    except sqlite3.Error:  # This SQLite has no FTS5, or cannot be used at all.
+        return list(_by_looking(rows, words))
+
+
+def _ranked_once(rows: list[Fields], match: str) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(":memory:")) as database:
+        database.execute("CREATE VIRTUAL TABLE text USING fts5 (subject, body)")
+        texts = ((n, _text(row, "subject"), _text(row, "body")) for n, row in enumerate(rows))
+        database.executemany("INSERT INTO text (rowid, subject, body) VALUES (?, ?, ?)", texts)
+        found = database.execute(
+            "SELECT rowid, snippet(text, -1, ?, ?, '…', ?) FROM text "
+            "WHERE text MATCH ? ORDER BY rank, rowid",
+            (*_MARKS, _SNIPPET_WORDS, match),
+        ).fetchall()
+    return [(str(rows[number]["id"]), str(snippet)) for number, snippet in found]
 
 
 def _by_looking(rows: list[Fields], words: list[str]) -> Iterator[tuple[str, str]]:
-    for row in reversed(rows):
+    for row in rows:
         text = f"{_text(row, 'subject')}\n{_text(row, 'body')}"
         lowered = text.lower()
         if all(word.rstrip("*").lower() in lowered for word in words):
