@@ -13,25 +13,36 @@ import argparse
 import os
 import platform
 import shlex
+import shutil
 import tempfile
 import time
 
-from bench import appends, overlap
+from bench import appends, history, overlap
 from bench.processes import Figure, compare, installed, python
-from bench.stores import NAIVE_INBOX, SQLITE_INBOX, SQLITE_SEND, make_hive, make_sqlite
+from bench.stores import (
+    NAIVE_INBOX,
+    SQLITE_INBOX,
+    SQLITE_SEND,
+    everything,
+    make_hive,
+    make_sqlite,
+)
 
 FLOOR = python("-c", "import click")
 COMMANDS = {
     "msg inbox": ("msg", "inbox"),
     "msg send": ("msg", "send", "droid-2", "hello", "--issue", "qb-7"),
     "show": ("show", "qb-7"),
+    "reserve": ("reserve", "src/new.py"),
+    "check": ("check", "src/new.py"),
 }
 LEASE_COMMANDS = {
     "reserve": ("reserve", "elsewhere/new.py"),
     "check, free": ("check", "elsewhere/new.py"),
     "check, held": ("check", "src/app0/module0.py"),
 }
-GOALS = {"msg inbox": 1.3, "reserve": 1.6, "check, free": 1.6, "check, held": 1.6}
+GOALS = {"msg inbox": 1.3}
+LEASE_GOAL = 1.6
 _AS = ("--as", "droid-1")
 
 
@@ -49,12 +60,14 @@ def main() -> None:
     print(machine())
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
         inboxes = by_size(folder, sizes, runs)
+        commits = with_git(folder, sizes)
         with_leases(folder, 1_000 if options.quick else 10_000, runs)
     in_process(quick=options.quick)
     if options.charts:
-        from bench.charts import growth
+        from bench import charts
 
-        growth(inboxes, options.charts)
+        charts.growth(inboxes, options.charts)
+        charts.commits(commits, options.charts)
 
 
 def machine() -> str:
@@ -83,9 +96,10 @@ def by_size(folder: str, sizes: list[int], runs: int) -> dict[str, list[tuple[in
         for name, arguments in COMMANDS.items():
             figure = compare([*installed("queen"), *_AS, *arguments], FLOOR, folder=hive, runs=runs)
             row(size, name, figure, GOALS.get(name))
-            if name == "msg inbox":
-                found.setdefault("queen msg inbox", []).append((size, figure.ratio))
-        ledger = os.path.join(hive, ".beads", "queen_messages.jsonl")
+            if name in ("msg inbox", "msg send"):
+                found.setdefault(f"queen {name}", []).append((size, figure.ratio))
+        ledger = os.path.join(folder, f"{size}.jsonl")
+        everything(hive, ledger)
         baselines = {
             "plain SQLite, inbox": python("-c", SQLITE_INBOX, database, "droid-1"),
             "plain SQLite, send": python("-c", SQLITE_SEND, database, "droid-1"),
@@ -96,8 +110,30 @@ def by_size(folder: str, sizes: list[int], runs: int) -> dict[str, list[tuple[in
             if size or "everything" not in name:
                 figure = compare(command, FLOOR, folder=hive, runs=few)
                 row(size, name, figure)
-                if "send" not in name:
-                    found.setdefault(name, []).append((size, figure.ratio))
+                found.setdefault(name, []).append((size, figure.ratio))
+    return found
+
+
+def with_git(folder: str, sizes: list[int]) -> dict[str, list[tuple[int, float]]]:
+    """Prints what pulls and commits cost at each number of messages; returns the seconds of
+    commits for the chart.
+    """
+    found: dict[str, list[tuple[int, float]]] = {}
+    heading(f"With git: a clone, a pull, and days of {history.A_DAY:,} messages")
+    for size in sizes:
+        hive = os.path.join(folder, f"hive-{size}")
+        for what, seconds in history.pull(hive, folder).items():
+            print(f"  {size:>9,}  {what:28} {seconds:7.2f} s")
+        for name, rotate in (("rotated", True), ("one growing file", False)):
+            days = os.path.join(folder, f"days-{size}")
+            make_hive(days, messages=size, rotate=rotate)
+            seconds, grown = history.busy_days(days, rotate=rotate)
+            shutil.rmtree(days)
+            found.setdefault(name, []).append((size, seconds))
+            print(
+                f"  {size:>9,}  git commit of a day, {name:16} {seconds:7.2f} s, "
+                f"{grown / 2**20:.1f} MiB in git for three"
+            )
     return found
 
 
@@ -118,7 +154,7 @@ def with_leases(folder: str, leases: int, runs: int) -> None:
     make_hive(hive, leases=leases)
     for name, arguments in LEASE_COMMANDS.items():
         command = [*installed("queen"), *_AS, *arguments]
-        row(leases, name, compare(command, FLOOR, folder=hive, runs=runs), GOALS.get(name))
+        row(leases, name, compare(command, FLOOR, folder=hive, runs=runs), LEASE_GOAL)
 
 
 def in_process(*, quick: bool) -> None:

@@ -4,24 +4,43 @@ from __future__ import annotations
 
 import os
 
+Series = dict[str, list[tuple[int, float]]]
 
-def growth(series: dict[str, list[tuple[int, float]]], folder: str) -> None:
-    """Writes growth.svg: how the cost of an inbox grows with the number of messages."""
+
+def growth(series: Series, folder: str) -> None:
+    """Writes growth.svg: how the cost of a command grows with the number of messages."""
+    _draw(
+        series,
+        os.path.join(folder, "growth.svg"),
+        "whole process, in multiples of `import click`",
+        line_at=1,
+    )
+
+
+def commits(series: Series, folder: str) -> None:
+    """Writes commits.svg: how the commit of a busy day grows with the number of messages."""
+    _draw(series, os.path.join(folder, "commits.svg"), "`git add` and `git commit`, seconds")
+
+
+def _draw(series: Series, path: str, label: str, *, line_at: float | None = None) -> None:
     import matplotlib as mpl
 
     mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "queenbee"
     from matplotlib import pyplot
 
-    os.makedirs(folder, exist_ok=True)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
     figure, axes = pyplot.subplots(figsize=(7, 4))
     for name, points in series.items():
-        sizes, ratios = zip(*[(max(size, 1), ratio) for size, ratio in points], strict=True)
-        axes.plot(sizes, ratios, marker="o", label=name)
+        sizes, values = zip(*[(max(size, 1), value) for size, value in points], strict=True)
+        axes.plot(sizes, values, marker="o", label=name)
     axes.set_xscale("symlog")
     axes.set_yscale("log")
     axes.set_xlabel("messages in the hive")
-    axes.set_ylabel("whole process, in multiples of `import click`")
-    axes.axhline(1, color="grey", linewidth=0.5)
+    axes.set_ylabel(label)
+    if line_at is not None:
+        axes.axhline(line_at, color="grey", linewidth=0.5)
     axes.legend(frameon=False)
     figure.tight_layout()
-    figure.savefig(os.path.join(folder, "growth.svg"), metadata={"Date": None})
+    figure.savefig(path, metadata={"Date": None})
+    pyplot.close(figure)

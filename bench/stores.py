@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -17,8 +18,11 @@ _BORN_MS = 1_700_000_000_000
 _FAR_AHEAD_MS = 4_000_000_000_000
 
 
-def make_hive(folder: str, *, messages: int = 0, leases: int = 0) -> None:
-    """Makes a git repository with a hive of so many messages and live reservations in it."""
+def make_hive(folder: str, *, messages: int = 0, leases: int = 0, rotate: bool = True) -> None:
+    """Makes a git repository with a hive of so many messages and live reservations in it.
+
+    The messages are old, and with `rotate` archived as they would be by then.
+    """
     os.makedirs(os.path.join(folder, ".beads"), exist_ok=True)
     subprocess.run(["git", "init", "-q", folder], check=True)
     rng = random.Random(7)
@@ -29,6 +33,21 @@ def make_hive(folder: str, *, messages: int = 0, leases: int = 0) -> None:
         with open(os.path.join(folder, ".beads", "queen_reservations.jsonl"), "wb") as file:
             file.writelines(lease_line(number, rng) for number in range(leases))
     queen(folder, "init")
+    if messages and rotate:
+        queen(folder, "rotate")
+
+
+def everything(folder: str, path: str) -> None:
+    """Writes all messages of a hive to one file: for the baseline that reads everything."""
+    beads = os.path.join(folder, ".beads")
+    archive = os.path.join(beads, "archive")
+    names = sorted(os.listdir(archive)) if os.path.isdir(archive) else []
+    segments = [os.path.join(archive, name) for name in names]
+    with open(path, "wb") as file:
+        for each in (*segments, os.path.join(beads, "queen_messages.jsonl")):
+            if os.path.exists(each):
+                with open(each, "rb") as part:
+                    shutil.copyfileobj(part, file)
 
 
 def message_line(number: int, rng: random.Random) -> bytes:

@@ -1,0 +1,89 @@
+"""What a long history costs where git is concerned: pulls, and the commits of busy days."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import statistics
+import subprocess
+import time
+
+from bench.processes import Command, installed
+from bench.stores import message_line
+
+PULLED = 1_000
+A_DAY = 10_000
+_DAYS = 3
+_AS = ("--as", "droid-1")
+_IDENTITY = ("-c", "user.name=bench", "-c", "user.email=bench@example.com")
+SEND = [*installed("queen"), *_AS, "msg", "send", "droid-2", "hello"]
+INBOX = [*installed("queen"), *_AS, "msg", "inbox"]
+
+
+def pull(hive: str, folder: str) -> dict[str, float]:
+    """Returns how many seconds the first commands take in a clone, and after a pull of 1,000
+    lines; also those of git's own part.
+    """
+    clone = os.path.join(folder, "clone")
+    _commit(hive)
+    took = {"git clone": _seconds(["git", "clone", "-q", hive, clone], folder)}
+    took["first read in a clone"] = _seconds(INBOX, clone)
+    took["first write in a clone"] = _seconds(SEND, clone)
+    _seconds(SEND, clone)
+    _commit(clone)
+    _append(hive, PULLED)
+    _commit(hive)
+    took[f"git pull of {PULLED:,} lines"] = _seconds(
+        ["git", *_IDENTITY, "pull", "-q", "--no-rebase", "--no-edit"], clone
+    )
+    took["the next read"] = _seconds(INBOX, clone)
+    took["the next write"] = _seconds(SEND, clone)
+    shutil.rmtree(clone)
+    return took
+
+
+def busy_days(hive: str, *, rotate: bool) -> tuple[float, int]:
+    """Returns the median seconds of `git add` and `git commit` of a day with 10,000 messages,
+    and the bytes by which three of them, packed, made the repository larger.
+    """
+    with open(os.path.join(hive, ".beads", "queen.toml"), "w", encoding="utf-8") as file:
+        file.write("" if rotate else 'rotate_at = "off"\n')
+    _commit(hive)
+    before = _packed(hive)
+    took = []
+    for _ in range(_DAYS):
+        _append(hive, A_DAY)
+        _seconds(SEND, hive)
+        begun = time.perf_counter()
+        _commit(hive)
+        took.append(time.perf_counter() - begun)
+    return statistics.median(took), _packed(hive) - before
+
+
+def _append(hive: str, messages: int) -> None:
+    rng = random.Random(os.urandom(8))
+    with open(os.path.join(hive, ".beads", "queen_messages.jsonl"), "ab") as file:
+        file.writelines(message_line(number, rng) for number in range(messages))
+
+
+def _commit(hive: str) -> None:
+    for arguments in (["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "a day"]):
+        subprocess.run(["git", *_IDENTITY, *arguments], cwd=hive, check=True)
+
+
+def _packed(hive: str) -> int:
+    """Returns the size of all objects that a push would carry to an empty place."""
+    listed = subprocess.run(
+        ["git", "rev-list", "--objects", "--all", "--disk-usage"],
+        cwd=hive,
+        check=True,
+        capture_output=True,
+    )
+    return int(listed.stdout)
+
+
+def _seconds(command: Command, folder: str) -> float:
+    begun = time.perf_counter()
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return time.perf_counter() - begun
