@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, cast
@@ -104,11 +105,16 @@ def _show_rotation(rows: Sequence[dict[str, object]]) -> None:
             str(row["records"]),
             str(row["lines"]),
             _size(row["left_bytes"]),
-            ", ".join(str(path) for path in cast("list[str]", row["segments"])),
+            _first_and_last(cast("list[str]", row["segments"])),
         ]
         for row in rows
     ]
     table(["LEDGER", "MOVED", "LINES", "LEFT", "TO"], cells, empty="No ledgers.")
+
+
+def _first_and_last(paths: list[str]) -> str:
+    names = [os.path.basename(path) for path in paths]
+    return names[0] if len(names) == 1 else " to ".join((names[0], names[-1])) if names else ""
 
 
 @command("rotate", show=_show_rotation, example="queen rotate --older-than 7d")
