@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import tempfile
 import time
 
 from tests.torture import converge, faults, fuzz, git_torture, kills, linear
-from tests.torture.places import Broken
+from tests.torture.places import ROTATING, Broken
 
 
 def main(arguments: list[str]) -> int:
@@ -26,7 +27,10 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--executions", type=int, default=1_000_000)
     parser.add_argument("--guided", action="store_true", help="fuzz by coverage; needs atheris")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--rotating", action="store_true", help="rotate every few writes")
     options = parser.parse_args(arguments)
+    if options.rotating:
+        os.environ[ROTATING] = "1"
     chosen = RUNS if options.name == "all" else (options.name,)
     failed = [name for name in chosen if not _ran(name, options)]
     return 1 if failed else 0

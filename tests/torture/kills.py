@@ -145,6 +145,45 @@ class Indexed(Scene):
         open_hive(self.tree, "ui", durability="synced").messages.send("api", "indexed")
 
 
+class Rotate(Scene):
+    """Some records are closed and move, others are open and stay."""
+
+    def prepare(self) -> None:
+        hive = open_hive(self.tree, "ui")
+        for number in range(5):
+            hive.assignments.claim(f"qb-{number}")
+        for number in range(3):
+            hive.assignments.complete(f"qb-{number}")
+        hive.rotate(older_than_s=0)
+        hive.assignments.complete("qb-3")
+
+    def act(self) -> None:
+        open_hive(self.tree, "ui", durability="synced").rotate(older_than_s=0)
+
+    def check(self, fresh: set[bytes]) -> None:
+        require(not fresh, f"{len(fresh)} lines that nobody wrote")
+
+
+class TakeInSegment(Scene):
+    """What another clone archived, and took out of its ledger, came by git."""
+
+    def prepare(self) -> None:
+        hive = open_hive(self.tree, "ui")
+        for number in range(5):
+            hive.messages.send("api", f"before {number}")
+        with open(hive.layout.ledger_path("messages"), "rb+") as file:
+            lines = file.read().splitlines(keepends=True)
+            file.seek(0)
+            file.truncate()
+            file.writelines(lines[3:])
+        archive = hive.ledger("messages").archive
+        os.makedirs(archive.folder)
+        with open(archive.path("queen_messages.1.jsonl"), "wb") as file:
+            file.writelines([*lines[:3], b'{"id":"qm-foreign","rev":1,"to":"ui","from":"x"}\n'])
+
+    act = Append.act
+
+
 class Init(Scene):
     def prepare(self) -> None:
         must(self.tree, "rm", "-rqf", ".beads")
@@ -161,6 +200,8 @@ SCENES: tuple[type[Scene], ...] = (
     TakeIn,
     Adopt,
     Indexed,
+    Rotate,
+    TakeInSegment,
     Init,
 )
 
@@ -171,7 +212,7 @@ def lines_of(tree: str) -> set[bytes]:
     hive = open_hive(tree, "queen")
     for kind in hive.kinds():
         batch = hive.state(kind).ledger.read()
-        for line in (*batch.tracked, *batch.journal_only):
+        for line in (*batch.archived, *batch.tracked, *batch.journal_only):
             try:
                 decode(line)
             except Unusable:
@@ -261,7 +302,7 @@ def _check(place: Scene, *, acknowledged: bool) -> None:
     where = place.tree
     require(place.before <= seen, f"{where}: {len(place.before - seen)} recorded lines are gone")
     place.check(seen - place.before)
-    if acknowledged and not isinstance(place, Init):
+    if acknowledged and not isinstance(place, Init | Rotate):
         require(seen - place.before, f"{where}: what was acknowledged is gone")
     # The dead hold no lock, and the next write is whole and heals.
     hive = open_hive(place.tree, "queen")
@@ -274,8 +315,8 @@ def _check(place: Scene, *, acknowledged: bool) -> None:
     require(seen < after and len(after) == len(seen) + 1, f"{where}: the next write was not whole")
     require(open_hive(place.tree, "api").messages.get(sent.id), "the next write is not seen")
     for kind in hive.kinds():
-        batch = open_hive(place.tree, "api").state(kind).ledger.read()
-        require(not batch.journal_only, f"{where}: {kind} did not heal")
+        missing = open_hive(place.tree, "api").ledger(kind).missing()
+        require(not missing, f"{where}: {kind} did not heal")
     wrong = errors_of(open_hive(place.tree, "queen"), but=frozenset({"unusable_line"}))
     require(not wrong, f"{where}: {wrong}")
 

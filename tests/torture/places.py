@@ -14,6 +14,8 @@ from queenbee.store.setup import init
 from tests.torture import TESTS
 
 ROOT = os.path.dirname(TESTS)
+ROTATING = "TORTURE_ROTATING"
+"""Where this is set, every few writes rotate a ledger."""
 ENVIRONMENT = {
     "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
     "HOME": "/nonexistent",
@@ -69,7 +71,11 @@ def make_repository(path: str) -> str:
     must(path, "add", "README.md")
     must(path, "commit", "-qm", "first")
     must(path, "branch", "empty")
-    init(discover(path, {}, must_exist=False))
+    places = discover(path, {}, must_exist=False)
+    init(places)
+    if ROTATING in os.environ:
+        with open(os.path.join(places.beads_dir, "queen.toml"), "a", encoding="utf-8") as file:
+            file.write('rotate_at = "2KiB"\narchive_after = "0s"\n')
     must(path, "add", ".beads")
     must(path, "commit", "-qm", "a hive")
     return path

@@ -17,7 +17,7 @@ import time
 from queenbee import Hive
 from queenbee.core.records import Record
 from queenbee.errors import QueenError
-from queenbee.store.ledger import Ledger
+from queenbee.store.journal import Journal
 
 
 class Writer:
@@ -87,5 +87,5 @@ def write(tree: str, droid: str, log: str, pace_s: float, *, fresh: bool) -> Non
 if __name__ == "__main__":
     _, tree, droid, log, per_second, how = sys.argv
     if os.environ.get("TORTURE_BROKEN") == "journal":
-        Ledger._append_to_journal = lambda *_: None
+        Journal.append = lambda *_: None
     write(tree, droid, log, 1 / float(per_second), fresh=how == "fresh")
