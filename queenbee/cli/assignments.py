@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Answer, command
+from queenbee.cli.app import Answer, command, tell
 from queenbee.cli.render import ago, printable, say, shortened, table
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 
@@ -54,7 +54,12 @@ def _show_one(assignment: Assignment) -> None:
 @click.option("--reason", help="Why")
 def claim(hive: Hive, issue_id: str, worktree: str | None, reason: str | None) -> Assignment:
     """Take an issue for yourself, unless somebody has it"""
-    return hive.assignments.claim(issue_id, worktree=worktree, reason=reason)
+    claimed = hive.assignments.claim(issue_id, worktree=worktree, reason=reason)
+    issue = hive.issues.get_or_none(issue_id)
+    blockers = hive.issues.blockers(issue) if issue is not None else []
+    if blockers:
+        tell(f"{issue_id} waits for {', '.join(blockers)}; see: queen show {issue_id}")
+    return claimed
 
 
 @command(

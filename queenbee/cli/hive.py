@@ -40,7 +40,10 @@ def init(session: Session) -> dict[str, object]:
     nothing.
     """
     places = _found(session, must_exist=False)
-    return {"beads_dir": places.beads_dir, "made": setup.init(places)}
+    made = setup.init(places)
+    if places.common_dir is None:
+        session.tell("this is no git repository: no clone and no worktree will share the hive")
+    return {"beads_dir": places.beads_dir, "made": made}
 
 
 def _show_where(value: dict[str, object]) -> None:

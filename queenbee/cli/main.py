@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import click
 
+from queenbee import __version__
 from queenbee.cli import exits
 from queenbee.cli.app import QueenGroup, Session, aside, error_document
 from queenbee.errors import QueenError, Unwritable
@@ -57,9 +58,26 @@ reservations in .beads/, with no server.
 The story: queen plan import PLAN.md, queen ready, queen claim ISSUE, queen reserve PATTERN...,
 work, queen msg send, queen verify ISSUE, queen gate run, queen complete ISSUE."""
 
+
+def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(f"queen {__version__}")
+        ctx.exit()
+
+
 queen = QueenGroup(
     "queen",
     homes=_HOMES,
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_version,
+            help="Show the version and leave",
+        )
+    ],
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -191,7 +191,12 @@ def delete(hive: Hive, message_id: str) -> Message:
     return hive.messages.delete(message_id)
 
 
-@command("ack", show=show_list, example="queen msg ack qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X")
+def _show_acknowledged(messages: Sequence[Message]) -> None:
+    for each in messages:
+        say(f"acknowledged {printable(each.id)} from {printable(each.from_)}")
+
+
+@command("ack", show=_show_acknowledged, example="queen msg ack qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 def ack(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
     """Acknowledge messages, which also marks them as read"""

@@ -173,6 +173,11 @@ def test_the_version_is_the_packages(quick: QuickQueen) -> None:
     assert quick("version", "--json").json == {"version": queenbee.__version__}
 
 
+def test_the_version_is_an_option_too(quick: QuickQueen) -> None:
+    asked = quick("--version")
+    assert (asked.code, asked.out) == (0, quick("version").out)
+
+
 def test_the_version_needs_no_hive(quick: QuickQueen, tmp_path: Path) -> None:
     assert quick("version", cwd=tmp_path).code == 0
 

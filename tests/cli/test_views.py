@@ -212,3 +212,26 @@ def test_an_empty_listing_is_a_sentence(quick: QuickQueen) -> None:
 
 def lines(ran: Ran) -> list[str]:
     return ran.out.split("\n")[:-1]
+
+
+def test_an_acknowledgement_says_to_whom(quick: QuickQueen) -> None:
+    asked = quick("msg", "send", "ui", "Ready?", "--ack", "--json", as_="api").json["id"]
+    assert quick("msg", "ack", asked, as_="ui").out == f"acknowledged {asked} from api\n"
+
+
+def test_whoever_claims_what_waits_is_told_for_what(quick: QuickQueen, beads: Path) -> None:
+    write_lines(
+        beads / "issues.jsonl",
+        {"id": "qb-1", "title": "first", "status": "open"},
+        {"id": "qb-2", "title": "then", "status": "open", "dependencies": ["qb-1"]},
+    )
+    claimed = quick("claim", "qb-2", as_="ui")
+    assert claimed.out == "qb-2 is assigned to ui\n"
+    assert claimed.err == "queen: qb-2 waits for qb-1; see: queen show qb-2\n"
+    assert quick("claim", "qb-1", as_="ui").err == ""
+
+
+def test_a_hive_outside_git_says_what_that_means(quick: QuickQueen, tmp_path: Path) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    assert "no git repository" in quick("init", cwd=place).err
