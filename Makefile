@@ -37,6 +37,7 @@ charts: $(STAMP)  ## the same with a million messages, and charts into docs/char
 
 torture: $(STAMP)  ## crashes, git, races, clones and full disks, for half an hour
 	$(BIN)/python -m tests.torture all
+	$(BIN)/python -m tests.torture all --rotating --count 40 --operations 20000 --histories 20
 
 fuzz: $(STAMP)  ## a million hostile lines
 	$(BIN)/python -m tests.torture fuzz --executions 1000000
