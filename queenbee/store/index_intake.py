@@ -126,7 +126,8 @@ class Intake:
             # Where a line stands is what it means. The tracked lines were given another order, or
             # new ones stand before those that the journal alone had, or behind the archive's.
             raise Doubt
-        if apart:
+        if apart or again or come:
+            # The journal alone may have what was read elsewhere before.
             self._tables.put_meta("apart", 1)
         taker.finish()
         self._remember_blocks(position.tracked)
@@ -156,13 +157,13 @@ class Intake:
         """Takes in the segments whose lines the index may lack.
 
         Returns from where on the journal has more than they do, where that is behind the
-        position (else the empty note), and whether segments came after the index was begun.
+        position (else the empty note), and whether segments came or went since it was begun.
         """
         anew = self._tables.meta("at") is None
         seen = self._archive_stamp()
         if not anew and seen == self._archive_seen():
             return Archived(), False
-        noted = self._ledger.archive.noted(kept=True) or Archived()
+        noted = self._ledger.noted() or Archived()
         known = {row.name: row for row in self._segments()}
         now = [
             self._take_segment(taker, name, stamp, known.pop(name, None), noted, anew)
@@ -177,12 +178,10 @@ class Intake:
             "INSERT INTO segments VALUES (?, ?, ?, ?, ?)", (row.values() for row in now)
         )
         self._tables.put_meta("archive", seen)
-        come = not anew and any(row.is_new for row in now)
+        come = not anew and (bool(known) or any(row.is_new for row in now))
         read = {row.digest for row in now if row.taken}
         ahead = noted.mark.offset > position.journal.offset and noted.digests <= read
-        if not ahead or self._ledger.journal.read(noted.mark, limit=TAIL_BYTES).restarted:
-            return Archived(), come
-        return noted, come
+        return (noted if ahead else Archived()), come
 
     def _take_segment(
         self,

@@ -79,7 +79,7 @@ class Ledger:
 
         Raises `Unreadable` where a file cannot be read safely.
         """
-        if since is None or since == Position():
+        if since is None:
             return self._read_all(restarted=False)
         tracked, journal = self.chunks(since)
         if tracked.restarted or journal.restarted or self.archive.listing() != since.segments:
@@ -240,6 +240,7 @@ class Ledger:
                 book.append(joined(_unseen(_usable(split_lines(data)), seen)))
             if segments:
                 # The ledger is compared with what stands now, as at any other write.
+                self.agreed = Position()
                 self.archive.note(Archived(book.end(), b"", segments))
                 return
             while tracked.lines:
@@ -254,12 +255,17 @@ class Ledger:
         """Returns where the journal's lines stand, noted anew where that is in doubt. Under the
         hive's lock only.
         """
-        noted = self.archive.noted(kept=True)
+        noted = self.noted()
         listing = self.archive.listing()
-        if noted is None and not listing:
-            return Archived()
-        if noted is None or self.journal.read(noted.mark, limit=1).restarted:
+        if noted is None and listing:
             return self._settle_anew(Archived(), listing)
+        return noted or Archived()
+
+    def noted(self) -> Archived | None:
+        """Returns what was noted, or None where nothing was, or of another journal than this."""
+        noted = self.archive.noted(kept=True)
+        if noted is None or self.journal.read(noted.mark, limit=1).restarted:
+            return None
         return noted
 
     def _settle_segments(self) -> None:

@@ -193,6 +193,53 @@ def test_an_index_that_skips_the_archive_is_caught(tmp_path, monkeypatch):
         check_history(tmp_path / "hive", history)
 
 
+class TestPlacesOfTheArchive:
+    """Where a line without `rev` stands is what it means, and what a note says must be of here."""
+
+    bare = line_of("qm-1", 0, "bob", False, "hello world", 0)
+    three = line_of("qm-1", 3, "alice", False, "", 1)
+
+    def test_a_segment_that_left_takes_its_places_along(self, tmp_path):
+        history = [
+            ("append", [self.three]),
+            ("pull segment", [self.bare]),
+            ("append", [line_of("qm-2", 1, "bob", False, "", 0)]),
+            ("read", None),
+            ("lose segment", 0),
+        ]
+        check_history(tmp_path / "hive", history)
+
+    def test_what_git_took_away_stands_behind_what_is_written_then(self, tmp_path):
+        history = [
+            ("append", [line_of("qm-2", 1, "bob", False, "", 0)]),
+            ("append", [self.three]),
+            ("read", None),
+            ("rewrite_to", 1),
+            ("read", None),
+            ("foreign", [self.bare]),
+        ]
+        check_history(tmp_path / "hive", history)
+
+    def test_a_note_of_another_hive_says_nothing(self, tmp_path):
+        one = line_of("qm-1", 1, "bob", False, "", 0)
+        folders = []
+        for name in ("theirs", "ours"):
+            os.makedirs(tmp_path / name)
+            paths = tmp_path / name / "queen_messages.jsonl", tmp_path / name / "journal.jsonl"
+            folders.append(Ledger(*map(str, paths)))
+        theirs, ours = folders
+        theirs.append([one]).close()
+        ours.append([line_of("qm-2", 1, "bob", False, "", 0)]).close()
+        rotation.rotate(theirs, lambda fields: True)
+        indexed = Indexed(KIND, Ledger(ours.path, ours.journal_path), str(tmp_path / "index"))
+        indexed.refresh()
+        shutil.copytree(theirs.archive.folder, ours.archive.folder)
+        shutil.copy(theirs.journal_path + ".archived", ours.journal_path + ".archived")
+        indexed.refresh()
+        assert indexed.get("qm-1") is not None
+        indexed.close()
+
+
 @pytest.fixture
 def files(tmp_path):
     """A ledger of 3 MiB, written by us, and its index, in use."""

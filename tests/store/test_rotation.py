@@ -272,6 +272,27 @@ class TestAfterwards:
         assert after == [line("qm-2", 1), *(line(i, 2) for i in IDS[:3]), line("qm-9")]
 
 
+class TestLongLived:
+    """What was read before git came by is not taken for what is there now."""
+
+    def test_a_reader_sees_that_the_only_segment_was_emptied(self, tmp_path):
+        ledger = Ledger(*places(tmp_path))
+        put(ledger.archive.path("queen_messages.1.jsonl"), line("qm-1") + b"\n")
+        reader = Folded(KIND, Ledger(*places(tmp_path)))
+        reader.refresh()
+        assert reader.get("qm-1")
+        put(ledger.archive.path("queen_messages.1.jsonl"), b"")
+        reader.refresh()
+        assert reader.get("qm-1") is None
+
+    def test_a_writer_of_an_empty_hive_puts_no_pulled_segment_into_the_ledger(self, tmp_path):
+        ledger = Ledger(*places(tmp_path))
+        record(ledger)
+        put(ledger.archive.path("queen_messages.1.jsonl"), line("qm-1") + b"\n")
+        record(ledger, line("qm-2"))
+        assert content(ledger.path) == line("qm-2") + b"\n"
+
+
 class TestWhenItIsDue:
     def test_below_the_limit_it_is_not(self, ledger):
         size = os.path.getsize(ledger.path)
