@@ -66,6 +66,11 @@ class Archived:
         """What the last rotation left in the ledger."""
 
     @property
+    def stamps(self) -> dict[str, Stamp]:
+        """The segments as a listing has them."""
+        return {name: segment.stamp for name, segment in self.segments.items()}
+
+    @property
     def digests(self) -> set[str]:
         """What tells the segments' contents from others."""
         return {segment.digest for segment in self.segments.values()}

@@ -28,9 +28,10 @@ class Position:
         self.segments = segments or {}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Position) and (self.tracked, self.journal) == (
+        return isinstance(other, Position) and (self.tracked, self.journal, self.segments) == (
             other.tracked,
             other.journal,
+            other.segments,
         )
 
     __hash__ = None  # type: ignore[assignment]

@@ -45,12 +45,13 @@ class Intake:
         """Takes in what is new, and tells the ledger how far its files agree. Returns whether
         the index has come exactly as far as that. Raises `Doubt` and `sqlite3.Error`.
         """
+        segments = self._ledger.archive.listing()
         position, agreed = self._tables.position("at"), self._tables.position("agreed")
         if self._is_behind(position):
             with self._tables.transaction():
                 position, agreed = self._take_all()
             self._tables.shorten_log()
-        self._ledger.agreed = agreed
+        self._ledger.agreed = Position(agreed.tracked, agreed.journal, segments)
         self._ledger.unrecorded = self._any_loose()
         return position == agreed
 
@@ -84,6 +85,8 @@ class Intake:
         base, come = self._take_segments(taker, position)
         if base.mark.offset:
             position = Position(position.tracked, base.mark)
+        if come:
+            agreed = Position()
         together = position == agreed
         was_apart, apart, moved = bool(self._tables.meta("apart")), False, False
         # 1. As long as both files go on alike, each line is read once.

@@ -72,7 +72,8 @@ class Ledger:
         self.unrecorded = False
         """Whether the tracked files were last seen to have lines that the journal lacks."""
         self.agreed = Position()
-        """Up to here the two files were seen to hold the same lines."""
+        """Up to here the two files were seen to hold the same lines, as long as its segments are
+        all there is of the archive."""
 
     def read(self, since: Position | None = None) -> Batch:
         """Returns the lines after a position, or all of them.
@@ -123,10 +124,12 @@ class Ledger:
         begins = not os.path.lexists(self.journal_path)
         self.journal.finish_interrupted()
         self._adopt()
-        self._settle_segments()
-        base = Archived()
-        tracked, journal = self.chunks(self.agreed)
-        if tracked.restarted or journal.restarted or self.agreed == Position():
+        listing = self._settle_segments()
+        # Read once: a thread that reads may move it on meanwhile.
+        base, agreed = Archived(), self.agreed
+        tracked, journal = self.chunks(agreed)
+        known = agreed.segments == listing and agreed.journal != START
+        if tracked.restarted or journal.restarted or not known:
             self.agreed = Position()
             base = self.base()
             tracked, journal = self.chunks(Position(START, base.mark))
@@ -157,7 +160,7 @@ class Ledger:
             self.journal.forget_intent()
             if page.size == tracked.end.offset and not tracked.rest:
                 # Nobody wrote since we compared the two.
-                self.agreed = Position(page.end(), book.end())
+                self.agreed = Position(page.end(), book.end(), listing)
         except BaseException as error:
             _take_back(receipt)
             if isinstance(error, OSError):
@@ -240,7 +243,6 @@ class Ledger:
                 book.append(joined(_unseen(_usable(split_lines(data)), seen)))
             if segments:
                 # The ledger is compared with what stands now, as at any other write.
-                self.agreed = Position()
                 self.archive.note(Archived(book.end(), b"", segments))
                 return
             while tracked.lines:
@@ -268,17 +270,19 @@ class Ledger:
             return None
         return noted
 
-    def _settle_segments(self) -> None:
-        """Takes the lines of segments that came from elsewhere into the journal.
+    def _settle_segments(self) -> dict[str, Stamp]:
+        """Takes the lines of segments that came from elsewhere into the journal; returns all that
+        there are.
 
         Where a segment went away, the place of every line is looked for anew.
         """
         listing = self.archive.listing()
         noted = self.archive.noted(kept=False)
         if noted is None and not listing:
-            return
-        if noted is None or listing != {name: s.stamp for name, s in noted.segments.items()}:
+            return listing
+        if noted is None or listing != noted.stamps:
             self._settle_anew(self.base(), listing)
+        return listing
 
     def _settle_anew(self, noted: Archived, listing: Mapping[str, Stamp]) -> Archived:
         segments, contents = {}, dict[str, bytes]()
@@ -298,8 +302,6 @@ class Ledger:
             kept = joined(line for line in active if line not in lines)
             gained = self.journal.lacking(lines)
             end = self._gain([line for line in lines if line in gained], journal.end)
-        if come or base is not noted:
-            self.agreed = Position()
         settled = Archived(end, kept, segments, base.settled_bytes)
         self.archive.note(settled)
         return settled

@@ -88,10 +88,11 @@ def rotate(ledger: Ledger, is_closed: IsClosed) -> Rotation:
     finally:
         original.close()
     kept = [line for line in active if line not in lines.movable]
-    if _note(ledger, Archived(journal.end, joined(kept), base.segments, len(left)), segments):
+    settled = Archived(journal.end, joined(kept), base.segments, len(left))
+    if _note(ledger, settled, segments):
         now = read_after(ledger.path, START)
         whole = now.lines == left and set(kept) == lines.usable.difference(lines.movable)
-        ledger.agreed = Position(now.end, journal.end) if whole else Position()
+        ledger.agreed = Position(now.end, journal.end, settled.stamps) if whole else Position()
     records = {identifier for _, identifier, _ in lines.movable.values()}
     paths = [ledger.archive.path(name) for name in segments]
     return Rotation(len(records), len(lines.movable), len(left), paths)

@@ -240,6 +240,29 @@ class TestPlacesOfTheArchive:
         indexed.close()
 
 
+def test_an_agreement_ends_with_the_archive_that_it_was_made_with(tmp_path):
+    """One process rotates, git cleans the segment away, a process without an index heals."""
+    paths = str(tmp_path / "queen_messages.jsonl"), str(tmp_path / "journal.jsonl")
+    ledger = Ledger(*paths)
+    ledger.append([line_of("qm-1", 1, "bob", False, "", 0)]).close()
+    rotation.rotate(ledger, lambda fields: True)
+    indexed = Indexed(KIND, ledger, str(tmp_path / "index"))
+    agreed = ledger.agreed
+    indexed.refresh()
+    ledger.agreed = agreed
+    indexed.remember_agreement()
+    indexed.close()
+    shutil.rmtree(ledger.archive.folder)
+    Ledger(*paths).append([]).close()
+    late = Ledger(*paths)
+    indexed = Indexed(KIND, late, str(tmp_path / "index"))
+    indexed.refresh()
+    indexed.close()
+    late.append([line_of("qm-2", 1, "bob", False, "", 0)]).close()
+    with open(late.journal_path, "rb") as file:
+        assert len(file.readlines()) == 2
+
+
 @pytest.fixture
 def files(tmp_path):
     """A ledger of 3 MiB, written by us, and its index, in use."""
