@@ -233,7 +233,7 @@ def _index(hive: Hive, kind: str) -> Iterator[Finding]:
 def _records(hive: Hive, kind: str) -> Iterator[Finding]:
     path = hive.layout.ledger_path(kind)
     state = hive.state(kind)
-    for fields in state.everything():
+    for fields in sorted(state.everything(), key=lambda fields: str(fields["id"])):
         wrong = [*_common(hive, fields)]
         if kind == "messages":
             wrong += _message(Message(fields), state.get)

@@ -8,26 +8,54 @@ ledger is scanned. `docs/format.md`, "Index"; ADR 0006.
 from __future__ import annotations
 
 import sqlite3
+from contextlib import suppress
+from functools import wraps
 
 from queenbee.core.fold import Table
+from queenbee.store.batch import Position
 from queenbee.store.codec import decode, decode_exactly
-from queenbee.store.index_intake import Doubt, Intake
-from queenbee.store.index_tables import Tables, text_of
-from queenbee.store.state import FLAGS, aliases_of, value_of
+from queenbee.store.index_intake import Intake
+from queenbee.store.index_tables import Tables, is_damage, text_of
+from queenbee.store.state import FLAGS, Folded, aliases_of, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Concatenate, ParamSpec, TypeVar
 
     from queenbee.core.fold import Fields
     from queenbee.store.ledger import Ledger
     from queenbee.store.state import Cursor, Progress
 
+    Asked = ParamSpec("Asked")
+    Answer = TypeVar("Answer")
+
+
+def _else_scanned(
+    question: Callable[Concatenate[Indexed, Asked], Answer],
+) -> Callable[Concatenate[Indexed, Asked], Answer]:
+    """Makes a question one that the ledger answers, from the first time the index cannot."""
+
+    @wraps(question)
+    def answer(self: Indexed, /, *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
+        with self._tables.mutex:
+            if self._folded is None:
+                try:
+                    return self._certainly(lambda: question(self, *args, **kwargs))
+                except (sqlite3.Error, OSError):
+                    self._folded = self._scan()
+            asked = getattr(self._folded, question.__name__)
+            found: Answer = asked(*args, **kwargs) if callable(asked) else asked
+            return found
+
+    return answer
+
 
 class Indexed:
     """The state of one ledger, from an index. Implements `store.state.Records`.
 
-    Raises `sqlite3.Error` or `OSError` where the index cannot be used: `open_records` then scans.
+    Raises `sqlite3.Error` or `OSError` where it cannot be opened: `open_records` then scans. So
+    it does itself, where it can no longer be used later on.
     """
 
     def __init__(
@@ -40,48 +68,51 @@ class Indexed:
         self._chained = False
         self._tables = Tables(kind, path)
         self._intake = Intake(self._tables, ledger, progress)
+        self._folded: Folded | None = None
+        """Answers instead, once the index could not."""
 
     @property
+    @_else_scanned
     def unusable(self) -> int:
         (count,) = self._ask("SELECT coalesce(sum(lines), 0) FROM unusable")[0]
         assert isinstance(count, int)
         return count
 
     @property
+    @_else_scanned
     def migrations(self) -> list[Fields]:
         rows = self._ask("SELECT raw FROM migrations ORDER BY at")
         return [decode(raw) for (raw,) in rows if isinstance(raw, bytes)]
 
+    @_else_scanned
     def refresh(self) -> None:
-        with self._tables.mutex:
-            stamp = self.ledger.stamp()
-            if stamp == self._stamp:
-                return
-            try:
-                self._chained = self._intake.catch_up()
-            except (Doubt, sqlite3.DatabaseError):
-                self._tables.build_anew()
-                self._chained = self._intake.catch_up()
+        stamp = self.ledger.stamp()
+        if stamp != self._stamp:
+            self._chained = self._intake.catch_up()
             self._stamp = stamp
 
     def remember_agreement(self) -> None:
-        with self._tables.mutex:
+        # What cannot be kept is found out again by the next process.
+        with self._tables.mutex, suppress(sqlite3.Error):
             # Where reading and agreement had come equally far, catching up moves both on.
             if not self._chained:
                 self._tables.put_position("agreed", self.ledger.agreed)
             self._intake.let_go_of_agreed()
 
+    @_else_scanned
     def get(self, identifier: str) -> Fields | None:
         for count, body in self._ask("SELECT count, body FROM records WHERE id = ?", identifier):
             return self._tables.fields(count, body)
         return None
 
+    @_else_scanned
     def exact(self, identifier: str) -> Fields | None:
         table = Table(aliases_of(self.kind))
         for raw in self._tables.raws(identifier):
             table.add(raw, decode_exactly(raw))
         return table.get(identifier)
 
+    @_else_scanned
     def first_line(self, identifier: str) -> bytes | None:
         table = Table(aliases_of(self.kind))
         for raw in self._tables.raws(identifier):
@@ -89,6 +120,7 @@ class Indexed:
         entry = table.entries.get(identifier)
         return entry.lines[0].raw if entry else None
 
+    @_else_scanned
     def history(self, identifier: str) -> list[Fields]:
         table = Table(aliases_of(self.kind))
         for raw in self._tables.raws(identifier):
@@ -96,6 +128,7 @@ class Indexed:
         entry = table.entries.get(identifier)
         return [{**line.fields, "rev": line.rev} for line in entry.lines] if entry else []
 
+    @_else_scanned
     def select(
         self,
         equals: Mapping[str, object],
@@ -115,9 +148,11 @@ class Indexed:
         )
         return [self._tables.fields(*row) for row in self._ask(query, *values)]
 
+    @_else_scanned
     def everything(self) -> list[Fields]:
         return [self._tables.fields(*row) for row in self._ask("SELECT count, body FROM records")]
 
+    @_else_scanned
     def project(
         self, columns: Sequence[str], equals: Mapping[str, object]
     ) -> list[tuple[object, ...]]:
@@ -130,16 +165,19 @@ class Indexed:
         names = ", ".join(f'"{column}"' for column in columns)
         return self._ask(f"SELECT {names} FROM records WHERE {where}", *values)  # noqa: S608
 
+    @_else_scanned
     def distinct(self, column: str) -> set[object]:
         assert column in self._tables.columns
         rows = self._ask(f'SELECT DISTINCT "{column}" FROM records')  # noqa: S608
         return {value for (value,) in rows}
 
+    @_else_scanned
     def greatest(self, column: str) -> str:
         assert column in self._tables.columns
         rows = self._ask(f'SELECT max("{column}") FROM records')  # noqa: S608
         return str(rows[0][0] or "")
 
+    @_else_scanned
     def changes(self, since: Cursor | None) -> tuple[list[str] | None, Cursor]:
         born = int(self._tables.meta("born") or 0)
         (last,) = self._ask("SELECT coalesce(max(seq), 0) FROM records")[0]
@@ -154,19 +192,22 @@ class Indexed:
         alike ones the newest. Raises `sqlite3.Error`, also where this SQLite has no FTS5.
         """
         with self._tables.mutex:
-            (last,) = self._ask("SELECT coalesce(max(seq), 0) FROM records")[0]
-            if self._tables.meta("texted") != str(last):
-                with self._tables.transaction():
-                    self._gather_text()
-                    self._tables.put_meta("texted", last)
-            rows = self._ask(
-                "SELECT id, snippet(text, -1, ?, ?, '…', ?) FROM text "
-                "JOIN texted ON texted.number = text.rowid JOIN records USING (id) "
-                "WHERE text MATCH ? ORDER BY rank, created_ms DESC, id DESC",
-                *marks,
-                words,
-                match,
-            )
+            return self._certainly(lambda: self._search(match, words, marks))
+
+    def _search(self, match: str, words: int, marks: tuple[str, str]) -> list[tuple[str, str]]:
+        (last,) = self._ask("SELECT coalesce(max(seq), 0) FROM records")[0]
+        if self._tables.meta("texted") != str(last):
+            with self._tables.transaction():
+                self._gather_text()
+                self._tables.put_meta("texted", last)
+        rows = self._ask(
+            "SELECT id, snippet(text, -1, ?, ?, '…', ?) FROM text "
+            "JOIN texted ON texted.number = text.rowid JOIN records USING (id) "
+            "WHERE text MATCH ? ORDER BY rank, created_ms DESC, id DESC",
+            *marks,
+            words,
+            match,
+        )
         return [(str(identifier), str(snippet)) for identifier, snippet in rows]
 
     def _gather_text(self) -> None:
@@ -194,6 +235,24 @@ class Indexed:
         """Closes the database."""
         with self._tables.mutex:
             self._tables.db.close()
+
+    def _certainly(self, ask: Callable[[], Answer]) -> Answer:
+        """Returns an answer; from an index built anew, where this one turns out to be damaged."""
+        try:
+            return ask()
+        except (sqlite3.DatabaseError, ValueError, AssertionError) as error:
+            if not is_damage(error):
+                raise
+        self._tables.start_over()
+        self._chained = self._intake.catch_up()
+        return ask()
+
+    def _scan(self) -> Folded:
+        self._tables.db.close()
+        self.ledger.agreed = Position()
+        folded = Folded(self.kind, self.ledger)
+        folded.refresh()
+        return folded
 
     def _ask(self, query: str, *values: object) -> list[tuple[object, ...]]:
         return self._tables.ask(query, *values)

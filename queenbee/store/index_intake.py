@@ -43,13 +43,18 @@ class Intake:
 
     def catch_up(self) -> bool:
         """Takes in what is new, and tells the ledger how far its files agree. Returns whether
-        the index has come exactly as far as that. Raises `Doubt` and `sqlite3.Error`.
+        the index has come exactly as far as that. Raises `sqlite3.Error`.
         """
         segments = self._ledger.archive.listing()
         position, agreed = self._tables.position("at"), self._tables.position("agreed")
         if self._is_behind(position):
             with self._tables.transaction():
-                position, agreed = self._take_all()
+                try:
+                    position, agreed = self._take_all()
+                except Doubt:
+                    self._tables.clear()
+                    self._archived_bytes = 0
+                    position, agreed = self._take_all()
             self._tables.shorten_log()
         self._ledger.agreed = Position(agreed.tracked, agreed.journal, segments)
         self._ledger.unrecorded = self._any_loose()

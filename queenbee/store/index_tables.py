@@ -45,7 +45,11 @@ _INDEXES = {
     "verifications": ("subject_id, created_ms",),
 }
 _LONG_WAL_BYTES = 8 * 1024 * 1024
+_OPEN_S = 2.0
 _WAIT_S = 30.0
+"""For one who brings the index up to date: another would read the same lines meanwhile. Nobody
+needs so long to open it.
+"""
 _BATCH = 500
 """Ids in one query: SQLite allows 999 parameters in the oldest builds still about."""
 
@@ -119,10 +123,23 @@ class Tables:
                 self.db.execute("ROLLBACK")
             raise
 
-    def build_anew(self) -> None:
-        """Throws everything away."""
+    def clear(self) -> None:
+        """Throws all records away, inside a transaction. Whoever waits for its end finds the
+        tables filled again: were the file deleted instead, each would go and build another.
+        """
+        rows = self.ask(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' "
+            "ESCAPE '~' ORDER BY sql NOT LIKE 'CREATE VIRTUAL%'"
+        )
+        for (name,) in rows:
+            self.db.execute(f'DROP TABLE IF EXISTS "{name}"')
+        _create(self.db, self.kind)
+
+    def start_over(self) -> None:
+        """Deletes a file that is damaged, and begins another."""
         self.db.close()
-        self.db = self._fresh()
+        remove(self.path)
+        self.db = self._open()
 
     def shorten_log(self) -> None:
         """Folds a long log in: every process that opens the index would read it through."""
@@ -130,35 +147,46 @@ class Tables:
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _open(self) -> sqlite3.Connection:
+        os.makedirs(os.path.dirname(self.path), exist_ok=True)
         try:
-            db = self._connect()
-            if db.execute("PRAGMA user_version").fetchone()[0] == VERSION:
-                return db
-            db.close()
-        except sqlite3.DatabaseError:
-            pass
-        return self._fresh()
+            return self._connect()
+        except sqlite3.DatabaseError as error:
+            if not is_damage(error):
+                raise
+        remove(self.path)
+        return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
         # Autocommit: transactions are begun by hand, where one is needed.
         db = sqlite3.connect(
-            self.path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False
+            self.path, timeout=_OPEN_S, isolation_level=None, check_same_thread=False
         )
         # The index may lose its last lines with the power, but must not lie after it: that is
         # what NORMAL in WAL mode gives, without waiting for the disk.
         db.execute("PRAGMA synchronous = NORMAL")
+        if _version(db) != VERSION:
+            db.execute("PRAGMA journal_mode = WAL")
+            self.db = db
+            with self.transaction():
+                if _version(db) != VERSION:
+                    self.clear()
+        db.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
         return db
 
-    def _fresh(self) -> sqlite3.Connection:
-        remove(self.path)
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
-        db = self._connect()
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("BEGIN IMMEDIATE")
-        if db.execute("PRAGMA user_version").fetchone()[0] != VERSION:
-            _create(db, self.kind)
-        db.execute("COMMIT")
-        return db
+
+def is_damage(error: Exception) -> bool:
+    """Returns whether an error tells of what stands in the file, not of who else uses it, of the
+    disk, or of permissions.
+    """
+    if isinstance(error, sqlite3.OperationalError):
+        # Our statements are right, so the tables are not; but this SQLite may lack FTS5.
+        wrong = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+        return wrong and "no such module" not in str(error)
+    return not isinstance(error, sqlite3.ProgrammingError)  # It was closed.
+
+
+def _version(db: sqlite3.Connection) -> object:
+    return db.execute("PRAGMA user_version").fetchone()[0]
 
 
 def _create(db: sqlite3.Connection, kind: str) -> None:

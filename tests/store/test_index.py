@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
 
-from queenbee.store import index, index_intake, rotation
+from queenbee.store import index, index_intake, index_tables, rotation
 from queenbee.store.index import Indexed
 from queenbee.store.index_tables import Taker, remove
 from queenbee.store.ledger import Ledger
@@ -358,6 +358,75 @@ def test_an_index_of_another_version_is_built_anew(files):
     again = opened(files)
     assert len(again.everything()) == 3000
     again.close()
+
+
+@pytest.mark.parametrize("page", [1, 7, 40, 200, -2])
+def test_damage_that_a_question_comes_upon_is_repaired(files, page):
+    """The first page is whole, so the tables open; what is in them is not to be had."""
+    found = opened(files)
+    truth = answers(found)
+    found.close()
+    size = os.path.getsize(files[1])
+    with open(files[1], "r+b") as file:
+        file.seek(page * 4096 if page > 0 else size + page * 4096)
+        file.write(random.Random(page).randbytes(2 * 4096))
+    for _ in range(2):
+        again = opened(files)
+        assert answers(again) == truth
+        again.close()
+    database = sqlite3.connect(files[1])
+    assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+    database.close()
+
+
+def test_an_index_that_another_process_holds_is_left_to_it(files, monkeypatch):
+    """A lost race: the ledger is read, and the index of the one who won stays as it is."""
+    opened(files).close()
+    monkeypatch.setattr(index_tables, "_WAIT_S", 0.0)
+    winner = sqlite3.connect(files[1], isolation_level=None)
+    winner.execute("BEGIN IMMEDIATE")
+    files[0].append([line_of("qm-new", 1, "bob", False, "", 1)]).close()
+    before = os.stat(files[1]).st_ino
+    loser = opened(files)
+    assert loser.get("qm-new")["to"] == "bob"
+    assert len(loser.everything()) == 3001
+    assert (loser.unusable, loser.migrations, os.stat(files[1]).st_ino) == (0, [], before)
+    winner.execute("ROLLBACK")
+    winner.close()
+    loser.close()
+
+
+def test_an_index_is_built_anew_in_its_place(tmp_path):
+    """Others wait for the one who builds it; were the file replaced, each would build one."""
+    paths = str(tmp_path / "queen_messages.jsonl"), str(tmp_path / "journal.jsonl")
+    with open(paths[0], "wb") as file:
+        file.write(line_of("qm-1", None, "bob", False, "", 0) + b"\n")
+    place = Ledger(*paths), str(tmp_path / "index.sqlite3")
+    mine, theirs = opened(place), opened(place)
+    before = os.stat(place[1]).st_ino
+    with open(paths[0], "wb") as file:
+        file.write(line_of("qm-2", None, "bob", False, "", 0) + b"\n")
+    for each in (mine, theirs):
+        each.refresh()
+        assert [fields["id"] for fields in each.everything()] == ["qm-2"]
+        each.close()
+    assert os.stat(place[1]).st_ino == before
+
+
+def test_what_an_index_cannot_remember_of_a_write_stops_no_write(files, monkeypatch):
+    """The lines are in both files by then."""
+    found = opened(files)
+    found.ledger.append([line_of("qm-new", 1, "bob", False, "", 1)]).close()
+
+    def refused(*_args):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(index_tables.Tables, "put_position", refused)
+        found.remember_agreement()
+    found.refresh()
+    assert found.get("qm-new") is not None
+    found.close()
 
 
 def test_an_index_deleted_while_it_is_used_does_not_change_an_answer(files):
