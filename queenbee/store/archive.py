@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     Stamp = tuple[int, int, int]
 
 FOLDER = "archive"
-_SETTLED_NS = 1_000_000_000
-"""A folder that was changed a moment ago may change again within the same tick of its clock."""
+_SETTLED_NS = 3_000_000_000
+"""A folder that was changed a moment ago may change again within the same tick of its clock, and
+the slowest of them (FAT) counts in steps of two seconds."""
 
 
 def digest_of(data: bytes) -> str:
@@ -186,15 +187,19 @@ class Archive:
     def _list(self) -> dict[str, Stamp]:
         found: dict[str, Stamp] = {}
         try:
-            for name in os.listdir(self.folder):
-                if self._number(name):
+            names = [name for name in os.listdir(self.folder) if self._number(name)]
+            # Two names may have one number, as 7 and 007: all clones read them in one order.
+            for name in sorted(names, key=lambda each: (self._number(each), each)):
+                try:
                     status = os.stat(self.path(name), follow_symlinks=False)
-                    found[name] = status.st_ino, status.st_size, status.st_mtime_ns
+                except FileNotFoundError:
+                    continue  # Git takes files away one by one, also while we look.
+                found[name] = status.st_ino, status.st_size, status.st_mtime_ns
         except FileNotFoundError:
-            pass  # Git takes files away one by one; who looks again sees the rest of it.
+            return {}
         except OSError as error:
             raise self._unreadable(error) from error
-        return {name: found[name] for name in sorted(found, key=self._number)}
+        return found
 
     def _number(self, name: str) -> int:
         """Returns the number of a segment of this kind, or 0 for any other name."""

@@ -493,6 +493,30 @@ def test_a_rotation_keeps_no_more_than_the_names_of_its_kind(tmp_path):
     assert ledger.archive.next_name({}) == "queen_messages.1.jsonl"
 
 
+def test_a_segment_that_git_takes_away_while_we_look_hides_no_other(tmp_path, monkeypatch):
+    ledger = Ledger(*places(tmp_path))
+    for number in (1, 2, 3):
+        put(ledger.archive.path(f"queen_messages.{number}.jsonl"), b"\n")
+    stat = os.stat
+
+    def take_away(path, **more):
+        if path == ledger.archive.path("queen_messages.1.jsonl"):
+            os.unlink(path)
+        return stat(path, **more)
+
+    monkeypatch.setattr(archive_module.os, "stat", take_away)
+    assert list(ledger.archive.listing()) == ["queen_messages.2.jsonl", "queen_messages.3.jsonl"]
+
+
+def test_segments_of_one_number_stand_in_one_order_everywhere(tmp_path, monkeypatch):
+    ledger = Ledger(*places(tmp_path))
+    names = [f"queen_messages.{number}.jsonl" for number in ("007", "07", "7", "8")]
+    for name in names:
+        put(ledger.archive.path(name), b"\n")
+    monkeypatch.setattr(archive_module.os, "listdir", lambda _: names[::-1])
+    assert list(ledger.archive.listing()) == names
+
+
 def test_an_archive_that_is_no_directory_is_refused_by_name(tmp_path):
     ledger = Ledger(*places(tmp_path))
     put(ledger.archive.folder, b"")
