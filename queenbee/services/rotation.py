@@ -18,8 +18,11 @@ MOST_BYTES = 64 * 1024 * 1024
 """A larger ledger is not rotated in passing: it would keep a command waiting for seconds."""
 
 
-def rotate(hive: Hive, kind: str, *, older_than_s: int | None = None) -> Rotation:
-    """Moves the records of a kind that were closed so long ago (default: as the settings say).
+def rotate(
+    hive: Hive, kind: str, *, older_than_s: int | None = None, due_at: int | None = None
+) -> Rotation:
+    """Moves the records of a kind that were closed so long ago (default: as the settings say);
+    with `due_at`, only from this size in bytes on.
 
     Raises `Busy`, `Unwritable` and `Unreadable`; nothing is lost by any of them.
     """
@@ -34,6 +37,9 @@ def rotate(hive: Hive, kind: str, *, older_than_s: int | None = None) -> Rotatio
     if not hive.ledger(kind).size_bytes():
         return Rotation(0, 0, 0, [])
     with hive.transaction():
+        # Whoever waited for its turn may find that another one has done it.
+        if due_at is not None and not rotation.is_due(hive.ledger(kind), due_at):
+            return Rotation(0, 0, 0, [])
         ledger = hive.state(kind).ledger
         done = rotation.rotate(ledger, is_closed)
         agreed = ledger.agreed
@@ -54,6 +60,6 @@ def rotate_what_is_due(hive: Hive, kinds: Iterable[str]) -> None:
         ledger = hive.ledger(kind)
         if limit and rotation.is_due(ledger, limit, most_bytes=MOST_BYTES):
             try:
-                rotate(hive, kind)
+                rotate(hive, kind, due_at=limit)
             except QueenError:
                 return

@@ -10,6 +10,10 @@ import stat
 
 from queenbee.errors import NotFound, Unreadable, Unwritable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 MAX_BYTES = 16 * 1024 * 1024
 """No document that agents hand over comes near this; what does is an accident or an attack."""
 
@@ -48,6 +52,18 @@ def write_document(path: str, data: bytes) -> None:
     Keeps the file's mode; creates missing folders. Raises `Unwritable`; the old file is then
     untouched.
     """
+    _put(path, data, _replace)
+
+
+def create_document(path: str, data: bytes) -> bool:
+    """Makes a new file in one step, on disk when it returns; False where the name is taken.
+
+    Creates missing folders. Raises `Unwritable`.
+    """
+    return _put(path, data, _claim)
+
+
+def _put(path: str, data: bytes, change_hands: Callable[[str, str], bool]) -> bool:
     folder = os.path.dirname(os.path.abspath(path))
     temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(4).hex()}.tmp")
     try:
@@ -64,13 +80,32 @@ def write_document(path: str, data: bytes) -> None:
             file.flush()
             os.fsync(fd)
         # 2. The name changes hands; before step 1's sync, a power cut could leave it empty.
-        os.replace(temporary, path)
+        done = change_hands(temporary, path)
         # 3. The folder remembers it; without this a power cut may bring the old file back.
         sync_folder(folder)
     except OSError as error:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
         raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
+    finally:
+        if os.path.lexists(temporary):
+            os.unlink(temporary)
+    return done
+
+
+def _replace(temporary: str, path: str) -> bool:
+    os.replace(temporary, path)
+    return True
+
+
+def _claim(temporary: str, path: str) -> bool:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError:  # No hard links here: who takes the name in this very moment loses it.
+        if os.path.lexists(path):
+            return False
+        os.replace(temporary, path)
+    return True
 
 
 def sync_folder(folder: str) -> None:

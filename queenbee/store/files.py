@@ -214,10 +214,16 @@ class Original:
         """Reads the file; a missing one is empty. Raises `Unreadable`."""
         self.path = path
         self._fd = _open(path, os.O_RDONLY)
-        self.data = self._from(0)
+        try:
+            self.data = self._from(0)
+        except BaseException:
+            self.close()
+            raise
 
     def replace_by(self, data: bytes) -> None:
-        """Puts the new content in its place, on disk when it returns. Raises `Unwritable`."""
+        """Puts the new content in its place, on disk when it returns. Raises `Unwritable`, and
+        `Unreadable` where what was appended meanwhile cannot be read.
+        """
         write_document(self.path, data)
         late = self._from(len(self.data))
         if late:
@@ -236,7 +242,12 @@ class Original:
     def _from(self, begin: int) -> bytes:
         if self._fd is None:
             return b""
-        return _pread_all(self._fd, begin, os.fstat(self._fd).st_size - begin)
+        try:
+            return _pread_all(self._fd, begin, os.fstat(self._fd).st_size - begin)
+        except OSError as error:
+            raise Unreadable(
+                f"{self.path} cannot be read: {error.strerror}", path=self.path
+            ) from error
 
 
 def common_lines(left: bytes, right: bytes) -> int:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from queenbee.core.fold import MAX_REV, explicit_rev
 from queenbee.core.timestamps import instant_ms
+from queenbee.errors import QueenError, Unwritable
 from queenbee.store.archive import Archived, Segment, digest_of
 from queenbee.store.batch import Position
 from queenbee.store.codec import Unusable, decoder, is_migration
-from queenbee.store.documents import write_document
+from queenbee.store.documents import create_document
 from queenbee.store.files import START, Original, read_after, split_lines
 from queenbee.store.journal import joined
 from queenbee.store.state import without_collection
@@ -74,6 +76,7 @@ def rotate(ledger: Ledger, is_closed: IsClosed) -> Rotation:
         heal.sync()
     finally:
         heal.close()
+    _sweep(ledger)
     base = ledger.base()
     journal = ledger.journal.read(base.mark)
     active = split_lines(base.kept + journal.lines)
@@ -85,6 +88,9 @@ def rotate(ledger: Ledger, is_closed: IsClosed) -> Rotation:
         segments = _write_segments(ledger, base, _not_archived(ledger, base, lines.movable))
         if lines.movable:
             original.replace_by(left)
+    except Unwritable:
+        _put_off(ledger, base, len(original.data))
+        raise
     finally:
         original.close()
     kept = [line for line in active if line not in lines.movable]
@@ -96,6 +102,24 @@ def rotate(ledger: Ledger, is_closed: IsClosed) -> Rotation:
     records = {identifier for _, identifier, _ in lines.movable.values()}
     paths = [ledger.archive.path(name) for name in segments]
     return Rotation(len(records), len(lines.movable), len(left), paths)
+
+
+def _sweep(ledger: Ledger) -> None:
+    """Removes what a rotation that was killed had written aside: git would carry it."""
+    beads, name = os.path.split(ledger.path)
+    for folder, begin in ((beads, f".{name}."), (ledger.archive.folder, f".{name[:-5]}")):
+        with suppress(OSError):
+            for each in os.listdir(folder):
+                if each.startswith(begin) and each.endswith(".tmp"):
+                    os.unlink(os.path.join(folder, each))
+
+
+def _put_off(ledger: Ledger, base: Archived, size_bytes: int) -> None:
+    """Notes that this size was tried: else each write would read a ledger that cannot be rotated,
+    as in an archive that is read only.
+    """
+    with suppress(QueenError):
+        ledger.archive.note(Archived(base.mark, base.kept, base.segments, size_bytes))
 
 
 class _Survey:
@@ -164,9 +188,10 @@ def _write_segments(
     piece, size = list[bytes](), 0
 
     def finish() -> None:
-        taken = {**ledger.archive.listing(), **base.segments, **names}
-        name, data = ledger.archive.next_name(taken), joined(piece)
-        write_document(ledger.archive.path(name), data)
+        data, made = joined(piece), False
+        while not made:  # A pull may bring a segment of this very number.
+            name = ledger.archive.next_name({**ledger.archive.listing(), **base.segments, **names})
+            made = create_document(ledger.archive.path(name), data)
         names[name] = digest_of(data)
         piece.clear()
 

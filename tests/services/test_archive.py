@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hives import Clock, records, write_lines
@@ -157,11 +158,22 @@ class TestByItself:
         clock.advance(-DAY_S)
         tried = []
         rotate = rotation.rotate
-        monkeypatch.setattr(rotation, "rotate", lambda *args: tried.append(1) or rotate(*args))
+
+        def counted(*args: Any, **more: Any) -> object:
+            tried.append(1)
+            return rotate(*args, **more)
+
+        monkeypatch.setattr(rotation, "rotate", counted)
         for _ in range(12):
             small.messages.send("reviewer", "x" * 80)
         assert archived(beads, "messages") == []
         assert 0 < len(tried) < 6
+
+    def test_not_by_who_waited_while_another_one_did_it(self, small: Hive, beads: Path) -> None:
+        small.messages.send("reviewer", "three" * 100)
+        before = archived(beads, "messages")
+        done = rotation.rotate(small, "messages", older_than_s=0, due_at=1024)
+        assert (done.records, archived(beads, "messages")) == (0, before)
 
     def test_not_where_the_setting_says_off(
         self, beads: Path, clock: Clock, open_as: Callable[[str], Hive]
@@ -185,7 +197,7 @@ class TestByItself:
     def test_what_keeps_it_from_it_does_not_touch_the_write(
         self, small: Hive, beads: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def busy(*_args: object) -> None:
+        def busy(*_args: object, **_more: object) -> None:
             raise Busy("another one is at it")
 
         monkeypatch.setattr(rotation, "rotate", busy)

@@ -11,7 +11,7 @@ import pytest
 
 from queenbee.errors import NotFound, Unreadable, Unwritable
 from queenbee.store import documents
-from queenbee.store.documents import read_document, write_document
+from queenbee.store.documents import create_document, read_document, write_document
 
 
 @pytest.fixture
@@ -113,3 +113,24 @@ class TestWriting:
         os.mkdir(path)
         with pytest.raises(Unwritable):
             write_document(path, b"x")
+
+
+class TestCreating:
+    def test_a_document_makes_it_and_its_folder(self, tmp_path):
+        path = str(tmp_path / "archive" / "one.jsonl")
+        assert create_document(path, b"x")
+        assert content(path) == b"x"
+        assert os.listdir(tmp_path / "archive") == ["one.jsonl"]
+
+    @pytest.mark.parametrize("links", [True, False])
+    def test_one_whose_name_is_taken_leaves_it_alone(self, path, monkeypatch, links):
+        if not links:
+            monkeypatch.setattr(documents.os, "link", unsupported)
+        assert create_document(path, b"first")
+        assert not create_document(path, b"second")
+        assert content(path) == b"first"
+        assert os.listdir(os.path.dirname(path)) == ["plan.json"]
+
+
+def unsupported(*_args):
+    raise OSError(errno.EPERM, os.strerror(errno.EPERM))

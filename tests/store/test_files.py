@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
 from queenbee.store import files
-from queenbee.store.files import START, Appender, Mark, common_lines, read_after, split_lines
+from queenbee.store.files import (
+    START,
+    Appender,
+    Mark,
+    Original,
+    common_lines,
+    read_after,
+    split_lines,
+)
 
 LINES = st.lists(st.binary(min_size=1, max_size=6).filter(lambda each: b"\n" not in each))
 
@@ -272,6 +280,17 @@ class TestLines:
     def test_that_differ_late_in_long_files_are_found(self):
         begin = b"0123456789\n" * 300_000
         assert common_lines(begin + b"a\n", begin + b"b\nc\n") == len(begin)
+
+
+def test_a_file_to_replace_that_the_disk_does_not_give_is_named(path, monkeypatch):
+    write(path, b"x\n")
+
+    def fail(*_args):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(files.os, "pread", fail)
+    with pytest.raises(Unreadable, match=r"ledger\.jsonl cannot be read"):
+        Original(path)
 
 
 def test_marks_are_equal_when_they_mark_the_same_place():

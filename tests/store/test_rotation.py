@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
 
+from queenbee.errors import Unwritable
 from queenbee.store import archive as archive_module
 from queenbee.store import ledger as ledger_module
 from queenbee.store import rotation
@@ -322,34 +323,87 @@ class TestAppendedMeanwhile:
 
     def test_what_is_appended_before_the_ledger_is_replaced_goes_along(self, ledger, monkeypatch):
         foreign = line("qm-8", 0)
-        write = rotation.write_document
+        create = rotation.create_document
 
         def append_first(path, data):
             with open(ledger.path, "ab") as file:
                 file.write(foreign + b"\n")
-            write(path, data)
+            return create(path, data)
 
-        monkeypatch.setattr(rotation, "write_document", append_first)
+        monkeypatch.setattr(rotation, "create_document", append_first)
         rotation.rotate(ledger, is_second)
         assert content(ledger.path).splitlines()[-1] == foreign
         record(ledger, line("qm-9"))
         assert foreign in content(ledger.journal_path).splitlines()
 
     def test_a_ledger_that_git_takes_away_in_between_is_healed(self, folder, ledger, monkeypatch):
-        write = rotation.write_document
+        create = rotation.create_document
 
         def rewrite_first(path, data):
             put(ledger.path, b"")
-            write(path, data)
+            return create(path, data)
 
-        monkeypatch.setattr(rotation, "write_document", rewrite_first)
+        monkeypatch.setattr(rotation, "create_document", rewrite_first)
         rotation.rotate(ledger, is_second)
         record(ledger, line("qm-9"))
         assert tracked_lines(folder) == set(content(ledger.journal_path).splitlines())
 
+    def test_a_segment_that_git_brings_in_that_moment_is_not_replaced(self, ledger, monkeypatch):
+        create = rotation.create_document
+        theirs = line("qm-7") + b"\n"
+
+        def pull_first(path, data):
+            if not os.path.exists(path):
+                put(path, theirs)
+                monkeypatch.setattr(rotation, "create_document", create)
+            return create(path, data)
+
+        monkeypatch.setattr(rotation, "create_document", pull_first)
+        done = rotation.rotate(ledger, is_second)
+        assert done.segments == [ledger.archive.path("queen_messages.2.jsonl")]
+        assert archived(ledger) == [theirs[:-1], line("qm-1", 1), line("qm-1", 2)]
+
+
+class TestFailed:
+    @pytest.fixture
+    def full(self, monkeypatch):
+        """A disk that takes no segment."""
+
+        def refuse(path, _data):
+            raise Unwritable(f"{path} cannot be written: No space left on device")
+
+        monkeypatch.setattr(rotation, "create_document", refuse)
+
+    def test_nothing_has_moved(self, folder, ledger, full):
+        before, left = state(folder), content(ledger.path)
+        with pytest.raises(Unwritable):
+            rotation.rotate(ledger, always)
+        assert (state(folder), content(ledger.path)) == (before, left)
+
+    def test_it_is_put_off_until_the_ledger_has_grown(self, ledger, full):
+        assert rotation.is_due(ledger, 1)
+        with pytest.raises(Unwritable):
+            rotation.rotate(ledger, always)
+        assert not rotation.is_due(ledger, 1)
+        record(ledger, *(line("qm-3", rev) for rev in range(1, 3)))
+        assert rotation.is_due(ledger, 1)
+
+    def test_what_a_killed_one_wrote_aside_is_swept_away(self, ledger):
+        rotation.rotate(ledger, is_second)
+        aside = [
+            os.path.join(os.path.dirname(ledger.path), ".queen_messages.jsonl.0a1b2c3d.tmp"),
+            ledger.archive.path(".queen_messages.2.jsonl.0a1b2c3d.tmp"),
+        ]
+        others = ledger.archive.path(".queen_reservations.2.jsonl.0a1b2c3d.tmp")
+        for path in (*aside, others):
+            put(path, b"x")
+        rotation.rotate(ledger, always)
+        assert not any(map(os.path.exists, aside))
+        assert os.path.exists(others)
+
 
 class TestKilled:
-    @pytest.mark.parametrize("step", ["write_document", "_note", "_write_segments", "_survey"])
+    @pytest.mark.parametrize("step", ["create_document", "_note", "_write_segments", "_survey"])
     @pytest.mark.parametrize("after", [False, True])
     def test_at_any_step_nothing_is_lost_or_doubled(self, folder, ledger, step, after):
         before, lines = state(folder), set(content(ledger.journal_path).splitlines())
