@@ -86,9 +86,15 @@ def _put(path: str, data: bytes, change_hands: Callable[[str, str], bool]) -> bo
     except OSError as error:
         raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
     finally:
-        if os.path.lexists(temporary):
-            os.unlink(temporary)
+        _remove(temporary)
     return done
+
+
+def _remove(temporary: str) -> None:
+    try:
+        os.unlink(temporary)
+    except OSError:
+        return  # It has changed hands, or the disk fails: then that is what is told.
 
 
 def _replace(temporary: str, path: str) -> bool:

@@ -7,11 +7,18 @@ of the set of lines, so lines that were seen stay seen. On any doubt the index i
 
 from __future__ import annotations
 
-import os
-
 from queenbee.store.archive import Archived
 from queenbee.store.batch import Position
-from queenbee.store.files import TAIL_BYTES, Mark, checksum, read_after, read_at, split_lines
+from queenbee.store.files import (
+    TAIL_BYTES,
+    Chunk,
+    Mark,
+    checksum,
+    mark_at,
+    read_after,
+    read_at,
+    split_lines,
+)
 from queenbee.store.index_tables import Taker, size_of
 
 TYPE_CHECKING = False
@@ -96,7 +103,7 @@ class Intake:
         was_apart, apart, moved = bool(self._tables.meta("apart")), False, False
         # 1. As long as both files go on alike, each line is read once.
         while True:
-            tracked, journal = self._ledger.chunks(position, limit=_CHUNK_BYTES)
+            tracked, journal = self._chunks(position)
             if not tracked.lines or tracked.lines != journal.lines:
                 break
             self._take_tracked(taker, position, tracked.lines, again)
@@ -109,7 +116,7 @@ class Intake:
             moved = self._take_tracked(taker, position, tracked.lines, again) or moved
             self._hold_loosely(split_lines(tracked.lines), tracked.end.offset)
             position = Position(tracked.end, position.journal)
-            tracked, _ = self._ledger.chunks(position, limit=_CHUNK_BYTES)
+            tracked, _ = self._chunks(position)
             self._report(position)
         # A line without its newline is read again with it, and counts once where it stays the same.
         moved = self._take_tracked(taker, position, tracked.rest, again) or moved
@@ -118,13 +125,13 @@ class Intake:
             apart = taker.take(kept, once=True)
             self._let_go(kept)
         position = self._past_what_both_have(position)
-        _, journal = self._ledger.chunks(position, limit=_CHUNK_BYTES)
+        _, journal = self._chunks(position)
         while journal.lines:
             lines = split_lines(journal.lines)
             apart = taker.take(lines, once=True) or apart
             self._let_go(lines)
             position = Position(position.tracked, journal.end)
-            _, journal = self._ledger.chunks(position, limit=_CHUNK_BYTES)
+            _, journal = self._chunks(position)
             self._report(position)
         if position == agreed:
             self._tables.db.execute("DELETE FROM loose")
@@ -143,6 +150,17 @@ class Intake:
         self._tables.put_position("agreed", agreed)
         return position, agreed
 
+    def _chunks(self, position: Position) -> tuple[Chunk, Chunk]:
+        """Returns what both files hold after a position that was reached in them. One that is
+        rewritten meanwhile has come to its end: what it is now, the next refresh reads.
+        """
+        tracked, journal = self._ledger.chunks(position, limit=_CHUNK_BYTES)
+        if tracked.restarted:
+            tracked = Chunk(b"", b"", position.tracked, restarted=True)
+        if journal.restarted:
+            journal = Chunk(b"", b"", position.journal, restarted=True)
+        return tracked, journal
+
     def _take_tracked(self, taker: Taker, position: Position, data: bytes, again: bool) -> bool:
         """Takes in what the tracked file has at a position; returns whether it changed a record."""
         seen, begin = taker.unusable, position.tracked.offset
@@ -159,7 +177,7 @@ class Intake:
         self._tables.db.execute("DELETE FROM unusable WHERE end > ?", (offset,))
         if not isinstance(begin, int) or begin >= offset:
             return position
-        return Position(_mark_at(self._ledger.path, begin), position.journal)
+        return Position(mark_at(self._ledger.path, begin), position.journal)
 
     def _take_segments(self, taker: Taker, position: Position) -> tuple[Archived, bool]:
         """Takes in the segments whose lines the index may lack.
@@ -284,7 +302,7 @@ class Intake:
         byte for byte, in a part that was read.
         """
         while position.journal.offset < position.tracked.offset:
-            _, journal = self._ledger.chunks(position, limit=_CHUNK_BYTES)
+            _, journal = self._chunks(position)
             begin, size = position.journal.offset, len(journal.lines)
             same = begin + size <= position.tracked.offset
             if not size or not same or read_at(self._ledger.path, begin, size) != journal.lines:
@@ -303,7 +321,7 @@ class Intake:
         if not tracked.restarted:
             return position, agreed, False
         same = self._blocks_alike(position.tracked)
-        where = _mark_at(self._ledger.path, same)
+        where = mark_at(self._ledger.path, same)
         self._doubt_what_vanished(where)
         if agreed.tracked.offset <= where.offset:
             there = Mark(where.inode, agreed.tracked.offset, agreed.tracked.sum)
@@ -328,9 +346,13 @@ class Intake:
     def _remember_blocks(self, mark: Mark) -> None:
         (count,) = self._tables.ask("SELECT count(*) FROM blocks")[0]
         assert isinstance(count, int)
-        for number in range(count, mark.offset // _BLOCK_BYTES):
-            digest = _digest(self._ledger.path, number * _BLOCK_BYTES)
-            self._tables.db.execute("INSERT INTO blocks VALUES (?, ?)", (number, digest))
+        rows = [
+            (number, _digest(self._ledger.path, number * _BLOCK_BYTES))
+            for number in range(count, mark.offset // _BLOCK_BYTES)
+        ]
+        # Of another file than was read, they would say that it was read.
+        if rows and not read_after(self._ledger.path, mark, limit=1).restarted:
+            self._tables.db.executemany("INSERT INTO blocks VALUES (?, ?)", rows)
 
     def _report(self, position: Position) -> None:
         if self._progress is not None:
@@ -372,12 +394,3 @@ def _digest(path: str, offset: int) -> bytes:
 def _ends_alike(path: str, mark: Mark) -> bool:
     size = min(TAIL_BYTES, mark.offset)
     return checksum(read_at(path, mark.offset - size, size)) == mark.sum
-
-
-def _mark_at(path: str, offset: int) -> Mark:
-    """Returns the mark behind the last whole line before `offset`."""
-    begin = max(0, offset - 2 * _BLOCK_BYTES)
-    data = read_at(path, begin, offset - begin)
-    end = data.rfind(b"\n") + 1
-    inode = os.stat(path).st_ino if os.path.exists(path) else 0
-    return Mark(inode, begin + end if end else 0, checksum(data[max(0, end - TAIL_BYTES) : end]))

@@ -280,6 +280,56 @@ def opened(files):
     return found
 
 
+class TestRewrittenWhileItIsRead:
+    """Git, or a rotation, does not wait for a reader."""
+
+    def put_before(self, ledger, raw):
+        """Replaces the ledger as a pull does: another inode."""
+        with open(ledger.path, "rb") as file:
+            data = file.read()
+        os.unlink(ledger.path)
+        with open(ledger.path, "wb") as file:
+            file.write(raw + b"\n" + data)
+
+    @pytest.mark.parametrize("call", [4, 7, 10])
+    def test_a_ledger_is_read_again_from_there(self, files, call, monkeypatch):
+        monkeypatch.setattr(index_intake, "_CHUNK_BYTES", 1024 * 1024)
+        ledger, path = files
+        self.put_before(ledger, b"{torn")
+        indexed = Indexed(KIND, ledger, path)
+        chunks, calls = ledger.chunks, []
+
+        def rewrite_in_between(*args, **more):
+            calls.append(args)
+            if len(calls) == call:
+                self.put_before(ledger, b"{torn")
+            return chunks(*args, **more)
+
+        monkeypatch.setattr(ledger, "chunks", rewrite_in_between)
+        indexed.refresh()
+        assert len(calls) > call
+        indexed.refresh()
+        assert (indexed.unusable, len(indexed.everything())) == (2, 3000)
+        indexed.close()
+
+    def test_blocks_of_another_file_than_was_read_are_not_remembered(self, files, monkeypatch):
+        ledger, path = files
+        late = line_of("qm-late", 1, "bob", False, "", 0)
+        remember = index_intake.Intake._remember_blocks
+
+        def pull_first(intake, mark):
+            monkeypatch.setattr(index_intake.Intake, "_remember_blocks", remember)
+            self.put_before(ledger, late)
+            remember(intake, mark)
+
+        monkeypatch.setattr(index_intake.Intake, "_remember_blocks", pull_first)
+        indexed = Indexed(KIND, ledger, path)
+        indexed.refresh()
+        indexed.refresh()
+        assert indexed.get("qm-late") is not None
+        indexed.close()
+
+
 def test_an_index_is_taken_up_where_the_last_process_left_it(files):
     """A second process reads only what was appended since."""
     opened(files).close()
