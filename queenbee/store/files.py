@@ -225,6 +225,7 @@ class Original:
         self._fd = _open(path, os.O_RDONLY)
         try:
             self.data = self._from(0)
+            self.size_bytes = len(self.data)
         except BaseException:
             self.close()
             raise
@@ -234,13 +235,17 @@ class Original:
         `Unreadable` where what was appended meanwhile cannot be read.
         """
         write_document(self.path, data)
-        late = self._from(len(self.data))
+        late = self._from(self.size_bytes)
         if late:
             page = Appender(self.path)
             try:
                 page.append(late)
             finally:
                 page.close()
+
+    def let_go(self) -> None:
+        """Forgets what was read, which may be much; the file stays open."""
+        self.data = b""
 
     def close(self) -> None:
         """Lets go of the old file."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from io import BytesIO
 
 from queenbee.core.fold import MAX_REV, explicit_rev
 from queenbee.core.timestamps import instant_ms
@@ -19,12 +20,12 @@ from queenbee.store.batch import Position
 from queenbee.store.codec import Unusable, decoder, is_migration
 from queenbee.store.documents import create_document
 from queenbee.store.files import START, Original, read_after, split_lines
-from queenbee.store.journal import joined
+from queenbee.store.journal import PIECE_BYTES, joined
 from queenbee.store.state import without_collection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from queenbee.core.fold import Fields
     from queenbee.store.ledger import Ledger
@@ -78,27 +79,26 @@ def rotate(ledger: Ledger, is_closed: IsClosed) -> Rotation:
         heal.close()
     _sweep(ledger)
     base = ledger.base()
-    journal = ledger.journal.read(base.mark)
-    active = split_lines(base.kept + journal.lines)
     original = Original(ledger.path)
     try:
-        with without_collection(len(original.data)):
-            lines = _survey(original.data, set(active), is_closed)
-        left = lines.left()
+        lines = _survey(ledger, base, original.data, is_closed)
+        left = lines.left(original.data)
+        original.let_go()
         segments = _write_segments(ledger, base, _not_archived(ledger, base, lines.movable))
         if lines.movable:
             original.replace_by(left)
     except Unwritable:
-        _put_off(ledger, base, len(original.data))
+        _put_off(ledger, base, original.size_bytes)
         raise
     finally:
         original.close()
-    kept = [line for line in active if line not in lines.movable]
-    settled = Archived(journal.end, joined(kept), base.segments, len(left))
+    active = _Active(ledger, base)
+    kept = [line for some in active for line in some if line not in lines.movable]
+    settled = Archived(active.end, joined(kept), base.segments, len(left))
     if _note(ledger, settled, segments):
         now = read_after(ledger.path, START)
-        whole = now.lines == left and set(kept) == lines.usable.difference(lines.movable)
-        ledger.agreed = Position(now.end, journal.end, settled.stamps) if whole else Position()
+        whole = now.lines == left and set(kept) == lines.staying
+        ledger.agreed = Position(now.end, active.end, settled.stamps) if whole else Position()
     records = {identifier for _, identifier, _ in lines.movable.values()}
     paths = [ledger.archive.path(name) for name in segments]
     return Rotation(len(records), len(lines.movable), len(left), paths)
@@ -122,50 +122,76 @@ def _put_off(ledger: Ledger, base: Archived, size_bytes: int) -> None:
         ledger.archive.note(Archived(base.mark, base.kept, base.segments, size_bytes))
 
 
+class _Active:
+    """The lines of the journal that the archive does not have, a piece at a time: a ledger that
+    was never rotated has all of them.
+    """
+
+    def __init__(self, ledger: Ledger, base: Archived) -> None:
+        self._ledger = ledger
+        self._kept = base.kept
+        self.end = base.mark
+        """How far they were read."""
+
+    def __iter__(self) -> Iterator[list[bytes]]:
+        yield split_lines(self._kept)
+        while (chunk := self._ledger.journal.read(self.end, limit=PIECE_BYTES)).lines:
+            self.end = chunk.end
+            yield split_lines(chunk.lines)
+
+
 class _Survey:
-    """The lines of a ledger, and which of them can move."""
+    """The usable lines of a ledger: those that can move, and the others."""
 
-    __slots__ = ("data", "movable", "usable")
+    __slots__ = ("movable", "staying")
 
-    def __init__(self, data: bytes, usable: set[bytes], movable: dict[bytes, Key]) -> None:
-        self.data = data
-        self.usable = usable
+    def __init__(self, movable: dict[bytes, Key], staying: set[bytes]) -> None:
         self.movable = movable
+        self.staying = staying
 
-    def left(self) -> bytes:
-        """Returns what stays, byte for byte."""
+    def left(self, data: bytes) -> bytes:
+        """Returns what stays of the ledger, byte for byte."""
         if not self.movable:
-            return self.data
-        lines = self.data.split(b"\n")
-        return b"\n".join(each for each in lines if each.removesuffix(b"\r") not in self.movable)
+            return data
+        return b"".join(raw for raw in BytesIO(data) if _line_of(raw) not in self.movable)
 
 
-def _survey(data: bytes, recorded: set[bytes], is_closed: IsClosed) -> _Survey:
+def _line_of(raw: bytes) -> bytes:
+    return raw.removesuffix(b"\n").removesuffix(b"\r")
+
+
+def _survey(ledger: Ledger, base: Archived, data: bytes, is_closed: IsClosed) -> _Survey:
     decode = decoder(len(data))
     keys: dict[bytes, Key] = {}
     newest: dict[str, int] = {}
     closed: dict[str, bool] = {}
-    for line in split_lines(data):
-        try:
-            fields = decode(line)
-        except Unusable:
-            continue
-        identifier, rev = str(fields.get("id", "")), explicit_rev(fields)
-        if is_migration(fields) or rev is None or line not in recorded:
-            newest[identifier], closed[identifier] = MAX_REV + 1, False
-            rev = 0
-        elif rev > newest.get(identifier, 0):
-            newest[identifier], closed[identifier] = rev, is_closed(fields)
-        elif rev == newest[identifier]:
-            closed[identifier] = closed[identifier] and is_closed(fields)
-        keys[line] = instant_ms(fields.get("created_at")) or 0, identifier, rev
-    movable = {line: key for line, key in keys.items() if closed[key[1]]}
-    return _Survey(data, set(keys), movable)
+    with without_collection(len(data)):
+        for line in map(_line_of, BytesIO(data)):
+            try:
+                fields = decode(line)
+            except Unusable:
+                continue
+            identifier, rev = str(fields.get("id", "")), explicit_rev(fields)
+            if is_migration(fields) or rev is None:
+                newest[identifier], closed[identifier] = MAX_REV + 1, False
+                rev = 0
+            elif rev > newest.get(identifier, 0):
+                newest[identifier], closed[identifier] = rev, is_closed(fields)
+            elif rev == newest[identifier]:
+                closed[identifier] = closed[identifier] and is_closed(fields)
+            keys[line] = instant_ms(fields.get("created_at")) or 0, identifier, rev
+        unrecorded = set(keys)
+        for some in _Active(ledger, base):
+            unrecorded.difference_update(some)
+        for line in unrecorded:
+            closed[keys[line][1]] = False
+        staying = {line for line, (_, identifier, _) in keys.items() if not closed[identifier]}
+        for line in staying:
+            del keys[line]
+    return _Survey(keys, staying)
 
 
-def _not_archived(
-    ledger: Ledger, base: Archived, movable: Mapping[bytes, Key]
-) -> list[tuple[Key, bytes]]:
+def _not_archived(ledger: Ledger, base: Archived, movable: Mapping[bytes, Key]) -> list[bytes]:
     """Returns the lines to write, oldest first: not those that a merge brought back."""
     back = movable.keys() & set(split_lines(base.kept))
     there: set[bytes] = set()
@@ -177,12 +203,12 @@ def _not_archived(
         back -= found
     # In an order that every clone comes to by itself, so that two that moved the same lines
     # wrote the same, and git finds little to merge.
-    return sorted((key, line) for line, key in movable.items() if line not in there)
+    fresh = sorted(line for line in movable if line not in there)
+    fresh.sort(key=movable.__getitem__)
+    return fresh
 
 
-def _write_segments(
-    ledger: Ledger, base: Archived, lines: Iterable[tuple[Key, bytes]]
-) -> dict[str, str]:
+def _write_segments(ledger: Ledger, base: Archived, lines: Iterable[bytes]) -> dict[str, str]:
     """Writes the lines to new segments; returns their names and digests."""
     names: dict[str, str] = {}
     piece, size = list[bytes](), 0
@@ -195,7 +221,7 @@ def _write_segments(
         names[name] = digest_of(data)
         piece.clear()
 
-    for _, line in lines:
+    for line in lines:
         piece.append(line)
         size += len(line) + 1
         if size >= SEGMENT_BYTES:
