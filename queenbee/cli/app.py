@@ -49,12 +49,21 @@ class Session:
             from queenbee.contracts.hive import Hive
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
+            self._hive.progress = self._building()
         return self._hive
 
     @property
     def opened(self) -> Hive | None:
         """The hive, if the command needed one."""
         return self._hive
+
+    def _building(self) -> Callable[[int, int], None] | None:
+        """Returns what shows that an index is being built, where somebody may wonder."""
+        if self.json or not sys.stderr.isatty():
+            return None
+        from queenbee.cli.building import Bar
+
+        return Bar()
 
     def tell(self, text: str) -> None:
         """Says something on standard error that is not the answer."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
-import time
 from typing import TYPE_CHECKING, cast
 
 import click
@@ -13,7 +11,7 @@ from queenbee.cli.app import QueenGroup, command, seconds
 from queenbee.cli.render import say, table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from queenbee.services.hive import Hive
 
@@ -24,20 +22,6 @@ def _show_status(rows: Sequence[dict[str, object]]) -> None:
         for r in rows
     ]
     table(["LEDGER", "SIZE", "INDEX", "SIZE"], cells, empty="No ledgers.")
-
-
-def progress_on_terminal() -> Callable[[int, int], None] | None:
-    """Returns what shows the progress of a long build on a terminal, or None where none is."""
-    if not sys.stderr.isatty():
-        return None
-    begun = time.monotonic()
-
-    def show(done: int, total: int) -> None:
-        if time.monotonic() - begun > 1:
-            share = done / total if total else 1
-            click.echo(f"\rbuilding the index: {share:4.0%}", err=True, nl=done >= total)
-
-    return show
 
 
 @command("status", show=_show_status, example="queen index status")
@@ -53,7 +37,7 @@ def rebuild(hive: Hive) -> list[dict[str, object]]:
     """Throw the indexes away and build them anew; nothing else changes"""
     from queenbee.services import indexes
 
-    return indexes.rebuild(hive, progress=progress_on_terminal())
+    return indexes.rebuild(hive)
 
 
 @command(

@@ -60,6 +60,8 @@ class Hive:
         """Whether texts that look like credentials may be written."""
         self.cwd = os.path.realpath(cwd or places.tree)
         """The directory that patterns and paths given to the services are relative to."""
+        self.progress: Progress | None = None
+        """Told how far the building of an index has come."""
         self._actor = actor
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self._states: dict[str, Records] = {}
@@ -175,8 +177,7 @@ class Hive:
         """Returns the folded state of one kind of record, as of now."""
         state = self._states.get(kind)
         if state is None:
-            opened = open_records(kind, self.ledger(kind), self.layout.index_path(kind))
-            state = self._states.setdefault(kind, opened)
+            state = self._states.setdefault(kind, self._open_records(kind))
         state.refresh()
         return state
 
@@ -184,15 +185,18 @@ class Hive:
         """Returns the files of one kind of record, unread."""
         return Ledger(self.layout.ledger_path(kind), self.layout.journal_path(kind))
 
-    def rebuild_indexes(self, *, progress: Progress | None = None) -> None:
+    def _open_records(self, kind: str) -> Records:
+        path = self.layout.index_path(kind)
+        return open_records(kind, self.ledger(kind), path, progress=self.progress)
+
+    def rebuild_indexes(self) -> None:
         """Throws every index away and builds anew those that their ledgers' sizes call for."""
         from queenbee.store.index_tables import remove
 
         self.close()
         for kind in self.kinds():
             remove(self.layout.index_path(kind))
-            path = self.layout.index_path(kind)
-            open_records(kind, self.ledger(kind), path, progress=progress)
+            self._open_records(kind).close()
 
     def rotate(self, *, older_than_s: int | None = None) -> dict[str, Rotation]:
         """Moves what has been closed for so long (default: the setting `archive_after`) from the

@@ -12,8 +12,6 @@ from queenbee.store.state import INDEX_FROM_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from queenbee.services.hive import Hive
 
 _GROUPS = {
@@ -45,11 +43,9 @@ def status(hive: Hive) -> list[dict[str, object]]:
     return rows
 
 
-def rebuild(
-    hive: Hive, *, progress: Callable[[int, int], None] | None = None
-) -> list[dict[str, object]]:
+def rebuild(hive: Hive) -> list[dict[str, object]]:
     """Throws every index away and builds those anew that their ledgers' sizes call for."""
-    hive.rebuild_indexes(progress=progress)
+    hive.rebuild_indexes()
     return status(hive)
 
 

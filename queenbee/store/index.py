@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     Asked = ParamSpec("Asked")
     Answer = TypeVar("Answer")
 
+_SOME = 500
+"""Records between two reports of progress: some 10 ms."""
+
 
 def _else_scanned(
     question: Callable[Concatenate[Indexed, Asked], Answer],
@@ -197,9 +200,12 @@ class Indexed:
     def _search(self, match: str, words: int, marks: tuple[str, str]) -> list[tuple[str, str]]:
         (last,) = self._ask("SELECT coalesce(max(seq), 0) FROM records")[0]
         if self._tables.meta("texted") != str(last):
-            with self._tables.transaction():
-                self._gather_text()
-                self._tables.put_meta("texted", last)
+            try:
+                with self._tables.transaction():
+                    self._gather_text()
+                    self._tables.put_meta("texted", last)
+            finally:
+                self._intake.report(1, 1)
         rows = self._ask(
             "SELECT id, snippet(text, -1, ?, ?, '…', ?) FROM text "
             "JOIN texted ON texted.number = text.rowid JOIN records USING (id) "
@@ -217,9 +223,12 @@ class Indexed:
         db = self._tables.db
         db.execute("CREATE TABLE IF NOT EXISTS texted (number INTEGER PRIMARY KEY, id TEXT UNIQUE)")
         db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS text USING fts5 (subject, body)")
+        since = (self._tables.meta("texted") or 0,)
+        [[total]] = db.execute("SELECT count(*) FROM records WHERE seq > ?", since)
         query = "SELECT id, count, deleted, body FROM records WHERE seq > ?"
-        changed = db.execute(query, (self._tables.meta("texted") or 0,))
-        for identifier, count, deleted, body in changed:
+        for done, (identifier, count, deleted, body) in enumerate(db.execute(query, since)):
+            if done % _SOME == 0:
+                self._intake.report(done, total)
             added = db.execute("INSERT OR IGNORE INTO texted (id) VALUES (?)", (identifier,))
             [[number]] = self._ask("SELECT number FROM texted WHERE id = ?", identifier)
             if not added.rowcount:

@@ -55,17 +55,20 @@ class Intake:
         segments = self._ledger.archive.listing()
         position, agreed = self._tables.position("at"), self._tables.position("agreed")
         if self._is_behind(position):
-            with self._tables.transaction():
-                try:
-                    position, agreed = self._take_all()
-                except Doubt:
-                    self._tables.clear()
-                    self._archived_bytes = 0
-                    position, agreed = self._take_all()
-            self._tables.shorten_log()
+            try:
+                with self._tables.transaction():
+                    position, agreed = self._take_all_or_anew()
+                self._tables.shorten_log()
+            finally:
+                self.report(1, 1)
         self._ledger.agreed = Position(agreed.tracked, agreed.journal, segments)
         self._ledger.unrecorded = self._any_loose()
         return position == agreed
+
+    def report(self, done: int, total: int) -> None:
+        """Says how far it has come."""
+        if self._progress is not None:
+            self._progress(done, total)
 
     def let_go_of_agreed(self) -> None:
         """The journal has by now what both files were seen to hold."""
@@ -86,6 +89,15 @@ class Intake:
             self._tables.ask("SELECT 1 FROM loose LIMIT 1")
             or self._tables.ask("SELECT 1 FROM segments WHERE held = 0 LIMIT 1")
         )
+
+    def _take_all_or_anew(self) -> tuple[Position, Position]:
+        self.report(0, 1)
+        try:
+            return self._take_all()
+        except Doubt:
+            self._tables.clear()
+            self._archived_bytes = 0
+            return self._take_all()
 
     def _take_all(self) -> tuple[Position, Position]:
         position, agreed = self._tables.position("at"), self._tables.position("agreed")
@@ -359,7 +371,8 @@ class Intake:
             files = sum(map(size_of, (self._ledger.path, self._ledger.journal_path)))
             archived = sum(size for _, size, _ in self._ledger.archive.listing().values())
             done = position.tracked.offset + position.journal.offset
-            self._progress(self._archived_bytes + done, archived + files)
+            # Never all of it: the blocks and the commit are still to come.
+            self.report(min(self._archived_bytes + done, archived + files), archived + files + 1)
 
 
 class _Segment:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     Decoder = Callable[[bytes], Fields]
     Cursor = tuple[int, int]
     Progress = Callable[[int, int], None]
+    """Is told how much of how much is done; of a build that ends, done or not: all."""
 
     class Records(Protocol):
         """What services may ask of one ledger. Never writes to it; safe for threads."""

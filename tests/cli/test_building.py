@@ -1,0 +1,152 @@
+"""The bar that a terminal shows while an index is built that takes long."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hives import Queen, git
+
+from queenbee.cli import building
+from queenbee.cli.building import Bar
+from queenbee.store.index_intake import Intake
+from queenbee.store.index_tables import Tables
+from queenbee.store.ledger import Ledger
+
+IMPATIENT = (
+    "from queenbee.cli import building, main\n"
+    "from queenbee.store import index, index_intake\n"
+    "building.AFTER_S = building._EVERY_S = 0\n"
+    "index_intake._CHUNK_BYTES, index._SOME = 20_000, 20\n"
+    "main.main()"
+)
+"""The command, for which each piece of a ledger takes long."""
+
+
+@pytest.fixture
+def large(repo: Path) -> Path:
+    """A repository whose messages have an index. One of them is of another program."""
+    folder = repo / ".git" / "queenbee" / "journal"
+    folder.mkdir(parents=True)
+    path = repo / ".beads" / "queen_messages.jsonl"
+    rows = [
+        {"id": f"qm-{n:04}", "from": "a", "to": "b", "body": f"about {n} {'x' * 400}", "rev": 1}
+        for n in range(300)
+    ]
+    ledger = Ledger(str(path), str(folder / "messages.jsonl"))
+    ledger.append([json.dumps(row).encode() for row in rows]).close()
+    with path.open("a") as file:
+        file.write('{"id":"qm-foreign","from":"a","to":"b","body":"hello"}\n')
+    return repo
+
+
+def shown(repo: Path, *arguments: str, stderr: bool = True) -> str:
+    """Returns what the impatient command prints on a terminal."""
+    ours, theirs = pty.openpty()
+    running = subprocess.Popen(
+        [sys.executable, "-c", IMPATIENT, *arguments],
+        cwd=repo,
+        env=Queen(repo).environment("b", {"TERM": "xterm", "NO_COLOR": "1"}),
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs if stderr else subprocess.DEVNULL,
+    )
+    os.close(theirs)
+    parts = []
+    while part := _read(ours):
+        parts.append(part)
+    os.close(ours)
+    assert running.wait(timeout=60) == 0
+    return b"".join(parts).decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # Linux says so of a terminal that nobody writes to any more.
+        return b""
+
+
+def left_of(output: str) -> list[str]:
+    """Returns the lines that are left on the screen."""
+    lines = []
+    for line in output.replace("\r\n", "\n").split("\n"):
+        cells: list[str] = []
+        for part in line.split("\r"):
+            cells[: len(part)] = part
+        lines.append("".join(cells).rstrip())
+    return lines
+
+
+def test_an_ordinary_command_shows_a_bar_and_takes_it_away(large: Path) -> None:
+    output = shown(large, "msg", "inbox", "--limit", "1")
+    assert "building the index [####......" in output
+    assert "building the index [##########" in output
+    assert [line.split(" ")[0] for line in left_of(output)] == ["ID", "qm-foreign", ""]
+    assert "building" not in shown(large, "msg", "inbox", "--limit", "1")
+
+
+def test_a_rebuild_on_doubt_shows_it_too(large: Path) -> None:
+    shown(large, "msg", "inbox")
+    path = large / ".beads" / "queen_messages.jsonl"
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes())
+    other.replace(path)
+    output = shown(large, "msg", "inbox", "--limit", "1")
+    assert "building the index [######" in output
+    assert "building" not in "".join(left_of(output))
+
+
+@pytest.mark.parametrize("line", ["index rebuild", "msg search about"])
+def test_so_do_other_builds(large: Path, line: str) -> None:
+    shown(large, "msg", "inbox")
+    output = shown(large, *line.split(" "))
+    assert "building the index [" in output
+    assert "building" not in "".join(left_of(output))
+
+
+def test_a_program_that_listens_is_shown_none(large: Path) -> None:
+    assert "building" not in shown(large, "msg", "inbox", "--json")
+    git(large, "clean", "-fdxq")
+    assert "building" not in shown(large, "index", "rebuild", "--json")
+    assert "building" not in shown(large, "index", "rebuild", stderr=False)
+
+
+def test_what_is_over_within_a_second_shows_none(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    instants = iter((100.0, 100.5, 100.99, 101.5, 200.0, 201.0, 201.01, 202.0, 203.0))
+    monkeypatch.setattr(time, "monotonic", lambda: next(instants))
+    bar = Bar()
+    for done in (0, 5, 9, 10):
+        bar(done, 10)
+    assert capsys.readouterr().err == ""
+    for done in (0, 5, 6, 9, 10):
+        bar(done, 10)
+    drawn = capsys.readouterr().err.split("\r")
+    assert [each[-4:].strip() for each in drawn[1:3]] == ["50%", "90%"]
+    assert (drawn[3].strip(), drawn[4]) == ("", "")
+    assert building.AFTER_S == 1.0
+
+
+def test_a_build_that_fails_takes_its_bar_away(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[int, int]] = []
+    journal = large / ".git" / "queenbee" / "journal" / "messages.jsonl"
+    ledger = Ledger(str(large / ".beads" / "queen_messages.jsonl"), str(journal))
+    tables = Tables("messages", str(tmp_path / "index.sqlite3"))
+    intake = Intake(tables, ledger, lambda done, total: told.append((done, total)))
+    monkeypatch.setattr(Tables, "put_position", lambda *args: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        intake.catch_up()
+    assert told[0][0] == 0
+    assert all(done < total for done, total in told[:-1])
+    assert told[-1][0] == told[-1][1]
+    tables.db.close()
