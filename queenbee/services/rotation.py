@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from queenbee.core.closing import closed_ms
-from queenbee.errors import QueenError
+from queenbee.errors import QueenError, Unwritable
+from queenbee.services.transaction import add_hint
 from queenbee.store import rotation
 from queenbee.store.rotation import Rotation
 
@@ -41,7 +42,11 @@ def rotate(
         if due_at is not None and not rotation.is_due(hive.ledger(kind), due_at):
             return Rotation(0, 0, 0, [])
         ledger = hive.state(kind).ledger
-        done = rotation.rotate(ledger, is_closed)
+        try:
+            done = rotation.rotate(ledger, is_closed)
+        except Unwritable as error:
+            add_hint(error, hive.layout)
+            raise
         agreed = ledger.agreed
         state = hive.state(kind)
         state.ledger.agreed = agreed

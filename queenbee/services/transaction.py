@@ -112,7 +112,7 @@ class Transaction:
             self._lock.__enter__()
         except BaseException as error:
             self._mutex.release()
-            _add_hint(error, places)
+            add_hint(error, places)
             raise
         self.now_ms = self._hive.now_ms()
         return self
@@ -175,11 +175,11 @@ class Transaction:
                 receipt.take_back()
                 receipt.close()
             receipts.clear()
-            _add_hint(error, self._hive.layout)
+            add_hint(error, self._hive.layout)
             raise
 
 
-def _add_hint(error: BaseException, places: Layout) -> None:
+def add_hint(error: BaseException, places: Layout) -> None:
     """Says which folder to grant, where the store itself could only say what failed."""
     if isinstance(error, Unwritable) and error.hint is None:
         path = error.details.get("path")

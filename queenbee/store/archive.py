@@ -48,7 +48,7 @@ class Segment:
 class Archived:
     """Where the lines of a journal stand: up to `mark`, each is in a segment or among `kept`."""
 
-    __slots__ = ("kept", "mark", "segments", "settled_bytes")
+    __slots__ = ("back", "kept", "mark", "segments", "settled_bytes")
 
     def __init__(
         self,
@@ -56,11 +56,15 @@ class Archived:
         kept: bytes = b"",
         segments: Mapping[str, Segment] | None = None,
         settled_bytes: int = 0,
+        *,
+        back: bytes = b"",
     ) -> None:
         self.mark = mark
         """In the journal."""
         self.kept = kept
         """Whole lines: those before the mark that did not leave the ledger."""
+        self.back = back
+        """Whole lines that the segments have, and that a merge brought back to the ledger."""
         self.segments = dict(segments or {})
         """All of these segments' lines are in the journal."""
         self.settled_bytes = settled_bytes
@@ -149,14 +153,16 @@ class Archive:
                 lines = file.read() if kept else b""
             if kept and checksum(lines) != head["kept_sum"]:
                 return None
+            size = int(head["kept_bytes"])
             return Archived(
                 Mark(*map(int, head["mark"])),
-                lines,
+                lines[:size],
                 {
                     str(name): Segment((int(inode), int(size), int(changed)), str(digest))
                     for name, (inode, size, changed, digest) in head["segments"].items()
                 },
                 int(head["settled_bytes"]),
+                back=lines[size:],
             )
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return None
@@ -166,7 +172,8 @@ class Archive:
         mark = archived.mark
         head = {
             "mark": [mark.inode, mark.offset, mark.sum],
-            "kept_sum": checksum(archived.kept),
+            "kept_bytes": len(archived.kept),
+            "kept_sum": checksum(archived.kept + archived.back),
             "segments": {
                 name: [*segment.stamp, segment.digest]
                 for name, segment in archived.segments.items()
@@ -177,7 +184,7 @@ class Archive:
         try:
             # Not synced: what a power cut leaves of it is found to be wrong, and made anew.
             with open(temporary, "wb") as file:
-                file.write(json.dumps(head).encode() + b"\n" + archived.kept)
+                file.write(json.dumps(head).encode() + b"\n" + archived.kept + archived.back)
             os.replace(temporary, self._note_path)
         except OSError as error:
             raise Unwritable(

@@ -106,7 +106,8 @@ class Ledger:
             tracked, journal = self.chunks(Position())
         lines = Lines(tracked.lines + tracked.rest, base.kept + journal.lines)
         known = base.digests
-        self.unrecorded = not set(lines.journal).issuperset(lines.tracked) or any(
+        recorded = {*lines.journal, *split_lines(base.back)}
+        self.unrecorded = not recorded.issuperset(lines.tracked) or any(
             digest not in known for _, digest in segments
         )
         position = Position(tracked.end, journal.end, listing)
@@ -204,12 +205,12 @@ class Ledger:
     ) -> tuple[list[bytes], list[bytes]]:
         """Returns the usable lines that the journal lacks, and those that the ledger lost.
 
-        Archived lines that a merge brought back are neither; they are noted as kept again.
+        Archived lines that a merge brought back are neither; they are noted as such.
         """
         lines = Lines(tracked.lines + tracked.rest, base.kept + journal.lines)
         if not lines.tracked:
             return [], lines.journal_only
-        known = {*lines.common, *lines.journal}
+        known = {*lines.common, *lines.journal, *split_lines(base.back)}
         fresh = _usable(dict.fromkeys(line for line in lines.tracked if line not in known))
         noted = self.archive.noted(kept=True) if fresh else None
         if noted is None or not noted.segments:
@@ -217,7 +218,7 @@ class Ledger:
         gained = self.journal.lacking(fresh)
         back = [line for line in fresh if line not in gained]
         if back:
-            noted.kept += joined(back)
+            noted.back += joined(back)
             self.archive.note(noted)
         return [line for line in fresh if line in gained], lines.journal_only
 
@@ -302,7 +303,7 @@ class Ledger:
             kept = joined(line for line in active if line not in lines)
             gained = self.journal.lacking(lines)
             end = self._gain([line for line in lines if line in gained], journal.end)
-        settled = Archived(end, kept, segments, base.settled_bytes)
+        settled = Archived(end, kept, segments, base.settled_bytes, back=base.back)
         self.archive.note(settled)
         return settled
 

@@ -84,7 +84,7 @@ def rotate(ledger: Ledger, is_closed: IsClosed) -> Rotation:
         lines = _survey(ledger, base, original.data, is_closed)
         left = lines.left(original.data)
         original.let_go()
-        segments = _write_segments(ledger, base, _not_archived(ledger, base, lines.movable))
+        segments = _write_segments(ledger, base, lines.fresh())
         if lines.movable:
             original.replace_by(left)
     except Unwritable:
@@ -94,7 +94,8 @@ def rotate(ledger: Ledger, is_closed: IsClosed) -> Rotation:
         original.close()
     active = _Active(ledger, base)
     kept = [line for some in active for line in some if line not in lines.movable]
-    settled = Archived(active.end, joined(kept), base.segments, len(left))
+    back = [line for line in split_lines(base.back) if line not in lines.movable]
+    settled = Archived(active.end, joined(kept), base.segments, len(left), back=joined(back))
     if _note(ledger, settled, segments):
         now = read_after(ledger.path, START)
         whole = now.lines == left and set(kept) == lines.staying
@@ -119,7 +120,8 @@ def _put_off(ledger: Ledger, base: Archived, size_bytes: int) -> None:
     as in an archive that is read only.
     """
     with suppress(QueenError):
-        ledger.archive.note(Archived(base.mark, base.kept, base.segments, size_bytes))
+        base.settled_bytes = size_bytes
+        ledger.archive.note(base)
 
 
 class _Active:
@@ -143,11 +145,23 @@ class _Active:
 class _Survey:
     """The usable lines of a ledger: those that can move, and the others."""
 
-    __slots__ = ("movable", "staying")
+    __slots__ = ("archived", "movable", "staying")
 
-    def __init__(self, movable: dict[bytes, Key], staying: set[bytes]) -> None:
+    def __init__(
+        self, movable: dict[bytes, Key], staying: set[bytes], archived: set[bytes]
+    ) -> None:
         self.movable = movable
         self.staying = staying
+        self.archived = archived
+        """What the segments have: a merge brought it back, or a rotation was cut off."""
+
+    def fresh(self) -> list[bytes]:
+        """Returns the lines to write, oldest first."""
+        # In an order that every clone comes to by itself, so that two that moved the same lines
+        # wrote the same, and git finds little to merge.
+        lines = sorted(line for line in self.movable if line not in self.archived)
+        lines.sort(key=self.movable.__getitem__)
+        return lines
 
     def left(self, data: bytes) -> bytes:
         """Returns what stays of the ledger, byte for byte."""
@@ -180,32 +194,31 @@ def _survey(ledger: Ledger, base: Archived, data: bytes, is_closed: IsClosed) ->
             elif rev == newest[identifier]:
                 closed[identifier] = closed[identifier] and is_closed(fields)
             keys[line] = instant_ms(fields.get("created_at")) or 0, identifier, rev
-        unrecorded = set(keys)
-        for some in _Active(ledger, base):
-            unrecorded.difference_update(some)
+        archived, unrecorded = _elsewhere(ledger, base, keys)
         for line in unrecorded:
             closed[keys[line][1]] = False
         staying = {line for line, (_, identifier, _) in keys.items() if not closed[identifier]}
         for line in staying:
             del keys[line]
-    return _Survey(keys, staying)
+    return _Survey(keys, staying, archived)
 
 
-def _not_archived(ledger: Ledger, base: Archived, movable: Mapping[bytes, Key]) -> list[bytes]:
-    """Returns the lines to write, oldest first: not those that a merge brought back."""
-    back = movable.keys() & set(split_lines(base.kept))
-    there: set[bytes] = set()
+def _elsewhere(
+    ledger: Ledger, base: Archived, lines: Iterable[bytes]
+) -> tuple[set[bytes], set[bytes]]:
+    """Returns those of the lines that the archive has, and those that are recorded nowhere."""
+    others = set(lines)
+    for some in _Active(ledger, base):
+        others.difference_update(some)
+    archived = others.intersection(split_lines(base.back))
+    others -= archived
     for name in base.segments:
-        if not back:
+        if not others:
             break
-        found = back.intersection(split_lines(ledger.archive.read(name)[0]))
-        there |= found
-        back -= found
-    # In an order that every clone comes to by itself, so that two that moved the same lines
-    # wrote the same, and git finds little to merge.
-    fresh = sorted(line for line in movable if line not in there)
-    fresh.sort(key=movable.__getitem__)
-    return fresh
+        found = others.intersection(split_lines(ledger.archive.read(name)[0]))
+        archived |= found
+        others -= found
+    return archived, others
 
 
 def _write_segments(ledger: Ledger, base: Archived, lines: Iterable[bytes]) -> dict[str, str]:

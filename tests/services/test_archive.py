@@ -10,7 +10,7 @@ import pytest
 from hives import Clock, records, write_lines
 
 from queenbee import Hive
-from queenbee.errors import Busy
+from queenbee.errors import Busy, Unwritable
 from queenbee.services import doctor, rotation
 
 DAY_S = 86_400
@@ -174,6 +174,17 @@ class TestByItself:
         before = archived(beads, "messages")
         done = rotation.rotate(small, "messages", older_than_s=0, due_at=1024)
         assert (done.records, archived(beads, "messages")) == (0, before)
+
+    def test_where_it_cannot_be_written_the_command_says_what_to_grant(
+        self, small: Hive, beads: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse(path: str, _data: bytes) -> None:
+            raise Unwritable(f"{path} cannot be written: Permission denied", path=path)
+
+        monkeypatch.setattr(rotation.rotation, "create_document", refuse)
+        with pytest.raises(Unwritable) as refused:
+            small.rotate()
+        assert str(beads) in str(refused.value.hint)
 
     def test_not_where_the_setting_says_off(
         self, beads: Path, clock: Clock, open_as: Callable[[str], Hive]

@@ -229,6 +229,22 @@ class TestAfterwards:
         assert archived(ledger) == [line("qm-1", 1), line("qm-1", 2)]
         assert line("qm-1", 1) not in content(ledger.path).splitlines()
 
+    def test_what_a_merge_brought_back_and_git_took_again_is_not_put_back(self, folder, ledger):
+        old = content(ledger.path)
+        rotation.rotate(ledger, is_second)
+        left = content(ledger.path)
+        put(ledger.path, old)
+        record(ledger)
+        put(ledger.path, left)
+        record(Ledger(*places(folder)), line("qm-9"))
+        assert content(ledger.path) == left + line("qm-9") + b"\n"
+
+    def test_a_rotation_reads_no_segment_that_was_written_before(self, ledger, monkeypatch):
+        rotation.rotate(ledger, is_second)
+        monkeypatch.setattr(archive_module.Archive, "read", refuse)
+        rotation.rotate(ledger, always)
+        assert len(archived(ledger)) == 6
+
     def test_a_segment_of_another_clone_takes_its_lines_out_of_ours(self, folder, ledger):
         """A pull: the other clone rotated, and added a record."""
         before = state(folder)
@@ -364,14 +380,14 @@ class TestAppendedMeanwhile:
         assert archived(ledger) == [theirs[:-1], line("qm-1", 1), line("qm-1", 2)]
 
 
+def refuse(*_args):
+    raise Unwritable("it cannot be written: No space left on device")
+
+
 class TestFailed:
     @pytest.fixture
     def full(self, monkeypatch):
         """A disk that takes no segment."""
-
-        def refuse(path, _data):
-            raise Unwritable(f"{path} cannot be written: No space left on device")
-
         monkeypatch.setattr(rotation, "create_document", refuse)
 
     def test_nothing_has_moved(self, folder, ledger, full):
@@ -387,6 +403,21 @@ class TestFailed:
         assert not rotation.is_due(ledger, 1)
         record(ledger, *(line("qm-3", rev) for rev in range(1, 3)))
         assert rotation.is_due(ledger, 1)
+
+    def test_one_that_was_cut_off_behind_its_segments_is_made_up_for(
+        self, folder, ledger, monkeypatch
+    ):
+        before = state(folder)
+        with monkeypatch.context() as patch:
+            patch.setattr(rotation.Original, "replace_by", refuse)
+            with pytest.raises(Unwritable):
+                rotation.rotate(ledger, always)
+        ledger = Ledger(*places(folder))
+        ledger.read()
+        rotation.rotate(ledger, always)
+        assert content(ledger.path) == b""
+        assert len(archived(ledger)) == 6
+        assert state(folder) == before
 
     def test_what_a_killed_one_wrote_aside_is_swept_away(self, ledger):
         rotation.rotate(ledger, is_second)
