@@ -8,10 +8,8 @@ records alone: no line is rewritten for it. `docs/format.md`, section "Supersede
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
 from operator import attrgetter
 
-from queenbee.core.globindex import GlobIndex
 from queenbee.core.leases import assignment_end_ms, lease_end_ms, stand_against
 from queenbee.errors import BadPattern
 
@@ -42,6 +40,10 @@ def superseded_leases(
     all_leases: Iterable[Reservation], *, fold_case: bool = False
 ) -> dict[str, str]:
     """Returns the winner's id for each superseded lease of the hive, in one sweep."""
+    from heapq import heappop, heappush
+
+    from queenbee.core.globindex import GlobIndex
+
     index = GlobIndex(fold_case=fold_case)
     standing: dict[str, Reservation] = {}
     ends: list[tuple[int, str]] = []

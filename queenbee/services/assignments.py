@@ -7,7 +7,6 @@ from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.standing import superseded_assignments
 from queenbee.errors import InvalidInput, NotFound, NotYours, Taken
-from queenbee.services import messages
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -275,7 +274,9 @@ def _tell(
     *,
     title: str = "",
 ) -> None:
+    from queenbee.services.messages import stage
+
     because = f": {reason}" if reason else "."
     body = f"{what} by {actor}{because}{more}"
     fields = {"subject": f"[{issue_id}] {what}{title}", "body": body, "issue_id": issue_id}
-    messages.stage(tx, actor, [droid], {**fields, "importance": "normal"})
+    stage(tx, actor, [droid], {**fields, "importance": "normal"})

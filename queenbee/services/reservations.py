@@ -13,8 +13,6 @@ from queenbee.core.names import checked_issue_id, several
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
-from queenbee.services import messages
-from queenbee.services.activity import last_seen_ms
 from queenbee.services.holders import Holder, refusal
 from queenbee.services.live_leases import LiveLeases, covers, overlaps
 from queenbee.services.paths import Place, path_of, pattern_of
@@ -144,6 +142,8 @@ class Reservations:
         """Returns the live leases whose droid has written nothing for half of their TTL, so that
         a person can decide what becomes of them; each with `last_seen_at`, as far as is known.
         """
+        from queenbee.services.activity import last_seen_ms
+
         now_ms, seen_ms = self._hive.now_ms(), last_seen_ms(self._hive)
         stale = []
         for lease in self.find():
@@ -259,6 +259,8 @@ class Reservations:
         ]
 
     def _take_over(self, tx: Transaction, request: _Request, holders: list[Holder]) -> None:
+        from queenbee.services.messages import stage
+
         lost = {holder.lease.id: holder.lease for holder in holders}
         self.stage_release(tx, list(lost), by=request.droid, reason=request.reason or "")
         for owner in dict.fromkeys(lease.droid for lease in lost.values()):
@@ -270,7 +272,7 @@ class Reservations:
                 "issue_id": issue_id,
                 "importance": "high",
             }
-            messages.stage(tx, request.droid, [owner], fields)
+            stage(tx, request.droid, [owner], fields)
 
     def _wait(self, held: Held, before: tuple[object, ...], deadline: float, wait_s: float) -> None:
         """Returns when the refusal may no longer stand; raises `Busy` at the deadline."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import sys
 import time
 
@@ -49,7 +48,8 @@ class KernelLock:
         while not self._try():
             if time.monotonic() >= deadline:
                 raise self._busy()
-            time.sleep(pause_s * random.uniform(0.5, 1.5))  # noqa: S311 - spreads the waiters
+            # Spreads the waiters; importing `random` would take longer than most of them wait.
+            time.sleep(pause_s * (0.5 + os.urandom(1)[0] / 255))
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
         self._sign()
         return self
