@@ -11,6 +11,7 @@ import os
 import signal
 from dataclasses import dataclass, field, replace
 
+from queenbee.contracts.bounds import DEFAULT_TIMEOUT_S
 from queenbee.contracts.file_checks import Look, Pattern, look_for_file, search_file
 from queenbee.contracts.processes import NOTHING, Interrupts, Output, ProcessResult, run_process
 
@@ -18,11 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any, Literal
-
-DEFAULT_TIMEOUT_S = 300
-
-MAX_CHECKS = 500
-"""Of one bead or gate: the record of a run is one line of a ledger, which holds 1 MiB."""
 
 _ENVIRONMENT = frozenset({"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL", "VIRTUAL_ENV"})
 _SHELL = "/bin/sh"

@@ -11,7 +11,7 @@ import re
 import warnings
 from dataclasses import replace
 
-from queenbee.contracts.checks import MAX_CHECKS
+from queenbee.contracts.bounds import MAX_CHECKS
 from queenbee.contracts.findings import Finding
 from queenbee.contracts.schema_findings import is_whole, member_path
 from queenbee.contracts.shared_fields import environment_findings

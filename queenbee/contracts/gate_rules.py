@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from queenbee.contracts.bounds import DEFAULT_TIMEOUT_S, LONGEST_S
 from queenbee.contracts.checks import (
-    DEFAULT_TIMEOUT_S,
     Check,
     Command,
     ContentMatch,
@@ -18,7 +18,6 @@ from queenbee.contracts.checks import (
 from queenbee.contracts.file_checks import Pattern
 from queenbee.contracts.gate_rule_fields import patterns_of, spelled
 from queenbee.contracts.json_documents import parse_json
-from queenbee.contracts.processes import LONGEST_S
 from queenbee.contracts.shared_fields import named_environment
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Unreadable

@@ -15,6 +15,8 @@ import threading
 import time
 from dataclasses import dataclass
 
+from queenbee.contracts.bounds import LONGEST_S
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -25,9 +27,6 @@ CAP_BYTES = 1024 * 1024
 
 GRACE_S = 2.0
 """Between SIGTERM and SIGKILL: long enough for a test server to remove its socket."""
-
-LONGEST_S = 7 * 24 * 3600
-"""No wait is longer than a week; it also keeps a document's number within what a clock takes."""
 
 _TICK_S = 0.05
 """How late a request to end is noticed, and the end of a program whose child keeps the pipe."""

@@ -10,15 +10,8 @@ import json
 import os
 from dataclasses import dataclass
 
-from queenbee.contracts.checks import (
-    DEFAULT_TIMEOUT_S,
-    MAX_CHECKS,
-    Check,
-    Command,
-    Expectation,
-)
+from queenbee.contracts.bounds import DEFAULT_TIMEOUT_S, LONGEST_S, MAX_CHECKS
 from queenbee.contracts.findings import Finding, first_told
-from queenbee.contracts.processes import LONGEST_S
 from queenbee.contracts.schema_findings import member_path, schema_findings
 from queenbee.contracts.shared_fields import environment_findings, id_problem, named_environment
 from queenbee.core.timestamps import instant_ms
@@ -28,6 +21,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
+
+    from queenbee.contracts.checks import Check
 
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "schemas", "ralph-bead.schema.json")
 """The schema of the document, word for word; `queen bead schema ralph` prints it."""
@@ -171,6 +166,9 @@ def unmet_dependencies(
 
 
 def _check(verifier: Mapping[str, Any]) -> Check:
+    # Who runs a bead loads what runs it; who lists beads does not.
+    from queenbee.contracts.checks import Check, Command, Expectation
+
     expect = verifier.get("expect", {})
     return Check(
         name=verifier["name"],

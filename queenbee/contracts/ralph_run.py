@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from queenbee.contracts.bounds import LONGEST_S
 from queenbee.contracts.checks import Check, Command
-from queenbee.contracts.processes import LONGEST_S
 from queenbee.contracts.ralph import (
     backoff_s,
     bead_limits,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mutants import mutant
 
 from queenbee.contracts import gates
-from queenbee.contracts.checks import MAX_CHECKS
+from queenbee.contracts.bounds import MAX_CHECKS
 from queenbee.contracts.gates import (
     SCHEMA_PATH,
     TRANSITIONS,

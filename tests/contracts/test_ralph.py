@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.contracts.checks import MAX_CHECKS, Command, Expectation, describe
+from queenbee.contracts.bounds import MAX_CHECKS
+from queenbee.contracts.checks import Command, Expectation, describe
 from queenbee.contracts.findings import MOST_TOLD
 from queenbee.contracts.json_documents import format_json, parse_json
 from queenbee.contracts.ralph import (

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from queenbee.contracts.checks import MAX_CHECKS, Check, CheckResult, Command
+from queenbee.contracts.bounds import MAX_CHECKS
+from queenbee.contracts.checks import Check, CheckResult, Command
 from queenbee.contracts.processes import Output
 from queenbee.contracts.verifications import (
     FAILURES_MAX_CHARS,
