@@ -33,8 +33,9 @@ def doctor(hive: Hive, fix: bool) -> Answer:
 
     Exit 0 if they are sound, 1 if something is wrong.
     """
+    from queenbee.git.left_out import left_out
     from queenbee.services.doctor import examine, repair
 
-    findings = repair(hive) if fix else examine(hive)
+    findings = [*(repair(hive) if fix else examine(hive)), *left_out(hive)]
     wrong = [each for each in findings if each.severity == "error" and not each.fixed]
     return Answer(findings, yes=not wrong)

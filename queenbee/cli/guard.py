@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -13,6 +14,7 @@ from queenbee.cli.render import printable, say
 from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError
 from queenbee.git import changes, hooks
 from queenbee.git import guard as rules
+from queenbee.git.left_out import left_out
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -116,11 +118,24 @@ def check(
         return Answer(Checked(what, mode, 0, []), yes=True)
     except QueenError as error:
         return _unchecked(hive, what, mode, error)
+    if not (paths or range_ or what == "push"):
+        _tell_what_is_left_out(hive, changed)
     if held and mode == rules.WARN:
         names = ", ".join(f"{each.path} ({each.lease.droid})" for each in held[:_SHOWN])
         _log(hive, f"{what} by {_who(hive)}: let pass, {rules.VARIABLE}=warn: {names}")
     checked = Checked(what, mode, len(changed), held, nameless=hive.actor_or_none is None)
     return Answer(checked, yes=not held or mode == rules.WARN)
+
+
+def _tell_what_is_left_out(hive: Hive, changed: Sequence[str]) -> None:
+    # In a linked worktree the hive is not part of what is committed.
+    ledgers = os.path.relpath(hive.layout.beads_dir, hive.layout.tree) + "/queen_"
+    if not any(path.startswith(ledgers) for path in changed):
+        return
+    with suppress(QueenError):
+        for each in left_out(hive):
+            click.echo(f"queenbee guard: {printable(each.file)}: {each.message}", err=True)
+            click.echo(f"  try: {printable(each.hint or '')}", err=True)
 
 
 def _changed(hive: Hive, paths: Sequence[str], range_: str | None, remote: str | None) -> list[str]:

@@ -1,0 +1,85 @@
+"""What git lacks of a hive: segments that a commit of their ledger left behind.
+
+Rotation moves lines to a new file. Who then commits the ledger alone gives every clone the
+shorter ledger, and nobody the lines: here they are all there, so nothing else would tell.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.errors import ExternalFailure
+from queenbee.git.run import git, line
+from queenbee.services.doctor import Finding
+from queenbee.store.files import START, read_after, split_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from queenbee.services.hive import Hive
+    from queenbee.store.ledger import Ledger
+
+_IGNORED, _UNTRACKED = "!!", "??"
+
+
+def left_out(hive: Hive) -> list[Finding]:
+    """Returns the segments that git does not have, though it has the ledgers that they were taken
+    from. Outside git there are none.
+    """
+    beads, tree = hive.layout.beads_dir, hive.layout.tree
+    # In a hook, git names its index from the top of the tree.
+    top = tree if beads.startswith(tree + os.sep) else beads
+    try:
+        said = git(
+            *("status", "--porcelain", "-z", "--no-renames"),
+            *("--ignored", "--untracked-files=all", "--", beads),
+            cwd=top,
+        )
+    except ExternalFailure:
+        return []
+    entries = {text[3:]: text[:2] for text in said.decode(errors="replace").split("\0") if text}
+    prefix = (line("rev-parse", "--show-prefix", cwd=top) or "") + _below(beads, top)
+    return [
+        finding
+        for kind in hive.kinds()
+        for finding in _of_ledger(hive.ledger(kind), kind, prefix, entries)
+    ]
+
+
+def _of_ledger(
+    ledger: Ledger, kind: str, prefix: str, entries: Mapping[str, str]
+) -> Iterator[Finding]:
+    ours = _status(f"{prefix}queen_{kind}.jsonl", entries)
+    if ours in (_IGNORED, _UNTRACKED):
+        return
+    left = {name: _status(f"{prefix}archive/{name}", entries) for name in ledger.archive.listing()}
+    # A ledger that differs from what is staged will be committed later, with its segments.
+    wanted = (_IGNORED,) if ours[1] != " " else (_IGNORED, _UNTRACKED)
+    for name in [name for name, status in left.items() if status in wanted]:
+        tracked = read_after(ledger.path, START)
+        lines = set(split_lines(ledger.archive.read(name)[0]))
+        lines.difference_update(split_lines(tracked.lines + tracked.rest))
+        if lines:
+            yield _finding(ledger.archive.path(name), len(lines), ignored=left[name] == _IGNORED)
+
+
+def _finding(path: str, count: int, *, ignored: bool) -> Finding:
+    return Finding(
+        "left_out",
+        path,
+        f"git {'ignores' if ignored else 'does not have'} this segment, and {count} of its lines "
+        "stand nowhere else: clones do not get them",
+        hint=f"see the rule: git check-ignore -v {path}" if ignored else f"git add {path}",
+    )
+
+
+def _below(folder: str, top: str) -> str:
+    return os.path.relpath(folder, top).replace(os.sep, "/") + "/" if folder != top else ""
+
+
+def _status(path: str, entries: Mapping[str, str]) -> str:
+    """Returns git's two letters for a path; spaces where git has it as it is."""
+    parts = path.split("/")
+    folders = ["/".join(parts[:count]) + "/" for count in range(1, len(parts))]
+    return next((entries[each] for each in (path, *folders) if each in entries), "  ")
