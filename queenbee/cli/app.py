@@ -112,6 +112,14 @@ class QueenCommand(click.Command):
         self.show = show
         self.takes = takes
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            # Where an option lacks its argument, click does not say of which command.
+            error.ctx = error.ctx or ctx
+            raise
+
     def invoke(self, ctx: click.Context) -> int:
         session = ctx.ensure_object(Session)
         assert self.callback is not None
@@ -147,7 +155,8 @@ class QueenGroup(click.Group):
         self.homes = homes or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.homes) or super().list_commands(ctx)
+        # As they are put in: what is used most stands first.
+        return list(self.homes) or list(self.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         home = self.homes.get(cmd_name)
@@ -162,21 +171,23 @@ class QueenGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            close = self._meant(ctx, args[0])
-            suggestion = f" Did you mean {close!r}?" if close else ""
+            close = " or ".join(repr(each) for each in self._meant(ctx, args[0]))
+            suggestion = f" Did you mean {close}?" if close else ""
             ctx.fail(f"No such command {args[0]!r}.{suggestion}")
         return super().resolve_command(ctx, args)
 
-    def _meant(self, ctx: click.Context, typed: str) -> str | None:
-        """Returns the command that was probably meant: `msg inbox` for `inbox`."""
+    def _meant(self, ctx: click.Context, typed: str) -> list[str]:
+        """Returns the commands that may have been meant: `msg inbox` for `inbox`."""
         from queenbee.core.names import nearest
 
         names = self.list_commands(ctx)
+        inner = []
         for name in names:
             command = self.get_command(ctx, name)
             if isinstance(command, click.Group) and typed in command.list_commands(ctx):
-                return f"{name} {typed}"
-        return nearest(typed, names)
+                inner.append(f"{name} {typed}")
+        close = nearest(typed, names)
+        return inner or ([close] if close else [])
 
 
 def command(

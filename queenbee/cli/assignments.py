@@ -11,6 +11,7 @@ import click
 from queenbee.cli.app import Answer, command, tell
 from queenbee.cli.render import ago, printable, say, shortened, table
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
+from queenbee.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +27,8 @@ def show_list(assignments: Sequence[Assignment]) -> None:
         [
             each.issue_id,
             each.droid,
-            each.status,
+            # It counts as little as one that has ended, whatever its own line says.
+            "superseded" if each.superseded_by and each.status == "active" else each.status,
             ago(each.created_ms, now_ms),
             each.assigned_by,
             each.worktree or "",
@@ -82,9 +84,14 @@ def assign(
     reassign: bool,
 ) -> Assignment:
     """Give an issue to a droid and tell it by message"""
-    return hive.assignments.assign(
-        issue_id, droid, worktree=worktree, reason=reason, reassign=reassign
-    )
+    try:
+        return hive.assignments.assign(
+            issue_id, droid, worktree=worktree, reason=reason, reassign=reassign
+        )
+    except NotFound as error:
+        if hive.issues.get_or_none(droid) is not None:
+            error.hint = f"the issue comes first: queen assign {droid} {issue_id}"
+        raise
 
 
 @command("release", show=_show_one, example="queen release qb-42 --reason 'blocked by qb-40'")
@@ -100,7 +107,11 @@ def _show_completion(completion: Completion) -> None:
         from queenbee.cli.verify import show_record
 
         show_record(completion.verification)
-    _show_one(completion.assignment)
+    if completion.completed:
+        _show_one(completion.assignment)
+    else:
+        held = completion.assignment
+        say(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
 
 
 @command(
@@ -139,6 +150,8 @@ def complete(hive: Hive, issue_id: str, reason: str | None, no_verify: bool) -> 
     type=click.Choice([*ASSIGNMENT_STATUSES, "all"]),
     default="active",
     show_default=True,
+    metavar="STATUS",
+    help=f"{', '.join(ASSIGNMENT_STATUSES)}, or all",
 )
 def assignments(
     hive: Hive, droid: str | None, issue_id: str | None, status: str

@@ -80,10 +80,10 @@ def _show_json(value: object) -> None:
 
 
 @command("schema", show=_show_json, example="queen bead schema ralph", takes="session")
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
 @click.option("--strict", is_flag=True, help="Require team_name and agent_type too")
 def schema(session: Session, kind: Kind, strict: bool) -> dict[str, Any]:
-    """Print the JSON Schema of a kind of bead"""
+    """Print the JSON Schema of a kind of bead: ralph or sprint"""
     if kind == "ralph":
         from queenbee.contracts.ralph import ralph_schema
 
@@ -119,12 +119,15 @@ def _show_verification(record: Mapping[str, Any] | None, missing: Sequence[str])
     reason = f", {printable(str(record['reason']))}" if record.get("reason") else ""
     told = printable(f"{record.get('finished_at')}: {record.get('verdict')}")
     say(f"last verification {told}{reason}")
+    from queenbee.cli.verify import evidence_path
+
     for result in record.get("results") or ():
-        where = result.get("evidence") or ""
+        evidence = result.get("evidence")
+        where = evidence_path(str(evidence)) if evidence else ""
         gone = " (not on this machine)" if where and result.get("name") in missing else ""
         say(
             f"  {result.get('status')}: {printable(str(result.get('name')))}: "
-            f"{printable(str(result.get('reason')))} {printable(str(where))}{gone}".rstrip()
+            f"{printable(str(result.get('reason')))} {printable(where)}{gone}".rstrip()
         )
 
 
@@ -139,7 +142,7 @@ def _show_whole(told: Mapping[str, Any]) -> None:
 @command("show", show=_show_whole, example="queen bead show bd-a1b2c3")
 @click.argument("bead_id", metavar="BEAD")
 def show(hive: Hive, bead_id: str) -> dict[str, object]:
-    """Show a bead with its checks, their evidence, its gates and its attempts"""
+    """Show a bead with its checks, evidence, gates and attempts"""
     from queenbee.contracts.bead_views import require_view
 
     view = require_view(hive, bead_id)
@@ -171,7 +174,10 @@ def _show_briefs(views: Sequence[Mapping[str, Any]]) -> None:
 def list_beads(
     hive: Hive, status: str | None, kind: str | None, team: str | None
 ) -> list[dict[str, object]]:
-    """List the beads, most urgent first, and what keeps each from being ready"""
+    """List the beads, most urgent first
+
+    With what keeps each from being ready.
+    """
     from queenbee.contracts.bead_views import brief_views
 
     return [
@@ -224,15 +230,15 @@ def _show_recorded(told: Mapping[str, Any]) -> None:
     example="cat execution.json | queen bead record dev bd-a1b2c3 -\n"
     "queen bead record pr bd-a1b2c3 https://github.com/org/repo/pull/42",
 )
-@click.argument("what", type=click.Choice(["dev", "qa", "result", "pr"]))
+@click.argument("what", type=click.Choice(["dev", "qa", "result", "pr"]), metavar="WHAT")
 @click.argument("bead_id", metavar="BEAD")
 @click.argument("entry", metavar="JSON|URL|-")
 def record(hive: Hive, what: What, bead_id: str, entry: str) -> dict[str, object]:
     """Add to the history of a sprint bead
 
-    An attempt, a judgement, the result, or the pull request. The entry is checked: attempts end
-    at max_retry_attempts, and what a QA agent reports must fit its output_schema. The same entry
-    again changes nothing.
+    WHAT is dev (an attempt), qa (a judgement), result, or pr (the pull request). The entry is
+    checked: attempts end at max_retry_attempts, and what a QA agent reports must fit its
+    output_schema. The same entry again changes nothing.
     """
     from queenbee.contracts.bead_records import record_history
     from queenbee.contracts.bead_views import require_view

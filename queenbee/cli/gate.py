@@ -119,7 +119,7 @@ def new(
 @click.argument("rule", required=False, metavar="[JSON|-]")
 @click.option("--exists", metavar="FILE", help="A file that must be there")
 @click.option("--contains", metavar="FILE", help="A file in which every --pattern must occur")
-@click.option("--pattern", "patterns", multiple=True, metavar="REGEX")
+@click.option("--pattern", "patterns", multiple=True, metavar="REGEX", help="What must occur")
 @click.option("--test", metavar="COMMAND", help="A shell command that must succeed")
 @click.option("--script", metavar="FILE", help="A program that must succeed")
 @click.option("--arg", "args", multiple=True, metavar="TEXT", help="An argument of --script")

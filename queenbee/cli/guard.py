@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Hive
 
 _SHOWN = 20
+_STATES = {
+    hooks.INSTALLED: "installed",
+    hooks.ABSENT: "absent",
+    hooks.OTHER: "absent; another hook is",
+}
 _WAY_PAST = f"{rules.VARIABLE}=warn (it is logged)"
 
 
@@ -98,9 +103,10 @@ def check(
     range_: str | None,
     remote: str | None,
 ) -> Answer:
-    """Ask whether changes may be committed or pushed: exit 0, or 1 if another droid holds some
+    """Ask whether changes may be committed or pushed
 
-    Only exclusive reservations count. Without a hive, everything may.
+    Exit 0, or 1 if another droid holds some. Only exclusive reservations count. Without a hive,
+    everything may.
     """
     if sum((bool(paths), staged, range_ is not None, remote is not None)) > 1:
         raise InvalidInput("give one of: --staged, --range, --pre-push, or paths")
@@ -181,7 +187,7 @@ def _show_hooks(value: dict[str, object]) -> None:
     assert isinstance(states, list)
     for each in states:
         runs = f", then {printable(os.path.basename(each.chained))}" if each.chained else ""
-        say(f"{each.hook:10} {each.state:9} {printable(each.path)}{runs}")
+        say(f"{each.hook:10} {_STATES[each.state]:9} {printable(each.path)}{runs}")
     if snippet is not None and any(each.state != hooks.INSTALLED for each in states):
         config = value["config"] or f"the configuration of {value['framework']}"
         say(f"{value['framework']} writes the hooks here; add to {printable(str(config))}:")
@@ -209,20 +215,30 @@ def install(session: Session) -> Answer:
     A hook that is there already runs after the guard. Where lefthook or pre-commit writes the
     hooks, nothing is changed: what to add to its configuration is printed, and the exit is 1.
     """
+    from queenbee.cli.hive import tell_without_hive
+
     folder = hooks.HookFolder(os.getcwd())
-    return _hooks_answer(folder, hooks.install(folder), wanted=True)
+    states = hooks.install(folder)
+    tell_without_hive(session)
+    return _hooks_answer(folder, states, wanted=True)
 
 
 @command("uninstall", show=_show_hooks, example="queen guard uninstall", takes="session")
 def uninstall(session: Session) -> Answer:
-    """Take the guard out of git's hooks and put back what was there before"""
+    """Take the guard out of git's hooks again
+
+    What was there before is put back.
+    """
     folder = hooks.HookFolder(os.getcwd())
     return _hooks_answer(folder, hooks.uninstall(folder), wanted=False)
 
 
 @command("status", show=_show_hooks, example="queen guard status", takes="session")
 def status(session: Session) -> Answer:
-    """Show whether git asks the guard: exit 0 if both hooks do, 1 if not"""
+    """Show whether git asks the guard
+
+    Exit 0 if both hooks do, 1 if not.
+    """
     folder = hooks.HookFolder(os.getcwd())
     return _hooks_answer(folder, hooks.states(folder), wanted=True)
 

@@ -10,7 +10,7 @@ import click
 import queenbee
 from queenbee.cli.app import Session, command
 from queenbee.cli.render import printable, say
-from queenbee.errors import InvalidInput
+from queenbee.errors import InvalidInput, NoHive, QueenError
 from queenbee.store import identity, layout, setup
 
 if TYPE_CHECKING:
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
 def _found(session: Session, *, must_exist: bool) -> Layout:
     here = layout.working_directory()
     return layout.discover(here, os.environ, beads_dir=session.beads_dir, must_exist=must_exist)
+
+
+def tell_without_hive(session: Session) -> None:
+    """Says where what was installed has nothing to ask yet."""
+    try:
+        _found(session, must_exist=True)
+    except NoHive as error:
+        session.tell(f"{error.message}; until there is one, everything passes: queen init")
+    except QueenError:
+        return
 
 
 def _show_init(value: dict[str, object]) -> None:
@@ -93,6 +103,9 @@ def whoami(session: Session, name: str | None) -> dict[str, object]:
         session.actor = name
         session.hive.droids.check(name)
         identity.remember(session.hive.layout, name)
+        first = next((each for each in identity.VARIABLES if os.environ.get(each)), None)
+        if first is not None and os.environ[first] != name:
+            session.tell(f"{first}={os.environ[first]} goes before it while that is set")
         return {"droid": name, "from": session.hive.layout.identity_path}
     places = session.hive.layout
     found = identity.find_actor(places, os.environ, session.actor)
@@ -118,9 +131,9 @@ def version(session: Session) -> dict[str, object]:
     example='eval "$(queen completion bash)"',
     takes="session",
 )
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
 def completion(session: Session, shell: str) -> dict[str, object]:
-    """Print the completion script for a shell"""
+    """Print the completion script for a shell: bash, zsh or fish"""
     from click.shell_completion import get_completion_class
 
     from queenbee.cli.main import queen

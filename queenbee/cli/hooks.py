@@ -16,15 +16,15 @@ _settings = click.option(
     metavar="FILE",
     help="The settings to change; default: .claude/settings.json of this repository",
 )
-_agent = click.argument("agent", type=click.Choice(["claude"]))
+_agent = click.argument("agent", type=click.Choice(["claude"]), metavar="AGENT")
 
 
-def _path(settings: str | None) -> str:
+def _path(session: Session, settings: str | None) -> str:
+    """Returns the settings that are meant. Raises `NoHive` where there is no repository either."""
     if settings is not None:
         return os.path.abspath(settings)
-    cwd = os.getcwd()
-    home = git_places(os.path.realpath(cwd))
-    return os.path.join(home.tree if home else cwd, claude.SETTINGS)
+    home = git_places(os.path.realpath(os.getcwd()))
+    return os.path.join(home.tree if home else session.hive.layout.tree, claude.SETTINGS)
 
 
 def _show(value: dict[str, object]) -> None:
@@ -46,11 +46,17 @@ def _state(path: str, changed: bool | None) -> dict[str, object]:
 def install(session: Session, agent: str, settings: str | None) -> dict[str, object]:
     """Let an agent ask the hive before it edits a file
 
-    Adds queen-hook to the agent's settings and leaves every other byte of them as it is. For
-    other agents see docs/enforcement.md.
+    AGENT is claude. Adds queen-hook to its settings and leaves every other byte of them as it is.
+    The settings of a repository are those of one worktree until they are committed. For other
+    agents see docs/enforcement.md.
     """
-    path = _path(settings)
-    return _state(path, claude.install(path, claude.groups(claude.command())))
+    from queenbee.cli.hive import tell_without_hive
+
+    path = _path(session, settings)
+    changed = claude.install(path, claude.groups(claude.command()))
+    if settings is None:
+        tell_without_hive(session)
+    return _state(path, changed)
 
 
 @command("uninstall", show=_show, example="queen hooks uninstall claude", takes="session")
@@ -58,7 +64,7 @@ def install(session: Session, agent: str, settings: str | None) -> dict[str, obj
 @_settings
 def uninstall(session: Session, agent: str, settings: str | None) -> dict[str, object]:
     """Take queen-hook out of an agent's settings"""
-    path = _path(settings)
+    path = _path(session, settings)
     return _state(path, claude.uninstall(path))
 
 
@@ -66,8 +72,11 @@ def uninstall(session: Session, agent: str, settings: str | None) -> dict[str, o
 @_agent
 @_settings
 def status(session: Session, agent: str, settings: str | None) -> Answer:
-    """Show whether an agent asks the hive: exit 0 if it does, 1 if not"""
-    value = _state(_path(settings), None)
+    """Show whether an agent asks the hive
+
+    Exit 0 if it does, 1 if not.
+    """
+    value = _state(_path(session, settings), None)
     return Answer(value, yes=bool(value["events"]))
 
 

@@ -76,7 +76,7 @@ def _show_stats(rows: Sequence[dict[str, object]]) -> None:
 
 @command("stats", show=_show_stats, example="queen stats")
 def stats(hive: Hive) -> list[dict[str, object]]:
-    """Show how many records there are, and how fast the ledgers grow"""
+    """Show how many records there are, and how they grow"""
     from queenbee.services.statistics import statistics
 
     return statistics(hive)

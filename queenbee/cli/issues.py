@@ -6,18 +6,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli import assignments as assignment_views
-from queenbee.cli import msg as message_views
-from queenbee.cli import reservations as reservation_views
 from queenbee.cli.app import command
 from queenbee.cli.render import describe, printable, say, shortened, table
 from queenbee.core.beads import Issue
-from queenbee.services.overview import Overview, overview
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.services.hive import Hive
+    from queenbee.services.overview import Overview
 
 
 # What fits on one screen; all of it is there with --json, or queen msg thread ISSUE.
@@ -53,6 +50,10 @@ def ready(hive: Hive) -> list[Issue]:
 
 
 def _show_overview(view: Overview) -> None:
+    from queenbee.cli import assignments as assignment_views
+    from queenbee.cli import msg as message_views
+    from queenbee.cli import reservations as reservation_views
+
     issue = view.issue
     if issue is None:
         say(f"{printable(view.issue_id)} is not in the tracker", bold=True)
@@ -81,5 +82,7 @@ def _show_overview(view: Overview) -> None:
 @command("show", show=_show_overview, example="queen show qb-42")
 @click.argument("issue_id", metavar="ISSUE")
 def show(hive: Hive, issue_id: str) -> Overview:
-    """Show an issue with its assignment, its reservations and its thread"""
+    """Show an issue with who has it, its files and its thread"""
+    from queenbee.services.overview import overview
+
     return overview(hive, issue_id)

@@ -55,8 +55,10 @@ _HOMES = {
 _HELP = """Share one repository among coding agents: messages, assignments and file
 reservations in .beads/, with no server.
 
-The story: queen plan import PLAN.md, queen ready, queen claim ISSUE, queen reserve PATTERN...,
-work, queen msg send, queen verify ISSUE, queen gate run, queen complete ISSUE."""
+\b
+The story: queen init, queen plan import PLAN.md, queen ready,
+queen claim ISSUE, queen reserve PATTERN..., work, queen msg send,
+queen verify ISSUE, queen gate run, queen complete ISSUE."""
 
 
 def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
@@ -164,7 +166,10 @@ def _end_of_options(arguments: list[str]) -> int:
 def _usage_error(error: click.ClickException) -> QueenError:
     context = getattr(error, "ctx", None)
     hint = f"{context.command_path} --help" if context is not None else "queen --help"
-    refusal = QueenError(error.format_message(), hint=hint)
+    message = " ".join(error.format_message().split())
+    if message.startswith("Got unexpected extra argument"):
+        hint = f"put quotes round a text with spaces; {hint}"
+    refusal = QueenError(message, hint=hint)
     refusal.code = "usage"
     return refusal
 

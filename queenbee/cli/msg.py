@@ -11,6 +11,7 @@ from queenbee.cli.app import Answer, QueenGroup, body_or_stdin, command, seconds
 from queenbee.cli.render import ago, block, printable, say, shortened, table
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.timestamps import parse_duration_s, parse_ms
+from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,9 +63,26 @@ def _show_sent(messages: Message | Sequence[Message]) -> None:
 def _since(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
     if text is None:
         return None
-    if "T" in text.upper():
+    if text[4:5] == "-":
         return parse_ms(text)
     return time.time_ns() // 1_000_000 - parse_duration_s(text) * 1000
+
+
+_importance = click.option(
+    "--importance",
+    type=click.Choice(IMPORTANCES),
+    default="normal",
+    metavar="LEVEL",
+    help="low, normal, high or urgent; shown in the list",
+)
+_limit = click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="No more than this many",
+)
 
 
 @command(
@@ -77,7 +95,7 @@ def _since(ctx: click.Context, param: click.Parameter, text: str | None) -> int 
 @click.argument("body")
 @click.option("--subject", help="A brief subject; default: the body's first line")
 @click.option("--issue", "issue_id", metavar="ID", help="The issue that it is about")
-@click.option("--importance", type=click.Choice(IMPORTANCES), default="normal")
+@_importance
 @click.option("--reply-to", metavar="ID", help="The message that it answers")
 @click.option("--ack", is_flag=True, help="Ask for an acknowledgement within an hour")
 @click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one by then")
@@ -114,7 +132,7 @@ def send(
 @click.option("--since", callback=_since, metavar="20m|TIME", help="Only messages from then on")
 @click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
 @click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+@_limit
 @click.option("--for", "droid", metavar="DROID", help="Somebody else's inbox")
 @click.option("--overdue", is_flag=True, help="Only what should be acknowledged by now")
 @click.option("--after", metavar="ID", help="Only what arrived after this message, oldest first")
@@ -132,9 +150,14 @@ def inbox(
     """List the messages sent to you, newest first
 
     With --after ID, a client that passes the last id it saw misses no message and sees none
-    twice, whatever clocks and merges do.
+    twice, whatever clocks and merges do. It goes with --for and --limit alone.
     """
     if after is not None:
+        if unread or since or from_ or issue_id or overdue:
+            raise InvalidInput(
+                "--after gives all that arrived; the other filters do not go with it",
+                hint=f"queen msg inbox --after {after}",
+            )
         return hive.messages.since(after, droid=droid)[:limit]
     return hive.messages.inbox(
         unread=unread,
@@ -157,7 +180,7 @@ def read(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
 @command("reply", show=_show_sent, example="queen msg reply qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X 'On it'")
 @click.argument("message_id", metavar="ID")
 @click.argument("body")
-@click.option("--importance", type=click.Choice(IMPORTANCES), default="normal")
+@_importance
 def reply(hive: Hive, message_id: str, body: str, importance: str) -> Message:
     """Answer a message, in its thread"""
     return hive.messages.reply(message_id, body_or_stdin(body), importance=importance)
@@ -171,7 +194,7 @@ def thread(hive: Hive, identifier: str) -> list[Message]:
 
 
 @command("sent", show=show_list, example="queen msg sent --limit 5")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+@_limit
 def sent(hive: Hive, limit: int) -> list[Message]:
     """List the messages that you sent, newest first"""
     return hive.messages.sent(limit=limit)
@@ -217,7 +240,7 @@ def _show_hits(hits: Sequence[Hit]) -> None:
 @click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
 @click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
 @click.option("--since", callback=_since, metavar="20m|TIME", help="Only messages from then on")
-@click.option("--limit", type=click.IntRange(min=1), default=20, show_default=True)
+@_limit
 def search(
     hive: Hive,
     query: str,
@@ -234,15 +257,26 @@ def search(
 
 
 @command("wait", show=show_list, example="queen msg wait --timeout 10m --from reviewer")
-@click.option("--timeout", callback=seconds, metavar="60s", default="60s", show_default=True)
+@click.option(
+    "--timeout",
+    callback=seconds,
+    metavar="60s",
+    default="60s",
+    show_default=True,
+    help="How long to wait",
+)
 @click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
 @click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
 def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> Answer:
-    """Wait for unread messages: exit 0 with them, or 1 when the time has run out"""
+    """Wait until there are unread messages
+
+    Exit 0 with them, at once where there are some; 1 when the time has run out. Read them
+    (queen msg read ID), or the next wait returns them again.
+    """
     found = hive.messages.wait(timeout_s=timeout, from_=from_, issue_id=issue_id)
     return Answer(found, yes=bool(found))
 
 
 msg = QueenGroup("msg", help="Messages between droids")
-for _each in (send, inbox, read, reply, thread, sent, delete, ack, search, wait):
+for _each in (send, inbox, wait, read, reply, ack, thread, search, sent, delete):
     msg.add_command(_each)

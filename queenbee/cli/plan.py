@@ -182,6 +182,7 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     type=click.Choice(["text", "mermaid", "dot"]),
     default="text",
     show_default=True,
+    help="How it is written",
 )
 def graph(session: Session, path: str, form: str) -> dict[str, object]:
     """Show what waits for what"""

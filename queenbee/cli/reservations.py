@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import time
 from typing import TYPE_CHECKING
 
@@ -9,14 +11,16 @@ import click
 
 from queenbee.cli.app import Answer, command, seconds, tell
 from queenbee.cli.render import left, printable, say, shortened, table
-from queenbee.core.apart import why_apart
 from queenbee.core.records import Assignment, Reservation
+from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.services.hive import Hive
     from queenbee.services.reservations import PathStatus
+
+_ID = re.compile(r"qr-[0-9A-Z]{26}")
 
 
 def show_list(reservations: Sequence[Reservation]) -> None:
@@ -27,7 +31,7 @@ def show_list(reservations: Sequence[Reservation]) -> None:
             each.pattern,
             each.droid,
             "exclusive" if each.exclusive else "shared",
-            left(each.expires_ms, now_ms) if each.status == "active" else each.status,
+            _left(each, now_ms),
             each.issue_id or "",
             each.id,
             shortened(each.reason or ""),
@@ -36,6 +40,12 @@ def show_list(reservations: Sequence[Reservation]) -> None:
     ]
     headings = ["PATTERN", "DROID", "MODE", "LEFT", "ISSUE", "ID", "REASON"]
     table(headings, rows, empty="No reservations.")
+
+
+def _left(lease: Reservation, now_ms: int) -> str:
+    if lease.status != "active":
+        return lease.status
+    return "superseded" if lease.superseded_by else left(lease.expires_ms, now_ms)
 
 
 def _show_statuses(statuses: Sequence[PathStatus]) -> None:
@@ -77,7 +87,8 @@ def reserve(
     """Reserve files before you edit them
 
     All of the patterns, or none. A pattern is relative to where you are: *, ?, [abc], {a,b}, and
-    ** for any number of folders. The name of a folder means everything below it.
+    ** for any number of folders. Quote it, or the shell puts in its place what is there now. The
+    name of a folder means everything below it.
     """
     for place in hive.reservations.places(patterns):
         if place.note:
@@ -91,6 +102,16 @@ def reserve(
         wait_s=wait or 0,
         force=force,
     )
+
+
+def _no_ids(patterns: Sequence[str], command_name: str) -> None:
+    """Raises `InvalidInput` where the id of a reservation was given for its pattern."""
+    for each in patterns:
+        if _ID.fullmatch(each):
+            raise InvalidInput(
+                f"{each} is the id of a reservation, not a pattern",
+                hint=f"queen {command_name} --id {each}",
+            )
 
 
 def _show_released(ended: Sequence[Reservation]) -> None:
@@ -110,6 +131,7 @@ def unreserve(
     hive: Hive, patterns: tuple[str, ...], ids: tuple[str, ...], everything: bool
 ) -> list[Reservation]:
     """Release what you reserved"""
+    _no_ids(patterns, "unreserve")
     return hive.reservations.release(patterns, ids=ids, everything=everything)
 
 
@@ -121,7 +143,11 @@ def unreserve(
 def renew(
     hive: Hive, patterns: tuple[str, ...], ids: tuple[str, ...], everything: bool, ttl: int | None
 ) -> list[Reservation]:
-    """Extend what you reserved"""
+    """Extend what you reserved
+
+    Without a PATTERN or an ID: everything.
+    """
+    _no_ids(patterns, "renew")
     return hive.reservations.renew(
         patterns, ids=ids, everything=everything or not (patterns or ids), ttl_s=ttl
     )
@@ -150,9 +176,16 @@ def check(hive: Hive, paths: tuple[str, ...]) -> Answer:
     """Ask whether you may edit files
 
     Exit 0 if they are free or yours, 1 if another holds one. A PATH is a file name, never a
-    pattern.
+    pattern; of a folder it says nothing about what is in it.
     """
     statuses = hive.reservations.check(paths)
+    for path, status in zip(paths, statuses, strict=True):
+        if status.status == "held":
+            continue
+        if os.path.isdir(path) and not os.path.islink(path):
+            tell(f"{path} is a folder: what is in it was not looked at; see: queen reserved")
+        elif set("*?{") & set(path) and not os.path.lexists(path):
+            tell(f"{path} was taken for the name of a file, not for a pattern; see: queen reserved")
     return Answer(statuses, yes=all(each.status != "held" for each in statuses))
 
 
@@ -175,7 +208,11 @@ def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
     one, other = hive.reservations.places([left_pattern, right_pattern])
     witness = hive.reservations.overlap(left_pattern, right_pattern)
     value = {"a": one.pattern, "b": other.pattern, "overlap": witness is not None}
-    reason = None if witness is not None else why_apart(one.pattern, other.pattern)
+    reason = None
+    if witness is None:
+        from queenbee.core.apart import why_apart
+
+        reason = why_apart(one.pattern, other.pattern)
     return Answer({**value, "witness": witness, "reason": reason}, yes=witness is not None)
 
 
@@ -187,6 +224,8 @@ def _show_conflicts(pairs: Sequence[dict[str, Assignment | Reservation]]) -> Non
             what = each.pattern if isinstance(each, Reservation) else each.issue_id
             rows.append([role, what, each.droid, each.created_at, each.id])
     table(["", "WHAT", "DROID", "SINCE", "ID"], rows, empty="No conflicts.")
+    if pairs:
+        say("What stands counts alone. Who is superseded takes something else, or asks.")
 
 
 @command("conflicts", show=_show_conflicts, example="queen conflicts")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.app import Answer, Session, command, tell
 from queenbee.cli.findings import dry_run
 from queenbee.cli.progress import watcher
 from queenbee.cli.render import printable, say
@@ -18,10 +18,17 @@ if TYPE_CHECKING:
     from queenbee.contracts.hive import Hive
 
 
+def evidence_path(evidence: str) -> str:
+    """Returns where evidence lies, from the working directory: a record names it from the hive."""
+    hive = click.get_current_context().ensure_object(Session).hive
+    return os.path.relpath(os.path.join(hive.layout.beads_dir, evidence))
+
+
 def show_record(record: Mapping[str, Any]) -> None:
     """Shows the record of a run of checks, with its evidence."""
     for result in record["results"]:
-        where = f" [{printable(result['evidence'])}]" if result["evidence"] else ""
+        evidence = result["evidence"]
+        where = f" [{printable(evidence_path(evidence))}]" if evidence else ""
         name, reason = printable(result["name"]), printable(result["reason"])
         say(f"{result['status']:11} {name}: {reason}{where}")
     say(f"{printable(record['subject_id'])}: {record['verdict']}", bold=True)

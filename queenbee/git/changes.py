@@ -43,7 +43,10 @@ def in_range(cwd: str, revisions: str) -> list[str]:
     try:
         return sorted(_names(git(*_LOG, *_EVERYTHING, revisions, "--", cwd=cwd)))
     except ExternalFailure as error:
-        raise InvalidInput(f"{revisions!r} is not a range of commits: {error.message}") from error
+        raise InvalidInput(
+            f"{revisions!r} is not a range of commits: {error.message.rpartition('fatal: ')[2]}",
+            hint="write it as main..HEAD",
+        ) from error
 
 
 def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:

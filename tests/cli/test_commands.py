@@ -22,7 +22,7 @@ COMMANDS: list[tuple[str, int, set[str] | list[set[str]]]] = [
     ("init", 0, {"beads_dir", "made"}),
     ("where", 0, {"beads_dir", "state_dir", "tree", "worktree", "actor", "how"}),
     ("whoami", 0, {"droid", "from"}),
-    ("whoami --set tester", 0, {"droid", "from"}),
+    ("whoami --set ui-engineer", 0, {"droid", "from"}),
     ("version", 0, {"version"}),
     ("completion bash", 0, {"script"}),
     ("msg send reviewer hello", 0, MESSAGE),

@@ -58,6 +58,20 @@ def test_every_example_can_be_typed_as_it_stands(quick: QuickQueen, name: str) -
         ALL[name].make_context(name, words[len(name.split()) :], obj=Session())
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_every_option_says_what_it_is_for(name: str) -> None:
+    options = [each for each in ALL[name].params if isinstance(each, click.Option)]
+    assert [each.opts for each in options if not each.help] == []
+
+
+def test_no_line_of_a_list_of_commands_is_cut(quick: QuickQueen) -> None:
+    groups = [name for name in root.list_commands(click.Context(root)) if name not in ALL]
+    for words in [[], *([each] for each in groups)]:
+        listed = quick(*words, "--help").out.partition("Commands:\n")[2]
+        assert listed
+        assert not [line for line in listed.splitlines() if line.endswith("...")]
+
+
 def test_every_command_of_the_manual_is_there() -> None:
     manual = """init where whoami version assign claim release complete assignments reserve
     unreserve renew reserved check overlap conflicts issues show ready doctor history"""
@@ -81,6 +95,7 @@ def test_the_help_of_the_whole_tells_the_story_and_lists_each_command(quick: Qui
         ("Ready", "ready"),
         ("inbox", "msg inbox"),
         ("send", "msg send"),
+        ("install", "guard install' or 'hooks install"),
         ("zzz", None),
     ],
 )
@@ -89,7 +104,7 @@ def test_a_mistyped_command_suggests_the_nearest(
 ) -> None:
     refused = quick(typed, "--json")
     assert (refused.code, refused.error["code"]) == (2, "usage")
-    suggestion = f" Did you mean {meant!r}?" if meant else ""
+    suggestion = f" Did you mean '{meant}'?" if meant else ""
     assert refused.error["message"] == f"No such command {typed!r}.{suggestion}"
     assert refused.error["hint"] == "queen --help"
 

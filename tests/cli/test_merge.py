@@ -67,6 +67,16 @@ def test_the_older_grant_stands_everywhere_and_the_other_is_listed(
         assert quick("check", "src/a.py", as_="api-engineer", cwd=clone).code == 1
 
 
+def test_what_no_longer_counts_is_not_shown_as_active(
+    quick: QuickQueen, clones: tuple[Path, Path]
+) -> None:
+    for view in (("assignments", "--status", "all"), ("reserved", "--all"), ("show", "qb-1")):
+        shown = quick(*view, cwd=clones[0]).out.splitlines()
+        lost = [line for line in shown if line.startswith(("qb-1 ", "src/**")) and "api-" in line]
+        assert lost
+        assert all("superseded" in line for line in lost)
+
+
 def test_who_lost_is_told_once(quick: QuickQueen, clones: tuple[Path, Path]) -> None:
     told = quick("msg", "sent", as_="api-engineer", cwd=clones[1])
     assert told.err.count("a merge brought an older grant") == 2

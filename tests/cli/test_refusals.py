@@ -85,7 +85,16 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ("u", "msg inbox --limit 0", 2, "usage", "0", "queen msg inbox --help"),
     ("u", "msg inbox --since never", 2, "invalid_input", "'never' is not a duration", "90s"),
     ("u", "msg inbox --since 2024-13-01T00:00:00Z", 2, "invalid_input", "timestamp", "2024-12-14T"),
+    ("u", "msg inbox --since yesterday", 2, "invalid_input", "'yesterday' is not a", "90s"),
+    ("u", "msg inbox --after {question} --unread", 2, "invalid_input", "--after", "{question}"),
+    ("u", "msg send reviewer on it", 2, "usage", "extra argument (it)", "put quotes round"),
+    # What was meant stands in the hint
+    ("u", "assign reviewer qb-3", 4, "not_found", "'reviewer'", "queen assign qb-3 reviewer"),
+    ("u", "unreserve {lease}", 2, "invalid_input", "is the id of", "queen unreserve --id {lease}"),
+    ("u", "renew {lease}", 2, "invalid_input", "is the id of", "queen renew --id {lease}"),
     # The rest
+    ("u", "reserve x --wait", 2, "usage", "requires an argument", "queen reserve --help"),
+    ("u", "completion", 2, "usage", "Choose from: bash, zsh, fish", "queen completion --help"),
     ("u", "show qb-9", 4, "not_found", "there is no issue 'qb-9'", "did you mean"),
     ("u", "history qm-x", 4, "not_found", "no record has the id 'qm-x'", "ids begin with qm-"),
     ("u", "completion tcsh", 2, "usage", "'tcsh' is not one of", "queen completion --help"),
@@ -120,6 +129,7 @@ def test_a_refusal_names_the_thing_the_reason_and_the_next_command_and_changes_n
     hint: str,
 ) -> None:
     before = snapshot(*state)
+    hint = hint.format(**names)
     human = busy(*words(text, names), as_=who)
     assert (human.code, human.out) == (status, "")
     assert said in human.err

@@ -235,3 +235,45 @@ def test_a_hive_outside_git_says_what_that_means(quick: QuickQueen, tmp_path: Pa
     place = tmp_path / "elsewhere"
     place.mkdir()
     assert "no git repository" in quick("init", cwd=place).err
+
+
+def test_a_name_that_does_not_count_yet_is_remembered_and_said_so(quick: QuickQueen) -> None:
+    set_ = quick("whoami", "--set", "ui", as_="lead")
+    assert set_.err == "queen: QUEEN_DROID=lead goes before it while that is set\n"
+    assert quick("whoami", "--json").json["droid"] == "ui"
+    assert quick("whoami", "--set", "ui", as_="ui").err == ""
+
+
+def test_a_folder_or_a_pattern_that_was_asked_about_as_a_file_is_pointed_out(
+    quick: QuickQueen,
+) -> None:
+    (quick.cwd / "src").mkdir()
+    (quick.cwd / "src" / "[id].py").touch()
+    quick("reserve", "src/a.py", as_="api")
+    assert "src is a folder" in quick("check", "src", as_="ui").err
+    assert "not for a pattern" in quick("check", "src/*", as_="ui").err
+    assert quick("check", "src/[id].py", "src/a.py", "src/new.py", as_="ui").err == ""
+
+
+def test_evidence_is_named_from_where_one_stands(quick: QuickQueen, beads: Path) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "gt-1", "title": "t", "status": "open"})
+    (beads / "active").mkdir()
+    (beads / "active" / "gt-1.json").write_text(
+        '{"id": "gt-1", "intent": "t", "dod": {"verifiers": [{"name": "No", "command": "false"}]}}'
+    )
+    (quick.cwd / "sub").mkdir()
+    for folder in (quick.cwd, quick.cwd / "sub"):
+        quick("claim", "gt-1", as_="ui", cwd=folder)
+        for command in (("complete", "gt-1"), ("verify", "gt-1")):
+            shown = quick(*command, as_="ui", cwd=folder).out
+            assert (folder / shown.partition("[")[2].partition("]")[0]).is_file()
+
+
+def test_what_could_not_be_completed_is_still_assigned(quick: QuickQueen, beads: Path) -> None:
+    (beads / "active").mkdir(parents=True)
+    (beads / "active" / "gt-1.json").write_text(
+        '{"id": "gt-1", "intent": "t", "dod": {"verifiers": [{"name": "No", "command": "false"}]}}'
+    )
+    quick("claim", "gt-1", as_="ui")
+    shown = quick("complete", "gt-1", as_="ui").out
+    assert shown.endswith("gt-1: failed\ngt-1 is still assigned to ui\n")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from agent_inputs import recorded
-from hives import QuickQueen
+from hives import QuickQueen, git
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -324,3 +324,23 @@ def test_settings_that_are_no_json_leave_with_7(quick: QuickQueen, repo: Path) -
 
 def test_an_agent_that_is_not_known_leaves_with_2(quick: QuickQueen) -> None:
     assert quick("hooks", "install", "emacs").code == 2
+
+
+def test_without_a_hive_the_settings_are_changed_and_what_is_missing_is_said(
+    quick: QuickQueen, tmp_path: Path
+) -> None:
+    git(tmp_path, "init", "-q", "bare")
+    ran = quick("hooks", "install", "claude", cwd=tmp_path / "bare")
+    assert ran.code == 0
+    assert "there is no hive here" in ran.err
+    assert ran.err.endswith("queen init\n")
+    assert "there is no hive here" in quick("guard", "install", cwd=tmp_path / "bare").err
+
+
+def test_outside_a_repository_and_a_hive_there_are_no_settings_to_change(
+    quick: QuickQueen, tmp_path: Path
+) -> None:
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    assert quick("hooks", "install", "claude", cwd=place).code == 4
+    assert list(place.iterdir()) == []
