@@ -141,7 +141,7 @@ def main() -> int:
             print(f"\nThis should not have happened: {broken}.", file=sys.stderr)
             return 1
     print("\nThat was all: text files in .beads/, one command, no server.")
-    print("Next: README.md, or: queen --beads-dir .beads-example show qb-12")
+    print("Next: README.md, or: .venv/bin/queen --beads-dir .beads-example show qb-12")
     return 0
 
 
