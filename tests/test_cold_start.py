@@ -1,0 +1,179 @@
+"""What a process loads: a command pays for nothing that it does not use."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bead_files import put_bead, ralph_bead
+from hives import QuickQueen, write_lines
+
+OF_OTHERS = {
+    "detect_secrets", "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
+    "pydantic", "pydantic_core", "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",
+}  # fmt: skip
+"""Packages that cost 3 to 100 ms each. None of them serves a small hive."""
+
+OF_PYTHON = {
+    "argparse", "asyncio", "concurrent", "ctypes", "dataclasses", "email", "fractions", "hashlib",
+    "http", "importlib.metadata", "importlib.resources", "logging", "multiprocessing", "pathlib",
+    "random", "selectors", "shutil", "socket", "sqlite3", "ssl", "subprocess", "tempfile",
+    "tomllib", "unittest", "urllib", "xml", "zipfile",
+}  # fmt: skip
+"""What of Python itself costs 1 to 20 ms, beyond what click brings along anyway."""
+
+OF_CLICK = {"click", "ast", "collections.abc", "dis", "inspect", "platform", "typing", "uuid"}
+"""For those who do without: 25 ms."""
+
+PATTERNS = {"queenbee.core.apart", "queenbee.core.globindex", "queenbee.core.globs"}
+MESSAGES = {"queenbee.services.messages", "queenbee.cli.msg"}
+LEASES = {"queenbee.services.reservations", "queenbee.services.live_leases"}
+ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.assignments"}
+ISSUES = {"queenbee.services.issues", "queenbee.core.beads", "queenbee.cli.issues"}
+WRITING = {
+    "queenbee.services.transaction", "queenbee.services.secrets", "queenbee.store.lock",
+    "queenbee.store.setup",
+}  # fmt: skip
+RARE = {
+    "queenbee.cli.building", "queenbee.cli.progress", "queenbee.contracts.checks",
+    "queenbee.contracts.processes", "queenbee.core.closing", "queenbee.services.doctor",
+    "queenbee.services.rotation", "queenbee.store.index", "queenbee.store.index_intake",
+    "queenbee.store.index_tables", "queenbee.store.rotation", "queenbee.store.search",
+}  # fmt: skip
+
+COMMANDS = {
+    "version": PATTERNS
+    | MESSAGES
+    | LEASES
+    | ASSIGNMENTS
+    | ISSUES
+    | (WRITING - {"queenbee.store.setup"}),
+    "msg inbox": PATTERNS | LEASES | ASSIGNMENTS | ISSUES | WRITING,
+    "msg inbox --json": PATTERNS | LEASES | ASSIGNMENTS | ISSUES | WRITING,
+    "msg send reviewer hello": PATTERNS | LEASES | ASSIGNMENTS | ISSUES,
+    "reserve src/ui/**": MESSAGES | ASSIGNMENTS | ISSUES,
+    "check src/x.py": MESSAGES | {"queenbee.core.apart"} | ASSIGNMENTS | ISSUES | WRITING,
+    "reserved": MESSAGES | ASSIGNMENTS | ISSUES | WRITING,
+    "claim qb-1": PATTERNS | MESSAGES | LEASES,
+    "assignments": PATTERNS | MESSAGES | LEASES | ISSUES | WRITING,
+    "ready": PATTERNS | MESSAGES | LEASES | WRITING | {"queenbee.cli.assignments"},
+    "issues": PATTERNS | MESSAGES | LEASES | WRITING | {"queenbee.cli.assignments"},
+    "show qb-1": WRITING,
+    "show qb-1 --json": WRITING | {"queenbee.cli.msg", "queenbee.cli.reservations"},
+}
+"""The hot commands, each with what of ours it has no use for."""
+
+TELL = """
+import os, sys
+before, leave = set(sys.modules), os._exit
+def told(code):
+    sys.stderr.write("\\n" + " ".join(set(sys.modules) - before))
+    sys.stderr.flush()
+    leave(code)
+os._exit = told
+"""
+QUEEN = "from queenbee.cli.main import main; main()"
+HOOK = "from queenbee.hook.main import main; main()"
+
+
+@pytest.fixture
+def small(quick: QuickQueen, repo: Path) -> Path:
+    """A repository as most are: settings as they were made, and a few records of each kind."""
+    quick("init")
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    quick("msg", "send", "ui-engineer", "hello", as_="reviewer")
+    quick("reserve", "docs/**", as_="reviewer")
+    return repo
+
+
+def loaded(repo: Path, program: str, *arguments: str, stdin: str = "") -> set[str]:
+    """Returns the modules that a program has loaded by its end."""
+    script = f"{TELL}\n{program}\ntold(0)"
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", script, *arguments],
+        cwd=repo,
+        env={"QUEEN_DROID": "ui-engineer", "QUEEN_DURABILITY": "buffered", "PATH": "/usr/bin:/bin"},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.rpartition("\n")[2].split())
+
+
+def needless(modules: set[str], unused: set[str]) -> set[str]:
+    """Returns what was loaded in vain: modules of these names, and all that is in them."""
+    return {
+        each
+        for each in modules
+        if any(each == name or each.startswith(f"{name}.") for name in unused)
+    }
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_loads_nothing_that_it_does_not_use(small: Path, line: str) -> None:
+    modules = loaded(small, QUEEN, *line.split(" "))
+    assert "queenbee.cli.app" in modules
+    assert needless(modules, OF_OTHERS | OF_PYTHON | RARE | COMMANDS[line]) == set()
+
+
+@pytest.mark.parametrize("line", ["ready", "claim qb-1", "msg inbox", "check src/x.py"])
+def test_beads_in_the_repository_load_nothing_that_runs_them(small: Path, line: str) -> None:
+    put_bead(small, ralph_bead("gt-1", "true"))
+    modules = loaded(small, QUEEN, *line.split(" "))
+    assert needless(modules, OF_OTHERS | (OF_PYTHON - {"dataclasses"}) | RARE) == set()
+    assert ("queenbee.contracts.ralph" in modules) == (line in ("ready", "claim qb-1"))
+
+
+def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
+    for path, decided in (
+        ("src/x.py", "queenbee.store.lock"),
+        ("docs/x", "queenbee.hook.refusals"),
+    ):
+        event = {
+            "hook_event_name": "PreToolUse", "tool_name": "Edit", "session_id": "s",
+            "cwd": str(small), "tool_input": {"file_path": str(small / path)},
+        }  # fmt: skip
+        modules = loaded(small, HOOK, stdin=json.dumps(event))
+        assert decided in modules
+        unused = OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | MESSAGES | ASSIGNMENTS | ISSUES
+        assert needless(modules, unused | {"queenbee.cli", "queenbee.contracts"}) == set()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "import queenbee",
+        "from queenbee import Hive; Hive.open('.')",
+        "from queenbee import Hive; Hive.open('.').messages.inbox()",
+        "from queenbee import Hive; Hive.open('.').reservations.check(['x'])",
+        "from queenbee import Hive; Hive.open('.').assignments.claim('qb-1')",
+    ],
+)
+def test_the_library_loads_neither_click_nor_what_it_does_not_use(small: Path, use: str) -> None:
+    modules = loaded(small, use)
+    unused = OF_OTHERS | OF_PYTHON | (OF_CLICK - {"collections.abc", "typing"}) | RARE
+    assert needless(modules, unused | {"queenbee.cli", "typing"}) == set()
+
+
+def test_a_large_ledger_brings_sqlite_and_the_decoder_and_no_more(small: Path) -> None:
+    rows = [
+        {"id": f"qm-{n}", "from": "a", "to": "ui-engineer", "body": "x" * 1000, "rev": 1}
+        for n in range(200)
+    ]
+    write_lines(small / ".beads" / "queen_messages.jsonl", *rows)
+    for _ in range(2):  # Building the index, and then using it.
+        modules = loaded(small, QUEEN, "msg", "inbox")
+        assert {"sqlite3", "queenbee.store.index"} <= modules
+    unused = OF_OTHERS | (OF_PYTHON - {"sqlite3"}) | PATTERNS | LEASES | WRITING
+    assert needless(modules, unused | {"queenbee.store.search", "queenbee.cli.building"}) == set()
+
+
+def test_a_module_that_is_loaded_in_vain_is_noticed(small: Path) -> None:
+    for name in ("pathlib", "asyncio.events", "queenbee.store.search"):
+        modules = loaded(small, f"import {name}; {QUEEN}", "msg", "inbox")
+        assert name in needless(modules, OF_PYTHON | RARE)
