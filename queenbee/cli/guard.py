@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Hive
 
 _SHOWN = 20
-_STATES = {
-    hooks.INSTALLED: "installed",
-    hooks.ABSENT: "absent",
-    hooks.OTHER: "absent; another hook is",
-}
 _WAY_PAST = f"{rules.VARIABLE}=warn (it is logged)"
 
 
@@ -186,8 +181,10 @@ def _show_hooks(value: dict[str, object]) -> None:
     states, snippet = value["hooks"], value["snippet"]
     assert isinstance(states, list)
     for each in states:
-        runs = f", then {printable(os.path.basename(each.chained))}" if each.chained else ""
-        say(f"{each.hook:10} {_STATES[each.state]:9} {printable(each.path)}{runs}")
+        more = f", then {printable(os.path.basename(each.chained))}" if each.chained else ""
+        if each.state == hooks.OTHER:
+            more = ", a hook without the guard"
+        say(f"{each.hook:10} {each.state:9} {printable(each.path)}{more}")
     if snippet is not None and any(each.state != hooks.INSTALLED for each in states):
         config = value["config"] or f"the configuration of {value['framework']}"
         say(f"{value['framework']} writes the hooks here; add to {printable(str(config))}:")

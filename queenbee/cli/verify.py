@@ -11,6 +11,7 @@ from queenbee.cli.app import Answer, Session, command, tell
 from queenbee.cli.findings import dry_run
 from queenbee.cli.progress import watcher
 from queenbee.cli.render import printable, say
+from queenbee.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,6 +33,13 @@ def show_record(record: Mapping[str, Any]) -> None:
         name, reason = printable(result["name"]), printable(result["reason"])
         say(f"{result['status']:11} {name}: {reason}{where}")
     say(f"{printable(record['subject_id'])}: {record['verdict']}", bold=True)
+
+
+def _named(bead: str) -> str:
+    """Returns the bead as it was named. Raises `NotFound` for a file that is not there."""
+    if bead.endswith(".json") and not os.path.lexists(bead):
+        raise NotFound(f"there is no file {bead}", hint="name a bead: queen bead list")
+    return bead
 
 
 def _show(value: Mapping[str, Any]) -> None:
@@ -57,6 +65,7 @@ def verify(hive: Hive, bead: str, dry_run: bool) -> Answer:
     """
     from queenbee.contracts import completion
 
+    bead = _named(bead)
     if dry_run:
         checks = completion.checks_of(hive, bead)
         return Answer({"bead": bead, "dry_run": True, "checks": checks}, yes=True)
@@ -92,6 +101,7 @@ def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
     """
     from queenbee.contracts import completion
 
+    bead = _named(bead)
     if dry_run:
         found = completion.require_ralph_bead(hive, bead)
         from queenbee.contracts.checks import describe

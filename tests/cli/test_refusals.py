@@ -92,6 +92,9 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ("u", "assign reviewer qb-3", 4, "not_found", "'reviewer'", "queen assign qb-3 reviewer"),
     ("u", "unreserve {lease}", 2, "invalid_input", "is the id of", "queen unreserve --id {lease}"),
     ("u", "renew {lease}", 2, "invalid_input", "is the id of", "queen renew --id {lease}"),
+    ("u", "verify nope.json", 4, "not_found", "there is no file nope.json", "queen bead list"),
+    ("u", "run nope.json --agent-cmd x", 4, "not_found", "no file nope.json", "queen bead list"),
+    ("u", "guard check --range a..b", 2, "invalid_input", "of commits: bad revision", "main..HEAD"),
     # The rest
     ("u", "reserve x --wait", 2, "usage", "requires an argument", "queen reserve --help"),
     ("u", "completion", 2, "usage", "Choose from: bash, zsh, fish", "queen completion --help"),

@@ -430,6 +430,8 @@ def test_the_commands_install_show_and_uninstall(quick: QuickQueen, repo: Path) 
     assert quick("guard", "status").code == 0
     assert quick("guard", "uninstall").code == 0
     assert quick("guard", "status").code == 1
+    write_hook(repo / ".git" / "hooks" / "pre-commit")
+    assert "pre-commit, a hook without the guard" in quick("guard", "status").out
 
 
 def test_outside_a_repository_there_is_nothing_to_install_into(
