@@ -122,6 +122,9 @@ class Tables:
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
             raise
+        if size_of(self.path + "-wal") > _LONG_WAL_BYTES:
+            # Every process that opens the index would read it through.
+            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def clear(self) -> None:
         """Throws all records away, inside a transaction. Whoever waits for its end finds the
@@ -140,11 +143,6 @@ class Tables:
         self.db.close()
         remove(self.path)
         self.db = self._open()
-
-    def shorten_log(self) -> None:
-        """Folds a long log in: every process that opens the index would read it through."""
-        if size_of(self.path + "-wal") > _LONG_WAL_BYTES:
-            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _open(self) -> sqlite3.Connection:
         os.makedirs(os.path.dirname(self.path), exist_ok=True)

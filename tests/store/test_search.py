@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from queenbee.store import index_tables
 from queenbee.store.index import Indexed
 from queenbee.store.index_tables import Tables
 from queenbee.store.ledger import Ledger
@@ -90,6 +91,14 @@ def test_words_that_another_program_changed_are_found_as_they_are(indexed: Index
     indexed.ledger.append([message(3, "levy", rev=2)]).close()
     assert [identifier for identifier, _ in both(indexed, "levy")] == ["qm-03"]
     assert "qm-03" not in dict(both(indexed, "tax"))
+
+
+def test_the_words_of_many_messages_leave_no_log_that_everybody_reads(
+    indexed: Indexed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_tables, "_LONG_WAL_BYTES", 1)
+    both(indexed, "tax")
+    assert Path(f"{indexed.path}-wal").stat().st_size == 0
 
 
 def test_an_index_that_cannot_be_written_is_done_without(
