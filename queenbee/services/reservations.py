@@ -13,6 +13,7 @@ from queenbee.core.names import checked_issue_id, several
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
+from queenbee.services.granting import KIND, Request, checked_ttl_s, extended, granted
 from queenbee.services.holders import Holder, refusal
 from queenbee.services.live_leases import LiveLeases, covers, overlaps
 from queenbee.services.paths import Place, path_of, pattern_of
@@ -21,12 +22,10 @@ from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from queenbee.services.hive import Hive
     from queenbee.services.transaction import Transaction
-
-KIND = "reservations"
 
 
 class PathStatus:
@@ -92,7 +91,7 @@ class Reservations:
         if not wanted:
             raise InvalidInput("no pattern is named", hint="queen reserve 'src/**'")
         origin = {"session": session, "worktree": self._hive.layout.worktree} if session else {}
-        request = _Request(droid, wanted, exclusive, ttl_s, issue_id, reason, force, origin)
+        request = Request(droid, wanted, exclusive, ttl_s, issue_id, reason, force, origin)
         deadline = time.monotonic() + wait_s
         while True:
             before = self._hive.state(KIND).ledger.stamp()
@@ -136,7 +135,7 @@ class Reservations:
         ttl_s = checked_ttl_s(self._hive.layout.settings.ttl_s if ttl_s is None else ttl_s)
         with self._hive.transaction() as tx:
             mine = self._select(tx.now_ms, droid, patterns, ids, everything)
-            return [_extended(tx, lease, ttl_s, {}) for lease in mine]
+            return [extended(tx, lease, ttl_s, {}) for lease in mine]
 
     def stale(self) -> list[Reservation]:
         """Returns the live leases whose droid has written nothing for half of their TTL, so that
@@ -208,7 +207,7 @@ class Reservations:
         one, other = self.places([left, right])
         return globs.overlap(one.pattern, other.pattern, fold_case=self.fold_case)
 
-    def _grant(self, request: _Request) -> list[Reservation]:
+    def _grant(self, request: Request) -> list[Reservation]:
         with self._hive.transaction() as tx:
             state = self._hive.state(KIND)
             met = {
@@ -228,7 +227,7 @@ class Reservations:
             if state.greatest("released_at") > tx.now:
                 tx.not_before(self._ends_ms(met))
             return [
-                _granted(tx, request, pattern, [lease for lease, _ in leased])
+                granted(tx, request, pattern, [lease for lease, _ in leased])
                 for pattern, leased in met.items()
             ]
 
@@ -258,7 +257,7 @@ class Reservations:
             if any(overlaps(lease, each, fold_case=self.fold_case) for each in patterns)
         ]
 
-    def _take_over(self, tx: Transaction, request: _Request, holders: list[Holder]) -> None:
+    def _take_over(self, tx: Transaction, request: Request, holders: list[Holder]) -> None:
         from queenbee.services.messages import stage
 
         lost = {holder.lease.id: holder.lease for holder in holders}
@@ -342,83 +341,3 @@ class Reservations:
 
     def _literal(self, path: str) -> str:
         return path_of(path, tree=self._hive.layout.tree, cwd=self._hive.cwd)
-
-
-class _Request:
-    __slots__ = (
-        "droid",
-        "exclusive",
-        "force",
-        "issue_id",
-        "origin",
-        "patterns",
-        "reason",
-        "ttl_s",
-    )
-
-    def __init__(
-        self,
-        droid: str,
-        patterns: Mapping[str, str],
-        exclusive: bool,
-        ttl_s: int,
-        issue_id: str | None,
-        reason: str | None,
-        force: bool,
-        origin: Mapping[str, str | None],
-    ) -> None:
-        self.droid = droid
-        self.patterns = patterns
-        """From the root, each with the text that was typed for it."""
-        self.exclusive = exclusive
-        self.ttl_s = ttl_s
-        self.issue_id = issue_id
-        self.reason = reason
-        self.force = force
-        self.origin = origin
-
-
-def checked_ttl_s(ttl_s: int) -> int:
-    """Returns a time to live unchanged. Raises `InvalidInput` outside 1 second to 30 days."""
-    if not isinstance(ttl_s, int):
-        raise InvalidInput(f"{ttl_s!r} is no number of seconds", hint="for two hours: 7200")
-    if not leases.MIN_TTL_S <= ttl_s <= leases.MAX_TTL_S:
-        raise InvalidInput(
-            f"a reservation cannot last {ttl_s} seconds", hint="choose 1s to 30d, as in --ttl 2h"
-        )
-    return ttl_s
-
-
-def _granted(
-    tx: Transaction, request: _Request, pattern: str, overlapping: Sequence[Reservation]
-) -> Reservation:
-    for lease in overlapping:
-        if lease.droid == request.droid and lease.pattern == pattern:
-            # Holding more than is asked for stays: a repeat never weakens a lease.
-            changes: dict[str, object] = {"exclusive": lease.exclusive or request.exclusive}
-            if request.issue_id:
-                changes["issue_id"] = request.issue_id
-            if request.reason:
-                changes["reason"] = request.reason
-            if lease.session and not request.origin:
-                changes["session"] = ""  # Asked for by name: it no longer ends with the session.
-            return _extended(tx, lease, request.ttl_s, changes)
-    fields = {
-        "expires_at": format_ms(tx.now_ms + request.ttl_s * 1000),
-        "pattern": pattern,
-        "droid": request.droid,
-        "issue_id": request.issue_id,
-        "status": "active",
-        "exclusive": request.exclusive,
-        "reason": request.reason,
-        **request.origin,
-    }
-    return Reservation(tx.create(KIND, fields))
-
-
-def _extended(
-    tx: Transaction, lease: Reservation, ttl_s: int, changes: dict[str, object]
-) -> Reservation:
-    until_ms = max(lease.expires_ms, tx.now_ms + ttl_s * 1000)
-    changes = {**changes, "updated_at": tx.now, "expires_at": format_ms(until_ms)}
-    return Reservation(tx.update(KIND, lease.id, changes))
