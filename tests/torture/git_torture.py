@@ -188,6 +188,9 @@ def _exchange(site: Site) -> None:
     for tree in (site.main, site.clone):
         for abort in ABORTS:
             git(tree, *abort)
+        # Segments that git does not know yet can keep it from going back: it ends where it stands.
+        git(tree, "rebase", "--quit")
+    must(site.clone, "checkout", "-qf", "-B", "main")
     must(site.linked, "checkout", "-qf", "--detach")
     must(site.main, "checkout", "-qf", "main")
     for _ in range(2):
