@@ -225,7 +225,8 @@ def _show_conflicts(pairs: Sequence[dict[str, Assignment | Reservation]]) -> Non
             rows.append([role, what, each.droid, each.created_at, each.id])
     table(["", "WHAT", "DROID", "SINCE", "ID"], rows, empty="No conflicts.")
     if pairs:
-        say("What stands counts alone. Who is superseded takes something else, or asks.")
+        say("What stands counts alone. Who is superseded asks, or takes something else, and ends")
+        say("the other here: queen release ISSUE, queen unreserve PATTERN")
 
 
 @command("conflicts", show=_show_conflicts, example="queen conflicts")
@@ -233,7 +234,8 @@ def conflicts(hive: Hive) -> Answer:
     """List grants that a merge brought together
 
     Exit 0 if there are none, 1 if there are some. The older grant stands; the other one no
-    longer counts, and its droid was told.
+    longer counts, and its droid was told. It is listed until that droid ends it (queen release,
+    queen unreserve), or its time is over.
     """
     pairs = [*hive.assignments.conflicts(), *hive.reservations.conflicts()]
     return Answer([{"stands": w, "superseded": s} for w, s in pairs], yes=not pairs)

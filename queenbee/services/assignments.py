@@ -54,7 +54,11 @@ class Assignments:
         return self._give(issue_id, droid, worktree, reason, reassign=reassign)
 
     def release(self, issue_id: str, *, reason: str | None = None) -> Assignment:
-        """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`."""
+        """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`.
+
+        Also an assignment that lost to an older one: it counts for nothing, but stays until its
+        droid has seen to it.
+        """
         return self._end(issue_id, "released", reason)
 
     def complete(
@@ -207,7 +211,8 @@ class Assignments:
         actor = self._hive.actor
         checked_issue_id(issue_id)
         with self._hive.transaction() as tx:
-            current = self.check_ending(issue_id)
+            lost = self._lost(issue_id) if status == "released" else None
+            current = lost or self.check_ending(issue_id)
             # The leases first: killed in between, the assignment still stands and can be ended.
             self._hive.reservations.stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
@@ -227,6 +232,14 @@ class Assignments:
         rows = self._hive.state(KIND).select({"issue_id": issue_id})
         ended = [each for each in map(Assignment, rows) if each.status != "active"]
         return [assignment_end_ms(each) for each in ended]
+
+    def _lost(self, issue_id: str) -> Assignment | None:
+        """Returns a superseded assignment that the actor may end, unless one of its own stands."""
+        actor, current = self._hive.actor, self.active(issue_id)
+        if current is not None and actor in (current.droid, *SUPERVISORS):
+            return None
+        lost = [loser for _, loser in self.conflicts() if loser.issue_id == issue_id]
+        return next((each for each in lost if actor in (each.droid, *SUPERVISORS)), None)
 
     def _outlived_ms(self, ended: Assignment) -> list[int]:
         """Returns what the end must come behind: else it would free what lost to the assignment."""

@@ -113,13 +113,15 @@ class Reservations:
     def release(
         self, patterns: Sequence[str] = (), *, ids: Sequence[str] = (), everything: bool = False
     ) -> list[Reservation]:
-        """Ends leases of the actor: by pattern, by id, or all. All or none.
+        """Ends leases of the actor: by pattern, by id, or all; also those that lost to older
+        ones. All or none.
 
         Raises `NotFound` for what nobody holds, and `NotYours` for what another droid holds.
         """
         droid = self._hive.actor
         with self._hive.transaction() as tx:
-            mine = self._select(tx.now_ms, droid, patterns, ids, everything)
+            lost = [loser for _, loser in self.conflicts() if loser.droid == droid]
+            mine = self._select(tx.now_ms, droid, patterns, ids, everything, lost)
             return self._end(tx, [lease.id for lease in mine], {})
 
     def renew(
@@ -297,8 +299,9 @@ class Reservations:
         patterns: Sequence[str],
         ids: Sequence[str],
         everything: bool,
+        lost: Sequence[Reservation] = (),
     ) -> list[Reservation]:
-        live = self._leases.everything(self._hive.state(KIND), now_ms)
+        live = [*self._leases.everything(self._hive.state(KIND), now_ms), *lost]
         mine = [lease for lease in live if lease.droid == droid]
         if everything:
             if not mine:
