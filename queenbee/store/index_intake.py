@@ -19,7 +19,7 @@ from queenbee.store.files import (
     read_at,
     split_lines,
 )
-from queenbee.store.index_tables import Taker, size_of
+from queenbee.store.index_tables import SegmentRow, Taker, size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -225,10 +225,10 @@ class Intake:
         taker: Taker,
         name: str,
         stamp: Stamp,
-        before: _Segment | None,
+        before: SegmentRow | None,
         noted: Archived,
         anew: bool,
-    ) -> _Segment:
+    ) -> SegmentRow:
         same = before is not None and before.stamp == str(stamp)
         digest = before.digest if before and same else noted.digest_of(stamp)
         data = None
@@ -236,18 +236,18 @@ class Intake:
             data, digest = self._ledger.archive.read(name)
         held = digest in noted.digests
         if before is not None and before.digest == digest:
-            return _Segment(name, str(stamp), digest, held or before.held, before.taken)
+            return SegmentRow(name, str(stamp), digest, held or before.held, before.taken)
         if before is not None and not before.held:
             raise Doubt
         # What the journal has is read there; but the archive stands before all else.
         if anew or not held:
             self._take_archived(taker, data or self._ledger.archive.read(name)[0])
-        return _Segment(name, str(stamp), digest, held, anew or not held, is_new=True)
+        return SegmentRow(name, str(stamp), digest, held, anew or not held, is_new=True)
 
-    def _segments(self) -> list[_Segment]:
+    def _segments(self) -> list[SegmentRow]:
         rows = self._tables.ask("SELECT name, stamp, digest, held, taken FROM segments")
         return [
-            _Segment(str(name), str(stamp), str(digest), held == 1, taken == 1)
+            SegmentRow(str(name), str(stamp), str(digest), held == 1, taken == 1)
             for name, stamp, digest, held, taken in rows
         ]
 
@@ -372,28 +372,6 @@ class Intake:
             done = position.tracked.offset + position.journal.offset
             # Never all of it: the blocks and the commit are still to come.
             self.report(min(self._archived_bytes + done, archived + files), archived + files + 1)
-
-
-class _Segment:
-    """A segment as the index knows it."""
-
-    __slots__ = ("digest", "held", "is_new", "name", "stamp", "taken")
-
-    def __init__(
-        self, name: str, stamp: str, digest: str, held: bool, taken: bool, *, is_new: bool = False
-    ) -> None:
-        self.name = name
-        self.stamp = stamp
-        self.digest = digest
-        self.held = held
-        """Whether the journal is known to have its lines."""
-        self.taken = taken
-        """Whether its lines were read from the segment itself."""
-        self.is_new = is_new
-
-    def values(self) -> tuple[str, str, str, bool, bool]:
-        """Returns its row."""
-        return self.name, self.stamp, self.digest, self.held, self.taken
 
 
 def _digest(path: str, offset: int) -> bytes:

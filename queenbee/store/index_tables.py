@@ -222,6 +222,28 @@ def remove(path: str) -> None:
             os.unlink(path + suffix)
 
 
+class SegmentRow:
+    """A segment as the index knows it."""
+
+    __slots__ = ("digest", "held", "is_new", "name", "stamp", "taken")
+
+    def __init__(
+        self, name: str, stamp: str, digest: str, held: bool, taken: bool, *, is_new: bool = False
+    ) -> None:
+        self.name = name
+        self.stamp = stamp
+        self.digest = digest
+        self.held = held
+        """Whether the journal is known to have its lines."""
+        self.taken = taken
+        """Whether its lines were read from the segment itself."""
+        self.is_new = is_new
+
+    def values(self) -> tuple[str, str, str, bool, bool]:
+        """Returns its row."""
+        return self.name, self.stamp, self.digest, self.held, self.taken
+
+
 class Taker:
     """Folds lines into the tables, a batch of ids at a time."""
 
