@@ -43,7 +43,7 @@ def pattern_of(text: str, *, tree: str, cwd: str) -> Place:
         relative = f"{globs.escape(prefix)}/{text}" if prefix else text
     pattern = globs.normalise(_resolved(relative, tree, text))
     if _SPECIAL.isdisjoint(rest) and "\\" not in rest and not rest.endswith("/"):
-        return Place(pattern, f"{pattern} does not exist yet; it is reserved as a file")
+        return Place(pattern, f"{pattern} does not exist yet; it is taken for a file")
     return Place(pattern)
 
 

@@ -147,6 +147,11 @@ def discover(
     layout = _layout(beads, how, env, cwd, here)
     if must_exist and not layout.exists():
         raise NoHive(f"there is no hive here: {beads} does not exist", hint="queen init")
+    if must_exist and not _looks_like_a_hive(beads):
+        raise NoHive(
+            f"{beads} is no hive: it has no {settings_file.FILE_NAME}, no issues and no ledger",
+            hint=f"if it shall be one: queen init --beads-dir {beads}",
+        )
     return layout
 
 
@@ -188,6 +193,14 @@ def git_places(start: str) -> GitPlaces | None:
 def folds_case(common_dir: str | None) -> bool:
     """Returns whether git says that this file system does not tell upper from lower case."""
     return common_dir is not None and _config_says(common_dir, "core", "ignorecase")
+
+
+def _looks_like_a_hive(beads: str) -> bool:
+    """Returns whether a folder can be meant: a slip in a name must not fill it with ledgers."""
+    if os.path.basename(beads) == BEADS or not os.path.isdir(beads):
+        return True
+    known = (settings_file.FILE_NAME, "issues.jsonl", ".queenbee")
+    return any(name in known or name.startswith("queen_") for name in os.listdir(beads))
 
 
 def _find_beads(

@@ -61,6 +61,7 @@ def test_a_name_that_only_looks_alike_is_not_exempt(hive: Hive, name: str) -> No
 
 def test_a_hive_under_another_name_is_exempt_too(repo: Path) -> None:
     (repo / "hive").mkdir()
+    (repo / "hive" / "queen.toml").touch()
     hive = Hive.open(repo, beads_dir=repo / "hive", env={})
     assert edits.is_exempt(hive.layout, "hive/queen.toml")
     assert not edits.is_exempt(hive.layout, "hives/a")

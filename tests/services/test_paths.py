@@ -125,7 +125,7 @@ def test_a_literal_name_that_was_reserved_covers_its_file_and_not_the_class_it_l
 
 def test_a_file_that_does_not_exist_yet_is_reserved_with_a_note(tree: Path) -> None:
     place = pattern_of("new.py", tree=str(tree), cwd=str(tree / "src"))
-    assert place.note == "src/new.py does not exist yet; it is reserved as a file"
+    assert place.note == "src/new.py does not exist yet; it is taken for a file"
 
 
 @pytest.mark.parametrize("text", ["src/db.py", "src", "new/", "src/*.py", "[ab].py"])
