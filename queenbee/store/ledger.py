@@ -126,24 +126,11 @@ class Ledger:
         self.journal.finish_interrupted()
         self._adopt()
         listing = self._settle_segments()
-        # Read once: a thread that reads may move it on meanwhile.
-        base, agreed = Archived(), self.agreed
-        tracked, journal = self.chunks(agreed)
-        known = agreed.segments == listing and agreed.journal != START
-        if tracked.restarted or journal.restarted or not known:
-            self.agreed = Position()
-            base = self.base()
-            tracked, journal = self.chunks(Position(START, base.mark))
+        tracked, journal, base = self._since_agreed(listing)
         gained, lost = self._difference(tracked, journal, base)
         # 1. Both files are opened before either is written: a place that cannot be written
         #    refuses the write as a whole.
-        book = Appender(self.journal_path)
-        book.created = begins
-        try:
-            page = _open_page(self.path)
-        except BaseException:
-            book.close()
-            raise
+        book, page = self._open_both(begins)
         receipt = Receipt(book, page)
         try:
             # 2. What came from elsewhere is counted before it is known: killed in between, it
@@ -168,6 +155,28 @@ class Ledger:
                 raise unwritable(self.path, error) from error
             raise
         return receipt
+
+    def _since_agreed(self, listing: Mapping[str, Stamp]) -> tuple[Chunk, Chunk, Archived]:
+        """Returns what both files hold since they agreed, or since the archive, and then with
+        what is kept before that.
+        """
+        agreed = self.agreed  # Read once: a thread that reads may move it on meanwhile.
+        tracked, journal = self.chunks(agreed)
+        known = agreed.segments == listing and agreed.journal != START
+        if known and not (tracked.restarted or journal.restarted):
+            return tracked, journal, Archived()
+        self.agreed = Position()
+        base = self.base()
+        return *self.chunks(Position(START, base.mark)), base
+
+    def _open_both(self, begins: bool) -> tuple[Appender, Appender]:
+        book = Appender(self.journal_path)
+        book.created = begins
+        try:
+            return book, _open_page(self.path)
+        except BaseException:
+            book.close()
+            raise
 
     def size_bytes(self) -> int:
         """Returns the size of the larger of journal and ledger, its archive included."""
