@@ -147,7 +147,8 @@ def discover(
     layout = _layout(beads, how, env, cwd, here)
     if must_exist and not layout.exists():
         raise NoHive(f"there is no hive here: {beads} does not exist", hint="queen init")
-    if must_exist and not _looks_like_a_hive(beads):
+    named = beads_dir or env.get("BEADS_DIR")
+    if must_exist and named and not _looks_like_a_hive(beads):
         raise NoHive(
             f"{beads} is no hive: it has no {settings_file.FILE_NAME}, no issues and no ledger",
             hint=f"if it shall be one: queen init --beads-dir {beads}",
