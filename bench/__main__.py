@@ -89,10 +89,6 @@ def by_size(folder: str, sizes: list[int], runs: int) -> dict[str, list[tuple[in
         make_hive(hive, messages=size)
         database = os.path.join(folder, f"{size}.sqlite3")
         make_sqlite(database, size)
-        begun = time.perf_counter()
-        compare([*installed("queen"), *_AS, *COMMANDS["msg inbox"]], FLOOR, folder=hive, runs=1)
-        print(f"  {size:>9,}  the first commands, which build the index: "
-              f"{time.perf_counter() - begun:.1f} s")  # fmt: skip
         for name, arguments in COMMANDS.items():
             figure = compare([*installed("queen"), *_AS, *arguments], FLOOR, folder=hive, runs=runs)
             row(size, name, figure, GOALS.get(name))
