@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from queenbee.contracts import issue_rows
 from queenbee.contracts.sprint_numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
-from queenbee.store.issues_file import read_rows_exactly, stamp
+from queenbee.store.files import stamp_of
+from queenbee.store.issues_file import read_rows_exactly
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -201,12 +202,12 @@ def _actor(hive: Hive, *, dry_run: bool) -> str:
 
 def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     path = hive.layout.issues_path
-    seen = stamp(path)
+    seen = stamp_of(path)
     found = make(read_rows_exactly(path), hive.now_ms())
     if dry_run or not found.rows:
         return found
     with hive.transaction() as tx:
-        if stamp(path) != seen:
+        if stamp_of(path) != seen:
             found = make(read_rows_exactly(path), tx.now_ms)
         for row in found.rows:
             tx.append_issue(row)

@@ -15,7 +15,7 @@ from queenbee.services.rotation import MOST_BYTES
 from queenbee.services.transaction import Transaction
 from queenbee.store import setup
 from queenbee.store.codec import Unusable, decoder
-from queenbee.store.files import START, Original, read_after
+from queenbee.store.files import START, Original, read_after, size_of
 from queenbee.store.state import Folded
 
 TYPE_CHECKING = False
@@ -184,7 +184,7 @@ def _tracked_file(path: str) -> Iterator[Finding]:
 
 def _size(hive: Hive, kind: str) -> Iterator[Finding]:
     path = hive.layout.ledger_path(kind)
-    size = os.path.getsize(path) if os.path.exists(path) else 0
+    size = size_of(path)
     if size > MOST_BYTES:
         yield Finding(
             "large",

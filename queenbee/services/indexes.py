@@ -7,7 +7,7 @@ import os
 
 from queenbee.store.codec import Unusable, decoder, is_migration
 from queenbee.store.documents import write_document
-from queenbee.store.files import START, read_after, split_lines
+from queenbee.store.files import START, read_after, size_of, split_lines
 from queenbee.store.state import INDEX_FROM_BYTES
 
 TYPE_CHECKING = False
@@ -36,7 +36,7 @@ def status(hive: Hive) -> list[dict[str, object]]:
                 "ledger_bytes": size,
                 "from_bytes": INDEX_FROM_BYTES,
                 "index": path,
-                "index_bytes": os.path.getsize(path) if os.path.exists(path) else 0,
+                "index_bytes": size_of(path),
                 "state": state,
             }
         )

@@ -11,6 +11,7 @@ from queenbee.core.names import checked_issue_id, nearest
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import IssueClosed, NotFound
 from queenbee.store import issues_file
+from queenbee.store.files import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Issues:
     def tracked(self) -> dict[str, Issue]:
         """Returns the tracker's own issues by id, tombstones included. Raises `Unreadable`."""
         path = self._hive.layout.issues_path
-        stamp = issues_file.stamp(path)
+        stamp = stamp_of(path)
         if stamp != self._stamp:
             rows, self.unusable = issues_file.read_rows(path)
             self._tracked = beads.read_rows(rows)

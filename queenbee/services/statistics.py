@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
-
 from queenbee.core.timestamps import instant_ms
+from queenbee.store.files import size_of
 from queenbee.store.state import INDEX_FROM_BYTES
 
 TYPE_CHECKING = False
@@ -32,15 +31,11 @@ def _of_kind(hive: Hive, kind: str) -> dict[str, object]:
         "kind": kind,
         "records": len(created),
         "last_week": sum(1 for instant in created if instant >= since_ms),
-        "size_bytes": _size(state.ledger.path),
-        "journal_bytes": _size(state.ledger.journal_path),
-        "index_bytes": _size(hive.layout.index_path(kind)),
+        "size_bytes": size_of(state.ledger.path),
+        "journal_bytes": size_of(state.ledger.journal_path),
+        "index_bytes": size_of(hive.layout.index_path(kind)),
         "archive_bytes": sum(size for _, size, _ in segments.values()),
         "segments": len(segments),
         "indexed": state.ledger.size_bytes() >= INDEX_FROM_BYTES,
         "unusable": state.unusable,
     }
-
-
-def _size(path: str) -> int:
-    return os.path.getsize(path) if os.path.exists(path) else 0

@@ -8,6 +8,7 @@ from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound, Unwritable
 from queenbee.services.secrets import refuse_secrets
 from queenbee.store import codec, issues_file, setup
+from queenbee.store.files import size_of
 from queenbee.store.lock import KernelLock, hive_lock
 
 TYPE_CHECKING = False
@@ -144,17 +145,12 @@ class Transaction:
 
     def _rotate_what_is_due(self) -> None:
         limit = self._hive.layout.settings.rotate_at_bytes
-        large = [kind for kind in self._lines if limit and self._size(kind) >= limit]
+        path = self._hive.layout.ledger_path
+        large = [kind for kind in self._lines if limit and size_of(path(kind)) >= limit]
         if large:
             from queenbee.services.rotation import rotate_what_is_due
 
             rotate_what_is_due(self._hive, large)
-
-    def _size(self, kind: str) -> int:
-        try:
-            return os.stat(self._hive.layout.ledger_path(kind)).st_size
-        except OSError:
-            return 0
 
     def _write(self, receipts: list[Receipt | issues_file.Added]) -> None:
         assert self._lock is not None

@@ -13,7 +13,7 @@ import stat
 import time
 
 from queenbee.errors import Unreadable, Unwritable
-from queenbee.store.files import START, Mark, checksum, read_after
+from queenbee.store.files import START, Mark, checksum, read_after, stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,11 +135,7 @@ class Archive:
 
     def note_stamp(self) -> object:
         """Returns a value that changes whenever another note is written."""
-        try:
-            status = os.stat(self._note_path)
-        except OSError:
-            return None
-        return status.st_ino, status.st_size, status.st_mtime_ns
+        return stamp_of(self._note_path)
 
     def noted(self, *, kept: bool) -> Archived | None:
         """Returns what was noted, or None where nothing was, or nothing that can be used.

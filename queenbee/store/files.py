@@ -278,6 +278,23 @@ def common_lines(left: bytes, right: bytes) -> int:
     return left.rfind(b"\n", 0, same) + 1
 
 
+def size_of(path: str) -> int:
+    """Returns the size of a file in bytes; 0 where there is none."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
+
+
+def stamp_of(path: str) -> tuple[int, ...]:
+    """Returns a value that changes whenever the file does; empty where there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def split_lines(data: bytes) -> list[bytes]:
     r"""Returns the lines of a file that are not blank, split on `\n` only, without a final `\r`."""
     lines = data.split(b"\n")

@@ -17,9 +17,10 @@ from queenbee.store.files import (
     mark_at,
     read_after,
     read_at,
+    size_of,
     split_lines,
 )
-from queenbee.store.index_tables import SegmentRow, Taker, size_of
+from queenbee.store.index_tables import SegmentRow, Taker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.batch import Position
 from queenbee.store.codec import Unusable, decode, decoder, is_migration, pack, unpack
-from queenbee.store.files import Mark
+from queenbee.store.files import Mark, size_of
 from queenbee.store.state import aliases_of, value_of
 
 TYPE_CHECKING = False
@@ -337,14 +337,6 @@ class Taker:
 def text_of(value: object) -> str | None:
     """Returns what a column of texts holds of a value."""
     return value if isinstance(value, str) else None
-
-
-def size_of(path: str) -> int:
-    """Returns the size of a file in bytes; 0 where there is none."""
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0
 
 
 def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -7,11 +7,10 @@ keeps a copy of its own. `docs/format.md`, section "Issues".
 
 from __future__ import annotations
 
-import os
-
 from queenbee.errors import Busy
 from queenbee.store.codec import Unusable, decode_exactly, decoder, lost_precision
-from queenbee.store.files import START, Appender, read_after, split_lines
+from queenbee.store.files import START, Appender, read_after, split_lines, stamp_of
+from queenbee.store.journal import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,15 +38,6 @@ class Added:
     def close(self) -> None:
         """Lets go of the file."""
         self._page.close()
-
-
-def stamp(path: str) -> tuple[int, ...]:
-    """Returns a value that changes whenever the file does; empty where there is none."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return ()
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def read_rows(path: str) -> tuple[list[Fields], int]:
@@ -93,8 +83,8 @@ def append_rows(path: str, lines: Sequence[bytes]) -> Added:
     added = Added(page)
     try:
         torn = b"" if page.ends_with_newline() else b"\n"
-        page.append(torn + b"".join(line + b"\n" for line in lines))
-        if stamp(path)[:1] != (page.end().inode,):
+        page.append(torn + joined(lines))
+        if stamp_of(path)[:1] != (page.end().inode,):
             raise Busy(
                 f"{path} was replaced by another program while it was written to",
                 hint="try again; nothing was written",

@@ -9,7 +9,16 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import Unwritable
-from queenbee.store.files import START, Appender, Chunk, Mark, read_after, read_at, split_lines
+from queenbee.store.files import (
+    START,
+    Appender,
+    Chunk,
+    Mark,
+    read_after,
+    read_at,
+    size_of,
+    split_lines,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +47,7 @@ class Journal:
 
     def is_empty(self) -> bool:
         """Returns whether nothing was ever recorded here."""
-        return not os.path.exists(self.path) or not os.path.getsize(self.path)
+        return not size_of(self.path)
 
     def lacking(self, lines: Iterable[bytes]) -> set[bytes]:
         """Returns those of the lines that it does not have; reads as far as it must."""
@@ -57,7 +66,7 @@ class Journal:
         The journal is read from its end, a piece at a time. Empty where the line is not there.
         """
         needle = line + b"\n"
-        begin = os.path.getsize(self.path) if os.path.exists(self.path) else 0
+        begin = size_of(self.path)
         data = b""
         while begin > 0:
             step = min(PIECE_BYTES, begin)
@@ -72,10 +81,7 @@ class Journal:
 
     def arrivals(self) -> int:
         """Returns how often lines arrived that this machine did not append."""
-        try:
-            return os.stat(self._gained_path).st_size
-        except OSError:
-            return 0
+        return size_of(self._gained_path)
 
     def count_arrival(self) -> None:
         """Remembers that lines arrived from elsewhere. Raises `Unwritable`."""

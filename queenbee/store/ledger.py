@@ -23,6 +23,7 @@ from queenbee.store.files import (
     Chunk,
     Mark,
     read_after,
+    size_of,
     split_lines,
 )
 from queenbee.store.journal import PIECE_BYTES, Journal, joined, unwritable
@@ -181,7 +182,7 @@ class Ledger:
     def size_bytes(self) -> int:
         """Returns the size of the larger of journal and ledger, its archive included."""
         tracked = sum(size for _, size, _ in self.archive.listing().values())
-        return max(tracked + _size(self.path), _size(self.journal_path))
+        return max(tracked + size_of(self.path), size_of(self.journal_path))
 
     def foreign(self) -> str:
         """Returns a text that changes whenever lines arrive that this machine did not append;
@@ -359,10 +360,6 @@ def _is_usable(line: bytes, decode: Callable[[bytes], object]) -> bool:
     except Unusable:
         return False
     return True
-
-
-def _size(path: str) -> int:
-    return os.path.getsize(path) if os.path.exists(path) else 0
 
 
 def _stamp(path: str) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ from queenbee.store.archive import Archived, Segment, digest_of
 from queenbee.store.batch import Position
 from queenbee.store.codec import Unusable, decoder, is_migration
 from queenbee.store.documents import create_document
-from queenbee.store.files import START, Original, read_after, split_lines
+from queenbee.store.files import START, Original, read_after, size_of, split_lines
 from queenbee.store.journal import PIECE_BYTES, joined
 from queenbee.store.state import without_collection
 
@@ -55,11 +55,8 @@ def is_due(ledger: Ledger, limit_bytes: int, *, most_bytes: int = sys.maxsize) -
     """Returns whether a ledger has passed its limit (but not the most), and grown since the last
     rotation by so much that another one is worth its while.
     """
-    try:
-        size = os.stat(ledger.path).st_size
-    except OSError:
-        return False
-    if not limit_bytes <= size <= most_bytes:
+    size = size_of(ledger.path)
+    if not size or not limit_bytes <= size <= most_bytes:
         return False
     noted = ledger.archive.noted(kept=False)
     return noted is None or size >= noted.settled_bytes * 5 // 4
@@ -108,7 +105,8 @@ def rotate(ledger: Ledger, is_closed: IsClosed) -> Rotation:
 def _sweep(ledger: Ledger) -> None:
     """Removes what a rotation that was killed had written aside: git would carry it."""
     beads, name = os.path.split(ledger.path)
-    for folder, begin in ((beads, f".{name}."), (ledger.archive.folder, f".{name[:-5]}")):
+    segments = name.removesuffix("jsonl")
+    for folder, begin in ((beads, f".{name}."), (ledger.archive.folder, f".{segments}")):
         with suppress(OSError):
             for each in os.listdir(folder):
                 if each.startswith(begin) and each.endswith(".tmp"):

@@ -42,7 +42,7 @@ def import_beside(
 def test_what_another_import_did_meanwhile_is_not_done_again(
     hive: Hive, reviewer: Hive, plan: str, beads: Path, module: str, rows: int
 ) -> None:
-    broken = mutant(imports, "if stamp(path) != seen:", "if False:")
+    broken = mutant(imports, "if stamp_of(path) != seen:", "if False:")
     used = imports if module == "as it is" else broken
     import_beside(used, hive, plan, lambda: imports.import_plan_file(reviewer, plan))
     assert len(records(beads / "issues.jsonl")) == rows
