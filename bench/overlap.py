@@ -11,8 +11,10 @@ import random
 import statistics
 from time import perf_counter
 
-from queenbee.core import globchars, globs, globsegments
-from queenbee.core.globindex import GlobIndex, candidates, scan_covering, scan_overlapping
+from queenbee.core.glob import chars as globchars
+from queenbee.core.glob import pattern as globs
+from queenbee.core.glob import segments as globsegments
+from queenbee.core.glob.index import GlobIndex, candidates, scan_covering, scan_overlapping
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

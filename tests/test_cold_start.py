@@ -28,7 +28,7 @@ OF_PYTHON = {
 OF_CLICK = {"click", "ast", "collections.abc", "dis", "inspect", "platform", "typing", "uuid"}
 """For those who do without: 25 ms."""
 
-PATTERNS = {"queenbee.core.apart", "queenbee.core.globindex", "queenbee.core.globs"}
+PATTERNS = {"queenbee.core.apart", "queenbee.core.glob.index", "queenbee.core.glob.pattern"}
 MESSAGES = {"queenbee.services.messages", "queenbee.cli.msg"}
 LEASES = {"queenbee.services.reservations", "queenbee.services.live_leases"}
 ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.assignments"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queenbee.core.globs import is_literal, literal_path, literal_prefix, matches
+from queenbee.core.glob.pattern import is_literal, literal_path, literal_prefix, matches
 
 _ENDS = frozenset("*?[]{}\\,/")
 

@@ -42,7 +42,7 @@ def superseded_leases(
     """Returns the winner's id for each superseded lease of the hive, in one sweep."""
     from heapq import heappop, heappush
 
-    from queenbee.core.globindex import GlobIndex
+    from queenbee.core.glob.index import GlobIndex
 
     index = GlobIndex(fold_case=fold_case)
     standing: dict[str, Reservation] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from queenbee.core.globindex import GlobIndex
+from queenbee.core.glob.index import GlobIndex
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput
 from queenbee.services.edits import is_exempt

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-from queenbee.core import beads, globs
+from queenbee.core import beads
+from queenbee.core.glob import pattern as globs
 from queenbee.core.records import Message, Reservation
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import BadPattern, QueenError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from queenbee.core import globs
+from queenbee.core.glob import pattern as globs
 from queenbee.errors import BadPattern, InvalidInput, NotFound
 
 TYPE_CHECKING = False

@@ -10,7 +10,7 @@ import threading
 from operator import attrgetter
 
 from queenbee.core import leases
-from queenbee.core.globindex import GlobIndex, scan_covering, scan_overlapping
+from queenbee.core.glob.index import GlobIndex, scan_covering, scan_overlapping
 from queenbee.core.records import Reservation
 from queenbee.core.standing import superseded_leases
 from queenbee.store.verdicts import keep, recall

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 
-from queenbee.core import globs, leases
+from queenbee.core import leases
+from queenbee.core.glob import pattern as globs
 from queenbee.core.names import checked_issue_id, several
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms

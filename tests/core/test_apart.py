@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.core.apart import why_apart
-from queenbee.core.globs import overlap
+from queenbee.core.glob.pattern import overlap
 
 
 @pytest.mark.parametrize(

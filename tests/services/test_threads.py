@@ -11,7 +11,7 @@ from hives import records, write_lines
 
 from queenbee import Hive
 from queenbee.core.fold import Table
-from queenbee.core.globindex import GlobIndex
+from queenbee.core.glob.index import GlobIndex
 from queenbee.errors import Held, Taken
 from queenbee.services import live_leases
 

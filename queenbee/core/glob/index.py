@@ -12,9 +12,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from itertools import chain
 
-from queenbee.core.globchars import fold
-from queenbee.core.globruns import meet
-from queenbee.core.globs import (
+from queenbee.core.glob.chars import fold
+from queenbee.core.glob.pattern import (
     Branch,
     Pattern,
     common_path,
@@ -23,8 +22,9 @@ from queenbee.core.globs import (
     literal_head,
     meeting_path,
 )
-from queenbee.core.globsegments import common_name
-from queenbee.core.globsieve import letters_after, letters_before, shared_beginning, sift
+from queenbee.core.glob.runs import meet
+from queenbee.core.glob.segments import common_name
+from queenbee.core.glob.sieve import letters_after, letters_before, shared_beginning, sift
 from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False

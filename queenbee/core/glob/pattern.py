@@ -8,8 +8,8 @@ of segments of which none is empty, `.` or `..`. The reasons: `docs/adr/0003-exa
 
 from __future__ import annotations
 
-from queenbee.core.globchars import ANY_CHAR, Chars, everything_but, fold, fold_char, fold_ranges
-from queenbee.core.globparse import (
+from queenbee.core.glob.chars import ANY_CHAR, Chars, everything_but, fold, fold_char, fold_ranges
+from queenbee.core.glob.parse import (
     ANY,
     GLOBSTAR,
     MAX_CHARS,
@@ -18,14 +18,14 @@ from queenbee.core.globparse import (
     Group,
     parse,
 )
-from queenbee.core.globruns import meet
-from queenbee.core.globsegments import Segment, common_name, sample_name
+from queenbee.core.glob.runs import meet
+from queenbee.core.glob.segments import Segment, common_name, sample_name
 from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.core.globparse import Item
-    from queenbee.core.globsegments import Part
+    from queenbee.core.glob.parse import Item
+    from queenbee.core.glob.segments import Part
 
     Run = tuple[str | Segment, ...]
 

@@ -7,8 +7,8 @@ from glob_reference import PATHS, covered, examples, patterns
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from queenbee.core import globs
-from queenbee.core.globparse import MAX_BRANCHES, MAX_CHARS, MAX_DEPTH, parse
+from queenbee.core.glob import pattern as globs
+from queenbee.core.glob.parse import MAX_BRANCHES, MAX_CHARS, MAX_DEPTH, parse
 from queenbee.errors import BadPattern
 
 NORMAL_FORMS = [

@@ -6,10 +6,10 @@ is another than the letter that every path of the new pattern has there.
 
 from __future__ import annotations
 
-from queenbee.core.globchars import fold
-from queenbee.core.globparse import SPECIAL
-from queenbee.core.globs import Branch, literal_head
-from queenbee.core.globsegments import Segment
+from queenbee.core.glob.chars import fold
+from queenbee.core.glob.parse import SPECIAL
+from queenbee.core.glob.pattern import Branch, literal_head
+from queenbee.core.glob.segments import Segment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ integer. A pair of states costs a bit, and no pair is looked at twice, whatever 
 
 from __future__ import annotations
 
-from queenbee.core.globchars import ANY_CHAR, DOT, Chars, common_char, sample_char
+from queenbee.core.glob.chars import ANY_CHAR, DOT, Chars, common_char, sample_char
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from queenbee.core.globsegments import Part
+    from queenbee.core.glob.segments import Part
 
     Place = str | Chars
     Node = tuple[int, int]

@@ -6,15 +6,15 @@ these three are in no segment's language, whatever its pattern says.
 
 from __future__ import annotations
 
-from queenbee.core.globchars import common_char
-from queenbee.core.globruns import meet
+from queenbee.core.glob.chars import common_char
+from queenbee.core.glob.runs import meet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.core.globchars import Chars
-    from queenbee.core.globproduct import Automaton
+    from queenbee.core.glob.chars import Chars
+    from queenbee.core.glob.product import Automaton
 
     Part = str | Chars | None | tuple[tuple["Part", ...], ...]
     """A character, a set, a star (None), or the alternatives of a group."""
@@ -52,7 +52,7 @@ class Segment:
     def automaton(self) -> Automaton:
         """Is the segment as an automaton, made when it is first needed."""
         if self._automaton is None:
-            from queenbee.core.globproduct import Automaton
+            from queenbee.core.glob.product import Automaton
 
             self._automaton = Automaton(self.parts)
         return self._automaton
@@ -87,7 +87,7 @@ def sample_name(segment: str | Segment) -> str | None:
 
 def common_name_by_automata(one: Segment, other: Segment) -> str | None:
     """Returns what `common_name` returns, decided without the shortcuts for few choices."""
-    from queenbee.core.globproduct import common_word
+    from queenbee.core.glob.product import common_word
 
     return common_word(one.automaton, other.automaton)
 

@@ -9,8 +9,10 @@ from glob_reference import NAMES, examples, patterns, starry_patterns
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.core import globproduct, globs, globsegments
-from queenbee.core.globsegments import Segment, common_name, common_name_by_automata
+from queenbee.core.glob import pattern as globs
+from queenbee.core.glob import product as globproduct
+from queenbee.core.glob import segments as globsegments
+from queenbee.core.glob.segments import Segment, common_name, common_name_by_automata
 from queenbee.errors import BadPattern
 
 

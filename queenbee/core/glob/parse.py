@@ -7,12 +7,12 @@ their segment, however many they are. `docs/adr/0003-exact-overlap.md` has the r
 
 from __future__ import annotations
 
-from queenbee.core.globchars import merged
+from queenbee.core.glob.chars import merged
 from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.core.globchars import Ranges
+    from queenbee.core.glob.chars import Ranges
 
     Class = tuple[bool, Ranges]
     """A character class: whether it is negated, and its ranges as they were written."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pytest
 from glob_reference import covered, share_a_path
 
-from queenbee.core import globs
+from queenbee.core.glob import pattern as globs
 
 YES, NO = True, False
 

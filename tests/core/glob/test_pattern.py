@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 from mutants import mutant
 from pathspec import PathSpec
 
-from queenbee.core import globruns, globs, globsegments
+from queenbee.core.glob import pattern as globs
+from queenbee.core.glob import runs as globruns
+from queenbee.core.glob import segments as globsegments
 from queenbee.errors import BadPattern
 
 
@@ -242,16 +244,16 @@ class TestFoldedCase:
 
 
 def test_importing_the_engine_imports_nothing_heavy() -> None:
-    program = "import sys; before = set(sys.modules); import queenbee.core.globindex; "
+    program = "import sys; before = set(sys.modules); import queenbee.core.glob.index; "
     program += "print(*sorted(set(sys.modules) - before))"
     run = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     new = run.stdout.split()
-    assert "queenbee.core.globs" in new
+    assert "queenbee.core.glob.pattern" in new
     assert not {"typing", "dataclasses", "re", "pathlib", "enum", "os", "datetime"} & set(new)
     # The product is for the few patterns with many alternatives.
-    assert "queenbee.core.globproduct" not in new
+    assert "queenbee.core.glob.product" not in new
 
 
 # The laws. Each takes the module under test, so that it can be shown to fail on a broken one.

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mutants import mutant
 
-from queenbee.core import globindex, globs, globsieve
-from queenbee.core.globindex import GlobIndex, candidates, scan_covering, scan_overlapping
+from queenbee.core.glob import index as globindex
+from queenbee.core.glob import pattern as globs
+from queenbee.core.glob import sieve as globsieve
+from queenbee.core.glob.index import GlobIndex, candidates, scan_covering, scan_overlapping
 from queenbee.errors import BadPattern
 
 _words = st.sampled_from(["src", "src", "lib", "auth", "ab", "ac", "a", ".x"])
