@@ -11,7 +11,7 @@ import time
 import orjson
 
 from bench.stores import message_line
-from queenbee.store.ledger import Ledger
+from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from long_history import KINDS
 
-from queenbee.store import index_tables
+from queenbee.store.index import tables as index_tables
 
 World = Callable[[Path, pytest.MonkeyPatch], "Happening"]
 

@@ -17,7 +17,7 @@ from hives import START_MS, Clock, QuickQueen, write_lines
 from session_folders import build
 
 from queenbee.core.timestamps import format_ms
-from queenbee.store.ledger import Ledger
+from queenbee.store.ledger.ledger import Ledger
 
 FROM_BYTES = 16 * 1024
 DROIDS = ("ui-engineer", "reviewer", "tester", "writer")

@@ -40,8 +40,8 @@ WRITING = {
 RARE = {
     "queenbee.cli.building", "queenbee.cli.progress", "queenbee.contracts.checks",
     "queenbee.contracts.processes", "queenbee.core.closing", "queenbee.services.doctor",
-    "queenbee.services.rotation", "queenbee.store.index", "queenbee.store.index_intake",
-    "queenbee.store.index_tables", "queenbee.store.rotation", "queenbee.store.search",
+    "queenbee.services.rotation", "queenbee.store.index.records", "queenbee.store.index.intake",
+    "queenbee.store.index.tables", "queenbee.store.ledger.rotation", "queenbee.store.index.search",
 }  # fmt: skip
 
 COMMANDS = {
@@ -168,12 +168,15 @@ def test_a_large_ledger_brings_sqlite_and_the_decoder_and_no_more(small: Path) -
     write_lines(small / ".beads" / "queen_messages.jsonl", *rows)
     for _ in range(2):  # Building the index, and then using it.
         modules = loaded(small, QUEEN, "msg", "inbox")
-        assert {"sqlite3", "queenbee.store.index"} <= modules
+        assert {"sqlite3", "queenbee.store.index.records"} <= modules
     unused = OF_OTHERS | (OF_PYTHON - {"sqlite3"}) | PATTERNS | LEASES | WRITING
-    assert needless(modules, unused | {"queenbee.store.search", "queenbee.cli.building"}) == set()
+    assert (
+        needless(modules, unused | {"queenbee.store.index.search", "queenbee.cli.building"})
+        == set()
+    )
 
 
 def test_a_module_that_is_loaded_in_vain_is_noticed(small: Path) -> None:
-    for name in ("pathlib", "asyncio.events", "queenbee.store.search"):
+    for name in ("pathlib", "asyncio.events", "queenbee.store.index.search"):
         modules = loaded(small, f"import {name}; {QUEEN}", "msg", "inbox")
         assert name in needless(modules, OF_PYTHON | RARE)

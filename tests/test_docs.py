@@ -23,7 +23,7 @@ from queenbee.core.fold import Table
 from queenbee.core.records import Assignment, Flag, Message, OptionalText, Record, Reservation, Text
 from queenbee.errors import QueenError
 from queenbee.store import settings as hive_settings
-from queenbee.store.codec import Unusable, decode, is_migration
+from queenbee.store.ledger.codec import Unusable, decode, is_migration
 from queenbee.store.state import ALIASES, INDEX_FROM_BYTES
 
 NOT_YET: set[str] = set()

@@ -19,9 +19,10 @@ from queenbee.cli import main
 from queenbee.core.ids import ulid
 from queenbee.services import hive as hive_module
 from queenbee.services import indexes, statistics
-from queenbee.store import index, index_intake
 from queenbee.store import state as state_module
-from queenbee.store.ledger import Ledger
+from queenbee.store.index import intake as index_intake
+from queenbee.store.index import records as index
+from queenbee.store.ledger.ledger import Ledger
 
 GATE = "--workflow wf --phase p1"
 READS = {

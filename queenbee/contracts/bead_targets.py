@@ -14,11 +14,11 @@ from queenbee.contracts.json_documents import parse_json
 from queenbee.contracts.sprint_rules import MAX_BYTES, check_bead
 from queenbee.contracts.sprint_teams import is_sprint_bead
 from queenbee.errors import NotFound, Unreadable
-from queenbee.store.codec import Unusable, decode
 from queenbee.store.documents import MAX_BYTES as MAX_FILE_BYTES
 from queenbee.store.documents import read_document
 from queenbee.store.files import split_lines
 from queenbee.store.layout import git_places
+from queenbee.store.ledger.codec import Unusable, decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from queenbee.core.beads import DEFAULT_PRIORITY, read_rows
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput
-from queenbee.store.codec import encode
+from queenbee.store.ledger.codec import encode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

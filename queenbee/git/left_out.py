@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from queenbee.services.hive import Hive
-    from queenbee.store.ledger import Ledger
+    from queenbee.store.ledger.ledger import Ledger
 
 _IGNORED, _UNTRACKED = "!!", "??"
 

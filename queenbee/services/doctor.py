@@ -15,8 +15,8 @@ from queenbee.errors import BadPattern, QueenError
 from queenbee.services.rotation import MOST_BYTES
 from queenbee.services.transaction import Transaction
 from queenbee.store import setup
-from queenbee.store.codec import Unusable, decoder
 from queenbee.store.files import START, Original, read_after, size_of
+from queenbee.store.ledger.codec import Unusable, decoder
 from queenbee.store.state import Folded
 
 TYPE_CHECKING = False

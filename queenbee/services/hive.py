@@ -16,7 +16,7 @@ from queenbee.core.ids import RANDOM_BYTES, following, ulid
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import NotFound
 from queenbee.store import identity, layout
-from queenbee.store.ledger import Ledger
+from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import open_records
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from queenbee.services.reservations import Reservations
     from queenbee.services.transaction import Transaction
     from queenbee.store.layout import Layout
-    from queenbee.store.rotation import Rotation
+    from queenbee.store.ledger.rotation import Rotation
     from queenbee.store.state import Progress, Records
 
 PREFIXES = {"messages": "qm", "assignments": "qa", "reservations": "qr", "verifications": "qv"}
@@ -191,7 +191,7 @@ class Hive:
 
     def rebuild_indexes(self) -> None:
         """Throws every index away and builds anew those that their ledgers' sizes call for."""
-        from queenbee.store.index_tables import remove
+        from queenbee.store.index.tables import remove
 
         self.close()
         for kind in self.kinds():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 
-from queenbee.store.codec import Unusable, decoder, is_migration
 from queenbee.store.documents import write_document
 from queenbee.store.files import START, read_after, size_of, split_lines
+from queenbee.store.ledger.codec import Unusable, decoder, is_migration
 from queenbee.store.state import INDEX_FROM_BYTES
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from queenbee.core.names import EVERYONE, checked_issue_id, several
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours
-from queenbee.store.codec import decode
+from queenbee.store.ledger.codec import decode
 from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
@@ -185,7 +185,7 @@ class Messages:
 
         A word may end in `*`; words in double quotes stand together. Raises `InvalidInput`.
         """
-        from queenbee.store.search import find_text
+        from queenbee.store.index.search import find_text
 
         equals = {"issue_id": issue_id, "from": from_}
         hits = find_text(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from queenbee.core.closing import closed_ms
 from queenbee.errors import QueenError, Unwritable
 from queenbee.services.transaction import add_hint
-from queenbee.store import rotation
-from queenbee.store.rotation import Rotation
+from queenbee.store.ledger import rotation
+from queenbee.store.ledger.rotation import Rotation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import os
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound, Unwritable
 from queenbee.services.secrets import refuse_secrets
-from queenbee.store import codec, issues_file, setup
+from queenbee.store import issues_file, setup
 from queenbee.store.files import size_of
+from queenbee.store.ledger import codec
 from queenbee.store.lock import KernelLock, hive_lock
 
 TYPE_CHECKING = False
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.services.hive import Hive
     from queenbee.store.layout import Layout
-    from queenbee.store.ledger import Receipt
+    from queenbee.store.ledger.ledger import Receipt
 
 
 class Transaction:

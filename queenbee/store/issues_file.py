@@ -8,9 +8,9 @@ keeps a copy of its own. `docs/format.md`, section "Issues".
 from __future__ import annotations
 
 from queenbee.errors import Busy
-from queenbee.store.codec import Unusable, decode_exactly, decoder, lost_precision
 from queenbee.store.files import START, Appender, read_after, split_lines, stamp_of
-from queenbee.store.journal import joined
+from queenbee.store.ledger.codec import Unusable, decode_exactly, decoder, lost_precision
+from queenbee.store.ledger.journal import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

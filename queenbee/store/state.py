@@ -13,7 +13,13 @@ from contextlib import contextmanager
 
 from queenbee.core.fold import Table
 from queenbee.core.timestamps import instant_ms
-from queenbee.store.codec import Unusable, decode_exactly, decoder, is_migration, lost_precision
+from queenbee.store.ledger.codec import (
+    Unusable,
+    decode_exactly,
+    decoder,
+    is_migration,
+    lost_precision,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +27,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from queenbee.core.fold import Fields
-    from queenbee.store.batch import Position
-    from queenbee.store.ledger import Ledger
+    from queenbee.store.ledger.batch import Position
+    from queenbee.store.ledger.ledger import Ledger
 
     Decoder = Callable[[bytes], Fields]
     Cursor = tuple[int, int]
@@ -293,7 +299,7 @@ def open_records(
     if os.environ.get("QUEEN_INDEX") != "off" and ledger.size_bytes() >= INDEX_FROM_BYTES:
         import sqlite3
 
-        from queenbee.store.index import Indexed
+        from queenbee.store.index.records import Indexed
 
         try:
             indexed = Indexed(kind, ledger, index_path, progress=progress)

@@ -15,13 +15,13 @@ from hives import Queen, git
 
 from queenbee.cli import building
 from queenbee.cli.building import Bar
-from queenbee.store.index_intake import Intake
-from queenbee.store.index_tables import Tables
-from queenbee.store.ledger import Ledger
+from queenbee.store.index.intake import Intake
+from queenbee.store.index.tables import Tables
+from queenbee.store.ledger.ledger import Ledger
 
 IMPATIENT = (
     "from queenbee.cli import building, main\n"
-    "from queenbee.store import index, index_intake\n"
+    "from queenbee.store.index import records as index, intake as index_intake\n"
     "building.AFTER_S = building._EVERY_S = 0\n"
     "index_intake._CHUNK_BYTES, index._SOME = 20_000, 20\n"
     "main.main()"

@@ -14,7 +14,7 @@ from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
 from queenbee.services import transaction
 from queenbee.store import files
 from queenbee.store.layout import discover
-from queenbee.store.ledger import Ledger
+from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.setup import init
 
 

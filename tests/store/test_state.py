@@ -13,8 +13,8 @@ from mutants import mutant
 from record_lines import IDS, any_lines, encoded
 
 from queenbee.store import state as state_module
-from queenbee.store.index import Indexed
-from queenbee.store.ledger import Ledger
+from queenbee.store.index.records import Indexed
+from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 
 

@@ -19,10 +19,10 @@ from queenbee.core.leases import as_of
 from queenbee.core.records import Assignment, Message, Reservation
 from queenbee.core.standing import superseded_assignments, superseded_leases
 from queenbee.services.history import revisions
-from queenbee.store import codec
-from queenbee.store.codec import Unusable, encode
 from queenbee.store.files import split_lines
-from queenbee.store.ledger import Ledger
+from queenbee.store.ledger import codec
+from queenbee.store.ledger.codec import Unusable, encode
+from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import ALIASES, Folded
 from tests.torture.places import require
 

@@ -13,8 +13,8 @@ import time
 from collections import Counter
 
 from queenbee.store import state as state_module
-from queenbee.store.codec import Unusable, decode
 from queenbee.store.layout import discover
+from queenbee.store.ledger.codec import Unusable, decode
 from queenbee.store.setup import init
 from tests.torture.places import (
     ENVIRONMENT,

@@ -9,9 +9,9 @@ import pytest
 from mutants import mutant
 
 from queenbee.core import fold as fold_module
-from queenbee.store import journal as journal_module
 from queenbee.store import state as state_module
-from queenbee.store.ledger import Ledger
+from queenbee.store.ledger import journal as journal_module
+from queenbee.store.ledger.ledger import Ledger
 from tests.torture import converge, faults, fuzz, git_torture, kills, linear
 from tests.torture.places import Broken
 

@@ -17,7 +17,7 @@ import time
 from queenbee import Hive
 from queenbee.core.records import Record
 from queenbee.errors import QueenError
-from queenbee.store.journal import Journal
+from queenbee.store.ledger.journal import Journal
 
 
 class Writer:

@@ -11,9 +11,9 @@ from mutants import mutant
 
 from queenbee.errors import Unwritable
 from queenbee.store import files
-from queenbee.store import journal as journal_module
-from queenbee.store.codec import Unusable, decode
-from queenbee.store.ledger import Ledger
+from queenbee.store.ledger import journal as journal_module
+from queenbee.store.ledger.codec import Unusable, decode
+from queenbee.store.ledger.ledger import Ledger
 
 BEFORE = b'{"id":"qr-0","rev":1}'
 LINES = [b'{"id":"qr-%d","rev":1,"pattern":"src/%d"}' % (number, number) for number in (1, 2, 3)]

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from mutants import mutant
 
 from queenbee.errors import Unwritable
-from queenbee.store import archive as archive_module
-from queenbee.store import ledger as ledger_module
-from queenbee.store import rotation
-from queenbee.store.index import Indexed
-from queenbee.store.ledger import Ledger
+from queenbee.store.index.records import Indexed
+from queenbee.store.ledger import archive as archive_module
+from queenbee.store.ledger import ledger as ledger_module
+from queenbee.store.ledger import rotation
+from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 
 KIND = "messages"

@@ -8,8 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from queenbee.store.archive import Stamp
     from queenbee.store.files import Chunk
+    from queenbee.store.ledger.archive import Stamp
 
 
 class Position:

@@ -12,10 +12,10 @@ from contextlib import suppress
 from functools import wraps
 
 from queenbee.core.fold import Table
-from queenbee.store.batch import Position
-from queenbee.store.codec import decode, decode_exactly
-from queenbee.store.index_intake import Intake
-from queenbee.store.index_tables import Tables, is_damage, text_of
+from queenbee.store.index.intake import Intake
+from queenbee.store.index.tables import Tables, is_damage, text_of
+from queenbee.store.ledger.batch import Position
+from queenbee.store.ledger.codec import decode, decode_exactly
 from queenbee.store.state import FLAGS, Folded, aliases_of, value_of
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, TypeVar
 
     from queenbee.core.fold import Fields
-    from queenbee.store.ledger import Ledger
+    from queenbee.store.ledger.ledger import Ledger
     from queenbee.store.state import Cursor, Progress
 
     Asked = ParamSpec("Asked")

@@ -14,10 +14,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
 
-from queenbee.store import index, index_intake, index_tables, rotation
-from queenbee.store.index import Indexed
-from queenbee.store.index_tables import Taker, remove
-from queenbee.store.ledger import Ledger
+from queenbee.store.index import intake as index_intake
+from queenbee.store.index import records as index
+from queenbee.store.index import tables as index_tables
+from queenbee.store.index.records import Indexed
+from queenbee.store.index.tables import Taker, remove
+from queenbee.store.ledger import rotation
+from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 
 KIND = "messages"

@@ -7,8 +7,6 @@ of the set of lines, so lines that were seen stay seen. On any doubt the index i
 
 from __future__ import annotations
 
-from queenbee.store.archive import Archived
-from queenbee.store.batch import Position
 from queenbee.store.files import (
     TAIL_BYTES,
     Chunk,
@@ -20,13 +18,15 @@ from queenbee.store.files import (
     size_of,
     split_lines,
 )
-from queenbee.store.index_tables import SegmentRow, Taker
+from queenbee.store.index.tables import SegmentRow, Taker
+from queenbee.store.ledger.archive import Archived
+from queenbee.store.ledger.batch import Position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.store.archive import Stamp
-    from queenbee.store.index_tables import Tables
-    from queenbee.store.ledger import Ledger
+    from queenbee.store.index.tables import Tables
+    from queenbee.store.ledger.archive import Stamp
+    from queenbee.store.ledger.ledger import Ledger
     from queenbee.store.state import Progress
 
 _CHUNK_BYTES = 4 * 1024 * 1024

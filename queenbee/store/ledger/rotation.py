@@ -15,12 +15,12 @@ from io import BytesIO
 from queenbee.core.fold import MAX_REV, explicit_rev
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import QueenError, Unwritable
-from queenbee.store.archive import Archived, Segment, digest_of
-from queenbee.store.batch import Position
-from queenbee.store.codec import Unusable, decoder, is_migration
 from queenbee.store.documents import create_document
 from queenbee.store.files import START, Original, read_after, size_of, split_lines
-from queenbee.store.journal import PIECE_BYTES, joined
+from queenbee.store.ledger.archive import Archived, Segment, digest_of
+from queenbee.store.ledger.batch import Position
+from queenbee.store.ledger.codec import Unusable, decoder, is_migration
+from queenbee.store.ledger.journal import PIECE_BYTES, joined
 from queenbee.store.state import without_collection
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from queenbee.core.fold import Fields
-    from queenbee.store.ledger import Ledger
+    from queenbee.store.ledger.ledger import Ledger
 
     IsClosed = Callable[[Fields], bool]
     Key = tuple[int, str, int]

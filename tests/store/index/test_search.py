@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from queenbee.store import index_tables
-from queenbee.store.index import Indexed
-from queenbee.store.index_tables import Tables
-from queenbee.store.ledger import Ledger
-from queenbee.store.search import find_text
+from queenbee.store.index import tables as index_tables
+from queenbee.store.index.records import Indexed
+from queenbee.store.index.search import find_text
+from queenbee.store.index.tables import Tables
+from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 
 

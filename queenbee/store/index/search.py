@@ -10,7 +10,7 @@ import sqlite3
 from contextlib import closing, suppress
 
 from queenbee.errors import InvalidInput
-from queenbee.store.index import Indexed
+from queenbee.store.index.records import Indexed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from mutants import mutant
 from record_lines import any_lines
 
 from queenbee.errors import Unreadable, Unwritable
-from queenbee.store import ledger as ledger_module
-from queenbee.store.batch import Position
-from queenbee.store.ledger import Ledger
+from queenbee.store.ledger import ledger as ledger_module
+from queenbee.store.ledger.batch import Position
+from queenbee.store.ledger.ledger import Ledger
 
 
 def line(number, text="said"):

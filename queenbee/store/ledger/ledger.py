@@ -14,9 +14,6 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import Unreadable, Unwritable
-from queenbee.store.archive import Archive, Archived, Segment
-from queenbee.store.batch import Batch, Lines, Position, batch_of
-from queenbee.store.codec import Unusable, decoder
 from queenbee.store.files import (
     START,
     Appender,
@@ -26,13 +23,16 @@ from queenbee.store.files import (
     size_of,
     split_lines,
 )
-from queenbee.store.journal import PIECE_BYTES, Journal, joined, unwritable
+from queenbee.store.ledger.archive import Archive, Archived, Segment
+from queenbee.store.ledger.batch import Batch, Lines, Position, batch_of
+from queenbee.store.ledger.codec import Unusable, decoder
+from queenbee.store.ledger.journal import PIECE_BYTES, Journal, joined, unwritable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from queenbee.store.archive import Stamp
+    from queenbee.store.ledger.archive import Stamp
 
 
 class Receipt:

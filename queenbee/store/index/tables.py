@@ -12,9 +12,9 @@ from contextlib import contextmanager
 
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.timestamps import instant_ms
-from queenbee.store.batch import Position
-from queenbee.store.codec import Unusable, decode, decoder, is_migration, pack, unpack
 from queenbee.store.files import Mark, size_of
+from queenbee.store.ledger.batch import Position
+from queenbee.store.ledger.codec import Unusable, decode, decoder, is_migration, pack, unpack
 from queenbee.store.state import aliases_of, value_of
 
 TYPE_CHECKING = False
