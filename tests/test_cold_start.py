@@ -30,7 +30,7 @@ OF_CLICK = {"click", "ast", "collections.abc", "dis", "inspect", "platform", "ty
 
 PATTERNS = {"queenbee.core.apart", "queenbee.core.glob.index", "queenbee.core.glob.pattern"}
 MESSAGES = {"queenbee.services.messages", "queenbee.cli.msg"}
-LEASES = {"queenbee.services.reservations", "queenbee.services.live_leases"}
+LEASES = {"queenbee.services.leases.reservations", "queenbee.services.leases.live"}
 ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.assignments"}
 ISSUES = {"queenbee.services.issues", "queenbee.core.beads", "queenbee.cli.issues"}
 WRITING = {
@@ -39,9 +39,10 @@ WRITING = {
 }  # fmt: skip
 RARE = {
     "queenbee.cli.building", "queenbee.cli.progress", "queenbee.contracts.checks",
-    "queenbee.contracts.processes", "queenbee.core.closing", "queenbee.services.doctor",
-    "queenbee.services.rotation", "queenbee.store.index.records", "queenbee.store.index.intake",
-    "queenbee.store.index.tables", "queenbee.store.ledger.rotation", "queenbee.store.index.search",
+    "queenbee.contracts.processes", "queenbee.core.closing", "queenbee.services.care.doctor",
+    "queenbee.services.care.rotation", "queenbee.store.index.intake",
+    "queenbee.store.index.records", "queenbee.store.index.search", "queenbee.store.index.tables",
+    "queenbee.store.ledger.rotation",
 }  # fmt: skip
 
 COMMANDS = {

@@ -13,7 +13,7 @@ from ulid import ULID
 
 from queenbee import Hive
 from queenbee.core.timestamps import parse_ms
-from queenbee.services.doctor import examine
+from queenbee.services.care.doctor import examine
 
 SOURCE = Path(__file__).parents[1] / ".beads-example"
 README = (SOURCE / "README.md").read_text()

@@ -18,7 +18,7 @@ from mutants import mutant
 from queenbee.cli import main
 from queenbee.core.ids import ulid
 from queenbee.services import hive as hive_module
-from queenbee.services import indexes, statistics
+from queenbee.services.care import indexes, statistics
 from queenbee.store import state as state_module
 from queenbee.store.index import intake as index_intake
 from queenbee.store.index import records as index

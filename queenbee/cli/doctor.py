@@ -12,7 +12,7 @@ from queenbee.cli.render import printable, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.services.doctor import Finding
+    from queenbee.services.care.doctor import Finding
     from queenbee.services.hive import Hive
 
 
@@ -34,7 +34,7 @@ def doctor(hive: Hive, fix: bool) -> Answer:
     Exit 0 if they are sound, 1 if something is wrong.
     """
     from queenbee.git.left_out import left_out
-    from queenbee.services.doctor import examine, repair
+    from queenbee.services.care.doctor import examine, repair
 
     findings = [*(repair(hive) if fix else examine(hive)), *left_out(hive)]
     wrong = [each for each in findings if each.severity == "error" and not each.fixed]

@@ -27,7 +27,7 @@ def _show_status(rows: Sequence[dict[str, object]]) -> None:
 @command("status", show=_show_status, example="queen index status")
 def status(hive: Hive) -> list[dict[str, object]]:
     """Show which ledgers are large enough for an index"""
-    from queenbee.services import indexes
+    from queenbee.services.care import indexes
 
     return indexes.status(hive)
 
@@ -35,7 +35,7 @@ def status(hive: Hive) -> list[dict[str, object]]:
 @command("rebuild", show=_show_status, example="queen index rebuild")
 def rebuild(hive: Hive) -> list[dict[str, object]]:
     """Throw the indexes away and build them anew; nothing else changes"""
-    from queenbee.services import indexes
+    from queenbee.services.care import indexes
 
     return indexes.rebuild(hive)
 
@@ -47,7 +47,7 @@ def rebuild(hive: Hive) -> list[dict[str, object]]:
 )
 def export(hive: Hive) -> list[str]:
     """Write queen_<kind>.idx.json beside each ledger, for other tools"""
-    from queenbee.services import indexes
+    from queenbee.services.care import indexes
 
     return indexes.export(hive)
 
@@ -77,7 +77,7 @@ def _show_stats(rows: Sequence[dict[str, object]]) -> None:
 @command("stats", show=_show_stats, example="queen stats")
 def stats(hive: Hive) -> list[dict[str, object]]:
     """Show how many records there are, and how they grow"""
-    from queenbee.services.statistics import statistics
+    from queenbee.services.care.statistics import statistics
 
     return statistics(hive)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.services.hive import Hive
-    from queenbee.services.reservations import PathStatus
+    from queenbee.services.leases.reservations import PathStatus
 
 _ID = re.compile(r"qr-[0-9A-Z]{26}")
 

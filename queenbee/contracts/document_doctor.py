@@ -15,7 +15,7 @@ from queenbee.contracts.sprint_teams import is_sprint_bead
 from queenbee.contracts.workplaces import KIND, documents_lock
 from queenbee.core.beads import BLOCKING
 from queenbee.errors import QueenError
-from queenbee.services.doctor import Finding
+from queenbee.services.care.doctor import Finding
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queenbee.contracts.ralph_issues import RalphBeads
     from queenbee.contracts.ralph_store import BeadFile
     from queenbee.core.beads import Issue
-    from queenbee.services.doctor import Finding
+    from queenbee.services.care.doctor import Finding
     from queenbee.services.hive import Hive
 
 

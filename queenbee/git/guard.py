@@ -11,7 +11,7 @@ import os
 from queenbee.core.glob.index import GlobIndex
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput
-from queenbee.services.edits import is_exempt
+from queenbee.services.leases.edits import is_exempt
 from queenbee.store.layout import git_places
 from queenbee.store.logbook import note
 

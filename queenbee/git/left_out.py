@@ -10,7 +10,7 @@ import os
 
 from queenbee.errors import ExternalFailure
 from queenbee.git.run import git, line
-from queenbee.services.doctor import Finding
+from queenbee.services.care.doctor import Finding
 from queenbee.store.files import START, read_after, split_lines
 
 TYPE_CHECKING = False

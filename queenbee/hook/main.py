@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
     from queenbee.services.hive import Hive
-    from queenbee.services.reservations import PathStatus
+    from queenbee.services.leases.reservations import PathStatus
     from queenbee.store.layout import Layout
 
 _USAGE = """\
@@ -83,7 +83,7 @@ def _answer(event: Event, env: Mapping[str, str]) -> Answer | None:
 
 
 def _edit(event: Event, env: Mapping[str, str]) -> Answer | None:
-    from queenbee.services import edits
+    from queenbee.services.leases import edits
 
     for places, files in _by_hive(event, env):
         paths = edits.changed_paths(places, files)
@@ -173,7 +173,7 @@ def _session_start(event: Event, env: Mapping[str, str]) -> Answer:
 
 
 def _session_end(event: Event, env: Mapping[str, str]) -> None:
-    from queenbee.services.edits import end_session
+    from queenbee.services.leases.edits import end_session
     from queenbee.store.layout import discover
 
     hive = _open(discover(event.cwd, env), env, event)

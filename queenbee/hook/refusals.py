@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
     from queenbee.services.hive import Hive
-    from queenbee.services.reservations import PathStatus
+    from queenbee.services.leases.reservations import PathStatus
 
 _SHOWN = 3
 

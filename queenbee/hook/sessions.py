@@ -7,8 +7,8 @@ import os
 from queenbee.core.names import MAX_LENGTH, is_name
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import UnknownDroid
-from queenbee.services.edits import TTL_S
 from queenbee.services.hive import Hive
+from queenbee.services.leases.edits import TTL_S
 from queenbee.store import identity
 
 TYPE_CHECKING = False

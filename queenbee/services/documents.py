@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from queenbee.core.beads import Issue
-    from queenbee.services.doctor import Finding
+    from queenbee.services.care.doctor import Finding
 
 
 class Documents:

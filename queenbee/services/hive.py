@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from queenbee.services.droids import Droids
     from queenbee.services.history import Revision
     from queenbee.services.issues import Issues
+    from queenbee.services.leases.reservations import Reservations
     from queenbee.services.messages import Messages
-    from queenbee.services.reservations import Reservations
     from queenbee.services.transaction import Transaction
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.rotation import Rotation
@@ -131,7 +131,7 @@ class Hive:
     @cached_property
     def reservations(self) -> Reservations:
         """Who edits where."""
-        from queenbee.services.reservations import Reservations
+        from queenbee.services.leases.reservations import Reservations
 
         return Reservations(self)
 
@@ -202,7 +202,7 @@ class Hive:
         """Moves what has been closed for so long (default: the setting `archive_after`) from the
         ledgers to the archive, and returns by kind what was done. Raises `Busy`, `Unwritable`.
         """
-        from queenbee.services.rotation import rotate
+        from queenbee.services.care.rotation import rotate
 
         return {kind: rotate(self, kind, older_than_s=older_than_s) for kind in self.kinds()}
 

@@ -149,7 +149,7 @@ class Transaction:
         path = self._hive.layout.ledger_path
         large = [kind for kind in self._lines if limit and size_of(path(kind)) >= limit]
         if large:
-            from queenbee.services.rotation import rotate_what_is_due
+            from queenbee.services.care.rotation import rotate_what_is_due
 
             rotate_what_is_due(self._hive, large)
 

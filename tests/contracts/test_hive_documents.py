@@ -16,7 +16,7 @@ from hives import Queen, QuickQueen, git, snapshot, write_lines
 from session_folders import build
 
 from queenbee import Hive
-from queenbee.services.doctor import examine, repair
+from queenbee.services.care.doctor import examine, repair
 from queenbee.store import setup
 
 

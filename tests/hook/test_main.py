@@ -25,7 +25,7 @@ from hives import git, records, snapshot, without_override, write_lines
 
 from queenbee import Hive, Reservation
 from queenbee.hook import main as hook
-from queenbee.services import edits
+from queenbee.services.leases import edits
 
 Ask = Callable[..., dict[str, Any] | None]
 

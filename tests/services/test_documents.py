@@ -10,7 +10,7 @@ from hives import Clock, records, snapshot, write_lines
 
 from queenbee.core.beads import Issue
 from queenbee.errors import IssueClosed, NotFound, NotYours
-from queenbee.services.doctor import Finding, examine, repair
+from queenbee.services.care.doctor import Finding, examine, repair
 from queenbee.services.documents import Documents
 from queenbee.services.hive import Hive
 from queenbee.services.overview import overview

@@ -10,7 +10,7 @@ from hives import Clock, write_lines
 
 from queenbee import Hive
 from queenbee.errors import NotYours
-from queenbee.services.doctor import examine
+from queenbee.services.care.doctor import examine
 
 Open = Callable[[str], Hive]
 BORN = "2024-12-14T10:45:00.000Z"

@@ -13,7 +13,7 @@ from queenbee import Hive
 from queenbee.core.fold import Table
 from queenbee.core.glob.index import GlobIndex
 from queenbee.errors import Held, Taken
-from queenbee.services import live_leases
+from queenbee.services.leases import live as live_leases
 
 Opener = Callable[[str], Hive]
 THREADS = 6

@@ -8,7 +8,7 @@ import sys
 from contextlib import contextmanager
 
 from queenbee import Hive
-from queenbee.services.doctor import examine, repair
+from queenbee.services.care.doctor import examine, repair
 from queenbee.store.layout import discover
 from queenbee.store.setup import init
 from tests.torture import TESTS

@@ -14,10 +14,10 @@ from queenbee.core.names import checked_issue_id, several
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
-from queenbee.services.granting import KIND, Request, checked_ttl_s, extended, granted
-from queenbee.services.holders import Holder, refusal
-from queenbee.services.live_leases import LiveLeases, covers, overlaps
-from queenbee.services.paths import Place, path_of, pattern_of
+from queenbee.services.leases.granting import KIND, Request, checked_ttl_s, extended, granted
+from queenbee.services.leases.holders import Holder, refusal
+from queenbee.services.leases.live import LiveLeases, covers, overlaps
+from queenbee.services.leases.paths import Place, path_of, pattern_of
 from queenbee.store.layout import folds_case
 from queenbee.store.watch import wait_for_change
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Reservation
     from queenbee.services.hive import Hive
-    from queenbee.services.reservations import PathStatus
+    from queenbee.services.leases.reservations import PathStatus
     from queenbee.store.layout import Layout
 
 TTL_S = 15 * 60
@@ -43,7 +43,7 @@ def changed_paths(places: Layout, files: Iterable[str]) -> list[str]:
 
 def path_in_tree(places: Layout, file: str) -> str | None:
     """Returns a file's path from the root of its tree, or None where it is not a file in it."""
-    from queenbee.services.paths import path_of
+    from queenbee.services.leases.paths import path_of
 
     try:
         return path_of(file, tree=places.tree, cwd=places.tree)

@@ -10,7 +10,7 @@ from hives import Clock, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Busy
-from queenbee.services import reservations
+from queenbee.services.leases import reservations
 from queenbee.store import watch
 
 

@@ -12,7 +12,7 @@ from hives import Clock, commit_file, git, records
 
 from queenbee import Hive
 from queenbee.errors import Held
-from queenbee.services import edits
+from queenbee.services.leases import edits
 
 Opener = Callable[[str], Hive]
 SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
@@ -187,7 +187,7 @@ def test_neither_instants_nor_ids_nor_names_of_files_load_the_detectors_of_secre
     repo: Path,
 ) -> None:
     script = (
-        "import sys; from queenbee import Hive; from queenbee.services import edits;"
+        "import sys; from queenbee import Hive; from queenbee.services.leases import edits;"
         "hive = Hive.open(droid='tester', env={});"
         f"edits.keep(hive, edits.look(hive, ['src2/lib3/[x]1234567890abc']), {SESSION!r});"
         "print(len(hive.reservations.find()), 'detect_secrets' in sys.modules)"

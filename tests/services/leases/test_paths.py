@@ -9,7 +9,7 @@ from hives import Clock, git
 
 from queenbee import Hive
 from queenbee.errors import BadPattern, InvalidInput
-from queenbee.services.paths import path_of, pattern_of
+from queenbee.services.leases.paths import path_of, pattern_of
 
 
 @pytest.fixture

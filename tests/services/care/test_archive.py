@@ -11,7 +11,7 @@ from hives import Clock, records, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Busy, Unwritable
-from queenbee.services import doctor, rotation
+from queenbee.services.care import doctor, rotation
 
 DAY_S = 86_400
 
@@ -122,7 +122,7 @@ class TestAfterwards:
     def test_numbers_in_the_statistics_stay(
         self, hive: Hive, message: str, open_as: Callable[[str], Hive]
     ) -> None:
-        from queenbee.services.statistics import statistics
+        from queenbee.services.care.statistics import statistics
 
         [row] = [each for each in statistics(open_as("x")) if each["kind"] == "messages"]
         assert (row["records"], row["segments"], row["size_bytes"]) == (1, 1, 0)

@@ -12,7 +12,7 @@ from queenbee.core.glob import pattern as globs
 from queenbee.core.records import Message, Reservation
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import BadPattern, QueenError
-from queenbee.services.rotation import MOST_BYTES
+from queenbee.services.care.rotation import MOST_BYTES
 from queenbee.services.transaction import Transaction
 from queenbee.store import setup
 from queenbee.store.files import START, Original, read_after, size_of

@@ -8,7 +8,7 @@ import pytest
 from hives import Clock, records, snapshot, write_lines
 
 from queenbee import Hive
-from queenbee.services.doctor import Finding, examine, repair
+from queenbee.services.care.doctor import Finding, examine, repair
 from queenbee.store import setup
 
 MESSAGE = {"id": "qm-1", "created_at": "2024-12-14T10:00:00Z", "from": "a", "to": "b", "body": ""}

@@ -1,0 +1,1 @@
+"""Keeping a hive in order: diagnosis, indexes, rotation, statistics."""

@@ -1,0 +1,1 @@
+"""Reservations of files: granting, waiting, releasing, and asking who holds a path."""
