@@ -14,22 +14,22 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.contracts.hive import Hive as Hive
     from queenbee.core.beads import Issue as Issue
     from queenbee.core.records import Assignment as Assignment
     from queenbee.core.records import Message as Message
     from queenbee.core.records import Reservation as Reservation
     from queenbee.errors import QueenError as QueenError
-
-__version__ = "0.1.0"
+    from queenbee.version import __version__ as __version__
+    from queenbee.workflows.hive import Hive as Hive
 
 _HOMES = {
-    "Hive": "queenbee.contracts.hive",
+    "Hive": "queenbee.workflows.hive",
     "QueenError": "queenbee.errors",
     "Message": "queenbee.core.records",
     "Assignment": "queenbee.core.records",
     "Reservation": "queenbee.core.records",
     "Issue": "queenbee.core.beads",
+    "__version__": "queenbee.version",
 }
 __all__ = ["Assignment", "Hive", "Issue", "Message", "QueenError", "Reservation", "__version__"]
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-FIXTURES = Path(__file__).parent / "contracts" / "fixtures"
+FIXTURES = Path(__file__).parent / "documents" / "fixtures"
 
 PLAN = """\
 # Accounts

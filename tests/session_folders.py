@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from queenbee.contracts.session import validate_session
+from queenbee.documents.sessions.session import validate_session
 
-FIXTURES = Path(__file__).parent / "contracts" / "fixtures" / "sessions"
+FIXTURES = Path(__file__).parent / "documents" / "fixtures" / "sessions"
 ROLES = ("researcher", "developer", "tester")
 
 Change = Callable[[Path], object]

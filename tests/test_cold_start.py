@@ -38,8 +38,8 @@ WRITING = {
     "queenbee.store.setup",
 }  # fmt: skip
 RARE = {
-    "queenbee.cli.building", "queenbee.cli.progress", "queenbee.contracts.checks",
-    "queenbee.contracts.processes", "queenbee.core.closing", "queenbee.services.care.doctor",
+    "queenbee.cli.building", "queenbee.cli.progress", "queenbee.checks.engine",
+    "queenbee.checks.processes", "queenbee.core.closing", "queenbee.services.care.doctor",
     "queenbee.services.care.rotation", "queenbee.store.index.intake",
     "queenbee.store.index.records", "queenbee.store.index.search", "queenbee.store.index.tables",
     "queenbee.store.ledger.rotation",
@@ -127,7 +127,7 @@ def test_beads_in_the_repository_load_nothing_that_runs_them(small: Path, line: 
     put_bead(small, ralph_bead("gt-1", "true"))
     modules = loaded(small, QUEEN, *line.split(" "))
     assert needless(modules, OF_OTHERS | (OF_PYTHON - {"dataclasses"}) | RARE) == set()
-    assert ("queenbee.contracts.ralph" in modules) == (line in ("ready", "claim qb-1"))
+    assert ("queenbee.documents.ralph.bead" in modules) == (line in ("ready", "claim qb-1"))
 
 
 def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
@@ -142,7 +142,14 @@ def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
         modules = loaded(small, HOOK, stdin=json.dumps(event))
         assert decided in modules
         unused = OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | MESSAGES | ASSIGNMENTS | ISSUES
-        assert needless(modules, unused | {"queenbee.cli", "queenbee.contracts"}) == set()
+        assert (
+            needless(
+                modules,
+                unused
+                | {"queenbee.cli", "queenbee.checks", "queenbee.documents", "queenbee.workflows"},
+            )
+            == set()
+        )
 
 
 @pytest.mark.parametrize(

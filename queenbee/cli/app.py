@@ -20,7 +20,7 @@ from queenbee.cli.exits import DONE, NO
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.contracts.hive import Hive
+    from queenbee.workflows.hive import Hive
 
 
 class Answer:
@@ -46,7 +46,7 @@ class Session:
     def hive(self) -> Hive:
         """The hive of the working directory, opened when first used."""
         if self._hive is None:
-            from queenbee.contracts.hive import Hive
+            from queenbee.workflows.hive import Hive
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
             self._hive.progress = self._building()

@@ -16,8 +16,8 @@ from queenbee.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.contracts.completion import Completion
-    from queenbee.contracts.hive import Hive
+    from queenbee.workflows.completing import Completion
+    from queenbee.workflows.hive import Hive
 
 
 def show_list(assignments: Sequence[Assignment]) -> None:
@@ -129,7 +129,7 @@ def complete(hive: Hive, issue_id: str, reason: str | None, no_verify: bool) -> 
     The checks of a bead run first: exit 1 if one fails, and nothing else changes.
     """
     from queenbee.cli.progress import watcher
-    from queenbee.contracts.completion import complete as complete_issue
+    from queenbee.workflows.completing import complete as complete_issue
 
     done = complete_issue(
         hive,

@@ -11,7 +11,7 @@ from queenbee.cli.render import printable, say
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from queenbee.contracts.findings import Finding
+    from queenbee.documents.findings import Finding
 
 
 def show_findings(findings: Iterable[Finding], source: str) -> None:

@@ -24,9 +24,9 @@ from queenbee.errors import InvalidInput, NoHive, QueenError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.contracts.gates import Verdict
-    from queenbee.contracts.hive import Hive
-    from queenbee.contracts.hive_gates import GateView
+    from queenbee.documents.gates.gate import Verdict
+    from queenbee.workflows.gates import GateView
+    from queenbee.workflows.hive import Hive
 
 BLOCKED = 2
 """What agent harnesses read as "do not go on", with the reason on standard error. The one exit
@@ -36,7 +36,7 @@ status of `queen` that is not in the table of `docs/scripting.md`.
 
 def _workflow(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Takes the workflow from `--plan` where that is given."""
-    from queenbee.contracts.phase_gates import plan_workflow
+    from queenbee.documents.gates.phases import plan_workflow
 
     plan = ctx.params.get("plan_file")
     if plan is not None and value is not None:
@@ -101,7 +101,7 @@ def new(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str, name: str | None
 ) -> GateView:
     """Make a gate for a phase, without rules yet"""
-    from queenbee.contracts.hive_gates import new_hive_gate, phase_name
+    from queenbee.workflows.gates import new_hive_gate, phase_name
 
     if plan_file is not None and name is None:
         name = phase_name(plan_file, phase)
@@ -139,7 +139,7 @@ def add_rule(
 
     A file, a content, a test or a script; or any rule as JSON, - for standard input.
     """
-    from queenbee.contracts.hive_gates import RuleWish, add_hive_rule, rule_from, rule_of
+    from queenbee.workflows.gates import RuleWish, add_hive_rule, rule_from, rule_of
 
     if rule is not None:
         document = rule_from(body_or_stdin(rule))
@@ -167,10 +167,10 @@ def run(
 
     Exit 0 if it has passed, 1 if not. What the rules print is kept as evidence.
     """
-    from queenbee.contracts.checks import describe
-    from queenbee.contracts.gate_run import gate_checks, run_gate
-    from queenbee.contracts.hive_gates import gate_view
-    from queenbee.contracts.workplaces import gate_place
+    from queenbee.checks.engine import describe
+    from queenbee.documents.gates.run import gate_checks, run_gate
+    from queenbee.workflows.gates import gate_view
+    from queenbee.workflows.workplaces import gate_place
 
     name = _named(workflow)
     if dry_run:
@@ -206,7 +206,7 @@ def status(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str | None
 ) -> GateView | list[GateView]:
     """Show the gates, or one with its rules and their latest results"""
-    from queenbee.contracts.hive_gates import gate_view, gate_views
+    from queenbee.workflows.gates import gate_view, gate_views
 
     if phase is None:
         return gate_views(hive, workflow)
@@ -234,8 +234,8 @@ def history(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str
 ) -> list[dict[str, Any]]:
     """List every attempt at a gate, oldest first"""
-    from queenbee.contracts.gates import history as attempts_of
-    from queenbee.contracts.hive_gates import gate_view
+    from queenbee.documents.gates.gate import history as attempts_of
+    from queenbee.workflows.gates import gate_view
 
     return attempts_of(gate_view(hive, _named(workflow), phase).document)
 
@@ -312,8 +312,8 @@ def hook(
 
 
 def _verdict(hive: Hive, workflow: str, phase: str, allow_missing: bool) -> Verdict:
-    from queenbee.contracts.gate_store import check_gate
-    from queenbee.contracts.places import gates_dir
+    from queenbee.documents.folders import gates_dir
+    from queenbee.documents.gates.store import check_gate
 
     return check_gate(gates_dir(hive.layout), workflow, phase, allow_missing=allow_missing)
 

@@ -10,10 +10,10 @@ from contextlib import suppress
 
 import click
 
-from queenbee import __version__
 from queenbee.cli import exits
 from queenbee.cli.app import QueenGroup, Session, aside, error_document
 from queenbee.errors import QueenError, Unwritable
+from queenbee.version import __version__
 
 _HOMES = {
     "init": "queenbee.cli.hive:init",

@@ -14,8 +14,8 @@ from queenbee.cli.render import printable, say
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from queenbee.contracts.hive import Hive
-    from queenbee.contracts.issue_rows import RowImport
+    from queenbee.documents.issue_rows import RowImport
+    from queenbee.workflows.hive import Hive
 
 _plan = click.argument("path", metavar="PLAN.md")
 
@@ -48,10 +48,10 @@ def check(session: Session, path: str, source_branch: str, agents_dir: str | Non
 
     Exit 0, or 1 with everything that is wrong, each with its line.
     """
-    from queenbee.contracts.bead_targets import agents_for
-    from queenbee.contracts.plan import parse_plan
-    from queenbee.contracts.plan_check import check_plan
-    from queenbee.contracts.plan_files import read_markdown
+    from queenbee.documents.plans.check import check_plan
+    from queenbee.documents.plans.files import read_markdown
+    from queenbee.documents.plans.plan import parse_plan
+    from queenbee.workflows.targets import agents_for
 
     plan = parse_plan(read_markdown(path))
     agents = agents_for(os.getcwd(), agents_dir)
@@ -95,7 +95,7 @@ class Imported:
 
 def show_import(done: Imported) -> None:
     """Shows what an import did, or would do."""
-    from queenbee.contracts.issue_rows import render_differences
+    from queenbee.documents.issue_rows import render_differences
 
     click.echo(render_differences(done.found), nl=False)
     kinds = [change.kind for change in done.found.changes]
@@ -130,7 +130,7 @@ def import_(
 
     The same plan again changes nothing. Rows are added to issues.jsonl; none is rewritten.
     """
-    from queenbee.contracts.imports import import_plan_file
+    from queenbee.workflows.imports import import_plan_file
 
     found = import_plan_file(
         hive,
@@ -160,7 +160,7 @@ def _show_annotated(value: Mapping[str, Any]) -> None:
 @dry_run
 def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     """Write the id of each sprint's bead under its heading"""
-    from queenbee.contracts.imports import annotate_plan_file
+    from queenbee.workflows.imports import annotate_plan_file
 
     return {
         "path": path,
@@ -186,10 +186,10 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
 )
 def graph(session: Session, path: str, form: str) -> dict[str, object]:
     """Show what waits for what"""
-    from queenbee.contracts.plan import parse_plan
-    from queenbee.contracts.plan_check import check_plan
-    from queenbee.contracts.plan_files import read_markdown
-    from queenbee.contracts.plan_graph import plan_dependencies, render_plan
+    from queenbee.documents.plans.check import check_plan
+    from queenbee.documents.plans.files import read_markdown
+    from queenbee.documents.plans.graph import plan_dependencies, render_plan
+    from queenbee.documents.plans.plan import parse_plan
 
     plan = parse_plan(read_markdown(path))
     if any(finding.severity == "error" for finding in check_plan(plan)):

@@ -14,7 +14,7 @@ from queenbee.core.timestamps import format_duration
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from queenbee.contracts.checks import Progress
+    from queenbee.checks.engine import Progress
 
 _MARKS = {"passed": "✓", "failed": "✗", "skipped": "·", "interrupted": "!"}
 _COLUMNS = 60

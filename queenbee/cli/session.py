@@ -18,8 +18,8 @@ from queenbee.errors import NoHive
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from queenbee.contracts.hive import Hive
-    from queenbee.contracts.imports import SessionProgress
+    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.imports import SessionProgress
 
 _path = click.option("--session", "path", metavar="PATH", required=True, help="Its folder")
 
@@ -47,7 +47,7 @@ def validate(session: Session, path: str | None) -> Answer:
 
     Exit 0, or 1 with everything that is wrong, each with its recovery step.
     """
-    from queenbee.contracts.session import validate_session
+    from queenbee.documents.sessions.session import validate_session
 
     found = validate_session(path)
     valid = not any(finding.severity == "error" for finding in found)
@@ -86,7 +86,7 @@ class Progress:
 
 
 def _show_status(progress: Progress) -> None:
-    from queenbee.contracts.session_graph import render_pipeline
+    from queenbee.documents.sessions.graph import render_pipeline
 
     found = progress.found
     session = found.session
@@ -102,7 +102,7 @@ def _show_status(progress: Progress) -> None:
 
 def _warn(path: str) -> None:
     """Says that a session is not valid, where it is used all the same."""
-    from queenbee.contracts.session import validate_session
+    from queenbee.documents.sessions.session import validate_session
 
     if any(finding.severity == "error" for finding in validate_session(path)):
         tell(f"the session is not valid: queen session validate --session={path}")
@@ -120,9 +120,9 @@ def status(session: Session, path: str) -> Progress:
 
     As the session says, and its beads, where it was imported.
     """
-    from queenbee.contracts.imports import SessionProgress, with_progress
-    from queenbee.contracts.session import read_session
-    from queenbee.contracts.session_files import read_session_folder
+    from queenbee.documents.sessions.files import read_session_folder
+    from queenbee.documents.sessions.session import read_session
+    from queenbee.workflows.imports import SessionProgress, with_progress
 
     read = read_session(read_session_folder(path))
     _warn(path)
@@ -145,7 +145,7 @@ def import_(hive: Hive, path: str, prefix: str | None, dry_run: bool) -> Importe
 
     The same session again changes nothing.
     """
-    from queenbee.contracts.imports import import_session_folder
+    from queenbee.workflows.imports import import_session_folder
 
     found = import_session_folder(hive, path, prefix=prefix, dry_run=dry_run)
     _warn(path)
@@ -166,8 +166,8 @@ def new(
     session: Session, task: str, roles: tuple[str, ...], team: str | None, folder: str
 ) -> dict[str, object]:
     """Make a valid session, with one task for each role"""
-    from queenbee.contracts.session_files import write_session_folder
-    from queenbee.contracts.session_skeleton import ROLES, session_skeleton
+    from queenbee.documents.sessions.files import write_session_folder
+    from queenbee.documents.sessions.skeleton import ROLES, session_skeleton
 
     now_ms = time.time_ns() // 1_000_000
     made = session_skeleton(task, now_ms=now_ms, roles=roles or ROLES, team=team)

@@ -16,7 +16,7 @@ from queenbee.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from queenbee.contracts.hive import Hive
+    from queenbee.workflows.hive import Hive
 
 
 def evidence_path(evidence: str) -> str:
@@ -63,7 +63,7 @@ def verify(hive: Hive, bead: str, dry_run: bool) -> Answer:
     Exit 0 if they pass, 1 if not. BEAD is an id, or the file of a Ralph bead. The commands come
     from the bead's own file; what they print is kept as evidence. --dry-run shows them first.
     """
-    from queenbee.contracts import completion
+    from queenbee.workflows import completing as completion
 
     bead = _named(bead)
     if dry_run:
@@ -99,12 +99,12 @@ def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
     COMMAND in a shell, then the checks, and again. What failed is handed to the next attempt in
     QUEEN_FAILURES and the file QUEEN_FAILURES_FILE.
     """
-    from queenbee.contracts import completion
+    from queenbee.workflows import completing as completion
 
     bead = _named(bead)
     if dry_run:
         found = completion.require_ralph_bead(hive, bead)
-        from queenbee.contracts.checks import describe
+        from queenbee.checks.engine import describe
 
         checks = describe(completion.ralph_checks(found))
         value = {"bead": bead, "dry_run": True, "agent_command": agent_cmd, "checks": checks}

@@ -71,7 +71,7 @@ class Assignments:
         """Ends an assignment as done, with the leases made for it, and tells who gave it.
 
         `also` may add what is to be recorded with it, all or nothing. No check of a bead runs
-        here: `queenbee.contracts.completion` does that. Raises `NotFound`, `NotYours`.
+        here: `queenbee.workflows.completing` does that. Raises `NotFound`, `NotYours`.
         """
         return self._end(issue_id, "completed", reason, also=also)
 

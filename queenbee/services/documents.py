@@ -1,6 +1,6 @@
 """What services ask of the documents that agents hand over, without knowing any of them.
 
-Beads, gates and their checks belong to `queenbee.contracts`, a layer above. Its hive answers
+Beads, gates and their checks belong to the layers above. Its hive answers
 these questions; the one here answers that there is nothing. ADR 0008.
 """
 

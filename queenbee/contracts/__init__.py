@@ -1,1 +1,0 @@
-"""Documents that agents hand over, validated and run: plans, beads, sessions, gates, checks."""

@@ -1,0 +1,68 @@
+"""Agents are Markdown files in `.claude/agents/`: whether the one that a bead names is there.
+
+After the document on sprint beads, "Agent Path Validation".
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.documents.findings import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+AGENTS_DIR = ".claude/agents/"
+DEFAULT_AGENT = "claude"
+MODELS = ("sonnet", "opus", "haiku")
+
+_MAX_DEPTH = 8
+
+
+def agent_path(name: str) -> str:
+    """Returns the path that a bead has for an agent's name: `.claude/agents/backend-dev`."""
+    return name if name == DEFAULT_AGENT or "/" in name else f"{AGENTS_DIR}{name}"
+
+
+def list_agents(folder: str) -> frozenset[str]:
+    """Returns the agents in a folder, as paths below it without `.md`; none if there is none."""
+    found: set[str] = set()
+    root = folder.rstrip("/") or "/"
+    for place, folders, files in os.walk(root):
+        below = os.path.relpath(place, root)
+        if below.count(os.sep) >= _MAX_DEPTH:
+            folders.clear()
+        for file in files:
+            # A link that leads nowhere is listed by the folder, but no agent can be read there.
+            if file.endswith(".md") and os.path.isfile(os.path.join(place, file)):
+                found.add(os.path.normpath(os.path.join(below, file[:-3])))
+    return frozenset(found)
+
+
+def agent_finding(path: str, agents: Collection[str], where: str) -> Finding | None:
+    """Returns what is wrong with an agent's path, or None; `claude` needs no file.
+
+    `agents` is what `list_agents` returned. `.claude/agents/x` and `.claude/agents/x.md` both
+    name the file `x.md`; a path that leaves the folder is never there.
+    """
+    if path == DEFAULT_AGENT:
+        return None
+    normal = os.path.normpath(path)
+    if normal.startswith(AGENTS_DIR) and _agent(normal) in agents:
+        return None
+    message = f"Agent path '{path}' does not exist in {AGENTS_DIR}"
+    return Finding(where, message, hint=_hint(path, agents))
+
+
+def _agent(normal: str) -> str:
+    return normal.removeprefix(AGENTS_DIR).removesuffix(".md")
+
+
+def _hint(path: str, agents: Collection[str]) -> str:
+    from queenbee.core.names import nearest
+
+    meant = nearest(os.path.basename(path).removesuffix(".md"), agents)
+    if meant is not None:
+        return f"did you mean {AGENTS_DIR}{meant}?"
+    return f"write the agent as {AGENTS_DIR}<name>.md, or name 'claude'"

@@ -1,0 +1,47 @@
+"""Fields that several documents have: an id that is also the name of a file, and variables."""
+
+from __future__ import annotations
+
+from queenbee.documents.findings import Finding
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_ID_MAX_BYTES = 200
+"""With `.json`, and the suffix of a file that is being written, it still is a file name."""
+
+
+def id_problem(text: str) -> str | None:
+    """Returns why a text cannot be an id, or None: an id is also part of a file's name."""
+    if not text:
+        return "it is empty"
+    if text.startswith("."):
+        return "it begins with a dot"
+    if any(char in "/\\" for char in text):
+        return "it has a path separator in it"
+    if not text.isprintable():
+        return "it has a character in it that cannot be printed"
+    if len(text.encode()) > _ID_MAX_BYTES:
+        return f"it is longer than {_ID_MAX_BYTES} bytes"
+    return None
+
+
+def environment_findings(env: object, path: str) -> list[Finding]:
+    """Returns what is wrong with an `env`: names to let through, or names with their values."""
+    if env is None:
+        return []
+    names = list(env) if isinstance(env, (list, dict)) else [None]
+    values = list(env.values()) if isinstance(env, dict) else []
+    good = all(
+        isinstance(name, str) and name and "=" not in name and "\0" not in name for name in names
+    ) and all(value is None or (isinstance(value, str) and "\0" not in value) for value in values)
+    message = "must be a list of names, or an object of names and texts"
+    return [] if good else [Finding(path, message)]
+
+
+def named_environment(env: Any) -> dict[str, str | None]:
+    """Returns the variables that a valid `env` names; None stands for the caller's own value."""
+    if isinstance(env, list):
+        return dict.fromkeys(env)
+    return dict(env or {})

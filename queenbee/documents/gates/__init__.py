@@ -1,0 +1,1 @@
+"""Phase gates: rules that must pass before the next phase begins. docs/gates.md."""

@@ -1,0 +1,150 @@
+"""Which gates keep an issue from being worked on: those of the phases before its own.
+
+A gate belongs to a phase of a plan when its workflow is the plan's file without folder and `.md`
+(or the bead's own `metadata.workflow_id`), and its phase is the plan's phase: `1`, `phase_1`, or
+`phase_1_foundation`. Any issue may also name gates itself, in `metadata.phase_gate`, and a Ralph
+bead in `phase_gate`: `accounts/phase_1`. `docs/gates.md`, section "What a gate holds back".
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from queenbee.documents.gates.gate import judge, validate_gate
+from queenbee.documents.gates.store import list_gates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+    from queenbee.documents.gates.store import GateFile
+
+_PHASE = re.compile(r"(?:phase[_-]?)?0*([0-9]+)([a-z]*)(?:[_-].*)?", re.DOTALL)
+_FILE_PREFIX = "phase_"
+
+
+@dataclass(frozen=True)
+class GateState:
+    """Is one gate as the next phase sees it: what is missing or unreadable has not passed."""
+
+    workflow_id: str
+    phase_id: str
+    status: str
+    passed: bool
+    blocking: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """Why nothing behind it is ready."""
+        return f"gate {self.workflow_id}/{self.phase_id} has not passed: it is {self.status}"
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the state as plain values."""
+        return {
+            "workflow_id": self.workflow_id,
+            "phase_id": self.phase_id,
+            "status": self.status,
+            "passed": self.passed,
+            "blocking": list(self.blocking),
+        }
+
+
+class GateBook:
+    """The gates of a hive, asked by issue."""
+
+    def __init__(self, states: Iterable[GateState], unreadable: Iterable[str] = ()) -> None:
+        self._states: dict[str, list[GateState]] = {}
+        for state in states:
+            self._states.setdefault(state.workflow_id, []).append(state)
+        self._unreadable = tuple(unreadable)
+        """The names of files in which some gate is that nobody can read."""
+
+    def before(self, fields: Mapping[str, Any]) -> list[GateState]:
+        """Returns the gates that must have passed before an issue is worked on."""
+        metadata = fields.get("metadata")
+        if not isinstance(metadata, dict):
+            return []
+        found = {(gate.workflow_id, gate.phase_id): gate for gate in self._of_plan(metadata)}
+        for workflow_id, phase_id in declared_gates(metadata.get("phase_gate")):
+            found[workflow_id, phase_id] = self._named(workflow_id, phase_id)
+        return list(found.values())
+
+    def _named(self, workflow_id: str, phase_id: str) -> GateState:
+        same = [one for one in self._states.get(workflow_id, ()) if one.phase_id == phase_id]
+        if f"{_FILE_PREFIX}{workflow_id}_{phase_id}" in self._unreadable or len(same) > 1:
+            return GateState(workflow_id, phase_id, "unreadable", passed=False)
+        return same[0] if same else GateState(workflow_id, phase_id, "missing", passed=False)
+
+    def _of_plan(self, metadata: Mapping[str, Any]) -> Iterable[GateState]:
+        phase = phase_number(str(metadata.get("phase") or ""))
+        if phase is None:
+            return
+        for workflow_id in workflows_of(metadata):
+            names = {one.phase_id for one in self._states.get(workflow_id, ())}
+            begins = f"{_FILE_PREFIX}{workflow_id}_"
+            names |= {n.removeprefix(begins) for n in self._unreadable if n.startswith(begins)}
+            numbers = [(number, n) for n in names if (number := phase_number(n)) is not None]
+            for number, phase_id in sorted(numbers):
+                if precedes(number, phase):
+                    yield self._named(workflow_id, phase_id)
+
+
+def read_gates(folder: str) -> GateBook:
+    """Returns the gates of a folder; one that is not valid has not passed."""
+    gates, problems = list_gates(folder)
+    names = [os.path.splitext(os.path.basename(problem.path))[0] for problem in problems]
+    return GateBook([_state(gate) for gate in gates], names)
+
+
+def workflows_of(metadata: Mapping[str, Any]) -> list[str]:
+    """Returns the workflow ids under which the gates of a bead's plan are."""
+    named, plan = metadata.get("workflow_id"), metadata.get("plan_file")
+    found = [named] if isinstance(named, str) and named else []
+    if isinstance(plan, str) and plan:
+        found.append(plan_workflow(plan))
+    return list(dict.fromkeys(found))
+
+
+def plan_workflow(plan_file: str) -> str:
+    """Returns the workflow id of a plan's gates: `accounts` for `plans/accounts.md`."""
+    return os.path.splitext(os.path.basename(plan_file))[0]
+
+
+def phase_number(phase_id: str) -> tuple[int, str] | None:
+    """Returns the number and letters of a phase, or None for an id that names none."""
+    match = _PHASE.fullmatch(phase_id)
+    # No plan has a phase of more digits, and `int` refuses 4,300 of them.
+    return (int(match[1]), match[2]) if match is not None and len(match[1]) <= 9 else None
+
+
+def precedes(phase: tuple[int, str], other: tuple[int, str]) -> bool:
+    """Returns whether a phase comes before another: by number, or as the track it continues."""
+    if phase[0] != other[0]:
+        return phase[0] < other[0]
+    return phase[1] != other[1] and other[1].startswith(phase[1])
+
+
+def declared_gates(value: object) -> list[tuple[str, str]]:
+    """Returns (workflow, phase) for each gate that a `phase_gate` names: a text, or a list."""
+    names = value if isinstance(value, list) else [value]
+    return [
+        (workflow_id, phase_id)
+        for name in names
+        if isinstance(name, str)
+        for workflow_id, slash, phase_id in [name.partition("/")]
+        if slash and workflow_id and phase_id
+    ]
+
+
+def _state(gate: GateFile) -> GateState:
+    workflow_id, phase_id = map(str, gate.key)
+    findings = validate_gate(gate.document)
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        told = f"{errors[0].path}: {errors[0].message}"
+        return GateState(workflow_id, phase_id, "not valid", passed=False, blocking=(told,))
+    verdict = judge(gate.document)
+    return GateState(workflow_id, phase_id, verdict.status, verdict.passed, verdict.blocking)

@@ -1,0 +1,82 @@
+"""The ids of beads, written under the headings of the plan that they come from.
+
+Pure. After the document on sprint beads, "Annotation Format".
+"""
+
+from __future__ import annotations
+
+import re
+
+from queenbee.documents.markdown import split_lines
+from queenbee.documents.plans.plan import ANNOTATION, find_sprint_headings
+from queenbee.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.documents.markdown import Block
+
+_ID = re.compile(r"[^\s<>]+")
+
+
+def annotate_plan(text: str, beads: Mapping[str, str]) -> str:
+    """Returns the plan with exactly one `<!-- beads-ralph: ID -->` under each sprint's heading.
+
+    `beads` gives the id of a sprint's bead; a sprint that it does not name stays as it is. Done
+    twice it changes nothing. Every other line keeps its bytes and its line ending; the new line
+    takes the ending of its heading. Raises `InvalidInput` for an id that would end the comment.
+    """
+    for identifier in beads.values():
+        if _ID.fullmatch(identifier) is None or "--" in identifier:
+            raise InvalidInput(f"{identifier!r} cannot stand in a Markdown comment")
+    mark, body = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
+    lines = split_lines(body)
+    # From the last heading up, so that the line numbers of those above stay right.
+    for sprint, heading, section in reversed(find_sprint_headings(body)):
+        if sprint in beads:
+            _annotate(lines, heading, section, f"<!-- beads-ralph: {beads[sprint]} -->")
+    return mark + "".join(line + ending for line, ending in lines)
+
+
+def _annotate(
+    lines: list[tuple[str, str]], heading: int, section: list[Block], annotation: str
+) -> None:
+    present = [block.first for block in section if _is_annotation(block)]
+    in_place = heading + 1 in present
+    for place in reversed(present[1:] if in_place else present):
+        _remove(lines, place, heading)
+    text, ending = lines[heading]
+    if in_place:
+        lines[heading + 1] = (annotation, lines[heading + 1][1])
+    elif ending:
+        lines.insert(heading + 1, (annotation, ending))
+    else:
+        # The heading ends the file: it gets the line end it lacked, and the file still has none.
+        lines[heading] = (text, _usual_ending(lines))
+        lines.append((annotation, ""))
+
+
+def _is_annotation(block: Block) -> bool:
+    return block.kind == "html" and ANNOTATION.fullmatch(block.text) is not None
+
+
+def _remove(lines: list[tuple[str, str]], place: int, heading: int) -> None:
+    """Takes a line out; two paragraphs that only it kept apart stay apart."""
+    above, ending = lines[place - 1]
+    below = lines[place + 1] if place + 1 < len(lines) else ("", "")
+    parts_text = (
+        place - 1 > heading
+        and above.strip()
+        and not ANNOTATION.fullmatch(above)
+        and below[0].strip()
+    )
+    # A lone carriage return before an empty line that ends in a line feed would be one line end.
+    if parts_text or (ending == "\r" and below == ("", "\n")):
+        lines[place] = ("", ending)
+    else:
+        del lines[place]
+
+
+def _usual_ending(lines: list[tuple[str, str]]) -> str:
+    return next((ending for _, ending in lines if ending), "\n")

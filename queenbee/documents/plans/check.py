@@ -1,0 +1,179 @@
+"""Whether a plan can become beads: everything that is wrong with it, at once.
+
+Near misses and fields were noticed by the parser; here come the numbers, the order of work, and
+the names that sprints are given.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from queenbee.documents.agents import agent_finding, agent_path
+from queenbee.documents.findings import Finding
+from queenbee.documents.graphs import find_cycles
+from queenbee.documents.plans.graph import plan_dependencies
+from queenbee.documents.sprints import names as sprint_names
+from queenbee.documents.sprints.numbers import (
+    Natural,
+    Track,
+    is_sprint,
+    parse_sprint,
+    phase_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from queenbee.documents.plans.plan import Plan, Sprint
+
+MAX_SPRINTS = 1_000
+"""Every sprint of one number may wait for every sprint of the one before it."""
+
+MAX_TITLE_BYTES = 500
+"""Beads refuses a longer title."""
+
+
+def check_plan(
+    plan: Plan, *, source_branch: str = "main", agents: Collection[str] | None = None
+) -> list[Finding]:
+    """Returns everything that is wrong with a plan, by line; without errors it can be imported.
+
+    `source_branch` stands in where a sprint names none. `agents` are the agents there are
+    (`agent_paths.list_agents`); None leaves their paths unchecked.
+    """
+    if len(plan.sprints) > MAX_SPRINTS:
+        message = f"has {len(plan.sprints):,} sprints; {MAX_SPRINTS:,} is the most"
+        return [*plan.findings, Finding("", message)]
+    found = [*plan.findings, *_number_rules(plan), *_order_rules(plan)]
+    for sprint in plan.sprints:
+        found += _sprint_rules(sprint, source_branch)
+        if agents is not None:
+            found += _agent_rules(sprint, agents)
+    found += _git_rules(plan, source_branch)
+    if not plan.sprints:
+        hint = "write a sprint as ### Sprint 1.1: Title"
+        found.append(Finding("", "there is no sprint in this plan", hint=hint, line=1))
+    return sorted(found, key=lambda finding: finding.line or 0)
+
+
+def where(sprint: Sprint, field: str = "") -> str:
+    """Returns the path of a sprint, or of a field of it, in a finding."""
+    return f"sprints[{sprint.number}]" + (f".{field}" if field else "")
+
+
+def _number_rules(plan: Plan) -> Iterator[Finding]:
+    first: dict[object, int] = {}
+    letters: dict[tuple[Track, Natural], set[bool]] = {}
+    for sprint in plan.sprints:
+        number = parse_sprint(sprint.number)
+        if number in first:
+            message = f"sprint {sprint.number} stands in line {first[number]} already"
+            yield Finding(where(sprint), message, line=sprint.line)
+        first.setdefault(number, sprint.line)
+        kinds = letters.setdefault((number.track, number.group), set())
+        kinds.add(bool(number.letters))
+        if len(kinds) == 2:
+            message = "runs beside the sprint with this number and other letters, not after it"
+            yield Finding(where(sprint), message, "warning", line=sprint.line)
+            kinds.clear()
+        yield from _phase_rules(sprint)
+    yield from _phases(plan)
+
+
+def _phase_rules(sprint: Sprint) -> Iterator[Finding]:
+    phase = phase_of(sprint.number)
+    if sprint.phase is None:
+        message = f"stands under no phase; ## Phase {phase} is taken"
+        yield Finding(where(sprint), message, "warning", line=sprint.line)
+    elif sprint.phase != phase:
+        message = f"stands under ## Phase {sprint.phase}, but belongs to phase {phase}"
+        yield Finding(where(sprint), message, line=sprint.line)
+
+
+def _phases(plan: Plan) -> Iterator[Finding]:
+    used = {sprint.phase for sprint in plan.sprints}
+    first: dict[Track, int] = {}
+    for phase in plan.phases:
+        path = f"phases[{phase.number}]"
+        track = parse_sprint(f"{phase.number}.1").track
+        if track in first:
+            message = f"phase {phase.number} stands in line {first[track]} already"
+            yield Finding(path, message, line=phase.line)
+        first.setdefault(track, phase.line)
+        if phase.number not in used:
+            yield Finding(
+                path, "has no sprint, and nothing waits for it", "warning", line=phase.line
+            )
+
+
+def _order_rules(plan: Plan) -> Iterator[Finding]:
+    dependencies = plan_dependencies(plan)
+    lines = {sprint.number: sprint.line for sprint in plan.sprints}
+    for sprint in plan.sprints:
+        for need in sprint.depends_on:
+            if is_sprint(need) and need not in dependencies:
+                message = f"depends on sprint {need}, which is not in this plan"
+                yield Finding(where(sprint, "depends_on"), message, line=sprint.line)
+    for cycle in find_cycles(dependencies):
+        message = f"a cycle: {' waits for '.join((*cycle, cycle[0]))}"
+        yield Finding(f"sprints[{cycle[0]}].depends_on", message, line=lines[cycle[0]])
+
+
+def _sprint_rules(sprint: Sprint, source_branch: str) -> Iterator[Finding]:
+    if len(sprint.title.encode(errors="replace")) > MAX_TITLE_BYTES:
+        message = f"the title is longer than {MAX_TITLE_BYTES} bytes"
+        yield Finding(where(sprint), message, line=sprint.line)
+    branch = _branch(sprint, source_branch)
+    fault = sprint_names.branch_fault(branch)
+    if fault is not None:
+        hint = None if sprint.branch else "name one: **Branch:** `name`"
+        yield Finding(where(sprint, "branch"), f"{branch!r} {fault}", hint=hint, line=sprint.line)
+    missing = [
+        name
+        for name, value in (
+            ("dev agents", sprint.dev_agents),
+            ("QA agents", sprint.qa_agents),
+            ("tasks", sprint.tasks),
+        )
+        if not value
+    ]
+    if missing:
+        message = f"names no {' and no '.join(missing)}: defaults are taken"
+        yield Finding(where(sprint), message, "warning", line=sprint.line)
+    if len(sprint.dev_agents) > 1:
+        message = f"has {len(sprint.dev_agents)} dev agents: a bead has one, the first"
+        yield Finding(where(sprint, "dev_agents"), message, "warning", line=sprint.line)
+
+
+def _git_rules(plan: Plan, source_branch: str) -> Iterator[Finding]:
+    """Returns a warning where git cannot have all branches: its branches are files and folders."""
+    branches = {_branch(sprint, source_branch): sprint for sprint in reversed(plan.sprints)}
+    named = {*branches, *(sprint.source_branch or source_branch for sprint in plan.sprints)}
+    clashes = [
+        (sprint.line, branch, above)
+        for branch, sprint in branches.items()
+        for above in accumulate(branch.split("/")[:-1], "{}/{}".format)
+        if above in named
+    ]
+    if clashes:
+        line, branch, above = min(clashes)
+        more = f", and {len(clashes) - 1} more like it" if len(clashes) > 1 else ""
+        message = f"git cannot have the branch {branch} beside the branch {above}{more}"
+        hint = f"name others, such as **Branch:** `sprint/{branch.rpartition('/')[2]}`"
+        yield Finding("", message, "warning", hint=hint, line=line)
+
+
+def _branch(sprint: Sprint, source_branch: str) -> str:
+    return sprint.branch or sprint_names.branch_name(
+        sprint.source_branch or source_branch, sprint.number, sprint.title
+    )
+
+
+def _agent_rules(sprint: Sprint, agents: Collection[str]) -> Iterator[Finding]:
+    for field, named in (("dev_agents", sprint.dev_agents), ("qa_agents", sprint.qa_agents)):
+        for place, agent in enumerate(named):
+            path = where(sprint, f"{field}[{place}]")
+            finding = agent_finding(agent_path(agent.name), agents, path)
+            if finding is not None:
+                yield Finding(path, finding.message, hint=finding.hint, line=sprint.line)

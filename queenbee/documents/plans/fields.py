@@ -1,0 +1,240 @@
+"""The fields under a sprint's heading: worktree, branches, agents, tasks, acceptance criteria.
+
+A field is a line that begins with its name in bold and a colon, inside or outside the bold
+(`**Branch:**`, `**Branch**:`), or a heading of level four or deeper with its name. What follows
+up to the next field is its value: the rest of the line, or a list.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from queenbee.documents.agents import MODELS
+from queenbee.documents.findings import Finding
+from queenbee.documents.sprints.numbers import is_sprint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from queenbee.documents.markdown import Block
+
+NAMES = {
+    "worktree": "worktree",
+    "branch": "branch",
+    "source branch": "source_branch",
+    "team": "team",
+    "team name": "team",
+    "priority": "priority",
+    "dev agents": "dev_agents",
+    "dev agent": "dev_agents",
+    "qa agents": "qa_agents",
+    "qa agent": "qa_agents",
+    "tasks": "tasks",
+    "task": "tasks",
+    "acceptance criteria": "acceptance",
+    "depends on": "depends_on",
+    "dependencies": "depends_on",
+}
+_WORDS = frozenset({"worktree", "branch", "source_branch", "team", "priority"})
+_AGENTS = frozenset({"dev_agents", "qa_agents"})
+
+_FIELD = re.compile(
+    r"[ \t]*\*\*[ \t]*([^*\n]{1,60}?)[ \t]*(?::[ \t]*\*\*|\*\*[ \t]*:)[ \t]*(.*)", re.S
+)
+_ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
+_AGENT = re.compile(r"`?([^\s`(),]+)`?\s*(?:\(([^()]*)\)\s*)?(?:(?:-{1,2}|–|—|:)\s*(.*))?", re.S)
+_BEAD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_.]+)+")
+_NOTHING = frozenset({"", "-", "none", "n/a", "–", "—"})
+
+
+@dataclass(frozen=True)
+class AgentRef:
+    """Is an agent as a plan names it: its name, and its model and prompt if it gives them."""
+
+    name: str
+    model: str | None = None
+    prompt: str | None = None
+
+
+@dataclass
+class Fields:
+    """Is what a section says; a field that has no meaning here is kept as `other:<its name>`."""
+
+    values: dict[str, list[str]] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    prose: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def gather_fields(blocks: Iterable[Block]) -> Fields:
+    """Returns the fields of a section. A list under no field is the tasks."""
+    gathered = _Gathering()
+    for block in blocks:
+        gathered.take(block)
+    return gathered.fields
+
+
+def split_items(text: str) -> list[str]:
+    """Returns the items of a list inside a value, or the value itself as the only one."""
+    items: list[str] = []
+    for line in text.splitlines():
+        marker = _ITEM.match(line)
+        if marker:
+            items.append(line[marker.end() :])
+        elif items:
+            items[-1] += f"\n{line.strip()}"
+        elif line.strip():
+            items.append(line)
+    return [stripped for item in items if (stripped := item.strip())]
+
+
+def plain_value(text: str) -> str:
+    """Returns the value of a field of one word: `` `develop` (after 1.1 merged)`` is `develop`."""
+    text = text.strip()
+    if text.startswith("`") and "`" in text[1:]:
+        return text[1:].partition("`")[0].strip()
+    before, bracket, _ = text.rpartition("(")
+    if bracket and text.endswith(")") and before != before.rstrip():
+        text = before
+    return text.strip("*_` \t")
+
+
+def read_agents(
+    values: Sequence[str], where: str, line: int
+) -> tuple[list[AgentRef], list[Finding]]:
+    """Returns the agents in `` `name` (model) - prompt`` items, and what is wrong with them."""
+    agents: list[AgentRef] = []
+    findings: list[Finding] = []
+    for value in values:
+        # A single line may hold several, parted by commas; a prompt may have commas of its own.
+        for item in re.split(r",\s+(?=`)", value) if value.startswith("`") else [value]:
+            match = _AGENT.fullmatch(item.strip())
+            if match is None:
+                message = f"{item.strip()[:80]!r} names no agent"
+                hint = "write it as - `name` (sonnet) - what it shall do"
+                findings.append(Finding(where, message, hint=hint, line=line))
+                continue
+            name, remark, prompt = match.groups()
+            model = (remark or "").strip().lower() or None
+            if model is not None and model not in MODELS:
+                message = f"{remark!r} is no model; there are {', '.join(MODELS)}"
+                findings.append(Finding(where, message, line=line))
+                model = None
+            agents.append(AgentRef(name, model, (prompt or "").strip() or None))
+    return agents, findings
+
+
+def read_needs(values: Sequence[str], where: str, line: int) -> tuple[list[str], list[Finding]]:
+    """Returns the sprint numbers and bead ids that a sprint says it depends on."""
+    needs: list[str] = []
+    findings: list[Finding] = []
+    for value in values:
+        for part in value.split(","):
+            name = re.sub(r"^sprint\s+", "", plain_value(part), flags=re.IGNORECASE)
+            if is_sprint(name) or _BEAD.fullmatch(name):
+                needs.append(name)
+            elif name.lower() not in _NOTHING:
+                message = f"{name[:80]!r} is neither a sprint's number nor a bead's id"
+                findings.append(Finding(where, message, "warning", line=line))
+    return list(dict.fromkeys(needs)), findings
+
+
+def read_priority(text: str, where: str, line: int) -> tuple[int | None, list[Finding]]:
+    """Returns a priority written as `1` or `P1`."""
+    match = re.fullmatch(r"[Pp]?([0-4])", text)
+    if match is None:
+        message = f"{text[:80]!r} is no priority; it goes from 0, critical, to 4"
+        return None, [Finding(where, message, line=line)]
+    return int(match[1]), []
+
+
+class _Gathering:
+    def __init__(self) -> None:
+        self.fields = Fields()
+        self._current: str | None = None
+        self._told = False
+        """Whether the open field has a value that is no list."""
+
+    def take(self, block: Block) -> None:
+        if block.kind == "paragraph":
+            self._paragraph(block)
+        elif block.kind == "list":
+            for line, item in block.items:
+                self._item(item, line + 1)
+        elif block.kind == "heading" and not block.nested:
+            self._open(block.text.rstrip(": \t"), "", block.first + 1)
+        elif block.kind == "rule":
+            self._current = None
+        elif block.kind in ("fence", "code", "other"):
+            self.fields.prose.append(block.text)
+
+    def _paragraph(self, block: Block) -> None:
+        loose: list[str] = []
+        for offset, line in enumerate(block.text.split("\n")):
+            match = _FIELD.fullmatch(line)
+            if match:
+                self._open(match[1], match[2], block.first + offset + 1)
+            elif offset or self._expects_value():
+                self._continue(line, loose)
+            else:
+                loose.append(line)
+        if loose:
+            self._current = None
+            self.fields.prose.append("\n".join(loose))
+
+    def _expects_value(self) -> bool:
+        return self._current is not None and not self.fields.values[self._current]
+
+    def _continue(self, line: str, loose: list[str]) -> None:
+        if self._current is None or loose:
+            loose.append(line)
+        elif self._expects_value():
+            self.fields.values[self._current].append(line.strip())
+            self._told = True
+        else:
+            self.fields.values[self._current][-1] += f"\n{line.strip()}"
+
+    def _item(self, text: str, line: int) -> None:
+        match = _FIELD.fullmatch(text)
+        current = self._current if self._takes_item(text) else None
+        if match and (match[1].lower() in NAMES or current is None):
+            self._open(match[1], match[2], line)
+            return
+        if current is None:
+            self._open("Tasks", "", line)
+            current = "tasks"
+        if text:
+            self.fields.values[current].append(text)
+
+    def _takes_item(self, text: str) -> bool:
+        """Returns whether an item is the open field's, and not a task below its value."""
+        if self._current is None or not self._told:
+            return self._current is not None
+        if self._current in _AGENTS:
+            # More agents may follow, in backticks; "Setup" is a task.
+            return text.startswith("`")
+        return self._current not in _WORDS and self._current != "depends_on"
+
+    def _open(self, label: str, value: str, line: int) -> None:
+        key = NAMES.get(label.lower())
+        if key is None:
+            self._warn_of_misspelling(label, line)
+            key = f"other:{label}"
+        self._current, self._told = key, bool(value.strip())
+        self.fields.lines.setdefault(key, line)
+        values = self.fields.values.setdefault(key, [])
+        if "\n" in value and key not in _WORDS:
+            values += split_items(value)
+        elif value.strip():
+            values.append(value.strip())
+
+    def _warn_of_misspelling(self, label: str, line: int) -> None:
+        from difflib import get_close_matches
+
+        meant = get_close_matches(label.lower(), NAMES, n=1, cutoff=0.8)
+        if meant:
+            message = f"the field {label!r} is not known"
+            hint = f"did you mean **{meant[0].title().replace('Qa ', 'QA ')}:**?"
+            self.fields.findings.append(Finding("", message, "warning", hint=hint, line=line))

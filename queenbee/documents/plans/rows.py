@@ -1,0 +1,256 @@
+"""The row of one sprint: what its bead says, made from the plan and from the bead it had."""
+
+from __future__ import annotations
+
+import os
+from copy import deepcopy
+from dataclasses import dataclass
+
+from queenbee.core.timestamps import format_ms
+from queenbee.documents.agents import DEFAULT_AGENT, agent_path
+from queenbee.documents.issue_rows import metadata_of, new_row
+from queenbee.documents.sprints import names as sprint_names
+from queenbee.documents.sprints.numbers import phase_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from queenbee.documents.issue_rows import Row
+    from queenbee.documents.plans.fields import AgentRef
+    from queenbee.documents.plans.plan import Sprint
+
+DEFAULT_MODEL = "sonnet"
+SCRUM_MASTER = "beads-ralph-scrum-master"
+MAX_RETRY_ATTEMPTS = 3
+
+OUTPUT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "status": {"enum": ["pass", "fail", "stop"]},
+        "message": {"type": "string"},
+        "details": {"type": "object"},
+    },
+    "required": ["status", "message"],
+}
+
+_QA_TYPES = ("code-review", "security-scan", "lint", "integration-test")
+_OWN_LABELS = ("phase-", "sprint-")
+
+
+@dataclass(frozen=True)
+class PlanSetting:
+    """Is what a plan does not say of itself.
+
+    `plan_file` is its path from the repository's top folder, with `/`; `repository` is the
+    absolute path of that folder; `rig` names the repository; `prefix` begins new ids; `actor`
+    is who imports; `source_branch` stands in where a sprint names none.
+    """
+
+    plan_file: str
+    repository: str
+    rig: str
+    prefix: str
+    actor: str
+    source_branch: str = "main"
+
+
+@dataclass(frozen=True)
+class SprintPlace:
+    """Is where the work of a sprint happens."""
+
+    source_branch: str
+    branch: str
+    worktree: str
+
+    @classmethod
+    def of(cls, sprint: Sprint, old: Row | None, setting: PlanSetting) -> SprintPlace:
+        """Returns what the plan states, else what the bead has, else what follows by rule."""
+        had = metadata_of(old or {})
+        source = sprint.source_branch or had.get("source_branch") or setting.source_branch
+        branch = (
+            sprint.branch
+            or had.get("branch")
+            or sprint_names.branch_name(source, sprint.number, sprint.title)
+        )
+        if sprint.worktree is not None:
+            # A plan is read from the top folder, where its author wrote `../app-worktrees/…`.
+            worktree = os.path.normpath(os.path.join(setting.repository, sprint.worktree))
+        else:
+            worktree = had.get("worktree_path") or sprint_names.worktree_path(
+                setting.repository, branch
+            )
+        return cls(source, branch, worktree)
+
+
+def sprint_row(
+    sprint: Sprint,
+    old: Row | None,
+    *,
+    identifier: str,
+    place: SprintPlace,
+    merged: Sequence[str],
+    setting: PlanSetting,
+    now_ms: int,
+) -> Row:
+    """Returns the whole row of a sprint's bead, its dependencies left as they are.
+
+    `old` is the row it has so far, and stays unchanged; `merged` are the branches it joins.
+    """
+    row = (
+        deepcopy(old)
+        if old
+        else new_row(
+            identifier, setting.actor, format_ms(now_ms), issue_type="", assignee=SCRUM_MASTER
+        )
+    )
+    row["title"] = sprint.title
+    row["description"] = _description(sprint)
+    if sprint.acceptance or "acceptance_criteria" in row:
+        row["acceptance_criteria"] = "\n".join(f"- {item}" for item in sprint.acceptance)
+    if sprint.priority is not None:
+        row["priority"] = sprint.priority
+    row["issue_type"] = "beads-ralph-merge" if merged else "beads-ralph-work"
+    row["labels"] = _labels(sprint, row.get("labels"), merge=bool(merged))
+    row["updated_at"] = format_ms(now_ms)
+    row["metadata"] = _metadata(sprint, metadata_of(row), place, merged, setting)
+    return row
+
+
+def _metadata(
+    sprint: Sprint,
+    had: dict[str, Any],
+    place: SprintPlace,
+    merged: Sequence[str],
+    setting: PlanSetting,
+) -> dict[str, Any]:
+    """Returns the metadata in the order of the document; keys that are not its own come last."""
+    dev = sprint.dev_agents[0] if sprint.dev_agents else None
+    told: dict[str, Any] = {
+        "rig": had.get("rig") or setting.rig,
+        "worktree_path": place.worktree,
+        "branch": place.branch,
+        "source_branch": place.source_branch,
+        "phase": phase_of(sprint.number),
+        "sprint": sprint.number,
+        "team_name": sprint.team
+        or had.get("team_name")
+        or sprint_names.team_name(sprint.number, sprint.title),
+        "plan_file": setting.plan_file,
+        "plan_section": sprint.section,
+        "plan_sprint_id": sprint.number,
+    }
+    if merged or "branches_to_merge" in had:
+        told["branches_to_merge"] = list(merged) or None
+    told |= {
+        "dev_agent_path": _dev_agent_path(dev, had),
+        "dev_model": (dev and dev.model) or had.get("dev_model") or DEFAULT_MODEL,
+        "dev_prompts": _prompts(sprint, place.branch, merged),
+        "agent_type": _agent_type(had, merge=bool(merged)),
+        "qa_agents": _qa_agents(sprint, had.get("qa_agents")),
+    }
+    if len(sprint.dev_agents) > 1 or "other_dev_agents" in had:
+        told["other_dev_agents"] = _other_dev_agents(sprint)
+    begun = {key: value for key, value in _beginnings().items() if key not in had}
+    return {**told, **begun, **{key: value for key, value in had.items() if key not in told}}
+
+
+def _other_dev_agents(sprint: Sprint) -> list[dict[str, Any]]:
+    return [
+        {"agent_path": agent_path(agent.name), "model": agent.model, "prompt": agent.prompt}
+        for agent in sprint.dev_agents[1:]
+    ]
+
+
+def _beginnings() -> dict[str, Any]:
+    """Returns what the document's beads have before anything happened to them."""
+    return {
+        "max_retry_attempts": MAX_RETRY_ATTEMPTS,
+        "attempt_count": 0,
+        "scrum_master_session_id": None,
+        "dev_agent_session_id": None,
+        "dev_agent_executions": [],
+        "qa_agent_executions": [],
+        "pr_url": None,
+        "pr_number": None,
+        "scrum_result": None,
+    }
+
+
+def _dev_agent_path(dev: AgentRef | None, had: dict[str, Any]) -> str:
+    if dev is not None:
+        return agent_path(dev.name)
+    path = had.get("dev_agent_path")
+    return path if isinstance(path, str) and path else DEFAULT_AGENT
+
+
+def _agent_type(had: dict[str, Any], *, merge: bool) -> str:
+    kind = had.get("agent_type")
+    if not isinstance(kind, str) or kind in ("dev", "merge"):
+        return "merge" if merge else "dev"
+    return kind
+
+
+def _description(sprint: Sprint) -> str:
+    parts = [sprint.prose] if sprint.prose else []
+    if sprint.tasks:
+        parts.append("Tasks:\n" + "\n".join(f"- {task}" for task in sprint.tasks))
+    return "\n\n".join(parts) or sprint.title
+
+
+def _prompts(sprint: Sprint, branch: str, merged: Sequence[str]) -> list[str]:
+    prompts = []
+    if merged:
+        joined = f"{', '.join(merged[:-1])} and {merged[-1]}"
+        prompts.append(f"Merge branches {joined} into {branch}")
+    prompts += sprint.tasks or [sprint.prose or sprint.title]
+    if sprint.acceptance:
+        prompts.append(_criteria(sprint))
+    return prompts
+
+
+def _criteria(sprint: Sprint) -> str:
+    return "Acceptance criteria:\n" + "\n".join(f"- {item}" for item in sprint.acceptance)
+
+
+def _qa_agents(sprint: Sprint, had: object) -> list[dict[str, Any]]:
+    """Returns the agents that the plan names, each with what its entry in the bead adds."""
+    entries = [entry for entry in had if isinstance(entry, dict)] if isinstance(had, list) else []
+    if not sprint.qa_agents and entries:
+        return deepcopy(entries)
+    known = {entry.get("agent_path"): entry for entry in entries}
+    agents = sprint.qa_agents or (None,)
+    return [_qa_agent(sprint, agent, known) for agent in agents]
+
+
+def _qa_agent(
+    sprint: Sprint, agent: AgentRef | None, known: dict[Any, dict[str, Any]]
+) -> dict[str, Any]:
+    path = agent_path(agent.name) if agent else DEFAULT_AGENT
+    entry = deepcopy(known.get(path, {}))
+    subject = f"Verify sprint {sprint.number}, {sprint.title}."
+    default = f"{subject} {_criteria(sprint)}" if sprint.acceptance else subject
+    told = {
+        "agent_path": path,
+        "model": (agent and agent.model) or entry.get("model") or DEFAULT_MODEL,
+        "prompt": (agent and agent.prompt) or entry.get("prompt") or default,
+        "agent_type": entry.get("agent_type") or _qa_type(path),
+        "output_schema": entry.get("output_schema") or deepcopy(OUTPUT_SCHEMA),
+    }
+    return {**told, **{key: value for key, value in entry.items() if key not in told}}
+
+
+def _qa_type(path: str) -> str:
+    """Returns the kind of a QA agent, by its name: `qa-security-scan` is a `security-scan`."""
+    return next((kind for kind in _QA_TYPES if kind in os.path.basename(path)), "qa")
+
+
+def _labels(sprint: Sprint, had: object, *, merge: bool) -> list[str]:
+    own = sprint_names.labels(sprint.number) + (["merge"] if merge else [])
+    others = [
+        label
+        for label in (had if isinstance(had, list) else ())
+        if isinstance(label, str) and label != "merge" and not label.startswith(_OWN_LABELS)
+    ]
+    return [*own, *others]

@@ -1,0 +1,266 @@
+"""A Ralph bead: one unit of work with its Definition of Done. Reads and judges; touches no file.
+
+The document stays a plain dict, so that what is not known here survives. `spec/2-ralph-bead.md`;
+`docs/ralph-beads.md` says what is added to it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+
+from queenbee.checks.bounds import DEFAULT_TIMEOUT_S, LONGEST_S, MAX_CHECKS
+from queenbee.core.timestamps import instant_ms
+from queenbee.documents.fields import environment_findings, id_problem, named_environment
+from queenbee.documents.findings import Finding, first_told
+from queenbee.documents.schema import member_path, schema_findings
+from queenbee.errors import InvalidInput
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from queenbee.checks.engine import Check
+
+SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "ralph-bead.schema.json")
+"""The schema of the document, word for word; `queen bead schema ralph` prints it."""
+
+DEFAULT_MAX_ITERATIONS = 10
+DEFAULT_BACKOFF_S = 30
+LONGEST_BACKOFF_S = 300
+
+_DEPENDENCY_KEYS = ("dependencies", "depends_on")
+_MET = ("completed", "closed")
+"""The second is what Beads' own issues end in."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Is what ends the loop; None stands for no limit."""
+
+    max_iterations: int
+    time_budget_s: int | None
+    deadline_ms: int | None
+    backoff_s: int
+
+
+@dataclass(frozen=True)
+class Unmet:
+    """Is one dependency that keeps a bead blocked."""
+
+    bead_id: str
+    reason: str
+
+
+def ralph_schema() -> dict[str, Any]:
+    """Returns the JSON Schema of a bead, Draft 7."""
+    with open(SCHEMA_PATH, encoding="utf-8") as file:
+        schema: dict[str, Any] = json.load(file)
+    return schema
+
+
+def validate_bead(document: object) -> list[Finding]:
+    """Returns everything that is wrong with a bead, or merely odd, each with its path."""
+    found = schema_findings(document, ralph_schema())
+    if not isinstance(document, dict):
+        return found
+    found += _id_findings(document)
+    found += _dependency_findings(document)
+    found += _gate_findings(document.get("phase_gate"))
+    verifiers = _member(document, "dod").get("verifiers")
+    if isinstance(verifiers, list):
+        found += _verifier_findings(verifiers)
+    if document.get("intent") == "":
+        found.append(Finding("intent", "is empty: nobody can tell what is to be done", "warning"))
+    return found + _limit_findings(document)
+
+
+def check_bead(document: object, source: str) -> None:
+    """Raises `InvalidInput`, whose `findings` has them all, for a bead with errors."""
+    findings = validate_bead(document)
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if errors:
+        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+        first = f"{errors[0].path}: {errors[0].message}".removeprefix(": ")
+        raise InvalidInput(
+            f"{source} is not a valid bead: {first}{more}",
+            hint=f"queen bead validate {source}",
+            findings=findings,
+        )
+
+
+def checked_bead_id(bead_id: str) -> str:
+    """Returns the id unchanged. Raises `InvalidInput` where it cannot be one."""
+    problem = id_problem(bead_id)
+    if problem:
+        raise InvalidInput(f"{bead_id[:80]!r} is not a bead id: {problem}", bead_id=bead_id)
+    return bead_id
+
+
+def bead_status(document: Mapping[str, Any]) -> str:
+    """Returns the status; a bead without one has not begun."""
+    status = document.get("status")
+    return status if isinstance(status, str) else "pending"
+
+
+def bead_checks(document: Mapping[str, Any]) -> list[Check]:
+    """Returns the checks of a valid bead's Definition of Done, in order."""
+    return [_check(verifier) for verifier in _member(document, "dod").get("verifiers", [])]
+
+
+def evidence_is_required(document: Mapping[str, Any]) -> bool:
+    """Returns whether a valid bead may only be completed with its evidence kept."""
+    return bool(_member(document, "dod").get("evidence_required", False))
+
+
+def bead_limits(document: Mapping[str, Any]) -> Limits:
+    """Returns what ends the loop over a valid bead."""
+    constraints, meta = _member(document, "constraints"), _member(document, "ralph_meta")
+    budget = constraints.get("time_budget_minutes")
+    backoff = int(meta.get("retry_backoff_seconds", DEFAULT_BACKOFF_S))
+    return Limits(
+        max_iterations=int(constraints.get("max_iterations", DEFAULT_MAX_ITERATIONS)),
+        time_budget_s=None if budget is None else min(int(budget) * 60, LONGEST_S),
+        deadline_ms=instant_ms(constraints.get("deadline")),
+        backoff_s=max(0, min(backoff, LONGEST_BACKOFF_S)),
+    )
+
+
+def backoff_s(limits: Limits, failed_attempts: int) -> int:
+    """Returns the wait after so many failed attempts in a row: doubled each time, to 300 s."""
+    # After 9 doublings even one second is over the longest wait.
+    doubled: int = limits.backoff_s << min(failed_attempts - 1, 9)
+    return min(doubled, LONGEST_BACKOFF_S)
+
+
+def bead_dependencies(document: Mapping[str, Any]) -> list[str]:
+    """Returns the ids that a bead waits for, from `dependencies` and `depends_on`, each once.
+
+    An entry is an id, or an object as Beads writes it, of which only the type `blocks` orders
+    work.
+    """
+    ids: dict[str, None] = {}
+    for key in _DEPENDENCY_KEYS:
+        for entry in document.get(key) or []:
+            bead_id = _dependency_id(entry)
+            if bead_id and (isinstance(entry, str) or entry.get("type", "blocks") == "blocks"):
+                ids[bead_id] = None
+    return list(ids)
+
+
+def unmet_dependencies(
+    document: Mapping[str, Any], lookup: Callable[[str], Mapping[str, Any] | None]
+) -> list[Unmet]:
+    """Returns what a bead still waits for; `lookup` finds the document of an id, or None."""
+    unmet = []
+    for bead_id in bead_dependencies(document):
+        other = lookup(bead_id)
+        if other is None:
+            unmet.append(Unmet(bead_id, "is not known here"))
+        elif bead_status(other) not in _MET:
+            noun = "is a gate that has not passed: it is" if other.get("type") == "gate" else "is"
+            unmet.append(Unmet(bead_id, f"{noun} {bead_status(other)}"))
+    return unmet
+
+
+def _check(verifier: Mapping[str, Any]) -> Check:
+    # Who runs a bead loads what runs it; who lists beads does not.
+    from queenbee.checks.engine import Check, Command, Expectation
+
+    expect = verifier.get("expect", {})
+    return Check(
+        name=verifier["name"],
+        what=Command(verifier["command"]),
+        expect=Expectation(
+            int(expect.get("exit_code", 0)),
+            expect.get("stdout_contains"),
+            expect.get("stderr_contains"),
+        ),
+        timeout_s=min(int(verifier.get("timeout_seconds", DEFAULT_TIMEOUT_S)), LONGEST_S),
+        on_failure=verifier.get("on_failure", "stop"),
+        environment=named_environment(verifier.get("env")),
+    )
+
+
+def _id_findings(document: dict[str, Any]) -> list[Finding]:
+    bead_id = document.get("id")
+    problem = id_problem(bead_id) if isinstance(bead_id, str) else None
+    return [Finding("id", f"cannot be the id of a bead: {problem}")] if problem else []
+
+
+def _dependency_findings(document: dict[str, Any]) -> list[Finding]:
+    found = []
+    for key in _DEPENDENCY_KEYS:
+        entries = document.get(key)
+        if isinstance(entries, list):
+            found += first_told(_entry_findings(entries, key), key)
+        elif entries is not None:
+            found.append(Finding(key, "must be a list of bead ids"))
+    return found
+
+
+def _entry_findings(entries: list[object], key: str) -> Iterator[Finding]:
+    for place, entry in enumerate(entries):
+        bead_id = _dependency_id(entry)
+        problem = "it is not one" if bead_id is None else id_problem(bead_id)
+        if problem:
+            message = f"must be a bead id, or an object with depends_on_id: {problem}"
+            yield Finding(f"{key}[{place}]", message)
+
+
+def _gate_findings(value: object) -> list[Finding]:
+    names = value if isinstance(value, list) else [] if value is None else [value]
+    for name in names:
+        workflow_id, _, phase_id = name.partition("/") if isinstance(name, str) else ("", "", "")
+        if id_problem(workflow_id) or id_problem(phase_id):
+            message = "must be the workflow and phase of a gate, as accounts/phase_1, or a list"
+            return [Finding("phase_gate", message)]
+    return []
+
+
+def _dependency_id(entry: object) -> str | None:
+    if isinstance(entry, dict):
+        entry = entry.get("depends_on_id", entry.get("id"))
+    return entry if isinstance(entry, str) else None
+
+
+def _verifier_findings(verifiers: list[object]) -> list[Finding]:
+    if not verifiers:
+        message = "is empty: such a bead is valid, but cannot be verified, and so not completed"
+        return [Finding("dod.verifiers", message, "warning", hint="add one command that must pass")]
+    if len(verifiers) > MAX_CHECKS:
+        message = f"has {len(verifiers):,} verifiers; one bead has at most {MAX_CHECKS}"
+        return [Finding("dod.verifiers", message, hint="put many commands into one script")]
+    found = []
+    for place, verifier in enumerate(verifiers):
+        if not isinstance(verifier, dict):
+            continue
+        path = f"dod.verifiers[{place}]"
+        command = verifier.get("command")
+        if isinstance(command, str) and "\0" in command:
+            found.append(Finding(member_path(path, "command"), "has a NUL: no command can"))
+        if isinstance(command, str) and not command.strip():
+            message = "is empty, and so always succeeds"
+            found.append(Finding(member_path(path, "command"), message, "warning"))
+        found += environment_findings(verifier.get("env"), member_path(path, "env"))
+    return found
+
+
+def _limit_findings(document: dict[str, Any]) -> list[Finding]:
+    found = []
+    budget = _member(document, "constraints").get("time_budget_minutes")
+    if isinstance(budget, (int, float)) and budget <= 0:
+        message = "leaves no time for an attempt"
+        found.append(Finding("constraints.time_budget_minutes", message, "warning"))
+    backoff = _member(document, "ralph_meta").get("retry_backoff_seconds")
+    if isinstance(backoff, (int, float)) and backoff < 0:
+        path = "ralph_meta.retry_backoff_seconds"
+        found.append(Finding(path, "is below 0, and read as 0", "warning"))
+    return found
+
+
+def _member(document: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = document.get(name)
+    return value if isinstance(value, dict) else {}

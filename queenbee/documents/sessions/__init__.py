@@ -1,0 +1,1 @@
+"""Team sessions: a folder with a team's tasks and roles. docs/sessions.md."""

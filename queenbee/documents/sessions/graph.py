@@ -1,0 +1,157 @@
+"""The tasks of a session, from its dependency graph, and how far they have come.
+
+Pure. The graph is an object, `{task: {depends_on, role}}`, as the document has it, or a list of
+such tasks with their names inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queenbee.documents.findings import Finding
+from queenbee.documents.graphs import find_cycles, printable, sort_by_need
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from typing import Any, Literal
+
+    State = Literal["completed", "active", "ready", "waiting"]
+
+_NAMES = ("id", "task_id", "task", "name")
+_NEEDS = ("depends_on", "dependencies", "blocked_by")
+_SIGNS = {"completed": "✓", "active": "▶", "ready": "○", "waiting": "·"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """Is one task of the graph; `role` is None where the graph names none."""
+
+    name: str
+    depends_on: tuple[str, ...] = ()
+    role: str | None = None
+
+
+@dataclass(frozen=True)
+class TaskState:
+    """Is a task and how far it has come; `waits_for` are the needs that are not completed."""
+
+    task: Task
+    state: State
+    waits_for: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Is the state of a session's tasks, each after all that it depends on."""
+
+    tasks: tuple[TaskState, ...]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many tasks are in each state."""
+        states = [state.state for state in self.tasks]
+        return {state: states.count(state) for state in ("completed", "active", "ready", "waiting")}
+
+
+def read_tasks(graph: object, path: str) -> tuple[list[Task], list[Finding]]:
+    """Returns the tasks in a dependency graph, and what in it is no task."""
+    if isinstance(graph, dict):
+        entries = [(name, value, f"{path}.{name}") for name, value in graph.items()]
+    elif isinstance(graph, list):
+        entries = [
+            (_first(value, _NAMES), value, f"{path}[{place}]") for place, value in enumerate(graph)
+        ]
+    else:
+        return [], []
+    tasks: dict[str, Task] = {}
+    findings: list[Finding] = []
+    for name, value, where in entries:
+        if not isinstance(name, str) or not name:
+            findings.append(Finding(where, "names no task", "warning"))
+            continue
+        if name in tasks:
+            findings.append(Finding(where, f"task {name!r} is in the graph twice", "warning"))
+            continue
+        needs, fault = _needs(value)
+        if fault is not None:
+            findings.append(Finding(where, fault, "warning"))
+        role = value.get("role") if isinstance(value, dict) else None
+        tasks[name] = Task(name, needs, role if isinstance(role, str) and role else None)
+    return list(tasks.values()), findings
+
+
+def graph_findings(tasks: Sequence[Task], roles: Collection[str], path: str) -> Iterator[Finding]:
+    """Returns what keeps a graph from being worked off: dangling needs, cycles, unknown roles.
+
+    They are warnings: the document's validation does not look into the graph.
+    """
+    names = {task.name for task in tasks}
+    for task in tasks:
+        for need in task.depends_on:
+            if need not in names:
+                message = f"depends on {need!r}, which is no task"
+                yield Finding(f"{path}.{task.name}", message, "warning")
+        if task.role is not None and task.role not in roles:
+            message = f"is for the role {task.role!r}, which the session does not have"
+            yield Finding(f"{path}.{task.name}", message, "warning")
+    for cycle in find_cycles(graph_of(tasks)):
+        message = f"a cycle: {' waits for '.join((*cycle, cycle[0]))}"
+        yield Finding(f"{path}.{cycle[0]}", message, "warning")
+
+
+def graph_of(tasks: Sequence[Task]) -> dict[str, tuple[str, ...]]:
+    """Returns what each task waits for."""
+    return {task.name: task.depends_on for task in tasks}
+
+
+def pipeline(
+    tasks: Sequence[Task], completed: Collection[str], active: Collection[str]
+) -> Pipeline:
+    """Returns how far each task has come. A task on a cycle waits for ever, and says for what."""
+    states: list[TaskState] = []
+    by_name = {task.name: task for task in tasks}
+    for task in map(by_name.__getitem__, sort_by_need(graph_of(tasks))):
+        waits_for = tuple(need for need in task.depends_on if need not in completed)
+        state: State = "waiting" if waits_for else "ready"
+        if task.name in completed:
+            state, waits_for = "completed", ()
+        elif task.name in active:
+            state = "active"
+        states.append(TaskState(task, state, waits_for))
+    return Pipeline(tuple(states))
+
+
+def render_pipeline(found: Pipeline, beads: Mapping[str, str] | None = None) -> str:
+    """Returns one line for each task, with its bead if it has one, then the counts."""
+    lines = []
+    width = max((len(state.task.name) for state in found.tasks), default=0)
+    for state in found.tasks:
+        role = f"[{state.task.role}]" if state.task.role else ""
+        waits = f"waits for {', '.join(state.waits_for)}" if state.waits_for else ""
+        columns = [_SIGNS[state.state], state.task.name.ljust(width), state.state.ljust(9)]
+        bead = (beads or {}).get(state.task.name)
+        lines.append(printable("  ".join([*columns, *filter(None, [bead, role, waits])])).rstrip())
+    counts = found.counts
+    total = f"{counts['completed']} of {len(found.tasks)} tasks completed"
+    rest = ", ".join(f"{counts[state]} {state}" for state in ("active", "ready", "waiting"))
+    return "\n".join([*lines, f"{total}; {rest}"]) + "\n"
+
+
+def _needs(value: object) -> tuple[tuple[str, ...], str | None]:
+    needs = value if isinstance(value, list) else _first(value, _NEEDS)
+    if isinstance(needs, str):
+        needs = [needs]
+    if needs is None and isinstance(value, dict):
+        return (), None
+    if not isinstance(needs, list):
+        return (), "must be an object with depends_on, a list of tasks"
+    good = [need for need in needs if isinstance(need, str) and need]
+    fault = None if len(good) == len(needs) else "depends on something that is no task's name"
+    return tuple(dict.fromkeys(good)), fault
+
+
+def _first(value: object, names: Sequence[str]) -> Any:
+    if not isinstance(value, dict):
+        return None
+    return next((value[name] for name in names if value.get(name) is not None), None)

@@ -1,0 +1,109 @@
+"""Role-specs: one Markdown file for each role, with front matter and Phases 2 to 4.
+
+Pure. After the document on team sessions, "Role-Spec Structure Validation": its steps, in its
+order, with its texts as the first words of each message.
+"""
+
+from __future__ import annotations
+
+import re
+
+from queenbee.documents.findings import Finding
+from queenbee.documents.front_matter import read_front_matter
+from queenbee.documents.markdown import parse_blocks
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from queenbee.documents.sessions.files import File
+
+MANUAL_FIX = "Manual fix or re-run team-coordinate"
+RESUME = "Re-run team-coordinate with resume"
+
+PHASES = (2, 3, 4)
+
+_FIELDS: tuple[tuple[str, type, str], ...] = (
+    ("role", str, "a string"),
+    ("prefix", str, "a string"),
+    ("inner_loop", bool, "a boolean"),
+    ("message_types", dict, "an object"),
+)
+_MAX_NAME_BYTES = 250
+
+
+def name_fault(name: str) -> str | None:
+    """Returns why a role's name cannot be that of a file in `role-specs/`, or None."""
+    if not name.strip():
+        return "the name is empty"
+    if name in (".", "..") or re.search(r"[/\\\0]", name):
+        return "the name leaves the folder"
+    if len(name.encode(errors="replace")) > _MAX_NAME_BYTES:
+        return "the name is too long for a file"
+    return None
+
+
+def role_spec_findings(name: str, file: File, *, prefix: str | None = None) -> Iterator[Finding]:
+    """Returns everything that is wrong with the role-spec of a role that has one.
+
+    `prefix` is the role's prefix in the session, with which the file's own ought to agree.
+    """
+    path = f"role-specs/{name}.md"
+    incomplete = f"Invalid role-spec: {path} missing required section"
+    if file.data is None:
+        yield Finding(path, f"{incomplete}: {file.problem}", hint=MANUAL_FIX)
+        return
+    try:
+        text = file.data.decode()
+    except UnicodeDecodeError as error:
+        message = f"{incomplete}: not UTF-8 (byte {error.start})"
+        yield Finding(path, message, hint=MANUAL_FIX)
+        return
+    front = read_front_matter(text)
+    if front.fields is None:
+        message = f"Invalid role-spec: {path} missing frontmatter: {front.problem}"
+        yield Finding(path, message, hint=MANUAL_FIX, line=1)
+    else:
+        yield from _field_findings(front.fields, path, incomplete)
+        yield from _agreement(front.fields, name, prefix, path)
+    yield from _phase_findings(front.body, front.body_line, path)
+
+
+def _field_findings(fields: dict[Any, Any], path: str, incomplete: str) -> Iterator[Finding]:
+    for field, kind, noun in _FIELDS:
+        value = fields.get(field)
+        if value is None or value == "":
+            fault = f"{field} ({noun.split()[1]}) is missing"
+        elif not isinstance(value, kind):
+            fault = f"{field} must be {noun}, it is {value!r:.60}"
+        else:
+            continue
+        yield Finding(f"{path}#{field}", f"{incomplete}: {fault}", hint=MANUAL_FIX)
+
+
+def _agreement(
+    fields: dict[Any, Any], name: str, prefix: str | None, path: str
+) -> Iterator[Finding]:
+    for field, wanted in (("role", name), ("prefix", prefix)):
+        value = fields.get(field)
+        if isinstance(value, str) and value and wanted is not None and value != wanted:
+            message = f"{field} is {value!r}, the session says {wanted!r}"
+            yield Finding(f"{path}#{field}", message, "warning")
+
+
+def _phase_findings(body: str, body_line: int, path: str) -> Iterator[Finding]:
+    headings = [block for block in parse_blocks(body) if block.kind == "heading"]
+    top = [block.text for block in headings if block.level == 2 and not block.nested]
+    for number in PHASES:
+        # "Phase 20", "Phase 2.5" and "Phase 2-4" are others; "Phase 2: Load", "Phase 2." are this.
+        phase = rf"Phase {number}(?!\w|\.\w|[-–]\d)"
+        if any(re.match(phase, text) for text in top):
+            continue
+        message = f"Invalid role-spec: missing Phase {number} in {path}"
+        like = re.compile(rf"[\W_]*{phase}", re.IGNORECASE)
+        close = next((block for block in headings if like.match(block.text)), None)
+        line = body_line + close.first if close else None
+        if close:
+            message += f"; it has {'#' * close.level} {close.text[:60]}"
+        yield Finding(path, message, hint=MANUAL_FIX, line=line)

@@ -1,0 +1,303 @@
+"""Whether a team's folder is fit to start, how far its work has come, and what it holds.
+
+After the document on team sessions: the steps of its "Validation Algorithm", in its order, with
+its texts as the first words of each message and its recovery step as the hint. Unlike the
+algorithm, which stops at the first error, every problem is told. `docs/sessions.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from queenbee.documents.findings import Finding
+from queenbee.documents.json_documents import parse_json
+from queenbee.documents.sessions.files import (
+    ROLE_SPECS,
+    SHARED_MEMORY,
+    TASK_ANALYSIS,
+    TEAM_SESSION,
+    SessionFolder,
+    read_session_folder,
+)
+from queenbee.documents.sessions.graph import Pipeline, Task, graph_findings, pipeline, read_tasks
+from queenbee.documents.sessions.roles import RESUME, name_fault, role_spec_findings
+from queenbee.errors import NotFound, Unreadable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from queenbee.documents.sessions.files import File
+
+ORIGINAL_TASK = "Re-run team-coordinate with original task"
+INSPECTION = "Manual inspection or re-run team-coordinate"
+STATUSES = ("active", "paused", "completed")
+COMPLETION_ACTIONS = ("interactive", "auto_archive", "auto_keep")
+
+_NO_SESSION = "Session required. Usage: --session=<path-to-TC-folder>"
+_NOT_FOUND = "Session directory not found: "
+_MAKE_ONE = "name a session's folder; queen session new makes one"
+_NOUNS: dict[type, str] = {str: "a string", list: "an array", dict: "an object"}
+_REQUIRED: dict[str, tuple[tuple[str, type], ...]] = {
+    TEAM_SESSION: (
+        ("session_id", str),
+        ("task_description", str),
+        ("status", str),
+        ("team_name", str),
+        ("roles", list),
+    ),
+    TASK_ANALYSIS: (("capabilities", list), ("dependency_graph", dict), ("roles", list)),
+}
+_MISSING_HINT = {TEAM_SESSION: ORIGINAL_TASK, TASK_ANALYSIS: RESUME}
+
+
+@dataclass(frozen=True)
+class Role:
+    """Is one role of a session."""
+
+    name: str
+    prefix: str | None = None
+    responsibility: str | None = None
+    inner_loop: bool = False
+    role_spec: str | None = None
+
+
+@dataclass(frozen=True)
+class Session:
+    """Is what a session's two documents say, as far as they can be read."""
+
+    path: str
+    session_id: str
+    task_description: str
+    status: str
+    team_name: str
+    roles: tuple[Role, ...]
+    tasks: tuple[Task, ...]
+    completed: tuple[str, ...] = ()
+    active: tuple[str, ...] = ()
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """How far each task has come."""
+        return pipeline(self.tasks, frozenset(self.completed), frozenset(self.active))
+
+
+def validate_session(path: str | None) -> list[Finding]:
+    """Returns every problem of the session folder at `path`; None or empty is a missing option."""
+    if not path:
+        hint = "queen session validate --session=PATH"
+        return [Finding("--session", _NO_SESSION, hint=hint)]
+    return session_findings(read_session_folder(path))
+
+
+def session_findings(folder: SessionFolder) -> list[Finding]:
+    """Returns every problem of a session, in the order of the document's algorithm.
+
+    Errors are what the document checks; what else would get in the way of its work (a cycle in
+    the graph, a role for which there is no task) follows as warnings.
+    """
+    if not folder.exists:
+        return [Finding(folder.path, _NOT_FOUND + folder.path, hint=_MAKE_ONE)]
+    session, found = _document(folder.team_session, TEAM_SESSION)
+    found += _role_entries(session)
+    analysis, more = _document(folder.task_analysis, TASK_ANALYSIS)
+    found += more
+    found += _folder_findings(folder)
+    found += _roles_findings(folder, session)
+    found += _remarks(folder, session, analysis)
+    return found
+
+
+def read_session(folder: SessionFolder) -> Session:
+    """Returns what a session says; what validation finds wrong in it is left out or empty.
+
+    Raises `NotFound`, or `Unreadable` when one of its two documents cannot be read at all.
+    """
+    if not folder.exists:
+        raise NotFound(_NOT_FOUND + folder.path, hint=_MAKE_ONE, path=folder.path)
+    documents = {}
+    for file, name in ((folder.team_session, TEAM_SESSION), (folder.task_analysis, TASK_ANALYSIS)):
+        document, found = _document(file, name)
+        if document is None:
+            hint = f"queen session validate --session={folder.path}"
+            raise Unreadable(found[0].message, hint=hint, path=folder.path)
+        documents[name] = document
+    session, analysis = documents[TEAM_SESSION], documents[TASK_ANALYSIS]
+    return Session(
+        path=folder.path,
+        session_id=_text(session, "session_id"),
+        task_description=_text(session, "task_description"),
+        status=_text(session, "status"),
+        team_name=_text(session, "team_name"),
+        roles=tuple(_roles(session)),
+        tasks=tuple(_tasks(session, analysis)[0]),
+        completed=tuple(_names(session.get("completed_tasks"))),
+        active=tuple(_names(session.get("active_workers"))),
+    )
+
+
+def _document(file: File, name: str) -> tuple[dict[str, Any] | None, list[Finding]]:
+    """Returns a JSON document of the session, and what is wrong with it."""
+    if not file.exists:
+        message = f"Invalid session: {name} missing"
+        return None, [Finding(name, message, hint=_MISSING_HINT[name])]
+    try:
+        if file.data is None:
+            raise Unreadable(f"{name} {file.problem}")
+        document = parse_json(file.data, name)
+        if not isinstance(document, dict):
+            raise Unreadable(f"{name} is not a JSON object")
+    except Unreadable as error:
+        message = f"Invalid session: {name} corrupt: {error.message}"
+        return None, [Finding(name, message, hint=INSPECTION)]
+    faults = [
+        (field, fault)
+        for field, kind in _REQUIRED[name]
+        if (fault := _field_fault(document, field, kind)) is not None
+    ]
+    return document, [_field_finding(name, field, fault) for field, fault in faults]
+
+
+def _field_fault(document: dict[str, Any], field: str, kind: type) -> str | None:
+    value = document.get(field)
+    if value is None or (kind is str and value == ""):
+        return f"{field} ({_NOUNS[kind].split()[1]}) is missing"
+    if field == "dependency_graph" and isinstance(value, list):
+        return None
+    if not isinstance(value, kind):
+        return f"{field} must be {_NOUNS[kind]}, it is {value!r:.60}"
+    if field == "roles" and not value:
+        return "roles is empty"
+    if field == "status" and value not in STATUSES:
+        return f"status must be {', '.join(STATUSES[:-1])} or {STATUSES[-1]}, it is {value!r:.60}"
+    return None
+
+
+def _field_finding(name: str, field: str, fault: str) -> Finding:
+    # The algorithm gives no text for a field; the table's text covers it.
+    message = f"Invalid session: {name} missing, corrupt, or missing required fields: {fault}"
+    return Finding(f"{name}#{field}", message, hint=INSPECTION)
+
+
+def _role_entries(session: dict[str, Any] | None) -> list[Finding]:
+    """Returns what is wrong with the entries of `roles`: each is an object with three strings."""
+    roles = (session or {}).get("roles")
+    found: list[Finding] = []
+    for place, role in enumerate(roles if isinstance(roles, list) else ()):
+        path = f"roles[{place}]"
+        if not isinstance(role, dict):
+            fault = f"{path} must be an object with name, prefix and role_spec, it is {role!r:.60}"
+            found.append(_field_finding(TEAM_SESSION, path, fault))
+            continue
+        for field in ("name", "prefix", "role_spec"):
+            role_fault = _field_fault(role, field, str)
+            if role_fault is not None:
+                finding = _field_finding(TEAM_SESSION, f"{path}.{field}", f"{path}.{role_fault}")
+                found.append(finding)
+    return found
+
+
+def _folder_findings(folder: SessionFolder) -> list[Finding]:
+    if folder.role_specs is None:
+        message = "Invalid session: role-specs/ directory missing"
+    elif not folder.role_specs:
+        message = "Invalid session: no role-spec files in role-specs/"
+    else:
+        return []
+    return [Finding(f"{ROLE_SPECS}/", message, hint=RESUME)]
+
+
+def _roles_findings(folder: SessionFolder, session: dict[str, Any] | None) -> Iterator[Finding]:
+    """Returns what is wrong with the role-spec of each role of the session, in its order.
+
+    Where the session cannot be read, the files that are there are checked all the same.
+    """
+    specs = folder.role_specs or {}
+    roles = list(_roles(session)) if session is not None else [Role(name) for name in specs]
+    for name, prefix in {role.name: role.prefix for role in roles}.items():
+        fault = name_fault(name)
+        if fault is None and name in specs:
+            yield from role_spec_findings(name, specs[name], prefix=prefix)
+            continue
+        message = f"Role-spec file not found: {ROLE_SPECS}/{name}.md"
+        message = f"{message}: {fault}" if fault else message
+        yield Finding(f"{ROLE_SPECS}/{name}.md", message, hint=RESUME)
+
+
+def _remarks(
+    folder: SessionFolder, session: dict[str, Any] | None, analysis: dict[str, Any] | None
+) -> Iterator[Finding]:
+    roles = list(_roles(session or {}))
+    names = [role.name for role in roles]
+    for name in dict.fromkeys(name for name in names if names.count(name) > 1):
+        yield Finding(f"{TEAM_SESSION}#roles", f"the role {name!r} is there twice", "warning")
+    for role in roles:
+        wanted = f"{ROLE_SPECS}/{role.name}.md"
+        if role.role_spec is not None and role.role_spec.removeprefix("./") != wanted:
+            message = f"role_spec of {role.name!r} is {role.role_spec!r}; {wanted} is what is read"
+            yield Finding(f"{TEAM_SESSION}#roles", message, "warning")
+    if session is not None:
+        for name in sorted(set(folder.role_specs or ()) - set(names)):
+            message = "no role of the session has this role-spec"
+            yield Finding(f"{ROLE_SPECS}/{name}.md", message, "warning")
+        yield from _optional_fields(session)
+    if analysis is not None:
+        tasks, found = _tasks(session or {}, analysis)
+        path = f"{TASK_ANALYSIS}#dependency_graph"
+        yield from found
+        yield from graph_findings(tasks, names or [task.role for task in tasks if task.role], path)
+    if folder.shared_memory.data is not None:
+        try:
+            parse_json(folder.shared_memory.data, SHARED_MEMORY)
+        except Unreadable as error:
+            yield Finding(SHARED_MEMORY, error.message, "warning")
+
+
+def _optional_fields(session: dict[str, Any]) -> Iterator[Finding]:
+    kinds = {"pipeline": dict, "active_workers": list, "completed_tasks": list, "created_at": str}
+    for field, kind in kinds.items():
+        if session.get(field) is not None and not isinstance(session[field], kind):
+            message = f"{field} ought to be {_NOUNS[kind]}"
+            yield Finding(f"{TEAM_SESSION}#{field}", message, "warning")
+    action = session.get("completion_action")
+    if action is not None and action not in COMPLETION_ACTIONS:
+        message = f"completion_action is none of {', '.join(COMPLETION_ACTIONS)}"
+        yield Finding(f"{TEAM_SESSION}#completion_action", message, "warning")
+
+
+def _tasks(session: dict[str, Any], analysis: dict[str, Any]) -> tuple[list[Task], list[Finding]]:
+    """Returns the tasks of the analysis, or of the session's pipeline where that has none."""
+    tasks, found = read_tasks(analysis.get("dependency_graph"), f"{TASK_ANALYSIS}#dependency_graph")
+    copy = session.get("pipeline")
+    if not tasks and isinstance(copy, dict):
+        tasks, more = read_tasks(copy.get("dependency_graph"), f"{TEAM_SESSION}#pipeline")
+        found += more
+    return tasks, found
+
+
+def _roles(session: dict[str, Any]) -> Iterator[Role]:
+    roles = session.get("roles")
+    for role in roles if isinstance(roles, list) else ():
+        if isinstance(role, dict) and isinstance(role.get("name"), str) and role["name"]:
+            yield Role(
+                name=role["name"],
+                prefix=_text(role, "prefix") or None,
+                responsibility=_text(role, "responsibility_type") or None,
+                inner_loop=role.get("inner_loop") is True,
+                role_spec=_text(role, "role_spec") or None,
+            )
+
+
+def _names(values: object) -> Iterator[str]:
+    """Returns the tasks that a list names, as strings or inside objects."""
+    for value in values if isinstance(values, list) else ():
+        if isinstance(value, dict):
+            value = next((value[key] for key in ("task_id", "task", "id") if value.get(key)), None)
+        if isinstance(value, str) and value:
+            yield value
+
+
+def _text(document: dict[str, Any], field: str) -> str:
+    value = document.get(field)
+    return value if isinstance(value, str) else ""

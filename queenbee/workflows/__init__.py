@@ -1,0 +1,1 @@
+"""Where documents meet assignments: the whole Hive, completing, imports, views and doctor."""

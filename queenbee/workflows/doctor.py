@@ -1,0 +1,222 @@
+"""What the doctor says of documents: beads, gates, the plans and sessions behind beads, records.
+
+Only what keeps a document from being used; what is merely odd is told by the commands that
+validate one document.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.core.beads import BLOCKING
+from queenbee.documents import folders as places
+from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
+from queenbee.documents.ralph.store import update_bead
+from queenbee.documents.sprints.teams import is_sprint_bead
+from queenbee.errors import QueenError
+from queenbee.services.care.doctor import Finding
+from queenbee.workflows.workplaces import KIND, documents_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from queenbee.core.beads import Issue
+    from queenbee.documents import findings
+    from queenbee.documents.plans.plan import Plan
+    from queenbee.documents.ralph.issues import RalphBeads
+    from queenbee.services.hive import Hive
+    from queenbee.workflows.documents import HiveDocuments
+
+_TOLD = 3
+"""Errors of one document that are told; the command in the hint tells them all."""
+
+
+def examine(hive: Hive, documents: HiveDocuments) -> Iterator[Finding]:
+    """Returns what is wrong with the documents of a hive."""
+    beads = documents.ralph_beads()
+    if beads is not None:
+        yield from _ralph_beads(beads)
+    yield from _gates(hive)
+    open_issues = {key: issue for key, issue in hive.issues.all().items() if not issue.done}
+    yield from _cycles(hive, open_issues)
+    tracked = hive.issues.tracked()
+    open_beads = [issue for key, issue in open_issues.items() if key in tracked]
+    yield from _sprint_beads(hive, open_beads)
+    yield from _plans(hive, open_beads)
+    yield from _sessions(hive, open_beads)
+    yield from _records(hive)
+
+
+def finish_moves(hive: Hive, documents: HiveDocuments) -> None:
+    """Finishes the moves that left a bead in two folders; those that cannot be are left alone."""
+    beads = documents.ralph_beads()
+    for bead in beads.files if beads is not None else ():
+        if beads is not None and bead.stale is not None:
+            try:
+                lock = documents_lock(hive)
+                update_bead(bead, lambda _: None, folders=beads.folders, lock=lock)
+            except QueenError:
+                continue
+
+
+def _ralph_beads(beads: RalphBeads) -> Iterator[Finding]:
+    for problem in beads.problems:
+        yield Finding("unreadable", problem.path, _bare(problem.message, problem.path))
+    for bead in beads.files:
+        # Not its id: that may be what is wrong with it.
+        hint = f"queen bead validate {bead.path}"
+        yield from _told("bead", bead.path, beads.findings[bead.path], hint)
+        first = beads.by_id[bead.bead_id]
+        if bead is not first:
+            text = f"the bead {bead.bead_id} is in {first.path} too"
+            yield Finding("duplicate_bead", bead.path, text, hint="remove all but one")
+        if bead.stale is not None:
+            text = f"left behind when {bead.bead_id} was moved; {bead.path} counts"
+            yield Finding(
+                "stale_copy", bead.stale, text, hint="queen doctor --fix", severity="note"
+            )
+
+
+def _gates(hive: Hive) -> Iterator[Finding]:
+    folder = places.gates_dir(hive.layout)
+    if not places.json_stamp(folder):
+        return
+    from queenbee.documents.gates.gate import validate_gate
+    from queenbee.documents.gates.store import list_gates
+
+    gates, problems = list_gates(folder)
+    for problem in problems:
+        yield Finding("unreadable", problem.path, _bare(problem.message, problem.path))
+    seen: dict[object, str] = {}
+    for gate in gates:
+        workflow_id, phase_id = gate.key
+        hint = f"queen gate status --workflow {workflow_id} --phase {phase_id}"
+        yield from _told("gate", gate.path, validate_gate(gate.document), hint)
+        key = repr(gate.key)
+        if key in seen:
+            text = f"the gate {workflow_id}/{phase_id} is in {seen[key]} too"
+            yield Finding("duplicate_gate", gate.path, text, hint="remove all but one")
+        seen.setdefault(key, gate.path)
+
+
+def _sprint_beads(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+    for issue in issues:
+        if is_sprint_bead(issue.fields):
+            from queenbee.documents.sprints.rules import check_bead
+
+            hint = f"queen bead validate {issue.id}"
+            found = check_bead(dict(issue.fields))
+            yield from _told("bead", hive.layout.issues_path, found, hint, subject=issue.id)
+
+
+def _cycles(hive: Hive, issues: Mapping[str, Issue]) -> Iterator[Finding]:
+    """Returns the issues that wait for one another, none of which is ever ready."""
+    from queenbee.documents.graphs import find_cycles
+
+    graph = {
+        key: [target for target, kind in issue.dependencies if kind in BLOCKING]
+        for key, issue in issues.items()
+    }
+    for cycle in find_cycles(graph):
+        text = f"a cycle: {' waits for '.join((*cycle, cycle[0]))}; none of them is ever ready"
+        hint = "take one of these dependencies out"
+        yield Finding("cycle", hive.layout.issues_path, text, hint=hint)
+
+
+def _plans(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+    """Returns what is wrong with the plans that open beads were made from."""
+    plans: dict[str, list[Issue]] = {}
+    for issue in issues:
+        plan, _ = plan_and_sprint(issue.fields)
+        if isinstance(plan, str) and plan and "\0" not in plan:
+            plans.setdefault(plan, []).append(issue)
+    for plan, beads in sorted(plans.items()):
+        path = os.path.join(hive.layout.tree, plan)
+        if os.path.exists(path):
+            yield from _plan(hive, path, beads)
+        else:
+            yield from _missing("plan", path, beads[0].id)
+
+
+def _plan(hive: Hive, path: str, beads: Sequence[Issue]) -> Iterator[Finding]:
+    from queenbee.documents.plans.check import check_plan
+    from queenbee.documents.plans.files import read_markdown
+    from queenbee.documents.plans.plan import parse_plan
+
+    try:
+        plan = parse_plan(read_markdown(path))
+    except QueenError as error:
+        yield Finding(error.code, path, _bare(error.message, path), hint=error.hint)
+        return
+    yield from _told("plan", path, check_plan(plan), f"queen plan check {path}")
+    yield from _annotations(hive, plan, path)
+    numbers = {sprint.number for sprint in plan.sprints}
+    for bead in beads:
+        number = plan_and_sprint(bead.fields)[1]
+        if number not in numbers:
+            text = f"{bead.id} was made from sprint {number}, which is no longer in the plan"
+            yield Finding("orphan", path, text, severity="note")
+
+
+def _annotations(hive: Hive, plan: Plan, path: str) -> Iterator[Finding]:
+    """Returns the annotations under sprints that name other beads than theirs."""
+    beads = {key: one for key, one in hive.issues.all().items() if one.status != "tombstone"}
+    for sprint in plan.sprints:
+        bead = beads.get(sprint.bead_id or "")
+        if sprint.bead_id is None or (bead and plan_and_sprint(bead.fields)[1] == sprint.number):
+            continue
+        fault = "which is the bead of something else" if bead else "and there is no such bead"
+        text = f"the annotation of sprint {sprint.number} names {sprint.bead_id}, {fault}"
+        hint = f"queen plan annotate {path}"
+        yield Finding("annotation", path, text, line=sprint.line, hint=hint)
+
+
+def _sessions(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+    """Returns what is wrong with the sessions that open beads were made from."""
+    sessions: dict[str, str] = {}
+    for issue in issues:
+        session = metadata_of(issue.fields).get("session_path")
+        if isinstance(session, str) and session and "\0" not in session:
+            sessions.setdefault(session, issue.id)
+    for session, bead_id in sorted(sessions.items()):
+        path = os.path.join(hive.layout.tree, session)
+        if not os.path.isdir(path):
+            yield from _missing("session", path, bead_id)
+            continue
+        from queenbee.documents.sessions.session import validate_session
+
+        hint = f"queen session validate --session={path}"
+        yield from _told("session", path, validate_session(path), hint)
+
+
+def _records(hive: Hive) -> Iterator[Finding]:
+    path = hive.layout.ledger_path(KIND)
+    for fields in hive.state(KIND).everything() if os.path.exists(path) else ():
+        lacks = [name for name in ("subject_id", "verdict") if not fields.get(name)]
+        if lacks:
+            text = f"{fields['id']}: no {' and no '.join(lacks)}"
+            yield Finding("record", path, text, severity="note")
+
+
+def _bare(message: str, path: str) -> str:
+    # The path stands before the message already.
+    return message.removeprefix(f"{path} ")
+
+
+def _missing(what: str, path: str, bead_id: str) -> Iterator[Finding]:
+    text = f"the {what} that {bead_id} was made from is not here"
+    yield Finding(what, path, text, severity="note")
+
+
+def _told(
+    code: str, path: str, found: Iterable[findings.Finding], hint: str, *, subject: str = ""
+) -> Iterator[Finding]:
+    errors = [finding for finding in found if finding.severity == "error"]
+    for finding in errors[:_TOLD]:
+        where = ": ".join(filter(None, (subject, finding.path)))
+        message = f"{where}: {finding.message}" if where else finding.message
+        yield Finding(code, path, message, line=finding.line, hint=hint)
+    if len(errors) > _TOLD:
+        text = ": ".join(filter(None, (subject, f"and {len(errors) - _TOLD} more errors")))
+        yield Finding(code, path, text, hint=hint)

@@ -1,0 +1,238 @@
+"""The phase gates of a hive: made, given rules, shown; what `queen gate` calls."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from queenbee.documents import folders as places
+from queenbee.documents.gates import gate as gates
+from queenbee.documents.gates.phases import phase_number
+from queenbee.documents.gates.store import (
+    GateFile,
+    create_gate,
+    find_gate,
+    list_gates,
+    update_gate,
+)
+from queenbee.documents.json_documents import parse_json
+from queenbee.errors import InvalidInput, NotFound, Unreadable
+from queenbee.workflows.workplaces import documents_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from queenbee.documents.findings import Finding
+    from queenbee.workflows.hive import Hive
+
+    Document = dict[str, Any]
+
+_SLUG = re.compile(r"[^A-Za-z0-9]+")
+_SLUG_LENGTH = 40
+
+
+@dataclass(frozen=True)
+class GateView:
+    """Is one gate: its verdict, its rules with their latest results, and what is odd about it."""
+
+    path: str
+    document: Document
+    verdict: gates.Verdict
+    findings: Sequence[Finding]
+
+    @property
+    def rules(self) -> list[dict[str, object]]:
+        """Each rule with the status and the message of its latest result."""
+        latest = gates.latest_results(self.document)
+        rules = self.document["validation_config"]["rules"]
+        return [_rule(rule, latest.get(rule["rule_id"])) for rule in rules]
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the gate as plain values, without the results before the latest."""
+        metadata = self.document["metadata"]
+        return {
+            "workflow_id": metadata["workflow_id"],
+            "phase_id": metadata["phase_id"],
+            "phase_name": metadata["phase_name"],
+            "path": self.path,
+            "attempt": gates.attempt_of(self.document),
+            "status": self.verdict.status,
+            "passed": self.verdict.passed,
+            "blocking": list(self.verdict.blocking),
+            "warnings": list(self.verdict.warnings),
+            "rules": self.rules,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+
+@dataclass(frozen=True)
+class RuleWish:
+    """Is a rule as it is asked for on the command line; exactly one of the first four is given.
+
+    `exists` and `contains` are files, `test` a command, `script` a program.
+    """
+
+    exists: str | None = None
+    contains: str | None = None
+    test: str | None = None
+    script: str | None = None
+    patterns: Sequence[str] = ()
+    args: Sequence[str] = ()
+    timeout_s: float | None = None
+    rule_id: str | None = None
+    name: str | None = None
+    warning: bool = False
+
+
+def new_hive_gate(hive: Hive, workflow_id: str, phase_id: str, name: str | None) -> GateView:
+    """Makes a pending gate without rules. Raises `InvalidInput`, or `Conflict` if it is there."""
+    document = gates.new_gate(
+        workflow_id=workflow_id,
+        phase_id=phase_id,
+        phase_name=name or phase_id,
+        now_ms=hive.now_ms(),
+    )
+    folder = places.gates_dir(hive.layout)
+    return _view(create_gate(folder, document, lock=documents_lock(hive)))
+
+
+def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -> GateView:
+    """Adds a rule to a gate; one without an id gets one. Raises as `gates.add_rule` does."""
+
+    def added(document: Document) -> Document:
+        return gates.add_rule(document, _identified(rule, document))
+
+    folder = places.gates_dir(hive.layout)
+    return _view(update_gate(folder, workflow_id, phase_id, added, lock=documents_lock(hive)))
+
+
+def gate_view(hive: Hive, workflow_id: str, phase_id: str) -> GateView:
+    """Returns a gate. Raises `NotFound`, or `Unreadable` for one that is not valid."""
+    return _view(find_gate(places.gates_dir(hive.layout), workflow_id, phase_id))
+
+
+def gate_views(hive: Hive, workflow_id: str | None = None) -> list[GateView]:
+    """Returns all gates, or those of one workflow. Raises `Unreadable` where one cannot be read."""
+    found, problems = list_gates(places.gates_dir(hive.layout))
+    if problems:
+        raise Unreadable(problems[0].message, path=problems[0].path, hint="queen doctor")
+    keys = [gate.key for gate in found if workflow_id in (None, gate.key[0])]
+    return [gate_view(hive, str(workflow), str(phase)) for workflow, phase in keys]
+
+
+def rule_of(wish: RuleWish) -> Document:
+    """Returns the rule that is wished for, without an id where none was given.
+
+    Raises `InvalidInput` for none or several of the four types at once.
+    """
+    given = {
+        rule_type: value
+        for rule_type, value in (
+            ("file_exists", wish.exists),
+            ("content_match", wish.contains),
+            ("test_pass", wish.test),
+            ("custom", wish.script),
+        )
+        if value is not None
+    }
+    if len(given) != 1:
+        raise InvalidInput(
+            "a rule is one of: --exists, --contains, --test, --script, or a JSON object",
+            hint="queen gate add-rule --help",
+        )
+    ((rule_type, value),) = given.items()
+    rule: Document = {"rule_id": wish.rule_id} if wish.rule_id else {}
+    rule |= {
+        "rule_type": rule_type,
+        "rule_name": wish.name or _rule_name(rule_type, value),
+        "rule_config": _config(rule_type, value, wish),
+        "severity": "warning" if wish.warning else "error",
+    }
+    return rule
+
+
+def rule_from(text: str) -> Document:
+    """Returns the rule in a JSON text. Raises `InvalidInput` for what is no object."""
+    try:
+        rule = parse_json(text.encode(errors="replace"), "the rule")
+    except Unreadable as error:
+        raise InvalidInput(error.message) from error
+    if not isinstance(rule, dict):
+        raise InvalidInput("the rule must be a JSON object")
+    return rule
+
+
+def phase_name(plan_file: str, phase_id: str) -> str | None:
+    """Returns the title that a plan gives to a phase, or None for one without.
+
+    Raises `NotFound` for a plan that does not exist, or has no such phase.
+    """
+    from queenbee.documents.plans.files import read_markdown
+    from queenbee.documents.plans.plan import parse_plan
+
+    phases = parse_plan(read_markdown(plan_file)).phases
+    titles = {phase_number(phase.number): phase.title for phase in phases}
+    number = phase_number(phase_id)
+    if number not in titles:
+        raise NotFound(f"{plan_file} has no phase {phase_id}", hint=f"queen plan graph {plan_file}")
+    return titles[number] or None
+
+
+def _config(rule_type: str, value: str, wish: RuleWish) -> Document:
+    fields: dict[str, Document] = {
+        "file_exists": {"file_path": value},
+        "content_match": {"file_path": value, "patterns": list(wish.patterns)},
+        "test_pass": {"test_command": value},
+        "custom": {"script_path": value, "args": list(wish.args)},
+    }
+    config = fields[rule_type]
+    if wish.patterns and rule_type != "content_match":
+        raise InvalidInput("--pattern goes with --contains")
+    if wish.args and rule_type != "custom":
+        raise InvalidInput("--arg goes with --script")
+    if wish.timeout_s is not None:
+        if rule_type == "file_exists":
+            raise InvalidInput("--timeout does not go with --exists")
+        config["timeout_seconds"] = wish.timeout_s
+    return config
+
+
+def _rule_name(rule_type: str, value: str) -> str:
+    names = {
+        "file_exists": f"{value} exists",
+        "content_match": f"{value} has what it must",
+        "test_pass": f"{value} passes",
+        "custom": f"{os.path.basename(value)} passes",
+    }
+    return names[rule_type]
+
+
+def _identified(rule: Document, document: Document) -> Document:
+    """Returns the rule with an id that no other rule of the gate has, first of all."""
+    if "rule_id" in rule:
+        return rule
+    taken = {other["rule_id"] for other in document["validation_config"]["rules"]}
+    words = str(rule.get("rule_name") or rule.get("rule_type"))
+    base = f"rule_{_SLUG.sub('_', words)[:_SLUG_LENGTH].strip('_').lower()}"
+    names = [base, *(f"{base}_{number}" for number in range(2, len(taken) + 3))]
+    return {"rule_id": next(name for name in names if name not in taken), **rule}
+
+
+def _view(gate: GateFile) -> GateView:
+    findings = gates.validate_gate(gate.document)
+    return GateView(gate.path, gate.document, gates.judge(gate.document), findings)
+
+
+def _rule(rule: Document, result: Document | None) -> dict[str, object]:
+    return {
+        "rule_id": rule["rule_id"],
+        "rule_type": rule["rule_type"],
+        "rule_name": rule.get("rule_name"),
+        "severity": rule.get("severity", "error"),
+        "status": result["status"] if result else "not run",
+        "message": (result or {}).get("message"),
+        "validated_at": (result or {}).get("validated_at"),
+    }

@@ -1,0 +1,172 @@
+"""What `queen bead validate` is given: files, standard input, ids; one bead or many of either kind.
+
+Each bead is one `Validated`; what cannot be read as one at all is one too, with the reason.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+from queenbee.documents.agents import AGENTS_DIR, list_agents
+from queenbee.documents.findings import Finding
+from queenbee.documents.json_documents import parse_json
+from queenbee.documents.sprints.rules import MAX_BYTES, check_bead
+from queenbee.documents.sprints.teams import is_sprint_bead
+from queenbee.errors import NotFound, Unreadable
+from queenbee.store.documents import MAX_BYTES as MAX_FILE_BYTES
+from queenbee.store.documents import read_document
+from queenbee.store.files import split_lines
+from queenbee.store.layout import git_places
+from queenbee.store.ledger.codec import Unusable, decode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from typing import Any, BinaryIO, Literal
+
+    from queenbee.workflows.hive import Hive
+
+    Kind = Literal["ralph", "sprint"]
+
+STDIN = "-"
+_RALPH = ("dod", "intent", "ralph_meta")
+_SPRINT = ("metadata", "issue_type")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Is how beads are held against their schema.
+
+    `kind` is None where each bead shows it itself; `agents` are the agents there are, or None to
+    leave their paths unchecked.
+    """
+
+    kind: Kind | None = None
+    strict: bool = False
+    agents: Collection[str] | None = None
+
+
+@dataclass(frozen=True)
+class Validated:
+    """Is one bead and all that is wrong with it; `source` says where it was found."""
+
+    source: str
+    kind: Kind | None
+    bead_id: str | None
+    findings: Sequence[Finding]
+
+    @property
+    def valid(self) -> bool:
+        """Whether nothing is wrong with it; warnings do not count."""
+        return not any(finding.severity == "error" for finding in self.findings)
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the verdict and the findings as plain values."""
+        return {
+            "source": self.source,
+            "kind": self.kind,
+            "id": self.bead_id,
+            "valid": self.valid,
+            "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+
+def validate_target(
+    name: str, rules: Rules, *, stdin: BinaryIO, hive: Callable[[], Hive]
+) -> list[Validated]:
+    """Returns the beads that a name stands for, validated: `-`, a file, or an id.
+
+    A `.jsonl` file is the tracker's: its sprint beads are meant, and no other row. `hive` opens
+    the hive, which only an id needs. Raises `NotFound`, or `Unreadable` for what is no file.
+    """
+    if name == STDIN:
+        return validate_data(stdin.read(MAX_FILE_BYTES + 1), "standard input", rules)
+    if os.path.exists(name):
+        data = read_document(name)
+        return (
+            [*_rows(data, name, rules)]
+            if name.endswith(".jsonl")
+            else (validate_data(data, name, rules))
+        )
+    if os.sep in name or name.endswith((".json", ".jsonl")):
+        raise NotFound(f"{name} does not exist", path=name)
+    return [_known(hive(), name, rules)]
+
+
+def validate_data(data: bytes, source: str, rules: Rules) -> list[Validated]:
+    """Returns the bead in a JSON document, or each of a list of them, validated."""
+    if len(data) > MAX_FILE_BYTES:
+        text = f"is larger than {MAX_FILE_BYTES:,} bytes"
+        return [Validated(source, rules.kind, None, [Finding("", text)])]
+    try:
+        document = parse_json(data, source)
+    except Unreadable as error:
+        return [Validated(source, rules.kind, None, [Finding("", error.message)])]
+    if isinstance(document, list):
+        # What `bd show --json` prints.
+        return [_validated(one, f"{source}[{place}]", rules) for place, one in enumerate(document)]
+    found = _validated(document, source, rules)
+    if found.kind == "sprint" and len(data) > MAX_BYTES:
+        text = f"has {len(data):,} bytes; a bead has at most {MAX_BYTES:,}"
+        return [Validated(source, found.kind, found.bead_id, [Finding("", text)])]
+    return [found]
+
+
+def _rows(data: bytes, source: str, rules: Rules) -> Iterator[Validated]:
+    for number, line in enumerate(data.split(b"\n"), 1):
+        for whole in split_lines(line):
+            try:
+                row = decode(whole)
+            except Unusable as error:
+                if b'"_type"' not in whole:
+                    finding = Finding("", f"is no row: {error}", line=number)
+                    yield Validated(f"{source}:{number}", None, None, [finding])
+                continue
+            if is_sprint_bead(row):
+                yield _validated(row, f"{source}:{number}", rules)
+
+
+def _known(hive: Hive, bead_id: str, rules: Rules) -> Validated:
+    bead = hive.documents.find_bead(bead_id) if rules.kind != "sprint" else None
+    if bead is not None:
+        return _validated(bead.document, bead.path, rules)
+    return _validated(dict(hive.issues.get(bead_id).fields), bead_id, rules)
+
+
+def _validated(document: Any, source: str, rules: Rules) -> Validated:
+    bead_id = document.get("id") if isinstance(document, dict) else None
+    kind = rules.kind or _kind(document)
+    if kind == "ralph":
+        from queenbee.documents.ralph.bead import validate_bead
+
+        found = validate_bead(document)
+    elif kind == "sprint":
+        found = check_bead(document, agents=rules.agents, strict=rules.strict)
+    else:
+        text = "is neither a Ralph bead (intent, dod) nor a sprint bead (issue_type, metadata)"
+        found = [Finding("", text if isinstance(document, dict) else "must be an object")]
+    return Validated(source, kind, bead_id if isinstance(bead_id, str) else None, found)
+
+
+def _kind(document: object) -> Kind | None:
+    if not isinstance(document, dict):
+        return None
+    if any(name in document for name in _RALPH):
+        return "ralph"
+    return "sprint" if any(name in document for name in _SPRINT) else None
+
+
+def agents_for(start: str, agents_dir: str | None) -> Collection[str] | None:
+    """Returns the agents that beads may name, or None where nobody can know.
+
+    They are in `agents_dir`, or else in `.claude/agents/` at the top of the git working tree that
+    `start` is in (outside git, in `start`), if there is such a folder. Raises `NotFound`.
+    """
+    home = git_places(os.path.realpath(start)) if agents_dir is None else None
+    folder = agents_dir or os.path.join(home.tree if home is not None else start, AGENTS_DIR)
+    if os.path.isdir(folder):
+        return list_agents(folder)
+    if agents_dir is not None:
+        raise NotFound(f"{agents_dir} is no directory", path=agents_dir)
+    return None

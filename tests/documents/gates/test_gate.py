@@ -1,0 +1,647 @@
+"""What is a valid gate, what the verdict on it is, and how it goes from one status to the next."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pathlib
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mutants import mutant
+
+from queenbee.checks.bounds import MAX_CHECKS
+from queenbee.documents.gates import gate as gates
+from queenbee.documents.gates.gate import (
+    SCHEMA_PATH,
+    TRANSITIONS,
+    add_rule,
+    attempt_of,
+    begin_attempt,
+    finish_attempt,
+    gate_schema,
+    history,
+    is_valid_transition,
+    judge,
+    latest_results,
+    new_gate,
+    validate_gate,
+)
+from queenbee.errors import Conflict, InvalidInput
+
+FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "gates"
+NOW_MS = 1_763_217_020_000
+NOW = "2025-11-15T14:30:20.000Z"
+
+
+def example(name):
+    return json.loads((FIXTURES / f"{name}.json").read_text())
+
+
+def rule(rule_id="a", severity=None, **members):
+    made = {"rule_id": rule_id, "rule_type": "test_pass", "rule_config": {"test_command": "true"}}
+    return made | ({"severity": severity} if severity else {}) | members
+
+
+def result(rule_id="a", status="passed", at="2025-11-15T14:00:00Z", **members):
+    made = {"result_id": f"res_{rule_id}_{at}", "rule_id": rule_id, "validated_at": at}
+    return made | {"status": status} | members
+
+
+def gate(rules=(), results=(), status="in_progress", **members):
+    document = example("new-gate")
+    document["validation_config"]["rules"] = list(rules)
+    document["validation_execution"]["results"] = list(results)
+    document["status"] |= {"current_status": status, "total_count": len(rules)}
+    return document | members
+
+
+def put(document, path, value):
+    """Returns a copy with one value replaced, or removed where the value is `...`."""
+    changed = copy.deepcopy(document)
+    *steps, last = path
+    place = changed
+    for step in steps:
+        place = place[step]
+    if value is ...:
+        del place[last]
+    else:
+        place[last] = value
+    return changed
+
+
+def found(document, severity):
+    return [finding.path for finding in validate_gate(document) if finding.severity == severity]
+
+
+def whole_example():
+    """Returns the gate that the examples of the document's four sections make together."""
+    document = {"schema_version": "1.0"}
+    for section in ("metadata", "rules", "results", "status"):
+        document |= example(f"section-{section}")
+    return document
+
+
+def test_the_example_of_a_new_gate_is_valid():
+    assert validate_gate(example("new-gate")) == []
+
+
+def test_the_examples_of_the_sections_make_a_valid_gate_whose_counters_are_odd():
+    findings = validate_gate(whole_example())
+    assert [(finding.path, finding.severity) for finding in findings] == [
+        ("status.passed_count", "warning"),
+        ("status.failed_count", "warning"),
+        ("status.total_count", "warning"),
+    ]
+
+
+def test_the_examples_of_the_sections_make_a_gate_that_has_passed():
+    assert judge(whole_example()).passed
+
+
+def test_the_example_of_a_rule_can_be_added():
+    document = add_rule(example("new-gate"), example("added-rule"))
+    assert document["validation_config"]["rules"][1] == example("added-rule")
+    assert document["status"]["total_count"] == 2
+    assert validate_gate(document) == []
+
+
+def test_the_example_of_a_result_makes_the_new_gate_pass_as_the_document_shows():
+    began = begin_attempt(example("new-gate"), NOW_MS)
+    document = finish_attempt(began, [example("recorded-result")], [], attempt=1, now_ms=NOW_MS)
+    expected = example("updated-status")["status"] | {"last_updated": NOW}
+    assert document["status"] == expected
+    assert document["metadata"]["completed_at"] == NOW
+    assert validate_gate(document) == []
+
+
+def test_the_example_of_an_error_is_valid_in_a_gate():
+    document = put(example("new-gate"), ("status", "errors"), [example("error-object")])
+    assert validate_gate(document) == []
+
+
+@pytest.mark.parametrize("name", ["completed-at", "updated-status"])
+def test_the_examples_of_changes_are_valid_in_a_gate(name):
+    document = example("new-gate")
+    for section, members in example(name).items():
+        document[section] |= members
+    assert found(document, "error") == []
+
+
+RULE_EXAMPLES = {
+    "file_exists": "file-exists",
+    "content_match": "content-match",
+    "test_pass": "test-pass",
+    "custom": "custom",
+}
+
+
+@pytest.mark.parametrize(("rule_type", "name"), RULE_EXAMPLES.items())
+def test_the_examples_of_each_rule_type_are_valid(rule_type, name):
+    document = gate(
+        [rule(rule_type=rule_type, rule_config=example(f"{name}-config"))],
+        [result(details=example(f"{name}-details"))],
+    )
+    assert found(document, "error") == []
+
+
+def test_the_exported_schema_is_a_draft_7_schema_that_takes_the_examples():
+    jsonschema.Draft7Validator.check_schema(gate_schema())
+    jsonschema.validate(example("new-gate"), gate_schema())
+    jsonschema.validate(whole_example(), gate_schema())
+    assert pathlib.Path(SCHEMA_PATH).name == "phase-gate.schema.json"
+
+
+VALID = {
+    "no rules": gate(),
+    "an unknown key anywhere": put(gate([rule(x=1)], x=1), ("metadata", "x"), None),
+    "times that are absent": put(gate(), ("metadata", "started_at"), ...),
+    "seven digits of a second": put(
+        gate(), ("metadata", "created_at"), "2025-11-15T14:30:22.1234567+01:00"
+    ),
+    "no errors": put(gate(), ("status", "errors"), ...),
+    "a rule of each severity": gate([rule("a", "error"), rule("b", "warning")]),
+    "a rule without a severity": gate([rule()]),
+    "a result of each status": gate(
+        [rule("a"), rule("b"), rule("c")],
+        [result("a"), result("b", "failed"), result("c", "skipped")],
+    ),
+    "a later minor version": gate(schema_version="1.7"),
+    "a rule type of a later version": gate([rule(rule_type="coverage")], schema_version="1.1"),
+    "a status of a later version": put(
+        gate(schema_version="1.1"), ("status", "current_status"), "waived"
+    ),
+}
+
+
+@pytest.mark.parametrize("document", VALID.values(), ids=VALID)
+def test_is_valid(document):
+    assert found(document, "error") == []
+
+
+INVALID = {
+    "a list": ([], ""),
+    "no version": (put(gate(), ("schema_version",), ...), "schema_version"),
+    "version 2.0": (gate(schema_version="2.0"), "schema_version"),
+    "version 0.9": (gate(schema_version="0.9"), "schema_version"),
+    "version one": (gate(schema_version="1"), "schema_version"),
+    "a version with a newline": (gate(schema_version="1.0\n"), "schema_version"),
+    "a version with other digits": (gate(schema_version="١.٠"), "schema_version"),
+    "a version of a thousand digits": (gate(schema_version="1." + "9" * 5000), ""),
+    "a version that is a number": (gate(schema_version=1.0), "schema_version"),
+    "no metadata": (put(gate(), ("metadata",), ...), "metadata"),
+    "no phase": (put(gate(), ("metadata", "phase_id"), ...), "metadata.phase_id"),
+    "no workflow": (put(gate(), ("metadata", "workflow_id"), ...), "metadata.workflow_id"),
+    "no time of creation": (put(gate(), ("metadata", "created_at"), ...), "metadata.created_at"),
+    "a time of creation that is null": (
+        put(gate(), ("metadata", "created_at"), None),
+        "metadata.created_at",
+    ),
+    "a time that is none": (
+        put(gate(), ("metadata", "started_at"), "yesterday"),
+        "metadata.started_at",
+    ),
+    "rules that are an object": (
+        put(gate(), ("validation_config", "rules"), {}),
+        "validation_config.rules",
+    ),
+    "a rule that is text": (gate(["x"]), "validation_config.rules[0]"),
+    "a rule without an id": (
+        gate([put(rule(), ("rule_id",), ...)]),
+        "validation_config.rules[0].rule_id",
+    ),
+    "two rules with one id": (gate([rule(), rule()]), "validation_config.rules[1].rule_id"),
+    "an unknown rule type": (
+        gate([rule(rule_type="coverage")]),
+        "validation_config.rules[0].rule_type",
+    ),
+    "an unknown severity": (gate([rule("a", "fatal")]), "validation_config.rules[0].severity"),
+    "a rule without a config": (
+        gate([put(rule(), ("rule_config",), ...)]),
+        "validation_config.rules[0].rule_config",
+    ),
+    "a rule with a wrong config": (
+        gate([rule(rule_config={})]),
+        "validation_config.rules[0].rule_config.test_command",
+    ),
+    "no results": (
+        put(gate(), ("validation_execution", "results"), ...),
+        "validation_execution.results",
+    ),
+    "a result without a status": (
+        gate([rule()], [put(result(), ("status",), ...)]),
+        "validation_execution.results[0].status",
+    ),
+    "an unknown result": (
+        gate([rule()], [result(status="ok")]),
+        "validation_execution.results[0].status",
+    ),
+    "a result without a time": (
+        gate([rule()], [result(at="now")]),
+        "validation_execution.results[0].validated_at",
+    ),
+    "details that are text": (
+        gate([rule()], [result(details="x")]),
+        "validation_execution.results[0].details",
+    ),
+    "an unknown status": (
+        put(gate(), ("status", "current_status"), "open"),
+        "status.current_status",
+    ),
+    "no counter": (put(gate(), ("status", "passed_count"), ...), "status.passed_count"),
+    "a counter below nothing": (put(gate(), ("status", "failed_count"), -1), "status.failed_count"),
+    "a counter that is true": (put(gate(), ("status", "total_count"), True), "status.total_count"),
+    "an error without a message": (
+        put(gate(), ("status", "errors"), [{"error_id": "e", "timestamp": NOW}]),
+        "status.errors[0].message",
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "path"), INVALID.values(), ids=INVALID)
+def test_is_not_valid(document, path):
+    assert found(document, "error") == ([path] if path or document == [] else [])
+
+
+ODD = {
+    "a passed count that is wrong": (
+        put(gate([rule()]), ("status", "passed_count"), 1),
+        "status.passed_count",
+    ),
+    "a total that is wrong": (
+        put(gate([rule()]), ("status", "total_count"), 5),
+        "status.total_count",
+    ),
+    "a status that the results do not bear out": (
+        gate([rule()], status="passed"),
+        "status.current_status",
+    ),
+    "a result of no rule": (
+        gate([rule()], [result("gone")]),
+        "validation_execution.results[0].rule_id",
+    ),
+    "two results with one id": (
+        put(gate([rule()], [result(), result()], status="passed"), ("status", "passed_count"), 1),
+        "validation_execution.results[1].result_id",
+    ),
+    "a pattern of another dialect": (
+        gate(
+            [rule(rule_type="content_match", rule_config={"file_path": "/a", "patterns": ["*x"]})]
+        ),
+        "validation_config.rules[0].rule_config.patterns",
+    ),
+    "a path that is not absolute": (
+        gate([rule(rule_type="file_exists", rule_config={"file_path": "a"})]),
+        "validation_config.rules[0].rule_config.file_path",
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "path"), ODD.values(), ids=ODD)
+def test_is_valid_but_warned_of(document, path):
+    assert (found(document, "error"), found(document, "warning")) == ([], [path])
+
+
+def test_of_another_major_version_nothing_else_is_said():
+    (finding,) = validate_gate({"schema_version": "2.0"})
+    assert finding.message == "version 2.0 cannot be read here: only 1.x can"
+
+
+VERDICTS = {
+    "every rule passed": ([rule("a"), rule("b")], [result("a"), result("b")], "passed"),
+    "one failed": ([rule("a"), rule("b")], [result("a"), result("b", "failed")], "failed"),
+    "one has not run": ([rule("a"), rule("b")], [result("a")], "in_progress"),
+    "one was skipped": ([rule()], [result(status="skipped")], "in_progress"),
+    "one failed and one has not run": ([rule("a"), rule("b")], [result("b", "failed")], "failed"),
+    "a warning failed": (
+        [rule("a"), rule("b", "warning")],
+        [result("a"), result("b", "failed")],
+        "passed",
+    ),
+    "a warning has not run": ([rule("a"), rule("b", "warning")], [result("a")], "passed"),
+    "a warning passed, an error failed": (
+        [rule("a"), rule("b", "warning")],
+        [result("a", "failed"), result("b")],
+        "failed",
+    ),
+    "only warnings, which failed": (
+        [rule("a", "warning")],
+        [result("a", "failed")],
+        "passed",
+    ),
+    "only warnings, which have not run": ([rule("a", "warning")], [], "in_progress"),
+    "no rules": ([], [], "in_progress"),
+    "a severity of a later version": ([rule("a", "fatal")], [result("a", "failed")], "failed"),
+    "a result of a later version": ([rule()], [result(status="waived")], "in_progress"),
+    "failed, then passed": (
+        [rule()],
+        [result(status="failed"), result(at="2025-11-15T14:00:01Z")],
+        "passed",
+    ),
+    "passed, then failed": (
+        [rule()],
+        [result(), result(status="failed", at="2025-11-15T14:00:01Z")],
+        "failed",
+    ),
+    "passed, then skipped": (
+        [rule()],
+        [result(), result(status="skipped", at="2025-11-15T14:00:01Z")],
+        "in_progress",
+    ),
+    "the newest does not stand last": (
+        [rule()],
+        [result(status="failed", at="2025-11-15T14:00:01Z"), result()],
+        "failed",
+    ),
+    "two of one instant": ([rule()], [result(status="failed"), result()], "passed"),
+    "one instant in two zones": (
+        [rule()],
+        [result(status="failed", at="2025-11-15T15:00:00+01:00"), result()],
+        "passed",
+    ),
+    "a result of a rule that is gone": ([rule()], [result(), result("gone", "failed")], "passed"),
+}
+
+
+@pytest.mark.parametrize(("rules", "results", "status"), VERDICTS.values(), ids=VERDICTS)
+def test_the_verdict_is_that_of_the_latest_results(rules, results, status):
+    assert judge(gate(rules, results)).status == status
+
+
+@pytest.mark.parametrize("claimed", TRANSITIONS)
+def test_the_verdict_does_not_believe_the_status(claimed):
+    failed = gate([rule()], [result(status="failed")], status=claimed)
+    passed = gate([rule()], [result()], status=claimed)
+    assert (judge(failed).status, judge(passed).status) == ("failed", "passed")
+
+
+def test_a_gate_that_has_not_begun_is_pending():
+    assert judge(gate([rule()], status="pending")).status == "pending"
+
+
+def test_a_verdict_says_what_blocks_and_what_it_warns_of():
+    rules = [rule("a", rule_name="Tests"), rule("b"), rule("c", "warning")]
+    results = [
+        result("a", "failed", message="exit code 1, expected 0"),
+        result("c", "failed", message="no docstrings"),
+    ]
+    verdict = judge(gate(rules, results))
+    assert verdict.blocking == ("Tests: failed: exit code 1, expected 0", "b: not run")
+    assert verdict.warnings == ("c: failed: no docstrings",)
+
+
+def test_a_gate_without_rules_says_that_nothing_was_checked():
+    assert judge(gate()).blocking == ("it has no rules: nothing was checked",)
+
+
+STATUSES = st.sampled_from(["passed", "failed", "skipped"])
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), STATUSES)), st.randoms())
+def test_a_gate_never_passes_with_an_error_rule_that_did_not_pass_last(ran, chance):
+    results = [
+        result(rule_id, status, at=f"2025-11-15T14:00:00.{number:03d}Z")
+        for number, (rule_id, status) in enumerate(ran)
+    ]
+    chance.shuffle(results)
+    passed = judge(gate([rule("a"), rule("b"), rule("c", "warning")], results)).passed
+    last = dict(ran)
+    assert passed == (last.get("a") == "passed" and last.get("b") == "passed")
+
+
+def test_a_verdict_by_any_passed_result_would_be_noticed():
+    broken = mutant(
+        gates, "_made_ms(result) >= _made_ms(latest[rule_id])", 'result["status"] == "passed"'
+    )
+    results = [result(), result(status="failed", at="2025-11-15T14:00:01Z")]
+    assert broken.judge(gate([rule()], results)).status == "passed"
+
+
+@pytest.mark.parametrize("current", TRANSITIONS)
+@pytest.mark.parametrize("new", TRANSITIONS)
+def test_the_transitions_are_those_of_the_document(current, new):
+    allowed = {("pending", "in_progress"), ("in_progress", "passed"), ("in_progress", "failed")}
+    assert is_valid_transition(current, new) == ((current, new) in allowed)
+
+
+def test_a_new_gate_is_that_of_the_document():
+    document = new_gate(
+        workflow_id="wf_20251115_143022",
+        phase_id="phase_2_write_tests",
+        phase_name="Write Unit Tests",
+        now_ms=NOW_MS + 580_000,
+        rules=example("new-gate")["validation_config"]["rules"],
+    )
+    expected = example("new-gate")
+    expected["metadata"]["created_at"] = "2025-11-15T14:40:00.000Z"
+    expected["status"]["last_updated"] = "2025-11-15T14:40:00.000Z"
+    assert document == expected
+
+
+@pytest.mark.parametrize("bad", ["", "../x", "a/b", "a\0b", ".x", "x" * 201])
+@pytest.mark.parametrize("noun", ["workflow_id", "phase_id"])
+def test_an_id_that_is_no_file_name_is_refused(noun, bad):
+    ids = {"workflow_id": "wf", "phase_id": "one"} | {noun: bad}
+    with pytest.raises(InvalidInput, match=r"is not a (workflow|phase) id"):
+        new_gate(**ids, phase_name="One", now_ms=NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        pytest.param(rule("a"), "rule_id: is that of an earlier rule", id="a-known-id"),
+        pytest.param(rule("b", rule_config={}), "test_command: is required", id="no-command"),
+        pytest.param(rule("b", rule_type="x"), "rule_type: must be one of", id="unknown-type"),
+        pytest.param({"rule_id": "b"}, "rule_type: is required", id="half-a-rule"),
+        pytest.param(
+            rule(
+                "b", rule_type="content_match", rule_config={"file_path": "/a", "patterns": ["("]}
+            ),
+            "can never match",
+            id="no-pattern",
+        ),
+    ],
+)
+def test_a_rule_that_cannot_be_used_is_not_added(wrong, message):
+    with pytest.raises(InvalidInput, match=message):
+        add_rule(gate([rule("a")]), wrong)
+
+
+def test_a_gate_has_no_more_rules_than_one_run_can_record():
+    many = [rule(f"r{number}") for number in range(MAX_CHECKS)]
+    assert found(gate(many), "error") == []
+    assert found(gate([*many, rule("one more")]), "error") == ["validation_config.rules"]
+    with pytest.raises(InvalidInput, match="one gate has at most 500"):
+        add_rule(gate(many), rule("one more"))
+
+
+def test_a_gate_that_has_passed_takes_no_more_rules():
+    with pytest.raises(Conflict, match="has passed, and takes no more rules"):
+        add_rule(gate([rule("a")], [result("a")], status="passed"), rule("b"))
+
+
+def test_no_function_changes_the_document_that_it_is_given():
+    document = gate([rule()], [result(status="failed")], status="failed")
+    before = copy.deepcopy(document)
+    began = begin_attempt(add_rule(document, rule("b")), NOW_MS)
+    finish_attempt(began, [result("b")], [], attempt=2, now_ms=NOW_MS)
+    history(document)
+    assert document == before
+
+
+def test_the_first_attempt_begins_with_its_time():
+    document = begin_attempt(gate([rule()], status="pending"), NOW_MS)
+    assert document["status"]["current_status"] == "in_progress"
+    assert (document["metadata"]["started_at"], attempt_of(document)) == (NOW, 1)
+
+
+def test_an_attempt_that_was_cut_short_goes_on():
+    document = gate([rule()], status="in_progress")
+    assert begin_attempt(document, NOW_MS) == document
+
+
+def test_a_gate_that_has_passed_is_not_run_again():
+    with pytest.raises(Conflict, match="has passed, and is not run again"):
+        begin_attempt(gate([rule()], [result()], status="passed"), NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("rules", "results"),
+    [
+        pytest.param([rule()], [], id="without-results"),
+        pytest.param([rule()], [result(status="skipped")], id="skipped"),
+        pytest.param([rule()], [result(status="failed")], id="failed"),
+        pytest.param([rule(), rule("b")], [result()], id="with-a-rule-added-by-hand"),
+    ],
+)
+def test_a_pass_that_the_results_do_not_bear_out_can_be_run_again(rules, results):
+    document = begin_attempt(gate(rules, results, status="passed"), NOW_MS)
+    assert (document["status"]["current_status"], attempt_of(document)) == ("in_progress", 2)
+    assert [attempt["status"] for attempt in history(document)] == ["passed", "in_progress"]
+    assert add_rule(gate(rules, results, status="passed"), rule("new"))
+
+
+def test_a_gate_without_rules_is_not_run():
+    with pytest.raises(InvalidInput, match="has no rules to run"):
+        begin_attempt(gate(status="pending"), NOW_MS)
+
+
+def test_after_a_failure_a_new_attempt_begins_and_the_old_one_is_history():
+    failed = gate([rule()], [result(status="failed")], status="failed")
+    failed["status"]["errors"] = [example("error-object")]
+    failed["metadata"] |= {"started_at": "2025-11-15T14:00:00Z", "completed_at": NOW}
+    document = begin_attempt(failed, NOW_MS + 1000)
+    assert attempt_of(document) == 2
+    assert (document["status"]["errors"], document["metadata"]["completed_at"]) == ([], None)
+    first, second = history(document)
+    assert first == {
+        "attempt": 1,
+        "status": "failed",
+        "started_at": "2025-11-15T14:00:00Z",
+        "completed_at": NOW,
+        "passed_count": 0,
+        "failed_count": 1,
+        "total_count": 1,
+        "errors": [example("error-object")],
+    }
+    assert (second["attempt"], second["status"]) == (2, "in_progress")
+    assert validate_gate(document) == []
+
+
+def test_the_results_of_an_attempt_carry_its_number():
+    began = begin_attempt(gate([rule()], [result(status="failed")], status="failed"), NOW_MS)
+    document = finish_attempt(began, [result(at=NOW)], [], attempt=2, now_ms=NOW_MS)
+    results = document["validation_execution"]["results"]
+    assert [one.get("attempt") for one in results] == [None, 2]
+    assert document["status"]["current_status"] == "passed"
+
+
+def test_an_attempt_without_all_results_stays_in_progress():
+    document = finish_attempt(
+        gate([rule("a"), rule("b")]),
+        [result("a"), result("b", "skipped")],
+        [],
+        attempt=1,
+        now_ms=NOW_MS,
+    )
+    assert document["status"]["current_status"] == "in_progress"
+    assert document["metadata"]["completed_at"] is None
+    assert document["status"]["passed_count"] == 1
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param(gate([rule()], [result()], status="passed"), id="passed"),
+        pytest.param(gate([rule()], [result(status="failed")], status="failed"), id="failed"),
+        pytest.param(
+            begin_attempt(gate([rule()], [result(status="failed")], status="failed"), NOW_MS),
+            id="in-its-next-attempt",
+        ),
+    ],
+)
+def test_results_of_an_attempt_that_another_run_ended_are_refused(document):
+    with pytest.raises(Conflict, match=r"attempt 1 of .* was ended by another run"):
+        finish_attempt(document, [result(at=NOW)], [], attempt=1, now_ms=NOW_MS)
+
+
+def test_what_is_recorded_last_is_the_latest_though_the_clock_was_set_back():
+    document = finish_attempt(
+        gate([rule()], [result(at="2030-01-01T00:00:00Z")]),
+        [result(status="failed", at="2020-01-01T00:00:00Z")],
+        [],
+        attempt=1,
+        now_ms=NOW_MS,
+    )
+    assert document["status"]["current_status"] == "failed"
+
+
+def test_an_error_is_replaced_when_its_rule_runs_again():
+    document = gate([rule("a"), rule("b")])
+    document["status"]["errors"] = [
+        {"error_id": f"err_{name}", "timestamp": NOW, "message": "x", "context": {"rule_id": name}}
+        for name in "ab"
+    ]
+    finished = finish_attempt(document, [result("a")], [], attempt=1, now_ms=NOW_MS)
+    assert [error["error_id"] for error in finished["status"]["errors"]] == ["err_b"]
+
+
+@pytest.mark.parametrize(
+    ("most", "kept"),
+    [pytest.param(2, 2, id="two"), pytest.param(0, 6, id="all"), pytest.param(100, 6, id="more")],
+)
+def test_of_each_rule_the_newest_results_are_kept(most, kept):
+    earlier = [
+        result(rule_id, "failed", at=f"2025-11-15T14:00:0{number}Z")
+        for number in range(5)
+        for rule_id in "ab"
+    ]
+    document = finish_attempt(
+        gate([rule("a"), rule("b")], earlier),
+        [result("a", at=NOW), result("b", at=NOW)],
+        [],
+        attempt=1,
+        now_ms=NOW_MS,
+        max_results_per_rule=most,
+    )
+    results = document["validation_execution"]["results"]
+    assert [one["rule_id"] for one in results].count("a") == kept
+    assert {one["status"] for one in latest_results(document).values()} == {"passed"}
+    assert results == sorted(results, key=lambda one: one["validated_at"])
+
+
+def test_unknown_keys_survive_a_whole_attempt():
+    document = gate([rule(x=1)], schema_version="1.4", waivers=[{"by": "human"}], status="pending")
+    document["validation_execution"]["engine"] = {"z": 1, "a": 10**30}
+    document["status"]["retry_count"] = 0
+    finished = finish_attempt(
+        begin_attempt(document, NOW_MS), [result(x=2)], [], attempt=1, now_ms=NOW_MS
+    )
+    assert (finished["schema_version"], finished["waivers"]) == ("1.4", [{"by": "human"}])
+    assert finished["validation_execution"]["engine"] == {"z": 1, "a": 10**30}
+    assert finished["validation_config"]["rules"][0]["x"] == 1
+    assert finished["validation_execution"]["results"][0]["x"] == 2
+    assert finished["status"]["retry_count"] == 0
+    assert list(finished)[:5] == list(document)[:5]

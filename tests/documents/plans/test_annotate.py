@@ -1,0 +1,227 @@
+"""Annotations: exactly one under each heading, and every other byte as it was."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queenbee.documents.markdown import split_lines
+from queenbee.documents.plans.annotate import annotate_plan
+from queenbee.documents.plans.files import annotate_file
+from queenbee.documents.plans.plan import parse_plan
+from queenbee.errors import InvalidInput
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "plans"
+
+BEADS = {"1.1": "bd-one", "1.2": "bd-two"}
+NOTE = "<!-- beads-ralph: {} -->"
+
+
+def documents_algorithm(path: Path, beads: dict[str, str]) -> None:
+    """Runs the algorithm as the document has it."""
+    source = (FIXTURES / "annotation-algorithm.txt").read_text(encoding="utf-8")
+    namespace: dict[str, object] = {"re": re}
+    exec(source, namespace)
+    annotate = namespace["annotate_plan_with_bead_ids"]
+    assert callable(annotate)
+    annotate(str(path), beads)
+
+
+class TestDocument:
+    def test_the_original_section_becomes_the_annotated_one(self) -> None:
+        original = (FIXTURES / "original-section.md").read_text()
+
+        annotated = annotate_plan(original, {"1.2": "bd-a1b2c3"})
+
+        assert annotated == (FIXTURES / "annotated-section.md").read_text()
+
+    def test_a_fresh_plan_comes_out_as_of_the_documents_algorithm(self, tmp_path: Path) -> None:
+        plan = tmp_path / "plan.md"
+        plan.write_text((FIXTURES / "app.md").read_text())
+        beads = {
+            sprint.number: f"bd-{sprint.line}" for sprint in parse_plan(plan.read_text()).sprints
+        }
+        ours = annotate_plan(plan.read_text(), beads)
+
+        documents_algorithm(plan, beads)
+
+        assert ours == plan.read_text()
+
+
+CASES = {
+    "put": ("### Sprint 1.1: A\ntext\n", f"### Sprint 1.1: A\n{NOTE.format('bd-one')}\ntext\n"),
+    "replaced": (
+        f"### Sprint 1.1: A\n{NOTE.format('bd-old')}\ntext\n",
+        f"### Sprint 1.1: A\n{NOTE.format('bd-one')}\ntext\n",
+    ),
+    "the second of two taken out": (
+        f"### Sprint 1.1: A\n{NOTE.format('a')}\n{NOTE.format('b')}\ntext\n",
+        f"### Sprint 1.1: A\n{NOTE.format('bd-one')}\ntext\n",
+    ),
+    "moved up from below an empty line": (
+        f"### Sprint 1.1: A\n\n{NOTE.format('bd-old')}\n\ntext\n",
+        f"### Sprint 1.1: A\n{NOTE.format('bd-one')}\n\n\ntext\n",
+    ),
+    "paragraphs that it kept apart stay apart": (
+        f"### Sprint 1.1: A\none\n{NOTE.format('x')}\ntwo\n",
+        f"### Sprint 1.1: A\n{NOTE.format('bd-one')}\none\n\ntwo\n",
+    ),
+    "written without spaces": (
+        "### Sprint 1.1: A\n<!--beads-ralph:bd-old-->\n",
+        f"### Sprint 1.1: A\n{NOTE.format('bd-one')}\n",
+    ),
+    "heading on the last line": (
+        "text\n### Sprint 1.1: A",
+        f"text\n### Sprint 1.1: A\n{NOTE.format('bd-one')}",
+    ),
+    "heading on the only line": (
+        "### Sprint 1.1: A",
+        f"### Sprint 1.1: A\n{NOTE.format('bd-one')}",
+    ),
+    "heading on the last line of DOS": (
+        "text\r\n### Sprint 1.1: A",
+        f"text\r\n### Sprint 1.1: A\r\n{NOTE.format('bd-one')}",
+    ),
+    "annotation on the last line": (
+        f"### Sprint 1.1: A\n{NOTE.format('bd-old')}",
+        f"### Sprint 1.1: A\n{NOTE.format('bd-one')}",
+    ),
+    "DOS line endings": (
+        "### Sprint 1.1: A\r\ntext\r\n",
+        f"### Sprint 1.1: A\r\n{NOTE.format('bd-one')}\r\ntext\r\n",
+    ),
+    "old Mac line endings": (
+        "### Sprint 1.1: A\rtext\r",
+        f"### Sprint 1.1: A\r{NOTE.format('bd-one')}\rtext\r",
+    ),
+    "mixed line endings": (
+        "### Sprint 1.1: A\r\na\n### Sprint 1.2: B\nb\r\n",
+        (
+            "### Sprint 1.1: A\r\n<!-- beads-ralph: bd-one -->\r\na\n"
+            "### Sprint 1.2: B\n<!-- beads-ralph: bd-two -->\nb\r\n"
+        ),
+    ),
+    "byte order mark": (
+        "\ufeff### Sprint 1.1: A\n",
+        f"\ufeff### Sprint 1.1: A\n{NOTE.format('bd-one')}\n",
+    ),
+    "strange white space": (
+        "a\x0b\x0c\u2028b\n### Sprint 1.1: A\n\x85c\n",
+        f"a\x0b\x0c\u2028b\n### Sprint 1.1: A\n{NOTE.format('bd-one')}\n\x85c\n",
+    ),
+}
+
+UNTOUCHED = {
+    "in a fence": "```\n### Sprint 1.1: A\n```\n",
+    "in a comment": "<!--\n### Sprint 1.1: A\n-->\n",
+    "a near miss": "### Sprint 1.1 - A\n",
+    "of another sprint": "### Sprint 1.9: A\n<!-- beads-ralph: bd-nine -->\n",
+    "in a quotation": "> ### Sprint 1.1: A\n",
+    "without any sprint": "# Plan\r\n\r\ntext",
+    "empty": "",
+}
+
+
+class TestAnnotation:
+    @pytest.mark.parametrize("name", CASES)
+    def test_is_one_under_the_heading(self, name: str) -> None:
+        before, after = CASES[name]
+
+        assert annotate_plan(before, BEADS) == after
+
+    @pytest.mark.parametrize("name", CASES)
+    def test_done_twice_changes_nothing(self, name: str) -> None:
+        once = annotate_plan(CASES[name][0], BEADS)
+
+        assert annotate_plan(once, BEADS) == once
+
+    @pytest.mark.parametrize("name", UNTOUCHED)
+    def test_what_is_no_sprint_of_ours_is_left_alone(self, name: str) -> None:
+        assert annotate_plan(UNTOUCHED[name], BEADS) == UNTOUCHED[name]
+
+    def test_an_annotation_in_a_code_fence_is_not_one(self) -> None:
+        text = "### Sprint 1.1: A\n```\n<!-- beads-ralph: shown -->\n```\n"
+
+        assert annotate_plan(text, BEADS).count("beads-ralph: shown") == 1
+
+    def test_other_comments_stay(self) -> None:
+        text = "### Sprint 1.1: A\n<!-- a note -->\n<!-- beads-ralph: x --> and text\n"
+
+        assert annotate_plan(text, BEADS) == text.replace("A\n", f"A\n{NOTE.format('bd-one')}\n")
+
+    def test_the_plan_knows_its_beads_afterwards(self) -> None:
+        text = annotate_plan((FIXTURES / "app.md").read_text(), {"1.1": "bd-x", "4.1": "bd-y"})
+
+        assert [sprint.bead_id for sprint in parse_plan(text).sprints if sprint.bead_id] == [
+            "bd-x",
+            "bd-y",
+        ]
+
+    @pytest.mark.parametrize("identifier", ["", "a b", "a-->", "<x", "a--b", "a\nb"])
+    def test_an_id_that_would_end_the_comment_is_refused(self, identifier: str) -> None:
+        with pytest.raises(InvalidInput):
+            annotate_plan("### Sprint 1.1: A\n", {"1.1": identifier})
+
+
+pieces = st.sampled_from(
+    [
+        *("### Sprint 1.1: A", "### Sprint 1.2: B", "### Sprint 1.1 - C", "## Phase 1", "- task"),
+        *("<!-- beads-ralph: bd-old -->", "<!-- beads-ralph: bd-one -->", "text", "", "---", "```"),
+        *("> q", "    code", "<!--", "-->", "<div>", "1. x", "  <!-- beads-ralph: x -->", "\x0c"),
+    ]
+)
+texts = st.lists(
+    st.tuples(pieces | st.text(max_size=6), st.sampled_from(["\n", "\r\n", "\r"])), max_size=15
+).map(lambda lines: "".join(text + ending for text, ending in lines))
+
+
+class TestLaws:
+    @settings(max_examples=300, deadline=None)
+    @given(texts, st.booleans())
+    def test_done_twice_changes_nothing(self, text: str, unended: bool) -> None:
+        text = text.rstrip("\r\n") if unended else text
+
+        once = annotate_plan(text, BEADS)
+
+        assert annotate_plan(once, BEADS) == once
+
+    @settings(max_examples=300, deadline=None)
+    @given(texts)
+    def test_every_other_line_stays_with_its_ending_and_in_its_order(self, text: str) -> None:
+        def others(document: str) -> list[tuple[str, str]]:
+            lines = [line for line in split_lines(document) if "beads-ralph" not in line[0]]
+            return [line for line in lines if line[0].strip()]
+
+        assert others(annotate_plan(text, BEADS)) == others(text)
+
+    @settings(max_examples=300, deadline=None)
+    @given(texts)
+    def test_the_sprints_stay_and_each_has_its_bead(self, text: str) -> None:
+        before = [sprint.number for sprint in parse_plan(text).sprints]
+
+        after = parse_plan(annotate_plan(text, BEADS)).sprints
+
+        assert [sprint.number for sprint in after] == before
+        assert [sprint.bead_id for sprint in after] == [BEADS[number] for number in before]
+
+
+class TestFiles:
+    def test_the_file_is_rewritten(self, tmp_path: Path) -> None:
+        plan = tmp_path / "plan.md"
+        plan.write_bytes(b"### Sprint 1.1: A\r\ntext")
+
+        assert annotate_file(str(plan), BEADS)
+        assert plan.read_bytes() == b"### Sprint 1.1: A\r\n<!-- beads-ralph: bd-one -->\r\ntext"
+
+    def test_a_file_that_is_right_is_not_written(self, tmp_path: Path) -> None:
+        plan = tmp_path / "plan.md"
+        plan.write_text("### Sprint 1.1: A\n")
+        annotate_file(str(plan), BEADS)
+        before = plan.stat()
+
+        assert not annotate_file(str(plan), BEADS)
+        assert plan.stat().st_ino == before.st_ino

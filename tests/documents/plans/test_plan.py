@@ -1,0 +1,642 @@
+"""Plans: what is read from Markdown, and what is told of what nearly was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from queenbee.documents.findings import Finding
+from queenbee.documents.plans.check import check_plan
+from queenbee.documents.plans.fields import AgentRef
+from queenbee.documents.plans.files import read_markdown
+from queenbee.documents.plans.plan import Plan, Sprint, parse_plan
+from queenbee.errors import NotFound, Unreadable
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "plans"
+
+SPRINT = "## Phase 1\n### Sprint 1.1: Setup\n"
+
+
+def sprints(text: str) -> list[str]:
+    return [sprint.number for sprint in parse_plan(text).sprints]
+
+
+def only(text: str) -> Sprint:
+    (sprint,) = parse_plan(text).sprints
+    return sprint
+
+
+def under_sprint(body: str) -> Sprint:
+    return only(f"{SPRINT}\n{body}\n")
+
+
+def errors(plan: Plan) -> list[Finding]:
+    return [finding for finding in check_plan(plan) if finding.severity == "error"]
+
+
+class TestWholePlan:
+    @pytest.fixture
+    def plan(self) -> Plan:
+        return parse_plan((FIXTURES / "app.md").read_text())
+
+    def test_has_its_phases(self, plan: Plan) -> None:
+        assert [(phase.number, phase.title, phase.line) for phase in plan.phases] == [
+            ("1", "Foundation", 9),
+            ("3a", "Reports", 61),
+            ("3b", "Alerts", 65),
+            ("4", "Release", 71),
+        ]
+
+    def test_has_its_sprints(self, plan: Plan) -> None:
+        assert [(sprint.number, sprint.phase) for sprint in plan.sprints] == [
+            ("1.1", "1"),
+            ("1.2a", "1"),
+            ("1.2b", "1"),
+            ("1.3", "1"),
+            ("3a.1", "3a"),
+            ("3b.1", "3b"),
+            ("4.1", "4"),
+        ]
+
+    def test_has_no_errors(self, plan: Plan) -> None:
+        assert errors(plan) == []
+
+    def test_fields_of_a_paragraph_are_read(self, plan: Plan) -> None:
+        sprint = plan.sprints[0]
+
+        assert sprint.worktree == "../my-app-worktrees/main/1-1-project-setup"
+        assert sprint.branch == "main/1-1-project-setup"
+        assert sprint.source_branch == "main"
+        assert sprint.prose == "The skeleton that everything else stands on."
+
+    def test_agents_have_models_and_prompts(self, plan: Plan) -> None:
+        assert plan.sprints[0].dev_agents == (AgentRef("backend-dev", "sonnet"),)
+        assert plan.sprints[0].qa_agents == (
+            AgentRef("qa-unit-tests", "haiku", "Run pytest, with coverage"),
+            AgentRef("qa-security-scan", "opus"),
+        )
+
+    def test_tasks_lose_their_boxes_and_keep_their_lines(self, plan: Plan) -> None:
+        assert plan.sprints[0].tasks == (
+            "Create the project",
+            "Write the first test,\nwith a fixture",
+        )
+
+    def test_acceptance_criteria_are_read(self, plan: Plan) -> None:
+        assert plan.sprints[0].acceptance == ("The tests run",)
+
+    def test_fields_of_a_list_are_read(self, plan: Plan) -> None:
+        sprint = plan.sprints[1]
+
+        assert sprint.branch == "main/1-2a-backend"
+        assert sprint.priority == 1
+        assert sprint.dev_agents == (AgentRef("backend-dev", "opus"),)
+
+    def test_a_list_under_no_field_is_the_tasks(self, plan: Plan) -> None:
+        assert plan.sprints[1].tasks == ("Implement the API", "Document it")
+
+    def test_a_deeper_heading_is_a_field(self, plan: Plan) -> None:
+        assert plan.sprints[2].tasks == ("Build the page", "Wire it up")
+        assert plan.sprints[2].team == "frontend"
+
+    def test_a_field_without_meaning_is_kept_as_text(self, plan: Plan) -> None:
+        assert plan.sprints[3].prose == "**Notes:** ask the designers"
+        assert plan.sprints[3].tasks == ("Merge and test",)
+
+    def test_a_sprint_may_name_more_that_it_depends_on(self, plan: Plan) -> None:
+        assert plan.sprints[5].depends_on == ("1.2a", "bd-mailer")
+
+    def test_a_sprint_knows_its_section(self, plan: Plan) -> None:
+        assert plan.sprints[0].section == "## Phase 1 > ### Sprint 1.1: Project Setup"
+
+
+class TestDocument:
+    def test_the_original_section_is_a_sprint_with_tasks(self) -> None:
+        sprint = only((FIXTURES / "original-section.md").read_text())
+
+        assert (sprint.number, sprint.title) == ("1.2", "User Authentication")
+        assert sprint.tasks == (
+            "Implement user login endpoint",
+            "Implement user signup endpoint",
+            "Add password hashing with bcrypt",
+        )
+        assert sprint.bead_id is None
+
+    def test_the_annotated_section_names_its_bead(self) -> None:
+        assert only((FIXTURES / "annotated-section.md").read_text()).bead_id == "bd-a1b2c3"
+
+    def test_both_can_be_imported(self) -> None:
+        for name in ("original-section.md", "annotated-section.md"):
+            assert errors(parse_plan((FIXTURES / name).read_text())) == []
+
+
+HEADINGS = {
+    "plain": "### Sprint 1.2: Auth",
+    "no space after the colon": "### Sprint 1.2:Auth",
+    "two spaces": "### Sprint  1.2:  Auth",
+    "closing hashes": "### Sprint 1.2: Auth ###",
+    "indented by three": "   ### Sprint 1.2: Auth",
+    "a colon in the title": "### Sprint 1.2: Auth: login",
+    "carriage return": "### Sprint 1.2: Auth\r",
+    "tab after the hashes": "###\tSprint 1.2: Auth",
+    "track and letter": "### Sprint 3ab.2b: Auth",
+    "under an open paragraph": "text\n### Sprint 1.2: Auth",
+}
+
+NEAR_MISSES = {
+    "dash for the colon": ("### Sprint 1.2 - Auth", "a colon, not a dash"),
+    "en dash": ("### Sprint 1.2 – Auth", "a colon, not a dash"),
+    "em dash without spaces": ("### Sprint 1.2—Auth", "a colon, not a dash"),
+    "upper-case suffix": ("### Sprint 1.2A: Auth", "lower case"),
+    "upper-case track": ("### Sprint 3B.1: Auth", "lower case"),
+    "missing dot": ("### Sprint 12: Auth", "the dot between phase and sprint is missing"),
+    "dash for the dot": ("### Sprint 1-2: Auth", "the dot between phase and sprint is missing"),
+    "two dots": ("### Sprint 1.2.3: Auth", "'1.2.3' is no sprint number"),
+    "phase without a number": ("### Sprint 1.a: Auth", "'1.a' is no sprint number"),
+    "no colon": ("### Sprint 1.2 Auth", "the colon after the number is missing"),
+    "number only": ("### Sprint 1.2", "the colon after the number is missing"),
+    "no title": ("### Sprint 1.2:", "there is no title"),
+    "space before the colon": ("### Sprint 1.2 : Auth", "right after the number"),
+    "lower case": ("### sprint 1.2: Auth", "it says 'sprint'"),
+    "capitals": ("### SPRINT 1.2: Auth", "it says 'SPRINT'"),
+    "no space before the number": ("### Sprint1.2: Auth", "nothing but a space"),
+    "number sign": ("### Sprint #1.2: Auth", "nothing but a space"),
+    "bold": ("### **Sprint 1.2: Auth**", "'Sprint' is not its first word"),
+    "bold number": ("### Sprint **1.2**: Auth", "nothing but a space"),
+    "rocket": ("### 🚀 Sprint 1.2: Auth", "'Sprint' is not its first word"),
+    "level two": ("## Sprint 1.2: Auth", "it has 2 #, not 3"),
+    "level four": ("#### Sprint 1.2: Auth", "it has 4 #, not 3"),
+    "level one": ("# Sprint 1.2: Auth", "it has 1 #, not 3"),
+    "underlined": ("Sprint 1.2: Auth\n---", "it has 2 #, not 3"),
+    "no space after the hashes": ("###Sprint 1.2: Auth", "a space after them"),
+    "seven hashes": ("####### Sprint 1.2: Auth", "up to six #"),
+    "phase with a dash": ("## Phase 1 - Setup", "a colon, not a dash"),
+    "phase in capitals": ("## Phase 3A: Setup", "lower case"),
+    "phase at level three": ("### Phase 1: Setup", "it has 3 #, not 2"),
+    "phase at level one": ("# Phase 1: Setup", "it has 1 #, not 2"),
+    "phase in lower case": ("## phase 1: Setup", "it says 'phase'"),
+    "phase without a colon": ("## Phase 1 Setup", "the colon after the number is missing"),
+    "phase with a dot": ("## Phase 1.2: Setup", "'1.2' is no phase number"),
+}
+
+PROSE = [
+    "# Sprint 3 plan",
+    "# Phase 2 in review",
+    "## Sprint planning",
+    "## Sprints",
+    "### Mini-sprint 1.2: no",
+    "#### Sprint 1.1 in review",
+    "## Phases 1 to 3",
+    "### Phase summary",
+    "### 1.2 Overview",
+    "### What 1.2 means: a guess",
+    "## 1.2: Overview",
+    "## Sprinting 1.2: no",
+    "Sprint 1.2: prose",
+    "#hashtag sprint 12",
+]
+
+
+class TestHeadings:
+    @pytest.mark.parametrize("name", HEADINGS)
+    def test_is_a_sprint(self, name: str) -> None:
+        plan = parse_plan(HEADINGS[name])
+
+        assert len(plan.sprints) == 1
+        assert plan.findings == ()
+        assert plan.sprints[0].title.startswith("Auth")
+
+    @pytest.mark.parametrize("name", NEAR_MISSES)
+    def test_a_near_miss_is_an_error_with_its_line(self, name: str) -> None:
+        heading, reason = NEAR_MISSES[name]
+
+        plan = parse_plan(f"# Plan\n\n{heading}\n")
+
+        assert plan.sprints == ()
+        assert plan.phases == ()
+        (finding,) = plan.findings
+        assert finding.severity == "error"
+        assert finding.line == 3
+        assert reason in finding.message
+
+    def test_a_near_miss_tells_all_that_is_wrong(self) -> None:
+        (finding,) = parse_plan("## sprint 1.2A - Auth").findings
+
+        assert finding.message.count(";") == 3
+
+    @pytest.mark.parametrize(
+        ("heading", "form"),
+        [
+            ("### sprint 3B.2A - Auth page", "### Sprint 3b.2a: Auth page"),
+            ("## **Sprint 1.2: Auth**", "### Sprint 1.2: Auth"),
+            ("### Sprint 12: Auth", "### Sprint 1.2: Title"),
+            ("### Sprint 1.2:", "### Sprint 1.2: Title"),
+            ("## Phase 2 - Login", "## Phase 2: Login"),
+            ("## Phase 1.2: Login", "## Phase 1: Title"),
+        ],
+    )
+    def test_a_near_miss_is_told_how_to_be_written(self, heading: str, form: str) -> None:
+        (finding,) = parse_plan(heading).findings
+
+        assert finding.hint == f"write it as {form}"
+
+    @pytest.mark.parametrize(
+        "heading", ["### 1.2: Auth", "### Spirnt 1.2: Auth", "### Sprints 1.2: Auth"]
+    )
+    def test_a_number_without_its_word_is_a_warning(self, heading: str) -> None:
+        (finding,) = parse_plan(heading).findings
+
+        assert finding.severity == "warning"
+        assert finding.hint == "write it as ### Sprint 1.2: Auth"
+
+    def test_a_heading_that_html_swallows_is_an_error_with_its_line(self) -> None:
+        plan = parse_plan(f"{SPRINT}<details>\n</details>\n### Sprint 1.2: Lost\n")
+
+        assert [(found.line, found.severity) for found in plan.findings] == [(5, "error")]
+
+    @pytest.mark.parametrize("text", PROSE)
+    def test_prose_is_left_in_peace(self, text: str) -> None:
+        assert parse_plan(text).findings == ()
+
+    def test_a_sprint_without_a_number_is_a_warning(self) -> None:
+        (finding,) = parse_plan("### Sprint planning").findings
+
+        assert finding.severity == "warning"
+
+    def test_bold_text_in_place_of_a_heading_is_a_warning(self) -> None:
+        (finding,) = parse_plan("**Sprint 1.2: Auth**").findings
+
+        assert finding.severity == "warning"
+
+    @pytest.mark.parametrize("text", ["> ### Sprint 1.2: Auth", "- ### Sprint 1.2: Auth"])
+    def test_a_heading_in_a_list_or_quotation_is_a_warning(self, text: str) -> None:
+        plan = parse_plan(text)
+
+        assert plan.sprints == ()
+        assert [finding.severity for finding in plan.findings] == ["warning"]
+
+    def test_an_underlined_phase_is_a_phase(self) -> None:
+        plan = parse_plan("Phase 1: Setup\n--------------\n### Sprint 1.1: A\n")
+
+        assert plan.phases[0].number == "1"
+        assert plan.sprints[0].phase == "1"
+
+    @pytest.mark.parametrize(
+        "fence",
+        [
+            "```\n{}\n```",
+            "~~~markdown\n{}\n~~~",
+            "    {}",
+            "<!--\n{}\n-->",
+            "<pre>\n{}\n</pre>",
+            "````\n```\n{}\n````",
+        ],
+    )
+    def test_what_is_in_code_or_a_comment_is_no_heading(self, fence: str) -> None:
+        text = fence.format("### Sprint 9.9: Not this")
+
+        plan = parse_plan(f"{SPRINT}\n{text}\n\n### Sprint 1.2: This\n")
+
+        assert [sprint.number for sprint in plan.sprints] == ["1.1", "1.2"]
+        assert plan.findings == ()
+
+    def test_a_fence_that_never_closes_over_sprints_is_an_error(self) -> None:
+        plan = parse_plan(f"{SPRINT}\n```\n### Sprint 1.2: Lost\n")
+
+        assert [(found.line, found.severity) for found in plan.findings] == [(4, "error")]
+
+    def test_a_fence_that_never_closes_over_prose_is_a_warning(self) -> None:
+        plan = parse_plan(f"{SPRINT}\n~~~\ntext")
+
+        assert [(found.line, found.severity) for found in plan.findings] == [(4, "warning")]
+
+    def test_lines_are_counted_as_markdown_does(self) -> None:
+        plan = parse_plan("a\x0bb\x0cc\u2028d\r\n\r\n### Sprint 1.1: A\r\rx\n### Sprint 12: B")
+
+        assert plan.sprints[0].line == 3
+        assert plan.findings[0].line == 6
+
+    def test_a_byte_order_mark_hides_no_heading(self) -> None:
+        assert sprints("\ufeff### Sprint 1.1: A") == ["1.1"]
+
+
+class TestFields:
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "**Branch:** `main/x`",
+            "**Branch**: `main/x`",
+            "**Branch** : main/x",
+            "**branch:** main/x",
+            "**BRANCH:** `main/x` (after 1.1 merged)",
+            "**Branch:** main/x (after 1.1 merged)",
+            "- **Branch:** `main/x`",
+            "* **Branch**: main/x",
+            "1. **Branch:** `main/x`",
+        ],
+    )
+    def test_a_field_is_read_however_it_is_written(self, line: str) -> None:
+        assert under_sprint(line).branch == "main/x"
+
+    def test_a_branch_with_a_space_is_not_cut_to_a_good_one(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Branch:** feat/auth api\n")
+
+        assert [finding.path for finding in errors(plan)] == ["sprints[1.1].branch"]
+
+    @pytest.mark.parametrize(
+        ("text", "agents"),
+        [
+            ("- `a` (sonnet)", [("a", "sonnet", None)]),
+            ("- a", [("a", None, None)]),
+            ("- `a` (Haiku): look twice", [("a", "haiku", "look twice")]),
+            ("- `a` - (see below) twice", [("a", None, "(see below) twice")]),
+            ("- `a` (opus) — look\n  at it", [("a", "opus", "look\nat it")]),
+            ("- `.claude/agents/a.md`", [(".claude/agents/a.md", None, None)]),
+        ],
+    )
+    def test_agents_are_read(self, text: str, agents: list[tuple[str, str, str]]) -> None:
+        found = under_sprint(f"**QA Agents:**\n{text}").qa_agents
+
+        assert [(agent.name, agent.model, agent.prompt) for agent in found] == agents
+
+    def test_agents_of_one_line_are_read(self) -> None:
+        found = under_sprint("**Dev Agents:** `a` (sonnet), `b` (opus)").dev_agents
+
+        assert [agent.name for agent in found] == ["a", "b"]
+
+    @pytest.mark.parametrize("text", ["- `a` (gpt)", "- two words", "- (sonnet)"])
+    def test_what_is_no_agent_is_an_error_with_its_line(self, text: str) -> None:
+        plan = parse_plan(f"{SPRINT}**Dev Agents:**\n{text}\n")
+
+        assert [(found.path, found.line) for found in errors(plan)] == [
+            ("sprints[1.1].dev_agents", 3)
+        ]
+
+    @pytest.mark.parametrize(
+        ("text", "needs"),
+        [
+            ("1.2a, 1.2b", ("1.2a", "1.2b")),
+            ("`1.2a`", ("1.2a",)),
+            ("Sprint 1.2a", ("1.2a",)),
+            ("bd-a1b2c3, beads-ralph-lt4", ("bd-a1b2c3", "beads-ralph-lt4")),
+            ("None", ()),
+            ("-", ()),
+            ("1.2, 1.2", ("1.2",)),
+        ],
+    )
+    def test_what_a_sprint_depends_on_is_read(self, text: str, needs: tuple[str, ...]) -> None:
+        assert under_sprint(f"**Dependencies:** {text}").depends_on == needs
+
+    def test_a_dependency_in_words_is_a_warning(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Dependencies:** a database\n")
+
+        assert [found.severity for found in plan.findings] == ["warning"]
+
+    @pytest.mark.parametrize(("text", "priority"), [("0", 0), ("P4", 4), ("p1", 1)])
+    def test_a_priority_is_read(self, text: str, priority: int) -> None:
+        assert under_sprint(f"**Priority:** {text}").priority == priority
+
+    def test_a_priority_that_is_none_is_an_error(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Priority:** high\n")
+
+        assert [found.path for found in errors(plan)] == ["sprints[1.1].priority"]
+
+    def test_a_field_of_one_word_given_twice_is_an_error(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Branch:** a\n\n**Branch:** b\n")
+
+        assert [found.path for found in errors(plan)] == ["sprints[1.1].branch"]
+
+    def test_a_misspelt_field_is_a_warning_with_the_right_name(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Acceptance Critera:**\n- x\n")
+
+        (finding,) = plan.findings
+        assert finding.hint == "did you mean **Acceptance Criteria:**?"
+
+    def test_fields_made_a_heading_by_dashes_are_an_error(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Branch:** a\n---\n")
+
+        assert [found.line for found in errors(plan)] == [3]
+
+    def test_bold_items_of_a_list_stay_items(self) -> None:
+        sprint = under_sprint("**Acceptance Criteria:**\n- **Coverage:** 80%\n- fast")
+
+        assert sprint.acceptance == ("**Coverage:** 80%", "fast")
+
+    def test_a_list_in_a_list_is_its_fields_value(self) -> None:
+        sprint = under_sprint("- **Tasks:**\n  - one\n    more\n  - two\n- **Branch:** x")
+
+        assert sprint.tasks == ("one\nmore", "two")
+        assert sprint.branch == "x"
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            "**Dev Agents:** `a` (sonnet)",
+            "**QA Agents:** `a` (sonnet) - Run pytest",
+            "**Depends On:** 1.1",
+            "- **QA Agents:**\n  - `a`",
+        ],
+    )
+    def test_an_item_below_the_value_of_a_field_is_a_task(self, fields: str) -> None:
+        sprint = under_sprint(f"{fields}\n- Setup\n")
+
+        assert sprint.tasks == ("Setup",)
+        assert len(sprint.dev_agents + sprint.qa_agents + sprint.depends_on) == 1
+
+    def test_more_agents_may_follow_the_first_in_backticks(self) -> None:
+        sprint = under_sprint("**QA Agents:** `a`\n- `b` (opus)\n- Setup\n")
+
+        assert [agent.name for agent in sprint.qa_agents] == ["a", "b"]
+        assert sprint.tasks == ("Setup",)
+
+    def test_an_item_after_a_field_of_one_word_is_a_task(self) -> None:
+        sprint = under_sprint("- **Branch:** x\n- do it")
+
+        assert (sprint.branch, sprint.tasks) == ("x", ("do it",))
+
+    def test_code_under_a_sprint_is_kept_in_its_text(self) -> None:
+        assert "pip install" in under_sprint("```\npip install\n```").prose
+
+    def test_a_nul_does_not_reach_the_plan(self) -> None:
+        assert under_sprint("- do\0it").tasks == ("do\ufffdit",)
+
+
+class TestCheck:
+    def test_a_sprint_under_another_phase_is_an_error(self) -> None:
+        (finding,) = errors(parse_plan("## Phase 2\n### Sprint 1.1: A\n"))
+
+        assert finding.message == "stands under ## Phase 2, but belongs to phase 1"
+
+    def test_a_sprint_under_no_phase_is_a_warning(self) -> None:
+        findings = check_plan(parse_plan("## Phase 1\n## Notes\n### Sprint 1.1: A\n"))
+
+        assert any("stands under no phase" in found.message for found in findings)
+        assert {found.severity for found in findings} == {"warning"}
+
+    @pytest.mark.parametrize("again", ["1.1", "1.01", "01.1"])
+    def test_a_sprint_twice_is_an_error(self, again: str) -> None:
+        plan = parse_plan(f"### Sprint 1.1: A\n### Sprint {again}: B\n")
+
+        assert [(found.line, found.path) for found in errors(plan)] == [(2, f"sprints[{again}]")]
+
+    def test_a_phase_twice_is_an_error(self) -> None:
+        plan = parse_plan("## Phase 1\n### Sprint 1.1: A\n## Phase 1\n### Sprint 1.2: B\n")
+
+        assert [found.path for found in errors(plan)] == ["phases[1]"]
+
+    def test_a_phase_without_sprints_is_a_warning(self) -> None:
+        findings = check_plan(parse_plan(f"{SPRINT}## Phase 2: Later\n"))
+
+        assert [found.path for found in findings if "has no sprint" in found.message] == [
+            "phases[2]"
+        ]
+
+    def test_a_number_with_and_without_letters_is_a_warning(self) -> None:
+        findings = check_plan(parse_plan("### Sprint 1.2: A\n### Sprint 1.2a: B\n"))
+
+        assert any("runs beside" in found.message for found in findings)
+
+    def test_a_plan_without_sprints_is_an_error(self) -> None:
+        assert [found.line for found in errors(parse_plan("# Plan\n"))] == [1]
+
+    def test_a_sprint_that_depends_on_none_of_the_plan_is_an_error(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Depends on:** 1.9\n")
+
+        assert [found.path for found in errors(plan)] == ["sprints[1.1].depends_on"]
+
+    def test_a_cycle_is_an_error_that_names_it(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Depends on:** 1.3\n### Sprint 1.2: B\n### Sprint 1.3: C\n")
+
+        (finding,) = errors(plan)
+        assert finding.message == "a cycle: 1.1 waits for 1.3 waits for 1.2 waits for 1.1"
+
+    def test_a_sprint_that_waits_for_itself_is_a_cycle(self) -> None:
+        (finding,) = errors(parse_plan(f"{SPRINT}**Depends on:** 1.1\n"))
+
+        assert finding.message == "a cycle: 1.1 waits for 1.1"
+
+    def test_a_source_branch_that_makes_no_branch_asks_for_one(self) -> None:
+        (finding,) = errors(parse_plan(f"{SPRINT}**Source Branch:** release/1.2\n"))
+
+        assert finding.hint == "name one: **Branch:** `name`"
+
+    def test_a_source_branch_with_a_dot_is_good_with_a_branch(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Source Branch:** release/1.2\n**Branch:** r/1-1\n")
+
+        assert errors(plan) == []
+
+    def test_branches_that_git_cannot_have_together_are_one_warning(self) -> None:
+        found = check_plan(parse_plan(f"{SPRINT}### Sprint 1.2: B\n- x\n"))
+
+        told = [each for each in found if "git cannot" in each.message]
+        assert [(each.severity, each.line) for each in told] == [("warning", 2)]
+        assert "main/1-1-setup beside the branch main, and 1 more" in told[0].message
+        assert told[0].hint == "name others, such as **Branch:** `sprint/1-1-setup`"
+
+    def test_branches_that_git_can_have_together_are_no_warning(self) -> None:
+        sprints = f"{SPRINT}**Branch:** sprint/a\n### Sprint 1.2: B\n**Branch:** sprint/ab\n"
+
+        assert [each for each in check_plan(parse_plan(sprints)) if "git" in each.message] == []
+
+    def test_a_title_that_beads_refuses_is_an_error(self) -> None:
+        assert errors(parse_plan(f"### Sprint 1.1: {'x' * 501}\n"))
+
+    def test_agents_are_looked_for(self) -> None:
+        plan = parse_plan((FIXTURES / "app.md").read_text())
+
+        findings = check_plan(plan, agents=frozenset({"backend-dev", "qa-unit-tests"}))
+
+        assert [found.message for found in findings if found.severity == "error"] == [
+            "Agent path '.claude/agents/qa-security-scan' does not exist in .claude/agents/"
+        ]
+
+    def test_more_sprints_than_anyone_plans_are_refused(self) -> None:
+        text = "".join(f"### Sprint 1.{number}: A\n" for number in range(1_001))
+
+        assert any("1,000 is the most" in found.message for found in errors(parse_plan(text)))
+
+    def test_findings_come_in_the_order_of_the_lines(self) -> None:
+        plan = parse_plan("### Sprint 2.1: A\n### Sprint 12: B\n### Sprint 2.1: C\n")
+
+        lines = [found.line for found in check_plan(plan)]
+
+        assert lines == sorted(lines)  # type: ignore[type-var]
+
+
+LINES = [
+    *("## Phase 1", "### Sprint 1.1: A", "### Sprint 1.2 - B", "**Branch:** x", "- a", "  - b"),
+    *("**Tasks:**", "---", "===", "```", "> q", "    code", "<!-- beads-ralph: x -->", "", "1. x"),
+    *("- **Dev Agents:** `a` (opus)", "**", "#", "[a]: b", "\t", "~~~"),
+]
+MARKDOWN = st.lists(st.sampled_from(LINES) | st.text(max_size=12), max_size=20).map("\n".join)
+
+
+class TestAnyText:
+    @settings(max_examples=200, deadline=None)
+    @given(st.text(max_size=200) | MARKDOWN)
+    def test_never_makes_it_raise(self, text: str) -> None:
+        check_plan(parse_plan(text), agents=frozenset())
+
+    @settings(max_examples=150, deadline=None)
+    @given(MARKDOWN)
+    def test_every_finding_names_a_line_of_the_text(self, text: str) -> None:
+        lines = text.count("\n") + text.count("\r") + 1
+
+        for finding in check_plan(parse_plan(text)):
+            assert finding.line is not None
+            assert 1 <= finding.line <= lines
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            ">" * 50_000 + " ### Sprint 1.1: A",
+            "- " * 50_000 + "### Sprint 1.1: A",
+            "### Sprint 1.1: A\n" + "**" * 20_000,
+            "### Sprint 1.1: A\n**Dev Agents:** " + "`a` (" * 10_000,
+            "### " + "Sprint " * 20_000,
+            "### Sprint " + "1." * 20_000 + ": A",
+            "```" * 20_000,
+            f"### Sprint 1.1: A\n**Dev Agents:**\n- a{' ' * 200_000}x y)",
+            f"### Sprint 1.1: A\n**Branch:** a{' ' * 200_000}(x",
+            "### Sprint 1.1: A\n- **Tasks:**\n" + "".join(f"{'  ' * n}- a\n" for n in range(300)),
+        ],
+        ids=[
+            "quotes",
+            "lists",
+            "stars",
+            "parentheses",
+            "words",
+            "dots",
+            "fences",
+            "gap",
+            "bracket",
+            "indents",
+        ],
+    )
+    def test_hostile_text_ends(self, text: str) -> None:
+        check_plan(parse_plan(text))
+
+
+class TestFiles:
+    def test_a_missing_file_is_not_found(self, tmp_path: Path) -> None:
+        with pytest.raises(NotFound):
+            read_markdown(str(tmp_path / "none.md"))
+
+    def test_a_name_with_a_nul_is_not_found(self) -> None:
+        with pytest.raises(NotFound):
+            read_markdown("a\0b")
+
+    def test_what_is_no_utf_8_cannot_be_read(self, tmp_path: Path) -> None:
+        (tmp_path / "a.md").write_bytes(b"### Sprint 1.1: \xff")
+
+        with pytest.raises(Unreadable, match=r"not UTF-8 \(byte 16\)"):
+            read_markdown(str(tmp_path / "a.md"))
+
+    def test_more_than_a_megabyte_cannot_be_read(self, tmp_path: Path) -> None:
+        (tmp_path / "a.md").write_bytes(b"x" * (1024 * 1024 + 1))
+
+        with pytest.raises(Unreadable, match="larger than"):
+            read_markdown(str(tmp_path / "a.md"))

@@ -1,0 +1,333 @@
+"""Sessions at work: how far the tasks have come, beads for them, and a session made anew."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from session_folders import example_session, in_analysis, in_session, task_analysis
+
+from queenbee.core.beads import read_rows, ready
+from queenbee.core.timestamps import parse_ms
+from queenbee.documents.front_matter import read_front_matter
+from queenbee.documents.issue_rows import RowImport, blocked_by
+from queenbee.documents.sessions.files import read_session_folder, write_session_folder
+from queenbee.documents.sessions.graph import Task, pipeline, read_tasks, render_pipeline
+from queenbee.documents.sessions.importer import InvalidGraph, import_session
+from queenbee.documents.sessions.session import Session, read_session, validate_session
+from queenbee.documents.sessions.skeleton import session_skeleton
+from queenbee.documents.sprints.teams import group_by_team
+from queenbee.errors import Conflict, InvalidInput, Unwritable
+
+NOW = parse_ms("2026-02-27T10:00:00Z")
+LATER = NOW + 60_000
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The document's example of a valid session, on disk."""
+    return example_session(tmp_path)
+
+
+def read(folder: Path) -> Session:
+    return read_session(read_session_folder(str(folder)))
+
+
+def states(session: Session) -> dict[str, str]:
+    return {state.task.name: state.state for state in session.pipeline.tasks}
+
+
+class TestGraph:
+    @pytest.mark.parametrize(
+        "graph",
+        [
+            {"A": {"depends_on": [], "role": "r"}, "B": {"depends_on": ["A"], "role": "r"}},
+            [{"id": "A", "role": "r"}, {"id": "B", "depends_on": ["A"], "role": "r"}],
+            [{"task_id": "A", "role": "r"}, {"task_id": "B", "dependencies": ["A"], "role": "r"}],
+            [{"name": "A", "role": "r"}, {"name": "B", "blocked_by": "A", "role": "r"}],
+        ],
+    )
+    def test_is_an_object_or_a_list(self, graph: object) -> None:
+        tasks, findings = read_tasks(graph, "x")
+
+        assert tasks == [Task("A", (), "r"), Task("B", ("A",), "r")]
+        assert findings == []
+
+    def test_may_be_bare_lists_of_needs(self) -> None:
+        assert read_tasks({"A": [], "B": ["A"]}, "x")[0] == [Task("A"), Task("B", ("A",))]
+
+    @pytest.mark.parametrize("graph", [None, 3, "A", True])
+    def test_of_another_shape_has_no_tasks(self, graph: object) -> None:
+        assert read_tasks(graph, "x") == ([], [])
+
+
+class TestPipeline:
+    def test_a_fresh_session_is_ready_for_its_first_task(self, folder: Path) -> None:
+        assert states(read(folder)) == {
+            "RESEARCH-001": "ready",
+            "DEV-001": "waiting",
+            "TEST-001": "waiting",
+        }
+
+    def test_a_completed_task_lets_the_next_begin(self, folder: Path) -> None:
+        in_session(completed_tasks=["RESEARCH-001"])(folder)
+
+        assert states(read(folder)) == {
+            "RESEARCH-001": "completed",
+            "DEV-001": "ready",
+            "TEST-001": "waiting",
+        }
+
+    @pytest.mark.parametrize(
+        "workers",
+        [["DEV-001"], [{"task_id": "DEV-001", "role": "developer"}], [{"task": "DEV-001"}]],
+    )
+    def test_a_task_with_a_worker_is_active(self, workers: list[object], folder: Path) -> None:
+        in_session(completed_tasks=["RESEARCH-001"], active_workers=workers)(folder)
+
+        assert states(read(folder))["DEV-001"] == "active"
+
+    def test_the_sessions_own_copy_serves_where_the_analysis_has_no_graph(
+        self, folder: Path
+    ) -> None:
+        graph = task_analysis()["dependency_graph"]
+        in_analysis(dependency_graph={})(folder)
+        in_session(pipeline={"dependency_graph": graph})(folder)
+
+        assert list(states(read(folder))) == ["RESEARCH-001", "DEV-001", "TEST-001"]
+
+    def test_tasks_on_a_cycle_wait_and_say_for_what(self) -> None:
+        found = pipeline([Task("A", ("B",)), Task("B", ("A",)), Task("C")], set(), set())
+
+        assert [(state.task.name, state.state, state.waits_for) for state in found.tasks] == [
+            ("C", "ready", ()),
+            ("A", "waiting", ("B",)),
+            ("B", "waiting", ("A",)),
+        ]
+
+    def test_is_shown_line_by_line(self, folder: Path) -> None:
+        in_session(completed_tasks=["RESEARCH-001"], active_workers=["DEV-001"])(folder)
+
+        assert render_pipeline(read(folder).pipeline) == (
+            "✓  RESEARCH-001  completed  [researcher]\n"
+            "▶  DEV-001       active     [developer]\n"
+            "·  TEST-001      waiting    [tester]  waits for DEV-001\n"
+            "1 of 3 tasks completed; 1 active, 0 ready, 1 waiting\n"
+        )
+
+    def test_escape_sequences_do_not_reach_the_terminal(self) -> None:
+        assert "\x1b" not in render_pipeline(pipeline([Task("A\x1b[2J")], set(), set()))
+
+    @settings(max_examples=100, deadline=None)
+    @given(
+        st.dictionaries(st.integers(0, 6), st.lists(st.integers(0, 8), max_size=3)),
+        st.sets(st.integers(0, 6)),
+    )
+    def test_a_task_is_ready_exactly_when_all_it_needs_is_completed(
+        self, edges: dict[int, list[int]], done: set[int]
+    ) -> None:
+        tasks = [Task(str(task), tuple(map(str, needs))) for task, needs in edges.items()]
+        completed = {str(task) for task in done}
+
+        for state in pipeline(tasks, completed, set()).tasks:
+            met = set(state.task.depends_on) <= completed
+            assert (state.state == "ready") == (met and state.task.name not in completed)
+
+
+class TestImport:
+    def imported(
+        self, session: Session, rows: list[dict[str, Any]] | None = None, now_ms: int = NOW
+    ) -> RowImport:
+        return import_session(session, rows or [], prefix="bd", actor="queen", now_ms=now_ms)
+
+    def rows(self, found: RowImport) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in found.lines]
+
+    def test_makes_a_bead_for_each_task(self, folder: Path) -> None:
+        found = self.imported(read(folder))
+
+        assert list(found.ids) == ["RESEARCH-001", "DEV-001", "TEST-001"]
+        assert [change.kind for change in found.changes] == ["add"] * 3
+        for row in self.rows(found):
+            assert row["issue_type"] == "task"
+            assert row["status"] == "open"
+
+    def test_a_bead_waits_for_what_its_task_depends_on(self, folder: Path) -> None:
+        found = self.imported(read(folder))
+        issues = read_rows(self.rows(found))
+
+        able = ready(issues, actor="x", holders={}, now_ms=NOW)
+
+        assert [issue.id for issue in able] == [found.ids["RESEARCH-001"]]
+
+    def test_a_bead_knows_its_session_and_its_role(self, folder: Path) -> None:
+        row = self.rows(self.imported(read(folder)))[1]
+
+        assert row["title"] == "DEV-001 (developer): Add authentication"
+        assert row["labels"] == ["session", "role-developer"]
+        assert row["metadata"] == {
+            "team_name": "auth",
+            "session_id": "TC-auth-feature-2026-02-27",
+            "session_task": "DEV-001",
+            "role": "developer",
+            "role_prefix": "DEVELOPER",
+            "role_spec": "role-specs/developer.md",
+            "inner_loop": False,
+            "session_path": str(folder),
+        }
+
+    def test_the_beads_of_a_session_are_one_team(self, folder: Path) -> None:
+        assert list(group_by_team(self.rows(self.imported(read(folder))))) == ["auth"]
+
+    def test_the_same_session_again_changes_nothing(self, folder: Path) -> None:
+        rows = self.rows(self.imported(read(folder)))
+
+        assert self.imported(read(folder), rows, LATER).lines == []
+
+    def test_the_path_of_another_worktree_changes_nothing(self, folder: Path) -> None:
+        rows = self.rows(self.imported(read(folder)))
+
+        elsewhere = replace(read(folder), path="/elsewhere")
+
+        assert self.imported(elsewhere, rows, LATER).lines == []
+
+    def test_a_completed_task_is_a_closed_bead(self, folder: Path) -> None:
+        rows = self.rows(self.imported(read(folder)))
+        in_session(completed_tasks=["RESEARCH-001"])(folder)
+
+        (row,) = self.rows(self.imported(read(folder), rows, LATER))
+
+        assert row["status"] == "closed"
+        assert row["closed_at"] == "2026-02-27T10:01:00.000Z"
+
+    def test_a_closed_bead_is_never_opened_again(self, folder: Path) -> None:
+        rows = self.rows(self.imported(read(folder)))
+        for row in rows:
+            row |= {"status": "closed", "closed_at": "2026-02-27T10:00:30Z"}
+
+        assert self.imported(read(folder), rows, LATER).lines == []
+
+    def test_a_task_that_went_is_an_orphan(self, folder: Path) -> None:
+        first = self.imported(read(folder))
+        in_analysis(dependency_graph={"RESEARCH-001": {"depends_on": []}})(folder)
+
+        again = self.imported(read(folder), self.rows(first), LATER)
+
+        assert set(again.orphans) == {first.ids["DEV-001"], first.ids["TEST-001"]}
+
+    def test_nothing_waits_for_a_task_that_went(self, folder: Path) -> None:
+        first = self.imported(read(folder))
+        graph = {"TEST-001": {"depends_on": ["DEV-001"]}, "DEV-001": {"depends_on": []}}
+        in_analysis(dependency_graph=graph)(folder)
+
+        again = self.imported(read(folder), self.rows(first), LATER)
+        rows = {change.key: change.row for change in again.changes}
+
+        assert blocked_by(rows["DEV-001"]) == []
+        assert blocked_by(rows["TEST-001"]) == [again.ids["DEV-001"]]
+
+    @pytest.mark.parametrize(
+        ("graph", "message"),
+        [
+            ({"A": {"depends_on": ["B"]}, "B": {"depends_on": ["A"]}}, "a cycle: A waits for B"),
+            ({"A": {"depends_on": ["Z"]}}, "A depends on Z, which is no task"),
+            ({}, "there is no task in it"),
+        ],
+    )
+    def test_a_graph_that_cannot_be_worked_off_is_refused(
+        self, graph: dict[str, Any], message: str, folder: Path
+    ) -> None:
+        in_analysis(dependency_graph=graph)(folder)
+
+        with pytest.raises(InvalidGraph, match=message):
+            self.imported(read(folder))
+
+    def test_a_session_without_an_id_is_refused(self, folder: Path) -> None:
+        with pytest.raises(InvalidGraph, match="no session_id"):
+            self.imported(replace(read(folder), session_id=""))
+
+
+class TestSkeleton:
+    def made(self, parent: Path, task: str = "Add authentication", **options: Any) -> Path:
+        skeleton = session_skeleton(task, now_ms=NOW, **options)
+        path = parent / skeleton.folder
+        write_session_folder(str(path), skeleton.files)
+        return path
+
+    def test_is_valid_without_a_remark(self, tmp_path: Path) -> None:
+        assert validate_session(str(self.made(tmp_path))) == []
+
+    def test_has_the_documents_files(self, tmp_path: Path) -> None:
+        made = self.made(tmp_path)
+        example = example_session(tmp_path)
+
+        def names(folder: Path) -> set[str]:
+            return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+        assert names(made) == names(example)
+
+    def test_is_named_as_the_document_names_sessions(self, tmp_path: Path) -> None:
+        assert self.made(tmp_path).name == "TC-add-authentication-2026-02-27"
+
+    def test_its_pipeline_goes_from_role_to_role(self, tmp_path: Path) -> None:
+        session = read(self.made(tmp_path, roles=["planner", "qa-lead"]))
+
+        assert states(session) == {"PLANNER-001": "ready", "QA_LEAD-001": "waiting"}
+
+    def test_can_be_imported(self, tmp_path: Path) -> None:
+        session = read(self.made(tmp_path))
+
+        assert import_session(session, [], prefix="bd", actor="queen", now_ms=NOW).lines
+
+    @pytest.mark.parametrize("role", ["true", "7", "007", "null", "No", "y", "1e3", "on", "0x1F"])
+    def test_a_role_that_yaml_would_misread_is_valid_all_the_same(
+        self, role: str, tmp_path: Path
+    ) -> None:
+        assert validate_session(str(self.made(tmp_path, roles=[role]))) == []
+
+    @pytest.mark.parametrize("task", ["日本語", "---", "a" * 500, 'a " \\ \n line', "../../x"])
+    def test_any_task_makes_a_valid_session(self, task: str, tmp_path: Path) -> None:
+        made = self.made(tmp_path, task)
+
+        assert validate_session(str(made)) == []
+        assert made.parent == tmp_path
+
+    @pytest.mark.parametrize(
+        "roles", [[], ["a/b"], [".."], [""], ["a b"], ["dev", "dev"], ["Dev", "dev"], ["a\n"]]
+    )
+    def test_roles_that_make_no_files_are_refused(self, roles: list[str]) -> None:
+        with pytest.raises(InvalidInput):
+            session_skeleton("task", now_ms=NOW, roles=roles)
+
+    def test_an_empty_task_is_refused(self) -> None:
+        with pytest.raises(InvalidInput, match="needs a task"):
+            session_skeleton("  ", now_ms=NOW)
+
+    def test_a_session_that_exists_is_not_written_over(self, tmp_path: Path) -> None:
+        made = self.made(tmp_path)
+        before = (made / "team-session.json").read_bytes()
+
+        with pytest.raises(Conflict, match="exists already"):
+            self.made(tmp_path, roles=["other"])
+        assert (made / "team-session.json").read_bytes() == before
+
+    def test_a_place_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("x")
+
+        with pytest.raises(Unwritable, match="cannot be made"):
+            self.made(tmp_path / "file")
+
+    @settings(max_examples=50, deadline=None)
+    @given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,12}", fullmatch=True))
+    def test_every_role_name_reads_back_as_itself(self, role: str) -> None:
+        spec = session_skeleton("task", now_ms=NOW, roles=[role]).files[f"role-specs/{role}.md"]
+
+        fields = read_front_matter(spec.decode()).fields
+
+        assert fields is not None
+        assert fields["role"] == role

@@ -1,0 +1,138 @@
+"""Our reading of JSON Schema agrees with the jsonschema library's, and says more at once."""
+
+from __future__ import annotations
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queenbee.core.timestamps import instant_ms
+from queenbee.documents.findings import MOST_TOLD, Finding
+from queenbee.documents.schema import schema_findings
+
+SCHEMA = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "type": "object",
+    "required": ["intent", "items"],
+    "properties": {
+        "intent": {"type": "string"},
+        "kind": {"type": "string", "enum": ["a", "b"]},
+        "count": {"type": "integer", "minimum": 1},
+        "share": {"type": "number", "minimum": 0, "maximum": 2},
+        "when": {"type": ["string", "null"], "format": "date-time"},
+        "on": {"type": "boolean"},
+        "items": {"type": "array", "items": {"$ref": "#/definitions/item"}},
+    },
+    "definitions": {
+        "item": {
+            "type": "object",
+            "required": ["name"],
+            "properties": {"name": {"type": "string"}, "inner": {"$ref": "#/definitions/item"}},
+        }
+    },
+}
+
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 3)
+    | st.floats(-2, 3).map(lambda number: round(number, 1))
+    | st.sampled_from(["a", "b", "c", "", "2025-01-01T00:00:00Z", "2025-13-01T00:00:00Z"])
+)
+ITEMS = st.recursive(
+    SCALARS,
+    lambda inner: st.fixed_dictionaries({}, optional={"name": SCALARS, "inner": inner}),
+    max_leaves=5,
+)
+DOCUMENTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "intent": SCALARS,
+        "kind": SCALARS,
+        "count": SCALARS,
+        "share": SCALARS,
+        "when": SCALARS,
+        "on": SCALARS,
+        "items": SCALARS | st.lists(ITEMS, max_size=3),
+        "unknown": SCALARS,
+    },
+)
+FORMATS = jsonschema.FormatChecker(formats=[])
+FORMATS.checks("date-time")(
+    lambda value: not isinstance(value, str) or instant_ms(value) is not None
+)
+
+
+@given(SCALARS | DOCUMENTS)
+def test_the_same_places_are_wrong_as_for_the_library(document):
+    library = jsonschema.Draft7Validator(SCHEMA, format_checker=FORMATS)
+    theirs = {_place(error) for error in library.iter_errors(document)}
+    ours = {finding.path for finding in schema_findings(document, SCHEMA)}
+    assert ours == theirs
+
+
+def _place(error):
+    path = error.json_path.removeprefix("$").removeprefix(".")
+    if error.validator != "required":
+        return path
+    missing = error.message.split("'")[1]
+    return f"{path}.{missing}" if path else missing
+
+
+def test_everything_wrong_is_told_at_once_with_its_path():
+    document = {"kind": "c", "count": 0, "when": "soon", "items": [{"name": 1}, {}, 5]}
+    assert schema_findings(document, SCHEMA) == [
+        Finding("intent", "is required, but missing"),
+        Finding("kind", "must be one of a, b; it is 'c'"),
+        Finding("count", "must be at least 1; it is 0"),
+        Finding(
+            "when",
+            "'soon' is not an RFC 3339 timestamp",
+            hint="write it as 2024-12-14T10:30:00Z",
+        ),
+        Finding("items[0].name", "must be a string; it is a whole number"),
+        Finding("items[1].name", "is required, but missing"),
+        Finding("items[2]", "must be an object; it is a whole number"),
+    ]
+
+
+def test_a_time_without_an_offset_is_told_as_a_warning():
+    (finding,) = schema_findings(
+        {"intent": "", "items": [], "when": "2025-01-01T00:00:00.1234567"}, SCHEMA
+    )
+    assert (finding.path, finding.severity) == ("when", "warning")
+
+
+def test_a_value_that_a_later_version_may_have_added_can_be_a_warning():
+    document = {"intent": "", "items": [], "kind": "z"}
+    (finding,) = schema_findings(document, SCHEMA, enums="warning")
+    assert (finding.path, finding.severity) == ("kind", "warning")
+
+
+def test_a_message_does_not_repeat_megabytes():
+    document = {"intent": "", "items": [], "kind": "z" * 10_000_000}
+    (finding,) = schema_findings(document, SCHEMA)
+    assert len(finding.message) < 200
+
+
+def test_of_a_long_list_the_first_faults_are_told_and_that_there_are_more():
+    found = schema_findings({"intent": "", "items": [5] * (MOST_TOLD + 2)}, SCHEMA)
+    assert [finding.path for finding in found] == [
+        *(f"items[{place}]" for place in range(MOST_TOLD)),
+        "items",
+    ]
+    assert len(schema_findings({"intent": "", "items": [5] * MOST_TOLD}, SCHEMA)) == MOST_TOLD
+
+
+@pytest.mark.parametrize(("last", "severity"), [("z", "warning"), (5, "error")])
+def test_an_error_behind_many_warnings_is_not_lost(last, severity):
+    schema = {"items": {"type": "string", "enum": ["a"]}}
+    found = schema_findings(["z"] * (MOST_TOLD + 1) + [last], schema, enums="warning")
+    assert (found[-1].path, found[-1].severity) == ("", severity)
+    assert len(found) == MOST_TOLD + 1
+
+
+def test_a_schema_with_an_unknown_word_is_refused_and_not_half_obeyed():
+    with pytest.raises(ValueError, match="'maxLength' is not a word"):
+        schema_findings("text", {"type": "string", "maxLength": 3})

@@ -1,0 +1,354 @@
+"""Completing what has checks: they run first, and what follows from them follows as a whole."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bead_files import ATTEMPT, JUDGEMENT, PLAN, put_bead, ralph_bead, sprint_row
+from hives import Clock, QuickQueen, records, snapshot, write_lines
+from mutants import mutant
+
+import queenbee
+from queenbee import Hive
+from queenbee.errors import Conflict, InvalidInput, NotFound, NotYours, Unreadable
+from queenbee.workflows import completing as completion
+from queenbee.workflows.completing import complete, verify
+
+
+@pytest.fixture
+def tracker(beads: Path) -> Path:
+    return beads / "issues.jsonl"
+
+
+@pytest.fixture
+def bead(repo: Path) -> Path:
+    """A bead of ui-engineer's whose one check needs a file."""
+    return put_bead(repo, ralph_bead("gt-1", "test -e made"))
+
+
+def finish(hive: Hive, issue_id: str = "gt-1", **more: Any) -> completion.Completion:
+    return complete(hive, issue_id, env=os.environ, **more)
+
+
+def runs(beads: Path) -> list[dict[str, Any]]:
+    return records(beads / "queen_verifications.jsonl")
+
+
+class TestARalphBead:
+    def test_is_claimed_by_its_id_where_only_known_issues_are(
+        self, hive: Hive, bead: Path, tracker: Path
+    ) -> None:
+        write_lines(tracker, {"id": "qb-1", "title": "x"})
+        assert hive.assignments.claim("gt-1").issue_id == "gt-1"
+        with pytest.raises(NotFound):
+            hive.assignments.claim("gt-2")
+
+    def test_stays_as_it_is_while_a_check_fails(self, hive: Hive, bead: Path, beads: Path) -> None:
+        hive.assignments.claim("gt-1")
+        hive.reservations.reserve(["src/**"], issue_id="gt-1")
+        done = finish(hive)
+        assert not done.completed
+        assert done.verification is not None and done.verification["verdict"] == "failed"
+        assert bead.exists()
+        assert [each.status for each in hive.assignments.find(status="all")] == ["active"]
+        assert [each.pattern for each in hive.reservations.find()] == ["src/**"]
+        assert hive.messages.sent() == []
+
+    def test_that_passes_is_moved_and_its_work_ends(
+        self, hive: Hive, reviewer: Hive, bead: Path, repo: Path, beads: Path
+    ) -> None:
+        reviewer.assignments.assign("gt-1", "ui-engineer")
+        hive.reservations.reserve(["src/**"], issue_id="gt-1")
+        hive.reservations.reserve(["docs/**"])
+        (repo / "made").touch()
+        done = finish(hive)
+        assert done.completed
+        assert done.assignment.reason == "verified: 1 check passed"
+        assert not bead.exists()
+        moved = json.loads((beads / "completed" / "gt-1.json").read_text())
+        assert moved["status"] == "completed"
+        assert [each.pattern for each in hive.reservations.find()] == ["docs/**"]
+        (told,) = reviewer.messages.inbox()
+        assert (told.subject, told.body) == (
+            "[gt-1] Completed", "Completed by ui-engineer: verified: 1 check passed",
+        )  # fmt: skip
+        with pytest.raises(Conflict, match="is closed"):
+            hive.assignments.claim("gt-1")
+
+    def test_is_only_completed_by_who_may(self, hive: Hive, reviewer: Hive, bead: Path) -> None:
+        hive.assignments.claim("gt-1")
+        before = bead.read_bytes()
+        with pytest.raises(NotYours):
+            finish(reviewer)
+        with pytest.raises(NotFound, match="nobody is assigned"):
+            finish(hive, "gt-2")
+        assert bead.read_bytes() == before
+
+    def test_that_waits_for_something_is_not_completed(self, hive: Hive, repo: Path) -> None:
+        put_bead(repo, ralph_bead("gt-1", "touch ran", depends_on=["gt-0"]))
+        hive.assignments.claim("gt-1")
+        with pytest.raises(Conflict, match="gt-1 is blocked: gt-0 is not known here"):
+            finish(hive)
+        assert not (repo / "ran").exists()
+
+    def test_without_a_check_is_not_completed_as_verified(self, hive: Hive, repo: Path) -> None:
+        put_bead(repo, ralph_bead("gt-1"))
+        hive.assignments.claim("gt-1")
+        with pytest.raises(InvalidInput, match="cannot be verified"):
+            finish(hive)
+        assert finish(hive, unverified=True, reason="by eye").completed
+
+    def test_that_an_interrupted_completion_left_completed_can_be_ended(
+        self, hive: Hive, bead: Path, repo: Path, beads: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        hive.assignments.claim("gt-1")
+        (repo / "made").touch()
+
+        def killed(*_: object, **__: object) -> None:
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(hive.assignments, "complete", killed)
+            finish(hive)
+        assert hive.assignments.active("gt-1") is not None
+        assert finish(hive).completed
+        assert len(runs(beads)) == 1
+
+    def test_that_cannot_be_read_is_not_passed_over(
+        self, hive: Hive, bead: Path, tracker: Path
+    ) -> None:
+        write_lines(tracker, {"id": "gt-1", "title": "x", "status": "open"})
+        hive.assignments.claim("gt-1")
+        bead.write_text("{torn")
+        for act in (finish, lambda hive: verify(hive, "gt-1", env=os.environ)):
+            with pytest.raises(Unreadable, match=r"gt-1\.json is not JSON"):
+                act(hive)
+        assert hive.assignments.active("gt-1") is not None
+
+    def test_that_only_says_it_is_completed_is_checked_all_the_same(
+        self, hive: Hive, bead: Path, repo: Path, beads: Path, clock: Clock
+    ) -> None:
+        (repo / "made").touch()
+        verify(hive, "gt-1", env=os.environ)
+        (repo / "made").unlink()
+        clock.advance(1)
+        hive.assignments.claim("gt-1")
+        bead.write_text(json.dumps({**json.loads(bead.read_text()), "status": "completed"}))
+        assert not finish(hive).completed
+        assert json.loads(bead.read_text())["status"] == "in_progress"
+        assert [run["verdict"] for run in runs(beads)] == ["passed", "failed"]
+
+    def test_needs_its_evidence_where_it_says_so(
+        self, hive: Hive, repo: Path, beads: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bead = ralph_bead("gt-1", "true")
+        bead["dod"]["evidence_required"] = True
+        put_bead(repo, bead)
+        hive.assignments.claim("gt-1")
+        with pytest.raises(Conflict, match="requires evidence"):
+            finish(hive, unverified=True, reason="in a hurry")
+        assert not (beads / "queen_verifications.jsonl").exists()
+        assert finish(hive).completed
+
+
+class TestWithoutItsChecks:
+    def test_a_reason_is_needed_and_nothing_happens_without(
+        self, hive: Hive, bead: Path, beads: Path
+    ) -> None:
+        hive.assignments.claim("gt-1")
+        before = snapshot(beads)
+        for reason in (None, "", "  "):
+            with pytest.raises(InvalidInput, match="needs a reason"):
+                finish(hive, unverified=True, reason=reason)
+        assert snapshot(beads) == before
+
+    def test_the_reason_is_recorded_and_told(
+        self, hive: Hive, reviewer: Hive, bead: Path, beads: Path
+    ) -> None:
+        reviewer.assignments.assign("gt-1", "ui-engineer")
+        done = finish(hive, unverified=True, reason="the server is down")
+        assert done.completed
+        (kept,) = runs(beads)
+        assert (kept["verdict"], kept["reason"], kept["results"], kept["droid"]) == (
+            "not_verified", "the server is down", [], "ui-engineer",
+        )  # fmt: skip
+        assert done.assignment.reason == "not verified: the server is down"
+        assert "not verified: the server is down" in reviewer.messages.inbox()[0].body
+        assert not bead.exists()
+
+    def test_the_reason_is_shown(self, quick: QuickQueen, bead: Path) -> None:
+        quick("claim", "gt-1", as_="ui")
+        quick("complete", "gt-1", "--no-verify", "--reason", "the server is down", as_="ui")
+        for words in (("show", "gt-1"), ("bead", "show", "gt-1")):
+            assert ": not_verified, the server is down\n" in quick(*words).out
+
+    def test_a_reason_that_looks_like_a_credential_changes_nothing(
+        self, hive: Hive, bead: Path, beads: Path
+    ) -> None:
+        hive.assignments.claim("gt-1")
+        before = snapshot(beads)
+        with pytest.raises(InvalidInput, match="hold a secret"):
+            finish(hive, unverified=True, reason="AKIAIOSFODNN7EXAMPLQ")
+        assert snapshot(beads) == before
+
+    def test_an_issue_without_checks_needs_none_of_it(
+        self, hive: Hive, tracker: Path, beads: Path
+    ) -> None:
+        write_lines(tracker, {"id": "qb-1", "title": "x", "status": "open"})
+        before = tracker.read_bytes()
+        hive.assignments.claim("qb-1")
+        done = finish(hive, "qb-1", reason="done")
+        assert (done.completed, done.verification, done.assignment.reason) == (True, None, "done")
+        assert tracker.read_bytes() == before
+        assert not (beads / "queen_verifications.jsonl").exists()
+
+
+class TestASprintBead:
+    @pytest.fixture
+    def quickly(self, quick: QuickQueen, tracker: Path) -> QuickQueen:
+        write_lines(tracker, sprint_row())
+        quick.env["QUEEN_DROID"] = "ui"
+        assert quick("claim", "bd-1").code == 0
+        return quick
+
+    def record(self, quick: QuickQueen, what: str, entry: dict[str, Any]) -> None:
+        assert quick("bead", "record", what, "bd-1", json.dumps(entry)).code == 0
+
+    def test_of_which_nothing_is_on_record_has_no_checks_and_is_closed(
+        self, quickly: QuickQueen, tracker: Path
+    ) -> None:
+        assert quickly("complete", "bd-1").code == 0
+        old, new = records(tracker)
+        assert (new["status"], "closed_at" in new) == ("closed", True)
+        assert {**new, "status": old["status"]} == {
+            **old, "closed_at": new["closed_at"], "updated_at": new["updated_at"],
+        }  # fmt: skip
+
+    def test_is_held_to_the_judgement_of_its_agents(
+        self, quickly: QuickQueen, tracker: Path, beads: Path
+    ) -> None:
+        self.record(quickly, "dev", ATTEMPT)
+        unjudged = quickly("complete", "bd-1", "--json")
+        assert unjudged.code == 1
+        assert unjudged.json["status"] == "active"
+        (result,) = unjudged.json["verification"]["results"]
+        assert (result["status"], result["reason"]) == ("skipped", "has not judged attempt 1")
+        self.record(quickly, "qa", {**JUDGEMENT, "status": "fail", "message": "test_x failed"})
+        failed = quickly("complete", "bd-1")
+        assert failed.code == 1
+        assert "test_x failed" in failed.out
+        self.record(quickly, "dev", ATTEMPT)
+        self.record(quickly, "qa", JUDGEMENT)
+        assert quickly("verify", "bd-1").code == 0
+        done = quickly("complete", "bd-1", "--json")
+        assert (done.code, done.json["reason"]) == (0, "verified: 1 check passed")
+        assert [one["verdict"] for one in runs(beads)] == ["failed", "failed", "passed", "passed"]
+        assert records(tracker)[-1]["status"] == "closed"
+
+    def test_can_be_completed_without_its_judgements_for_a_reason(
+        self, quickly: QuickQueen, beads: Path
+    ) -> None:
+        self.record(quickly, "dev", ATTEMPT)
+        assert quickly("complete", "bd-1", "--no-verify").code == 2
+        assert quickly("complete", "bd-1", "--no-verify", "--reason", "agreed").code == 0
+        assert [(one["verdict"], one["reason"]) for one in runs(beads)] == [
+            ("not_verified", "agreed")
+        ]
+
+    def test_takes_its_checks_from_the_ralph_bead_with_its_id(
+        self, quickly: QuickQueen, repo: Path, tracker: Path, beads: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("bd-1", "test -e made"))
+        assert quickly("complete", "bd-1").code == 1
+        (repo / "made").touch()
+        assert quickly("complete", "bd-1").code == 0
+        assert records(tracker)[-1]["status"] == "closed"
+        assert (beads / "completed" / "bd-1.json").exists()
+
+    def test_is_closed_with_its_assignment_or_not_at_all(
+        self, quickly: QuickQueen, tracker: Path, beads: Path
+    ) -> None:
+        before = tracker.read_bytes()
+        (beads / "queen_messages.jsonl").unlink(missing_ok=True)
+        ledger = beads / "queen_assignments.jsonl"
+        ledger.rename(beads / "aside")
+        ledger.mkdir()
+        assert quickly("complete", "bd-1").code == 7
+        assert tracker.read_bytes() == before
+
+    def test_lets_the_next_one_begin(self, quick: QuickQueen, repo: Path, tracker: Path) -> None:
+        (repo / "accounts.md").write_text(PLAN)
+        quick.env["QUEEN_DROID"] = "ui"
+        quick("plan", "import", "accounts.md")
+        (first,) = [one["id"] for one in quick("ready", "--json").json]
+        quick("claim", first)
+        quick("complete", first)
+        assert len(quick("ready", "--json").json) == 2
+
+
+class TestPromises:
+    def test_no_check_means_no_completion_would_be_noticed(self, hive: Hive, bead: Path) -> None:
+        broken = mutant(completion, 'record["verdict"] not in GOOD', "False")
+        hive.assignments.claim("gt-1")
+        done = broken.complete(hive, "gt-1", env=os.environ)
+        assert done.completed
+
+    def test_no_program_runs_under_a_lock(self, queen: Any, repo: Path) -> None:
+        # The check is itself a writer of the hive: under its lock, or that of the documents, it
+        # would wait for itself until both time out.
+        put_bead(repo, ralph_bead("gt-1", "queen msg send ui hello && queen verify gt-2"))
+        put_bead(repo, ralph_bead("gt-2", "true"))
+        bead = json.loads((repo / ".beads/active/gt-1.json").read_text())
+        bead["dod"]["verifiers"][0]["env"] = {"QUEEN_DROID": "qa"}
+        shim = repo / "bin" / "queen"
+        shim.parent.mkdir()
+        shim.write_text(
+            f"#!/bin/sh\nexec {sys.executable} -c "
+            '"from queenbee.cli.main import main; main()" "$@"\n'
+        )
+        shim.chmod(0o755)
+        put_bead(repo, bead)
+        path = f"{shim.parent}:{os.environ['PATH']}"
+        queen("claim", "gt-1", as_="ui")
+        done = queen("complete", "gt-1", as_="ui", env={"PATH": path})
+        assert done.code == 0, done
+
+    def test_nothing_here_reads_messages_so_no_command_comes_from_one(self) -> None:
+        package = Path(str(queenbee.__file__)).parent
+        named = {
+            node.attr
+            for folder in ("checks", "documents", "workflows")
+            for path in (package / folder).rglob("*.py")
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Attribute)
+        }
+        assert "assignments" in named
+        assert "messages" not in named
+
+    def test_a_message_that_looks_like_a_bead_runs_nothing(
+        self, quick: QuickQueen, repo: Path, bead: Path
+    ) -> None:
+        evil = json.dumps(ralph_bead("gt-1", "touch owned"))
+        quick("msg", "send", "ui", evil, "--issue", "gt-1", as_="mallory")
+        quick("claim", "gt-1", as_="ui")
+        quick("verify", "gt-1", as_="ui")
+        quick("complete", "gt-1", as_="ui")
+        quick("show", "gt-1", as_="ui")
+        assert not (repo / "owned").exists()
+
+    def test_a_hive_that_cannot_be_written_refuses(
+        self, queen: Any, repo: Path, bead: Path
+    ) -> None:
+        queen("claim", "gt-1", as_="ui")
+        for folder in (repo / ".git" / "queenbee", repo / ".git" / "queenbee" / "journal"):
+            folder.chmod(0o555)
+        (repo / "made").touch()
+        refused = queen("complete", "gt-1", "--json", as_="ui", unprivileged=True)
+        assert refused.error["code"] in ("unwritable", "store")
+        assert bead.exists()

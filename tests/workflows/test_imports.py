@@ -1,0 +1,82 @@
+"""Plans and sessions made into issues, while others write to the tracker too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from bead_files import PLAN
+from hives import records, write_lines
+from mutants import mutant
+
+from queenbee import Hive
+from queenbee.errors import InvalidInput
+from queenbee.workflows import imports
+from queenbee.workflows.imports import repository_path, usual_prefix
+
+
+@pytest.fixture
+def plan(repo: Path) -> str:
+    (repo / "accounts.md").write_text(PLAN)
+    return str(repo / "accounts.md")
+
+
+def import_beside(
+    module: ModuleType, hive: Hive, plan: str, meanwhile: Callable[[], object]
+) -> None:
+    """Imports a plan while something else happens just before its turn at writing."""
+    turn = hive.transaction
+
+    def late() -> object:
+        hive.transaction = turn  # type: ignore[method-assign]
+        meanwhile()
+        return turn()
+
+    hive.transaction = late  # type: ignore[method-assign, assignment]
+    module.import_plan_file(hive, plan)
+
+
+@pytest.mark.parametrize(("module", "rows"), [("as it is", 3), ("broken", 6)])
+def test_what_another_import_did_meanwhile_is_not_done_again(
+    hive: Hive, reviewer: Hive, plan: str, beads: Path, module: str, rows: int
+) -> None:
+    broken = mutant(imports, "if stamp_of(path) != seen:", "if False:")
+    used = imports if module == "as it is" else broken
+    import_beside(used, hive, plan, lambda: imports.import_plan_file(reviewer, plan))
+    assert len(records(beads / "issues.jsonl")) == rows
+
+
+def test_what_another_program_wrote_meanwhile_is_kept(hive: Hive, plan: str, beads: Path) -> None:
+    tracker = beads / "issues.jsonl"
+    foreign = {"id": "qb-1", "title": "foreign"}
+    import_beside(imports, hive, plan, lambda: write_lines(tracker, foreign))
+    rows = records(tracker)
+    assert rows[0] == foreign
+    assert {row["id"].partition("-")[0] for row in rows[1:]} == {"qb"}
+
+
+@pytest.mark.parametrize(
+    ("ids", "prefix"),
+    [
+        ([], "bd"),
+        ([""], "bd"),
+        (["plain"], "bd"),
+        (["qb-1", "qb-2", "x-1"], "qb"),
+        (["my-long-prefix-a1b2.3"], "my-long-prefix"),
+        ([None, 5], "bd"),
+    ],
+)
+def test_ids_begin_as_most_of_the_trackers_do(ids: list[object], prefix: str) -> None:
+    assert usual_prefix([{"id": each} for each in ids]) == prefix
+
+
+def test_a_path_outside_the_repository_has_no_name_in_it(
+    hive: Hive, repo: Path, tmp_path: Path
+) -> None:
+    assert repository_path(hive, str(repo / "a" / ".." / "b.md")) == "b.md"
+    assert repository_path(hive, str(repo / "..x.md")) == "..x.md"
+    for path in (tmp_path / "b.md", repo / ".." / "b.md"):
+        with pytest.raises(InvalidInput, match="outside the repository"):
+            repository_path(hive, str(path))
