@@ -29,10 +29,10 @@ OF_CLICK = {"click", "ast", "collections.abc", "dis", "inspect", "platform", "ty
 """For those who do without: 25 ms."""
 
 PATTERNS = {"queenbee.core.apart", "queenbee.core.glob.index", "queenbee.core.glob.pattern"}
-MESSAGES = {"queenbee.services.messages", "queenbee.cli.msg"}
+MESSAGES = {"queenbee.services.messages", "queenbee.cli.commands.msg"}
 LEASES = {"queenbee.services.leases.reservations", "queenbee.services.leases.live"}
-ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.assignments"}
-ISSUES = {"queenbee.services.issues", "queenbee.core.beads", "queenbee.cli.issues"}
+ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.commands.assignments"}
+ISSUES = {"queenbee.services.issues", "queenbee.core.beads", "queenbee.cli.commands.issues"}
 WRITING = {
     "queenbee.services.transaction", "queenbee.services.secrets", "queenbee.store.lock",
     "queenbee.store.setup",
@@ -60,10 +60,11 @@ COMMANDS = {
     "reserved": MESSAGES | ASSIGNMENTS | ISSUES | WRITING,
     "claim qb-1": PATTERNS | MESSAGES | LEASES,
     "assignments": PATTERNS | MESSAGES | LEASES | ISSUES | WRITING,
-    "ready": PATTERNS | MESSAGES | LEASES | WRITING | {"queenbee.cli.assignments"},
-    "issues": PATTERNS | MESSAGES | LEASES | WRITING | {"queenbee.cli.assignments"},
+    "ready": PATTERNS | MESSAGES | LEASES | WRITING | {"queenbee.cli.commands.assignments"},
+    "issues": PATTERNS | MESSAGES | LEASES | WRITING | {"queenbee.cli.commands.assignments"},
     "show qb-1": WRITING,
-    "show qb-1 --json": WRITING | {"queenbee.cli.msg", "queenbee.cli.reservations"},
+    "show qb-1 --json": WRITING
+    | {"queenbee.cli.commands.msg", "queenbee.cli.commands.reservations"},
 }
 """The hot commands, each with what of ours it has no use for."""
 

@@ -50,9 +50,9 @@ def ready(hive: Hive) -> list[Issue]:
 
 
 def _show_overview(view: Overview) -> None:
-    from queenbee.cli import assignments as assignment_views
-    from queenbee.cli import msg as message_views
-    from queenbee.cli import reservations as reservation_views
+    from queenbee.cli.commands import assignments as assignment_views
+    from queenbee.cli.commands import msg as message_views
+    from queenbee.cli.commands import reservations as reservation_views
 
     issue = view.issue
     if issue is None:
@@ -63,7 +63,7 @@ def _show_overview(view: Overview) -> None:
         say(f"P{issue.priority} {printable(issue.issue_type)}, {printable(issue.status)}{blocked}")
         describe(issue.fields, most=_DESCRIPTION_LINES)
     if view.bead is not None:
-        from queenbee.cli.bead import show_view
+        from queenbee.cli.commands.bead import show_view
 
         show_view(view.bead)
     say("")

@@ -50,7 +50,7 @@ def install(session: Session, agent: str, settings: str | None) -> dict[str, obj
     The settings of a repository are those of one worktree until they are committed. For other
     agents see docs/enforcement.md.
     """
-    from queenbee.cli.hive import tell_without_hive
+    from queenbee.cli.commands.hive import tell_without_hive
 
     path = _path(session, settings)
     changed = claude.install(path, claude.groups(claude.command()))

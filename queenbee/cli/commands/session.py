@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import Answer, QueenGroup, Session, command, tell
+from queenbee.cli.commands.plan import Imported, show_import
 from queenbee.cli.findings import dry_run, prefix_option, verdict
-from queenbee.cli.plan import Imported, show_import
 from queenbee.cli.render import printable, say
 from queenbee.errors import NoHive
 

@@ -212,7 +212,7 @@ def install(session: Session) -> Answer:
     A hook that is there already runs after the guard. Where lefthook or pre-commit writes the
     hooks, nothing is changed: what to add to its configuration is printed, and the exit is 1.
     """
-    from queenbee.cli.hive import tell_without_hive
+    from queenbee.cli.commands.hive import tell_without_hive
 
     folder = hooks.HookFolder(os.getcwd())
     states = hooks.install(folder)

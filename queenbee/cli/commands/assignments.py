@@ -104,7 +104,7 @@ def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
 
 def _show_completion(completion: Completion) -> None:
     if completion.verification is not None:
-        from queenbee.cli.verify import show_record
+        from queenbee.cli.commands.verify import show_record
 
         show_record(completion.verification)
     if completion.completed:

@@ -119,7 +119,7 @@ def _show_verification(record: Mapping[str, Any] | None, missing: Sequence[str])
     reason = f", {printable(str(record['reason']))}" if record.get("reason") else ""
     told = printable(f"{record.get('finished_at')}: {record.get('verdict')}")
     say(f"last verification {told}{reason}")
-    from queenbee.cli.verify import evidence_path
+    from queenbee.cli.commands.verify import evidence_path
 
     for result in record.get("results") or ():
         evidence = result.get("evidence")

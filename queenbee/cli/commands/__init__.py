@@ -1,0 +1,1 @@
+"""The commands of `queen`, one module per noun."""
