@@ -1,4 +1,4 @@
-"""The two checks of files: is something there, and is something in it."""
+"""The two checks of files: does a path exist, and does a file contain every pattern."""
 
 from __future__ import annotations
 
@@ -7,40 +7,32 @@ import os
 import stat
 import sys
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from queenbee.checks import content as content_matching
-from queenbee.checks.processes import run_process
+from queenbee.checks import content
+from queenbee.checks.processes import Program, run_process
 from queenbee.core.timestamps import format_ms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, Literal
 
+    from queenbee.checks.check import Pattern
     from queenbee.checks.processes import Interrupts
 
 MAX_PATTERNS = 500
-"""With 200 characters shown of each line, the answer then fits what is kept of an output."""
+"""With 200 characters of each line, the answer fits what is kept of an output."""
 
 MAX_PATTERN_BYTES = 64 * 1024
-"""They are one argument of a program; Linux takes 128 KiB for one."""
+"""The patterns are one argument of a program; Linux allows 128 KiB for one."""
 
-_TOLD_CHARS = 200
+_QUOTED_CHARS = 200
 _TYPES = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"))
 
 
 @dataclass(frozen=True)
-class Pattern:
-    """Is one text, or regular expression, to be found."""
-
-    text: str
-    literal: bool = False
-    case_sensitive: bool = True
-
-
-@dataclass(frozen=True)
 class Look:
-    """Is what was found; `details` are those of `spec/4`."""
+    """What was found; `details` are those of `spec/4`."""
 
     status: Literal["passed", "failed", "interrupted"]
     reason: str
@@ -78,19 +70,18 @@ def search_file(
     on_tick: Callable[[float, str], None],
     interrupts: Interrupts,
 ) -> Look:
-    """Returns whether every pattern occurs in the file, searched in a process of its own.
+    """Returns whether every pattern occurs in the file, searched in its own process.
 
-    A regular expression is Python's, and `^` and `$` stand for the ends of a line.
+    Regular expressions are Python's, and `^` and `$` match at the ends of a line. ADR 0012.
     """
     asked = json.dumps([[one.text, one.literal, one.case_sensitive] for one in patterns])
     if len(asked) > MAX_PATTERN_BYTES or len(patterns) > MAX_PATTERNS:
         limits = f"{MAX_PATTERNS} patterns, or {MAX_PATTERN_BYTES:,} bytes of them"
         return Look("failed", f"more than {limits}")
-    # -I and -S: nothing of the project that is checked gets into this interpreter.
-    argv = [sys.executable, "-I", "-S", content_matching.__file__, path, asked]
-    done = run_process(
-        argv, cwd="/", env=env, timeout_s=timeout_s, on_tick=on_tick, interrupts=interrupts
-    )
+    # -I and -S: this interpreter imports nothing from the project that is checked.
+    argv = [sys.executable, "-I", "-S", content.__file__, path, asked]
+    program = Program(argv, "/", env, timeout_s)
+    done = run_process(program, on_tick=on_tick, interrupts=interrupts)
     if done.ended == "interrupted":
         return Look("interrupted", "interrupted", done.duration_s)
     if done.ended == "exited" and done.exit_code == 0:
@@ -109,7 +100,7 @@ def search_file(
 def _matched(
     path: str, patterns: tuple[Pattern, ...], matches: list[list[Any]], duration_s: float
 ) -> Look:
-    found, missing, told = [], [], []
+    found, missing, complaints = [], [], []
     for pattern, (line_number, line, problem) in zip(patterns, matches, strict=True):
         if line_number is not None:
             where = {"pattern": pattern.text, "line_number": line_number, "matched_text": line}
@@ -117,7 +108,7 @@ def _matched(
             continue
         missing.append(pattern.text)
         kind = " (as plain text)" if pattern.literal else ""
-        told.append(f"{pattern.text[:_TOLD_CHARS]!r}{f' {problem}' if problem else kind}")
+        complaints.append(f"{pattern.text[:_QUOTED_CHARS]!r}{f' {problem}' if problem else kind}")
     details = {
         "matched_patterns": found,
         "total_patterns": len(patterns),
@@ -125,7 +116,7 @@ def _matched(
         "missing_patterns": missing,
     }
     if missing:
-        reason = f"missing from {path}: {', '.join(told)}"
+        reason = f"missing from {path}: {', '.join(complaints)}"
         return Look("failed", reason, duration_s, details | {"file_path": path})
     reason = f"{len(found)} of {len(patterns)} patterns occur in {path}"
     return Look("passed", reason, duration_s, details)

@@ -1,7 +1,7 @@
-"""A phase gate: which rules a phase must meet, what was found, and whether the next may begin.
+"""A phase gate: the rules of a phase, their results, and whether the next phase may begin.
 
-Pure over the document, a plain dict in which everything that is not known here survives: each
-function returns a new one. `spec/4-phase-gate.md`; `docs/gates.md` says what is added to it.
+Pure functions over the document, a plain dict in which unknown fields survive: each function
+returns a new one. `spec/4-phase-gate.md`; `docs/gates.md` says what is added to it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import os
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.documents.fields import id_problem
@@ -18,7 +19,6 @@ from queenbee.documents.gates.rule_fields import bad_patterns, rules_findings
 from queenbee.documents.schema import schema_findings
 from queenbee.errors import Conflict, InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal
@@ -32,7 +32,7 @@ SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "phase-gate.schema.json")
 _NEW_GATE = "to judge it again, make a gate of another phase: queen gate new"
 
 MAX_RESULTS_PER_RULE = 10
-"""Results of one rule that are kept by default, as the document proposes."""
+"""How many results of one rule are kept by default, as the document proposes."""
 
 TRANSITIONS: dict[str, tuple[str, ...]] = {
     "pending": ("in_progress",),
@@ -40,12 +40,51 @@ TRANSITIONS: dict[str, tuple[str, ...]] = {
     "passed": (),
     "failed": (),
 }
-"""There is no way back. What follows a failed attempt is a new one, which begins at pending."""
+"""There is no way back. After a failed attempt comes a new one, which starts at pending."""
+
+
+class RuleResult(TypedDict):
+    """What a gate keeps of one run of a rule."""
+
+    result_id: str
+    rule_id: str
+    validated_at: str
+    status: str
+    message: str
+    details: dict[str, Any]
+    attempt: NotRequired[int]
+
+
+class GateError(TypedDict):
+    """What `status.errors` keeps of a failed result."""
+
+    error_id: str
+    timestamp: str
+    message: str
+    context: dict[str, Any]
+
+
+class Counters(TypedDict):
+    """How many rules of a gate have passed and failed, by their latest results."""
+
+    passed_count: int
+    failed_count: int
+    total_count: int
+
+
+class AttemptRecord(Counters):
+    """One attempt at a gate, as its history keeps it."""
+
+    attempt: int
+    status: Status
+    started_at: str | None
+    completed_at: str | None
+    errors: list[GateError]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Is what the latest result of every rule says, whatever `current_status` claims."""
+    """What the latest result of every rule says, whatever `current_status` claims."""
 
     status: Status
     blocking: tuple[str, ...] = ()
@@ -59,7 +98,7 @@ class Verdict:
 
 
 def gate_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of a gate, Draft 7, as the document's tables have it."""
+    """Returns the JSON Schema of a gate, Draft 7, after the document's tables."""
     with open(SCHEMA_PATH, encoding="utf-8") as file:
         schema: dict[str, Any] = json.load(file)
     return schema
@@ -101,10 +140,10 @@ def new_gate(
 
 
 def validate_gate(document: object) -> list[Finding]:
-    """Returns everything that is wrong with a gate, or merely odd, each with its path.
+    """Returns everything that is wrong with a gate, or only odd, each with its path.
 
-    Of a major version that is not ours nothing else is said; of a later minor one, a value that
-    it may have added is odd, and not wrong.
+    For an unknown major version, that is the only finding; for a later minor version, an unknown
+    value is odd, not wrong.
     """
     version = document.get("schema_version") if isinstance(document, dict) else None
     if isinstance(version, str):
@@ -114,7 +153,7 @@ def validate_gate(document: object) -> list[Finding]:
     later = isinstance(version, str) and version != SCHEMA_VERSION
     found = schema_findings(document, gate_schema(), enums="warning" if later else "error")
     if any(finding.severity == "error" for finding in found):
-        # What follows relies on the shape.
+        # The rest relies on the shape.
         return found
     assert isinstance(document, dict)
     found += rules_findings(_rules(document), "validation_config.rules")
@@ -124,7 +163,7 @@ def validate_gate(document: object) -> list[Finding]:
 def add_rule(document: Document, rule: Document) -> Document:
     """Returns the gate with one more rule, and its counters. Raises `InvalidInput`, `Conflict`.
 
-    A gate that has passed takes no more: it would have to take its word back.
+    A gate that has passed takes no more: it could fail again.
     """
     gate = deepcopy(document)
     if _has_passed(gate):
@@ -134,9 +173,9 @@ def add_rule(document: Document, rule: Document) -> Document:
     errors = [finding for finding in validate_gate(gate) if finding.severity == "error"]
     findings = errors or bad_patterns(rule, path)
     if findings:
-        told = f"{findings[0].path.removeprefix(path).lstrip('.')}: {findings[0].message}"
+        first = f"{findings[0].path.removeprefix(path).lstrip('.')}: {findings[0].message}"
         raise InvalidInput(
-            f"the rule cannot be used: {told.removeprefix(': ')}",
+            f"the rule cannot be used: {first.removeprefix(': ')}",
             hint="docs/gates.md lists what each type of rule takes",
             findings=findings,
         )
@@ -146,9 +185,8 @@ def add_rule(document: Document, rule: Document) -> Document:
 def judge(document: Document) -> Verdict:
     """Returns the verdict: every rule of error severity must have passed when it last ran.
 
-    A rule without a result leaves it `in_progress`, a skipped one too; a failed one makes it
-    `failed`; warnings never block. A gate without rules, or none of whose rules ran, is as
-    little passed as one that failed.
+    A rule without a result, or with a skipped one, leaves it `in_progress`; a failed one makes it
+    `failed`; warnings never block. A gate without rules, or without any result, has not passed.
     """
     latest = latest_results(document)
     blocking, warnings, failed = [], [], False
@@ -157,13 +195,13 @@ def judge(document: Document) -> Verdict:
         status = result["status"] if result else "not run"
         if status == "passed":
             continue
-        message = (result or {}).get("message", "")
-        told = f"{rule.get('rule_name') or rule['rule_id']}: {status}"
-        told = f"{told}: {message}" if message else told
+        message = result.get("message") if result else None
+        line = f"{rule.get('rule_name') or rule['rule_id']}: {status}"
+        line = f"{line}: {message}" if message else line
         if rule.get("severity", "error") == "warning":
-            warnings.append(told)
+            warnings.append(line)
         else:
-            blocking.append(told)
+            blocking.append(line)
             failed = failed or status == "failed"
     if not _rules(document):
         blocking.append("it has no rules: nothing was checked")
@@ -175,13 +213,13 @@ def judge(document: Document) -> Verdict:
     return Verdict(status, tuple(blocking), tuple(warnings))
 
 
-def latest_results(document: Document) -> dict[str, Document]:
+def latest_results(document: Document) -> dict[str, RuleResult]:
     """Returns the latest result of each rule that has one.
 
-    The latest is the one with the newest `validated_at`; among equals, that which stands last.
+    The latest is the one with the newest `validated_at`; among equals, the last in the list.
     """
     rule_ids = {rule["rule_id"] for rule in _rules(document)}
-    latest: dict[str, Document] = {}
+    latest: dict[str, RuleResult] = {}
     for result in _results(document):
         rule_id = result["rule_id"]
         if rule_id in rule_ids and (
@@ -196,7 +234,7 @@ def attempt_of(document: Mapping[str, Any]) -> int:
     return len(document["validation_execution"].get("previous_attempts", [])) + 1
 
 
-def history(document: Document) -> list[Document]:
+def history(document: Document) -> list[AttemptRecord]:
     """Returns every attempt, oldest first: its number, status, times, counters and errors."""
     archived = document["validation_execution"].get("previous_attempts", [])
     return [*deepcopy(archived), _attempt_record(document)]
@@ -205,8 +243,8 @@ def history(document: Document) -> list[Document]:
 def begin_attempt(document: Document, now_ms: int) -> Document:
     """Returns the gate `in_progress`: its first attempt, one cut short, or a new one.
 
-    A new one follows a failure, and a pass that the results do not bear out. Raises `Conflict`
-    for a gate that has passed, and `InvalidInput` for one without rules.
+    A new attempt follows a failure, and a pass that the results contradict. Raises `Conflict` for
+    a gate that has passed, and `InvalidInput` for one without rules.
     """
     gate = deepcopy(document)
     if not _rules(gate):
@@ -215,7 +253,7 @@ def begin_attempt(document: Document, now_ms: int) -> Document:
         raise Conflict(f"{_name(gate)} has passed, and is not run again", hint=_NEW_GATE)
     current = gate["status"]["current_status"]
     if current == "in_progress":
-        # What another run began, or one that was cut short, goes on.
+        # An attempt that another run started, or that was cut short, continues.
         return gate
     now = format_ms(now_ms)
     if current in ("failed", "passed"):
@@ -230,17 +268,17 @@ def begin_attempt(document: Document, now_ms: int) -> Document:
 
 def finish_attempt(
     document: Document,
-    results: Sequence[Document],
-    errors: Sequence[Document],
+    results: Sequence[RuleResult],
+    errors: Sequence[GateError],
     *,
     attempt: int,
     now_ms: int,
     max_results_per_rule: int = MAX_RESULTS_PER_RULE,
 ) -> Document:
-    """Returns the gate with the results of a run of its rules, and what follows from them.
+    """Returns the gate with the results of a run of its rules, and its new status.
 
-    0 for `max_results_per_rule` keeps all. Raises `Conflict` where the attempt that the results
-    belong to is over: another run has ended it.
+    0 for `max_results_per_rule` keeps all. Raises `Conflict` if another run has ended the attempt
+    that the results belong to.
     """
     gate = deepcopy(document)
     status = gate["status"]
@@ -266,7 +304,7 @@ def finish_attempt(
 
 
 def is_valid_transition(current: str, new: str) -> bool:
-    """Returns whether a status may follow another within one attempt."""
+    """Returns whether one status may follow another within an attempt."""
     return new in TRANSITIONS.get(current, ())
 
 
@@ -286,7 +324,7 @@ def _recounted(gate: Document) -> Document:
     return gate
 
 
-def _counters(document: Document) -> dict[str, int]:
+def _counters(document: Document) -> Counters:
     latest = [result["status"] for result in latest_results(document).values()]
     return {
         "passed_count": latest.count("passed"),
@@ -295,7 +333,7 @@ def _counters(document: Document) -> dict[str, int]:
     }
 
 
-def _attempt_record(gate: Document) -> Document:
+def _attempt_record(gate: Document) -> AttemptRecord:
     status, metadata = gate["status"], gate["metadata"]
     return {
         "attempt": attempt_of(gate),
@@ -307,8 +345,8 @@ def _attempt_record(gate: Document) -> Document:
     }
 
 
-def _not_before(result: Document, kept: list[Document]) -> Document:
-    """Returns a result that is the latest of its rule, also when the clock was set back."""
+def _not_before(result: RuleResult, kept: list[RuleResult]) -> RuleResult:
+    """Returns the result, made the latest of its rule even if the clock was set back."""
     earlier = [_made_ms(one) for one in kept if one["rule_id"] == result["rule_id"]]
     made_ms = max([_made_ms(result), *earlier])
     return {**result, "validated_at": format_ms(made_ms)}
@@ -317,15 +355,15 @@ def _not_before(result: Document, kept: list[Document]) -> Document:
 def _trim(gate: Document, most: int) -> None:
     by_rule: dict[str, list[int]] = {}
     results = _results(gate)
-    for place, result in enumerate(results):
-        by_rule.setdefault(result["rule_id"], []).append(place)
+    for number, result in enumerate(results):
+        by_rule.setdefault(result["rule_id"], []).append(number)
     kept = {
-        place
-        for places in by_rule.values()
-        for place in sorted(places, key=lambda one: (_made_ms(results[one]), one))[-most:]
+        number
+        for numbers in by_rule.values()
+        for number in sorted(numbers, key=lambda one: (_made_ms(results[one]), one))[-most:]
     }
     gate["validation_execution"]["results"] = [
-        result for place, result in enumerate(results) if place in kept
+        result for number, result in enumerate(results) if number in kept
     ]
 
 
@@ -340,14 +378,14 @@ def _version_problem(version: str) -> str | None:
 
 def _identity_findings(document: Document) -> list[Finding]:
     found, seen = [], set()
-    for place, rule in enumerate(_rules(document)):
+    for number, rule in enumerate(_rules(document)):
         if rule["rule_id"] in seen:
-            path = f"validation_config.rules[{place}].rule_id"
+            path = f"validation_config.rules[{number}].rule_id"
             found.append(Finding(path, f"is that of an earlier rule: {rule['rule_id'][:60]!r}"))
         seen.add(rule["rule_id"])
     result_ids = set()
-    for place, result in enumerate(_results(document)):
-        path = f"validation_execution.results[{place}]"
+    for number, result in enumerate(_results(document)):
+        path = f"validation_execution.results[{number}]"
         if result["rule_id"] not in seen:
             message = f"names no rule of this gate: {result['rule_id'][:60]!r}"
             found.append(Finding(f"{path}.rule_id", message, "warning"))
@@ -372,11 +410,11 @@ def _status_findings(document: Document) -> list[Finding]:
     return found
 
 
-def _rule_of(error: Document) -> object:
+def _rule_of(error: GateError) -> object:
     return error.get("context", {}).get("rule_id")
 
 
-def _made_ms(result: Document) -> int:
+def _made_ms(result: RuleResult) -> int:
     return instant_ms(result["validated_at"]) or 0
 
 
@@ -390,6 +428,6 @@ def _rules(document: Document) -> list[Document]:
     return rules
 
 
-def _results(document: Document) -> list[Document]:
-    results: list[Document] = document["validation_execution"]["results"]
+def _results(document: Document) -> list[RuleResult]:
+    results: list[RuleResult] = document["validation_execution"]["results"]
     return results
