@@ -102,20 +102,18 @@ def bead_view(
 ) -> BeadView | None:
     """Returns all that is known about a bead, or None for an issue that is not one.
 
-    `beads` are the hive's Ralph beads, `waits` says why nobody should start this one, `gates` are
-    those before it, and `lookup` finds the document of an id that it waits for.
+    `waits` says why nobody should start it, `gates` are those before it, and `lookup` finds the
+    document of an id that it waits for.
     """
     bead = beads.by_id.get(issue.id) if beads is not None else None
-    is_valid = beads is not None and bead is not None and not beads.errors_of(bead)
     kind = kind_of(issue, is_ralph=bead is not None)
     if kind is None:
         return None
+    valid = bead if beads is not None and bead is not None and not beads.errors_of(bead) else None
+    unmet = unmet_dependencies(valid.document, lookup) if valid is not None else []
+    blockers = [] if issue.done else hive.issues.blockers(issue)
     holder = hive.assignments.active(issue.id)
     record = last_verification(hive, issue.id)
-    waits_for = [] if issue.done else hive.issues.blockers(issue)
-    if bead is not None and is_valid:
-        unmet = unmet_dependencies(bead.document, lookup)
-        waits_for = list(dict.fromkeys([*waits_for, *(one.bead_id for one in unmet)]))
     return BeadView(
         bead_id=issue.id,
         kind=kind,
@@ -124,8 +122,8 @@ def bead_view(
         waits=waits,
         team=team_of(issue.fields) if kind != "ralph" else None,
         file=metadata_of(beads.issues[issue.id].fields)["bead_file"] if beads and bead else None,
-        checks=_checks(issue, bead, is_valid=is_valid),
-        waits_for=waits_for,
+        checks=_checks(issue, bead, valid),
+        waits_for=list(dict.fromkeys([*blockers, *(one.bead_id for one in unmet)])),
         gates=[gate.to_dict() for gate in gates],
         verification=record,
         missing_evidence=missing_evidence(
@@ -136,10 +134,10 @@ def bead_view(
     )
 
 
-def _checks(issue: Issue, bead: BeadFile | None, *, is_valid: bool) -> list[str]:
-    if bead is not None:
-        return describe(bead_checks(bead.document)) if is_valid else []
-    return describe_judges(issue.fields) if has_history(issue.fields) else []
+def _checks(issue: Issue, bead: BeadFile | None, valid: BeadFile | None) -> list[str]:
+    if bead is None:
+        return describe_judges(issue.fields) if has_history(issue.fields) else []
+    return describe(bead_checks(valid.document)) if valid is not None else []
 
 
 def _of_kind(kind: Kind, issue: Issue, bead: BeadFile | None) -> dict[str, object]:

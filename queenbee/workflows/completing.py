@@ -7,6 +7,7 @@ assignment ends, with its leases, its message and the tracker's row, all or noth
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
@@ -31,17 +32,15 @@ if TYPE_CHECKING:
 GOOD = ("passed", "not_verified")
 
 
+@dataclass(frozen=True)
 class Completion:
     """The result of completing an issue: its assignment as it is now, and its checks.
 
     `verification` is the record of the checks that ran, or None if the issue has none.
     """
 
-    def __init__(
-        self, assignment: Assignment, verification: VerificationRecord | None = None
-    ) -> None:
-        self.assignment = assignment
-        self.verification = verification
+    assignment: Assignment
+    verification: VerificationRecord | None = None
 
     @property
     def completed(self) -> bool:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.documents.folders import gates_dir
-from queenbee.documents.gates import gate as gates
+from queenbee.documents.gates.gate import add_rule, new_gate, validate_gate
+from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, latest_results
 from queenbee.documents.gates.phases import phase_number
 from queenbee.documents.gates.store import (
     GateFile,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.documents.findings import Finding
-    from queenbee.documents.gates.gate import Document, RuleResult
+    from queenbee.documents.gates.judgement import Document, RuleResult
     from queenbee.workflows.hive import Hive
 
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
@@ -40,13 +41,13 @@ class GateView:
 
     path: str
     document: Document
-    verdict: gates.Verdict
+    verdict: Verdict
     findings: Sequence[Finding]
 
     @property
     def rules(self) -> list[dict[str, object]]:
         """Each rule with the status and the message of its latest result."""
-        latest = gates.latest_results(self.document)
+        latest = latest_results(self.document)
         rules = self.document["validation_config"]["rules"]
         return [_rule(rule, latest.get(rule["rule_id"])) for rule in rules]
 
@@ -58,7 +59,7 @@ class GateView:
             "phase_id": metadata["phase_id"],
             "phase_name": metadata["phase_name"],
             "path": self.path,
-            "attempt": gates.attempt_of(self.document),
+            "attempt": attempt_of(self.document),
             "status": self.verdict.status,
             "passed": self.verdict.passed,
             "blocking": list(self.verdict.blocking),
@@ -89,7 +90,7 @@ class RuleOptions:
 
 def new_hive_gate(hive: Hive, workflow_id: str, phase_id: str, name: str | None) -> GateView:
     """Creates a pending gate without rules. Raises `InvalidInput`, or `Conflict` if it exists."""
-    document = gates.new_gate(
+    document = new_gate(
         workflow_id=workflow_id,
         phase_id=phase_id,
         phase_name=name or phase_id,
@@ -102,7 +103,7 @@ def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -
     """Adds a rule to a gate, with an id if it has none. Raises as `documents.gates.add_rule`."""
 
     def added(document: Document) -> Document:
-        return gates.add_rule(document, _identified(rule, document))
+        return add_rule(document, _identified(rule, document))
 
     folder = gates_dir(hive.layout)
     return _view(update_gate(folder, workflow_id, phase_id, added, lock=documents_lock(hive)))
@@ -218,8 +219,8 @@ def _identified(rule: Document, document: Document) -> Document:
 
 
 def _view(gate: GateFile) -> GateView:
-    findings = gates.validate_gate(gate.document)
-    return GateView(gate.path, gate.document, gates.judge(gate.document), findings)
+    findings = validate_gate(gate.document)
+    return GateView(gate.path, gate.document, judge(gate.document), findings)
 
 
 def _rule(rule: Document, result: RuleResult | None) -> dict[str, object]:
@@ -229,6 +230,6 @@ def _rule(rule: Document, result: RuleResult | None) -> dict[str, object]:
         "rule_name": rule.get("rule_name"),
         "severity": rule.get("severity", "error"),
         "status": result["status"] if result else "not run",
-        "message": result["message"] if result else None,
+        "message": result.get("message") if result else None,
         "validated_at": result["validated_at"] if result else None,
     }

@@ -24,7 +24,7 @@ from queenbee.errors import InvalidInput, NoHive, QueenError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.documents.gates.gate import AttemptRecord, Verdict
+    from queenbee.documents.gates.judgement import AttemptRecord, Verdict
     from queenbee.workflows.gates import GateView
     from queenbee.workflows.hive import Hive
 

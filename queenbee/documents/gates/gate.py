@@ -9,22 +9,33 @@ from __future__ import annotations
 import json
 import os
 from copy import deepcopy
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NotRequired, TypedDict
+from typing import TYPE_CHECKING
 
-from queenbee.core.timestamps import format_ms, instant_ms
+from queenbee.core.timestamps import format_ms
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import Finding
+from queenbee.documents.gates.judgement import (
+    attempt_of,
+    counters,
+    judge,
+    made_ms,
+    results_of,
+    rules_of,
+)
 from queenbee.documents.gates.rule_fields import bad_patterns, rules_findings
 from queenbee.documents.schema import schema_findings
 from queenbee.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Literal
+    from collections.abc import Sequence
+    from typing import Any
 
-    Document = dict[str, Any]
-    Status = Literal["pending", "in_progress", "passed", "failed"]
+    from queenbee.documents.gates.judgement import (
+        AttemptRecord,
+        Document,
+        GateError,
+        RuleResult,
+    )
 
 SCHEMA_VERSION = "1.0"
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "phase-gate.schema.json")
@@ -41,60 +52,6 @@ TRANSITIONS: dict[str, tuple[str, ...]] = {
     "failed": (),
 }
 """There is no way back. After a failed attempt comes a new one, which starts at pending."""
-
-
-class RuleResult(TypedDict):
-    """What a gate keeps of one run of a rule."""
-
-    result_id: str
-    rule_id: str
-    validated_at: str
-    status: str
-    message: str
-    details: dict[str, Any]
-    attempt: NotRequired[int]
-
-
-class GateError(TypedDict):
-    """What `status.errors` keeps of a failed result."""
-
-    error_id: str
-    timestamp: str
-    message: str
-    context: dict[str, Any]
-
-
-class Counters(TypedDict):
-    """How many rules of a gate have passed and failed, by their latest results."""
-
-    passed_count: int
-    failed_count: int
-    total_count: int
-
-
-class AttemptRecord(Counters):
-    """One attempt at a gate, as its history keeps it."""
-
-    attempt: int
-    status: Status
-    started_at: str | None
-    completed_at: str | None
-    errors: list[GateError]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the latest result of every rule says, whatever `current_status` claims."""
-
-    status: Status
-    blocking: tuple[str, ...] = ()
-    """Why the gate has not passed, a sentence for each rule of error severity."""
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """Whether the next phase may begin."""
-        return self.status == "passed"
 
 
 def gate_schema() -> dict[str, Any]:
@@ -156,7 +113,7 @@ def validate_gate(document: object) -> list[Finding]:
         # The rest relies on the shape.
         return found
     assert isinstance(document, dict)
-    found += rules_findings(_rules(document), "validation_config.rules")
+    found += rules_findings(rules_of(document), "validation_config.rules")
     return found + _identity_findings(document) + _status_findings(document)
 
 
@@ -169,7 +126,7 @@ def add_rule(document: Document, rule: Document) -> Document:
     if _has_passed(gate):
         raise Conflict(f"{_name(gate)} has passed, and takes no more rules", hint=_NEW_GATE)
     gate["validation_config"]["rules"].append(deepcopy(rule))
-    path = f"validation_config.rules[{len(_rules(gate)) - 1}]"
+    path = f"validation_config.rules[{len(rules_of(gate)) - 1}]"
     errors = [finding for finding in validate_gate(gate) if finding.severity == "error"]
     findings = errors or bad_patterns(rule, path)
     if findings:
@@ -180,58 +137,6 @@ def add_rule(document: Document, rule: Document) -> Document:
             findings=findings,
         )
     return _recounted(gate)
-
-
-def judge(document: Document) -> Verdict:
-    """Returns the verdict: every rule of error severity must have passed when it last ran.
-
-    A rule without a result, or with a skipped one, leaves it `in_progress`; a failed one makes it
-    `failed`; warnings never block. A gate without rules, or without any result, has not passed.
-    """
-    latest = latest_results(document)
-    blocking, warnings, failed = [], [], False
-    for rule in _rules(document):
-        result = latest.get(rule["rule_id"])
-        status = result["status"] if result else "not run"
-        if status == "passed":
-            continue
-        message = result.get("message") if result else None
-        line = f"{rule.get('rule_name') or rule['rule_id']}: {status}"
-        line = f"{line}: {message}" if message else line
-        if rule.get("severity", "error") == "warning":
-            warnings.append(line)
-        else:
-            blocking.append(line)
-            failed = failed or status == "failed"
-    if not _rules(document):
-        blocking.append("it has no rules: nothing was checked")
-    elif not latest and not blocking:
-        blocking.append("none of its rules has run")
-    begun = latest or document["status"]["current_status"] != "pending"
-    waiting: Status = "in_progress" if begun else "pending"
-    status = "failed" if failed else waiting if blocking else "passed"
-    return Verdict(status, tuple(blocking), tuple(warnings))
-
-
-def latest_results(document: Document) -> dict[str, RuleResult]:
-    """Returns the latest result of each rule that has one.
-
-    The latest is the one with the newest `validated_at`; among equals, the last in the list.
-    """
-    rule_ids = {rule["rule_id"] for rule in _rules(document)}
-    latest: dict[str, RuleResult] = {}
-    for result in _results(document):
-        rule_id = result["rule_id"]
-        if rule_id in rule_ids and (
-            rule_id not in latest or _made_ms(result) >= _made_ms(latest[rule_id])
-        ):
-            latest[rule_id] = result
-    return latest
-
-
-def attempt_of(document: Mapping[str, Any]) -> int:
-    """Returns the number of the current attempt, from 1."""
-    return len(document["validation_execution"].get("previous_attempts", [])) + 1
 
 
 def history(document: Document) -> list[AttemptRecord]:
@@ -247,7 +152,7 @@ def begin_attempt(document: Document, now_ms: int) -> Document:
     a gate that has passed, and `InvalidInput` for one without rules.
     """
     gate = deepcopy(document)
-    if not _rules(gate):
+    if not rules_of(gate):
         raise InvalidInput(f"{_name(gate)} has no rules to run", hint="queen gate add-rule --help")
     if _has_passed(gate):
         raise Conflict(f"{_name(gate)} has passed, and is not run again", hint=_NEW_GATE)
@@ -288,7 +193,7 @@ def finish_attempt(
             f"and is {status['current_status']}: these results are not part of it",
             hint="queen gate status",
         )
-    kept = _results(gate)
+    kept = results_of(gate)
     kept += [{**_not_before(result, kept), "attempt": attempt} for result in results]
     ran = {result["rule_id"] for result in results}
     status["errors"] = [
@@ -320,17 +225,8 @@ def _move(gate: Document, new: str, now: str) -> None:
 
 
 def _recounted(gate: Document) -> Document:
-    gate["status"] |= _counters(gate)
+    gate["status"] |= counters(gate)
     return gate
-
-
-def _counters(document: Document) -> Counters:
-    latest = [result["status"] for result in latest_results(document).values()]
-    return {
-        "passed_count": latest.count("passed"),
-        "failed_count": latest.count("failed"),
-        "total_count": len(_rules(document)),
-    }
 
 
 def _attempt_record(gate: Document) -> AttemptRecord:
@@ -340,27 +236,26 @@ def _attempt_record(gate: Document) -> AttemptRecord:
         "status": status["current_status"],
         "started_at": metadata.get("started_at"),
         "completed_at": metadata.get("completed_at"),
-        **_counters(gate),
+        **counters(gate),
         "errors": deepcopy(status.get("errors", [])),
     }
 
 
 def _not_before(result: RuleResult, kept: list[RuleResult]) -> RuleResult:
     """Returns the result, made the latest of its rule even if the clock was set back."""
-    earlier = [_made_ms(one) for one in kept if one["rule_id"] == result["rule_id"]]
-    made_ms = max([_made_ms(result), *earlier])
-    return {**result, "validated_at": format_ms(made_ms)}
+    earlier = [made_ms(one) for one in kept if one["rule_id"] == result["rule_id"]]
+    return {**result, "validated_at": format_ms(max([made_ms(result), *earlier]))}
 
 
 def _trim(gate: Document, most: int) -> None:
     by_rule: dict[str, list[int]] = {}
-    results = _results(gate)
+    results = results_of(gate)
     for number, result in enumerate(results):
         by_rule.setdefault(result["rule_id"], []).append(number)
     kept = {
         number
         for numbers in by_rule.values()
-        for number in sorted(numbers, key=lambda one: (_made_ms(results[one]), one))[-most:]
+        for number in sorted(numbers, key=lambda one: (made_ms(results[one]), one))[-most:]
     }
     gate["validation_execution"]["results"] = [
         result for number, result in enumerate(results) if number in kept
@@ -378,13 +273,13 @@ def _version_problem(version: str) -> str | None:
 
 def _identity_findings(document: Document) -> list[Finding]:
     found, seen = [], set()
-    for number, rule in enumerate(_rules(document)):
+    for number, rule in enumerate(rules_of(document)):
         if rule["rule_id"] in seen:
             path = f"validation_config.rules[{number}].rule_id"
             found.append(Finding(path, f"is that of an earlier rule: {rule['rule_id'][:60]!r}"))
         seen.add(rule["rule_id"])
     result_ids = set()
-    for number, result in enumerate(_results(document)):
+    for number, result in enumerate(results_of(document)):
         path = f"validation_execution.results[{number}]"
         if result["rule_id"] not in seen:
             message = f"names no rule of this gate: {result['rule_id'][:60]!r}"
@@ -399,7 +294,7 @@ def _status_findings(document: Document) -> list[Finding]:
     status = document["status"]
     found = [
         Finding(f"status.{name}", f"is {status[name]}, but the results say {count}", "warning")
-        for name, count in _counters(document).items()
+        for name, count in counters(document).items()
         if status[name] != count
     ]
     current, verdict = status["current_status"], judge(document).status
@@ -414,20 +309,6 @@ def _rule_of(error: GateError) -> object:
     return error.get("context", {}).get("rule_id")
 
 
-def _made_ms(result: RuleResult) -> int:
-    return instant_ms(result["validated_at"]) or 0
-
-
 def _name(gate: Document) -> str:
     metadata = gate["metadata"]
     return f"the gate of {metadata['workflow_id']}, {metadata['phase_id']}"
-
-
-def _rules(document: Document) -> list[Document]:
-    rules: list[Document] = document["validation_config"]["rules"]
-    return rules
-
-
-def _results(document: Document) -> list[RuleResult]:
-    results: list[RuleResult] = document["validation_execution"]["results"]
-    return results

@@ -13,7 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.documents.gates.gate import judge, validate_gate
+from queenbee.documents.gates.gate import validate_gate
+from queenbee.documents.gates.judgement import judge
 from queenbee.documents.gates.store import list_gates
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from queenbee.checks.check import CheckResult
     from queenbee.checks.output import Output
-    from queenbee.documents.gates.gate import GateError, RuleResult
+    from queenbee.documents.gates.judgement import GateError, RuleResult
 
 CONTENT_TIMEOUT_S = 30
 """A search that takes longer probably never ends."""

@@ -8,14 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.verification import Subject
-from queenbee.documents.gates.gate import (
-    MAX_RESULTS_PER_RULE,
-    Verdict,
-    attempt_of,
-    begin_attempt,
-    finish_attempt,
-    judge,
-)
+from queenbee.documents.gates.gate import MAX_RESULTS_PER_RULE, begin_attempt, finish_attempt
+from queenbee.documents.gates.judgement import Verdict, attempt_of, judge
 from queenbee.documents.gates.rules import gate_error, gate_result, judged, rule_check
 from queenbee.documents.gates.store import update_gate
 
@@ -26,7 +20,7 @@ if TYPE_CHECKING:
     from queenbee.checks.check import Check
     from queenbee.checks.runner import CheckRun, CheckRunner
     from queenbee.checks.verification import VerificationRecord
-    from queenbee.documents.gates.gate import Document, GateError, RuleResult
+    from queenbee.documents.gates.judgement import Document, GateError, RuleResult
     from queenbee.documents.gates.store import Lock
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
-from queenbee.documents.gates.gate import Verdict, judge, validate_gate
+from queenbee.documents.gates.gate import validate_gate
+from queenbee.documents.gates.judgement import Verdict, judge
 from queenbee.documents.json_documents import json_files, read_json, write_object
 from queenbee.errors import Conflict, InvalidInput, NotFound, QueenError, StoreError, Unreadable
 
