@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.checks.check import (
@@ -16,7 +17,7 @@ from queenbee.checks.check import (
     Unknown,
     quoted,
 )
-from queenbee.checks.files import Look, look_for_file, search_file
+from queenbee.checks.files import look_for_file, search_file
 from queenbee.checks.processes import Interrupts, ProcessResult, Program, run_process
 
 if TYPE_CHECKING:
@@ -129,26 +130,19 @@ def _result(check: Check, run: _Run, on_tick: Callable[[float, str], None]) -> C
         case Script(path, args):
             return _run_program(check, [run.path(path), *args], run, on_tick)
         case FileExists(path, file_type):
-            return _looked(check, look_for_file(run.path(path), file_type))
+            return look_for_file(check, run.path(path), file_type)
         case ContentMatch(path, patterns):
-            look = search_file(
+            return search_file(
+                check,
                 run.path(path),
                 patterns,
                 env=environment_for(check, run.env),
                 timeout_s=run.timeout_s(check),
-                on_tick=on_tick,
-                interrupts=run.interrupts,
+                run=partial(run_process, on_tick=on_tick, interrupts=run.interrupts),
             )
-            return _looked(check, look)
         case Unknown(type_name):
             shown = repr(type_name[:60])
             return CheckResult(check, "skipped", f"not run: the type {shown} is not known here")
-
-
-def _looked(check: Check, look: Look) -> CheckResult:
-    return CheckResult(
-        check, look.status, look.reason, duration_s=look.duration_s, details=look.details
-    )
 
 
 def _run_program(

@@ -10,7 +10,7 @@ from queenbee.checks.check import CheckResult, verdict
 from queenbee.checks.engine import run_checks
 from queenbee.checks.evidence import missing_evidence, write_evidence, write_failures
 from queenbee.checks.processes import Interrupts
-from queenbee.checks.verification import unverified_record, verification_record
+from queenbee.checks.verification import verification_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -97,9 +97,16 @@ class CheckRunner:
 
     def record_unverified(self, subject: Subject, reason: str) -> CheckRun:
         """Records why the subject counts as done though no check ran. Raises as `record` does."""
-        return CheckRun(
-            self.record(unverified_record(subject, reason, now_ms=self.now_ms())), results=()
+        now_ms = self.now_ms()
+        record = verification_record(
+            subject,
+            started_ms=now_ms,
+            finished_ms=now_ms,
+            verdict="not_verified",
+            results=(),
+            evidence=(),
         )
+        return CheckRun(self.record({**record, "reason": reason}), results=())
 
     def missing_evidence(self, run: CheckRun) -> list[str]:
         """Returns the names of the checks of a run whose evidence is missing or empty."""

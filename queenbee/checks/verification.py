@@ -83,19 +83,6 @@ def verification_record(
     }
 
 
-def unverified_record(subject: Subject, reason: str, *, now_ms: int) -> VerificationRecord:
-    """Returns the record that says why no check ran."""
-    record = verification_record(
-        subject,
-        started_ms=now_ms,
-        finished_ms=now_ms,
-        verdict="not_verified",
-        results=(),
-        evidence=(),
-    )
-    return {**record, "reason": reason}
-
-
 def result_record(
     result: CheckResult, evidence: str | None, chars: tuple[int, int] = _CHARS[0]
 ) -> ResultRecord:

@@ -110,8 +110,6 @@ def bead_view(
     if kind is None:
         return None
     valid = bead if beads is not None and bead is not None and not beads.errors_of(bead) else None
-    unmet = unmet_dependencies(valid.document, lookup) if valid is not None else []
-    blockers = [] if issue.done else hive.issues.blockers(issue)
     holder = hive.assignments.active(issue.id)
     record = last_verification(hive, issue.id)
     return BeadView(
@@ -123,7 +121,7 @@ def bead_view(
         team=team_of(issue.fields) if kind != "ralph" else None,
         file=metadata_of(beads.issues[issue.id].fields)["bead_file"] if beads and bead else None,
         checks=_checks(issue, bead, valid),
-        waits_for=list(dict.fromkeys([*blockers, *(one.bead_id for one in unmet)])),
+        waits_for=_waits_for(hive, issue, valid, lookup),
         gates=[gate.to_dict() for gate in gates],
         verification=record,
         missing_evidence=missing_evidence(
@@ -138,6 +136,17 @@ def _checks(issue: Issue, bead: BeadFile | None, valid: BeadFile | None) -> list
     if bead is None:
         return describe_judges(issue.fields) if has_history(issue.fields) else []
     return describe(bead_checks(valid.document)) if valid is not None else []
+
+
+def _waits_for(
+    hive: Hive,
+    issue: Issue,
+    valid: BeadFile | None,
+    lookup: Callable[[str], Mapping[str, Any] | None],
+) -> list[str]:
+    blockers = [] if issue.done else hive.issues.blockers(issue)
+    unmet = unmet_dependencies(valid.document, lookup) if valid is not None else []
+    return list(dict.fromkeys([*blockers, *(one.bead_id for one in unmet)]))
 
 
 def _of_kind(kind: Kind, issue: Issue, bead: BeadFile | None) -> dict[str, object]:

@@ -35,8 +35,8 @@ def rules_findings(rules: list[dict[str, Any]], path: str) -> list[Finding]:
         return [Finding(path, f"has {len(rules):,} rules; one gate has at most {MAX_CHECKS}")]
     return [
         finding
-        for place, rule in enumerate(rules)
-        for finding in rule_findings(rule, f"{path}[{place}]")
+        for number, rule in enumerate(rules)
+        for finding in rule_findings(rule, f"{path}[{number}]")
     ]
 
 

@@ -201,12 +201,12 @@ def _dependency_findings(document: dict[str, Any]) -> list[Finding]:
 
 
 def _entry_findings(entries: list[object], key: str) -> Iterator[Finding]:
-    for place, entry in enumerate(entries):
+    for number, entry in enumerate(entries):
         bead_id = _dependency_id(entry)
         problem = "it is not one" if bead_id is None else id_problem(bead_id)
         if problem:
             message = f"must be a bead id, or an object with depends_on_id: {problem}"
-            yield Finding(f"{key}[{place}]", message)
+            yield Finding(f"{key}[{number}]", message)
 
 
 def _gate_findings(value: object) -> list[Finding]:
@@ -233,10 +233,10 @@ def _verifier_findings(verifiers: list[object]) -> list[Finding]:
         message = f"has {len(verifiers):,} verifiers; one bead has at most {MAX_CHECKS}"
         return [Finding("dod.verifiers", message, hint="put many commands into one script")]
     found = []
-    for place, verifier in enumerate(verifiers):
+    for number, verifier in enumerate(verifiers):
         if not isinstance(verifier, dict):
             continue
-        path = f"dod.verifiers[{place}]"
+        path = f"dod.verifiers[{number}]"
         command = verifier.get("command")
         if isinstance(command, str) and "\0" in command:
             found.append(Finding(member_path(path, "command"), "has a NUL: no command can"))
