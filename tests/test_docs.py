@@ -169,9 +169,7 @@ def test_every_environment_variable_that_users_set_is_listed():
 
 def test_every_setting_is_listed():
     listed = [words_in_code(row[0])[0] for row in first_cells(FORMAT, "Settings")]
-    module = hive_settings
-    known = (module._CHOICES, module._DURATIONS, module._NUMBERS, module._SIZES)
-    assert sorted(listed) == sorted(name for names in known for name in names)
+    assert sorted(listed) == sorted(setting.name for setting in hive_settings.SETTINGS)
 
 
 def test_the_size_from_which_an_index_is_used_is_what_the_format_says():
