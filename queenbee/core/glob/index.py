@@ -44,7 +44,7 @@ _OPEN = ""
 
 
 class GlobIndex:
-    """Is a set of patterns under keys that answers which of them meet a new one.
+    """A set of patterns under keys that answers which of them meet a new one.
 
     It answers as a comparison with each of them would, in the order in which they were added.
     """
