@@ -39,8 +39,8 @@ WRITING = {
 }  # fmt: skip
 RARE = {
     "queenbee.cli.building", "queenbee.cli.progress", "queenbee.checks.engine",
-    "queenbee.checks.processes", "queenbee.core.closing", "queenbee.services.care.doctor",
-    "queenbee.services.care.rotation", "queenbee.store.index.intake",
+    "queenbee.checks.processes", "queenbee.services.care.doctor",
+    "queenbee.services.rotation", "queenbee.store.index.intake",
     "queenbee.store.index.records", "queenbee.store.index.search", "queenbee.store.index.tables",
     "queenbee.store.ledger.rotation",
 }  # fmt: skip

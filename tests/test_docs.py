@@ -20,11 +20,12 @@ from record_lines import any_lines
 from queenbee.cli import exits
 from queenbee.cli.main import queen
 from queenbee.core.fold import Table
+from queenbee.core.kinds import KINDS
 from queenbee.core.records import Assignment, Flag, Message, OptionalText, Record, Reservation, Text
 from queenbee.errors import QueenError
 from queenbee.store import settings as hive_settings
 from queenbee.store.ledger.codec import Unusable, decode, is_migration
-from queenbee.store.state import ALIASES, INDEX_FROM_BYTES
+from queenbee.store.state import INDEX_FROM_BYTES
 
 NOT_YET: set[str] = set()
 """What is linked to and still being written."""
@@ -224,7 +225,7 @@ RENEWED = b'{"id":"qa-1","rev":2,"status":"active","updated_at":"2024-12-14T11:0
 @example(lines=[RENEWED, ENDED])
 @settings(max_examples=300)
 def test_the_reader_in_the_format_folds_as_queenbee_does(reader, lines):
-    table = Table(ALIASES)
+    table = Table(KINDS["reservations"].aliases)
     for raw in lines:
         try:
             fields = decode(raw)

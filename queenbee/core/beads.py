@@ -190,7 +190,7 @@ def _supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
 
 
 def _rank(row: Mapping[str, object]) -> tuple[bool, str]:
-    from json import dumps
+    from json import dumps  # noqa: PLC0415 - start-up
 
     return str(row.get("status")) in DONE, dumps(row, sort_keys=True)
 

@@ -43,7 +43,7 @@ class Line:
     def key(self) -> Key:
         """The line's place among the lines of its id; computed only where revisions meet."""
         if self._key is None:
-            from hashlib import sha256
+            from hashlib import sha256  # noqa: PLC0415 - start-up
 
             digest = sha256(self.raw).digest()
             self._key = (self.rev, _finality(self.fields), newest_ms(self.fields), digest)

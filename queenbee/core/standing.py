@@ -40,9 +40,9 @@ def superseded_leases(
     all_leases: Iterable[Reservation], *, fold_case: bool = False
 ) -> dict[str, str]:
     """Returns the winner's id for each superseded lease of the hive, in one sweep."""
-    from heapq import heappop, heappush
+    from heapq import heappop, heappush  # noqa: PLC0415 - start-up
 
-    from queenbee.core.glob.index import GlobIndex
+    from queenbee.core.glob.index import GlobIndex  # noqa: PLC0415 - start-up
 
     index = GlobIndex(fold_case=fold_case)
     standing: dict[str, Reservation] = {}

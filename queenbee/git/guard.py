@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from queenbee.core.records import Reservation
-    from queenbee.services.hive import Hive
+    from queenbee.workflows.hive import Hive
 
 VARIABLE = "QUEEN_GUARD"
 ON, WARN, OFF = "on", "warn", "off"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment, Message, Reservation
-    from queenbee.services.hive import Hive
+    from queenbee.services.hive import Services
 
 
 class Overview:
@@ -28,7 +28,7 @@ class Overview:
     ) -> None:
         self.issue_id = issue_id
         self.issue = issue
-        """None where the tracker does not have it, but records speak of it."""
+        """None where the tracker does not have it, but records name it."""
         self.blockers = blockers
         self.assignments = assignments
         """Oldest first, ended ones included."""
@@ -52,7 +52,7 @@ class Overview:
         }
 
 
-def overview(hive: Hive, issue_id: str) -> Overview:
+def overview(hive: Services, issue_id: str) -> Overview:
     """Returns what is known about an issue. Raises `NotFound` where nothing is."""
     issue = hive.issues.get_or_none(issue_id)
     assignments = hive.assignments.find(issue_id=issue_id, status="all")

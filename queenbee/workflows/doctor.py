@@ -14,7 +14,7 @@ from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.ralph.store import update_bead
 from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import QueenError
-from queenbee.services.care.doctor import Finding
+from queenbee.services.diagnosis import Diagnosis
 from queenbee.workflows.workplaces import KIND, documents_lock
 
 TYPE_CHECKING = False
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from queenbee.documents import findings
     from queenbee.documents.plans.plan import Plan
     from queenbee.documents.ralph.issues import RalphBeads
-    from queenbee.services.hive import Hive
+    from queenbee.services.hive import Services
     from queenbee.workflows.documents import HiveDocuments
 
 _TOLD = 3
 """Errors of one document that are told; the command in the hint tells them all."""
 
 
-def examine(hive: Hive, documents: HiveDocuments) -> Iterator[Finding]:
+def examine(hive: Services, documents: HiveDocuments) -> Iterator[Diagnosis]:
     """Returns what is wrong with the documents of a hive."""
     beads = documents.ralph_beads()
     if beads is not None:
@@ -48,7 +48,7 @@ def examine(hive: Hive, documents: HiveDocuments) -> Iterator[Finding]:
     yield from _records(hive)
 
 
-def finish_moves(hive: Hive, documents: HiveDocuments) -> None:
+def finish_moves(hive: Services, documents: HiveDocuments) -> None:
     """Finishes the moves that left a bead in two folders; those that cannot be are left alone."""
     beads = documents.ralph_beads()
     for bead in beads.files if beads is not None else ():
@@ -60,9 +60,9 @@ def finish_moves(hive: Hive, documents: HiveDocuments) -> None:
                 continue
 
 
-def _ralph_beads(beads: RalphBeads) -> Iterator[Finding]:
+def _ralph_beads(beads: RalphBeads) -> Iterator[Diagnosis]:
     for problem in beads.problems:
-        yield Finding("unreadable", problem.path, _bare(problem.message, problem.path))
+        yield Diagnosis("unreadable", problem.path, _bare(problem.message, problem.path))
     for bead in beads.files:
         # Not its id: that may be what is wrong with it.
         hint = f"queen bead validate {bead.path}"
@@ -70,15 +70,15 @@ def _ralph_beads(beads: RalphBeads) -> Iterator[Finding]:
         first = beads.by_id[bead.bead_id]
         if bead is not first:
             text = f"the bead {bead.bead_id} is in {first.path} too"
-            yield Finding("duplicate_bead", bead.path, text, hint="remove all but one")
+            yield Diagnosis("duplicate_bead", bead.path, text, hint="remove all but one")
         if bead.stale is not None:
             text = f"left behind when {bead.bead_id} was moved; {bead.path} counts"
-            yield Finding(
+            yield Diagnosis(
                 "stale_copy", bead.stale, text, hint="queen doctor --fix", severity="note"
             )
 
 
-def _gates(hive: Hive) -> Iterator[Finding]:
+def _gates(hive: Services) -> Iterator[Diagnosis]:
     folder = places.gates_dir(hive.layout)
     if not places.json_stamp(folder):
         return
@@ -87,7 +87,7 @@ def _gates(hive: Hive) -> Iterator[Finding]:
 
     gates, problems = list_gates(folder)
     for problem in problems:
-        yield Finding("unreadable", problem.path, _bare(problem.message, problem.path))
+        yield Diagnosis("unreadable", problem.path, _bare(problem.message, problem.path))
     seen: dict[object, str] = {}
     for gate in gates:
         workflow_id, phase_id = gate.key
@@ -96,11 +96,11 @@ def _gates(hive: Hive) -> Iterator[Finding]:
         key = repr(gate.key)
         if key in seen:
             text = f"the gate {workflow_id}/{phase_id} is in {seen[key]} too"
-            yield Finding("duplicate_gate", gate.path, text, hint="remove all but one")
+            yield Diagnosis("duplicate_gate", gate.path, text, hint="remove all but one")
         seen.setdefault(key, gate.path)
 
 
-def _sprint_beads(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+def _sprint_beads(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
     for issue in issues:
         if is_sprint_bead(issue.fields):
             from queenbee.documents.sprints.rules import check_bead
@@ -110,7 +110,7 @@ def _sprint_beads(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
             yield from _told("bead", hive.layout.issues_path, found, hint, subject=issue.id)
 
 
-def _cycles(hive: Hive, issues: Mapping[str, Issue]) -> Iterator[Finding]:
+def _cycles(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnosis]:
     """Returns the issues that wait for one another, none of which is ever ready."""
     from queenbee.documents.graphs import find_cycles
 
@@ -121,10 +121,10 @@ def _cycles(hive: Hive, issues: Mapping[str, Issue]) -> Iterator[Finding]:
     for cycle in find_cycles(graph):
         text = f"a cycle: {' waits for '.join((*cycle, cycle[0]))}; none of them is ever ready"
         hint = "take one of these dependencies out"
-        yield Finding("cycle", hive.layout.issues_path, text, hint=hint)
+        yield Diagnosis("cycle", hive.layout.issues_path, text, hint=hint)
 
 
-def _plans(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+def _plans(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
     """Returns what is wrong with the plans that open beads were made from."""
     plans: dict[str, list[Issue]] = {}
     for issue in issues:
@@ -139,7 +139,7 @@ def _plans(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
             yield from _missing("plan", path, beads[0].id)
 
 
-def _plan(hive: Hive, path: str, beads: Sequence[Issue]) -> Iterator[Finding]:
+def _plan(hive: Services, path: str, beads: Sequence[Issue]) -> Iterator[Diagnosis]:
     from queenbee.documents.plans.check import check_plan
     from queenbee.documents.plans.files import read_markdown
     from queenbee.documents.plans.plan import parse_plan
@@ -147,7 +147,7 @@ def _plan(hive: Hive, path: str, beads: Sequence[Issue]) -> Iterator[Finding]:
     try:
         plan = parse_plan(read_markdown(path))
     except QueenError as error:
-        yield Finding(error.code, path, _bare(error.message, path), hint=error.hint)
+        yield Diagnosis(error.code, path, _bare(error.message, path), hint=error.hint)
         return
     yield from _told("plan", path, check_plan(plan), f"queen plan check {path}")
     yield from _annotations(hive, plan, path)
@@ -156,10 +156,10 @@ def _plan(hive: Hive, path: str, beads: Sequence[Issue]) -> Iterator[Finding]:
         number = plan_and_sprint(bead.fields)[1]
         if number not in numbers:
             text = f"{bead.id} was made from sprint {number}, which is no longer in the plan"
-            yield Finding("orphan", path, text, severity="note")
+            yield Diagnosis("orphan", path, text, severity="note")
 
 
-def _annotations(hive: Hive, plan: Plan, path: str) -> Iterator[Finding]:
+def _annotations(hive: Services, plan: Plan, path: str) -> Iterator[Diagnosis]:
     """Returns the annotations under sprints that name other beads than theirs."""
     beads = {key: one for key, one in hive.issues.all().items() if one.status != "tombstone"}
     for sprint in plan.sprints:
@@ -169,10 +169,10 @@ def _annotations(hive: Hive, plan: Plan, path: str) -> Iterator[Finding]:
         fault = "which is the bead of something else" if bead else "and there is no such bead"
         text = f"the annotation of sprint {sprint.number} names {sprint.bead_id}, {fault}"
         hint = f"queen plan annotate {path}"
-        yield Finding("annotation", path, text, line=sprint.line, hint=hint)
+        yield Diagnosis("annotation", path, text, line=sprint.line, hint=hint)
 
 
-def _sessions(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+def _sessions(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
     """Returns what is wrong with the sessions that open beads were made from."""
     sessions: dict[str, str] = {}
     for issue in issues:
@@ -190,13 +190,13 @@ def _sessions(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
         yield from _told("session", path, validate_session(path), hint)
 
 
-def _records(hive: Hive) -> Iterator[Finding]:
+def _records(hive: Services) -> Iterator[Diagnosis]:
     path = hive.layout.ledger_path(KIND)
     for fields in hive.state(KIND).everything() if os.path.exists(path) else ():
         lacks = [name for name in ("subject_id", "verdict") if not fields.get(name)]
         if lacks:
             text = f"{fields['id']}: no {' and no '.join(lacks)}"
-            yield Finding("record", path, text, severity="note")
+            yield Diagnosis("record", path, text, severity="note")
 
 
 def _bare(message: str, path: str) -> str:
@@ -204,19 +204,19 @@ def _bare(message: str, path: str) -> str:
     return message.removeprefix(f"{path} ")
 
 
-def _missing(what: str, path: str, bead_id: str) -> Iterator[Finding]:
+def _missing(what: str, path: str, bead_id: str) -> Iterator[Diagnosis]:
     text = f"the {what} that {bead_id} was made from is not here"
-    yield Finding(what, path, text, severity="note")
+    yield Diagnosis(what, path, text, severity="note")
 
 
 def _told(
     code: str, path: str, found: Iterable[findings.Finding], hint: str, *, subject: str = ""
-) -> Iterator[Finding]:
+) -> Iterator[Diagnosis]:
     errors = [finding for finding in found if finding.severity == "error"]
     for finding in errors[:_TOLD]:
         where = ": ".join(filter(None, (subject, finding.path)))
         message = f"{where}: {finding.message}" if where else finding.message
-        yield Finding(code, path, message, line=finding.line, hint=hint)
+        yield Diagnosis(code, path, message, line=finding.line, hint=hint)
     if len(errors) > _TOLD:
         text = ": ".join(filter(None, (subject, f"and {len(errors) - _TOLD} more errors")))
-        yield Finding(code, path, text, hint=hint)
+        yield Diagnosis(code, path, text, hint=hint)

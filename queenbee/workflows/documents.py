@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from queenbee.documents.gates.phases import GateBook
     from queenbee.documents.ralph.issues import RalphBeads
     from queenbee.documents.ralph.store import BeadFile
-    from queenbee.services.care.doctor import Finding
-    from queenbee.services.hive import Hive
+    from queenbee.services.diagnosis import Diagnosis
+    from queenbee.services.hive import Services
 
 
 class HiveDocuments(Documents):
     """The documents of an open hive, as they are on disk at each call."""
 
-    def __init__(self, hive: Hive) -> None:
+    def __init__(self, hive: Services) -> None:
         self._hive = hive
         self._beads: tuple[object, RalphBeads] | None = None
         self._gates: tuple[object, GateBook] | None = None
@@ -70,7 +70,7 @@ class HiveDocuments(Documents):
         view = bead_view(self._hive, self, issue_id, issue)
         return view.to_dict() if view is not None else None
 
-    def examine(self) -> Iterator[Finding]:
+    def examine(self) -> Iterator[Diagnosis]:
         """Returns what is wrong with beads, gates, plans and records of checks."""
         from queenbee.workflows.doctor import examine
 

@@ -1,6 +1,6 @@
-"""The whole hive: the services, and what the documents of this layer say of issues. ADR 0008.
+"""The whole hive: the services, with the documents of this layer. ADR 0008.
 
-This is what `from queenbee import Hive` gives. The edit hook of agents takes the services' own:
+This is what `from queenbee import Hive` gives. The edit hook of agents uses the services alone:
 it asks nothing of documents, and runs before every edit.
 """
 
@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from queenbee.services import hive
+from queenbee.services.hive import Services
 from queenbee.workflows.documents import HiveDocuments
 
 
-class Hive(hive.Hive):
+class Hive(Services):
     """An open hive whose beads count as issues and whose gates hold phases back."""
 
     @cached_property

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.documents.ralph.store import BeadFile
-    from queenbee.services.hive import Hive as AnyHive
+    from queenbee.services.hive import Services
     from queenbee.workflows.documents import HiveDocuments
     from queenbee.workflows.hive import Hive
 
@@ -93,7 +93,7 @@ def given_up(issue: Issue) -> bool:
 
 
 def bead_view(
-    hive: AnyHive, documents: HiveDocuments, issue_id: str, issue: Issue | None
+    hive: Services, documents: HiveDocuments, issue_id: str, issue: Issue | None
 ) -> BeadView | None:
     """Returns all that is known of a bead, or None for an issue that is none."""
     beads = documents.ralph_beads()
@@ -172,7 +172,7 @@ def ready_teams(hive: Hive, *, team: str | None = None) -> list[tuple[str | None
     return [group for group in groups if team is None or group[0] == team]
 
 
-def last_verification(hive: AnyHive, bead_id: str) -> Mapping[str, object] | None:
+def last_verification(hive: Services, bead_id: str) -> Mapping[str, object] | None:
     """Returns the newest record of a run of a bead's checks, or None."""
     equals = {"subject_id": bead_id, "subject_kind": "bead"}
     found = hive.state("verifications").select(equals, newest_first=True, limit=1)
@@ -194,7 +194,7 @@ def _checks(issue: Issue, bead: BeadFile | None) -> list[str]:
 
 
 def _waits_for(
-    hive: AnyHive, documents: HiveDocuments, issue: Issue, bead: BeadFile | None
+    hive: Services, documents: HiveDocuments, issue: Issue, bead: BeadFile | None
 ) -> list[str]:
     waits = [] if issue.done else hive.issues.blockers(issue)
     beads = documents.ralph_beads()
@@ -206,7 +206,7 @@ def _waits_for(
     return waits
 
 
-def _missing_evidence(hive: AnyHive, record: Mapping[str, Any] | None) -> list[str]:
+def _missing_evidence(hive: Services, record: Mapping[str, Any] | None) -> list[str]:
     if record is None:
         return []
     from queenbee.checks.verification import missing_evidence

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.checks.engine import Progress
-    from queenbee.services.hive import Hive as AnyHive
+    from queenbee.services.hive import Services
     from queenbee.workflows.hive import Hive
 
 KIND = "verifications"
@@ -88,7 +88,7 @@ def gate_place(
     )
 
 
-def recorder(hive: AnyHive) -> Callable[[dict[str, Any]], None]:
+def recorder(hive: Services) -> Callable[[dict[str, Any]], None]:
     """Returns what adds the record of a run of checks to the ledger.
 
     The record gets its id and all that the ledger adds, in place.
@@ -106,7 +106,7 @@ def recorder(hive: AnyHive) -> Callable[[dict[str, Any]], None]:
     return record
 
 
-def documents_lock(hive: AnyHive) -> Callable[[], AbstractContextManager[object]]:
+def documents_lock(hive: Services) -> Callable[[], AbstractContextManager[object]]:
     """Returns what keeps other processes from rewriting a bead or a gate meanwhile."""
 
     def lock() -> AbstractContextManager[object]:
@@ -121,7 +121,7 @@ def documents_lock(hive: AnyHive) -> Callable[[], AbstractContextManager[object]
 
 
 @contextmanager
-def run_lock(hive: AnyHive, bead_id: str) -> Iterator[None]:
+def run_lock(hive: Services, bead_id: str) -> Iterator[None]:
     """Keeps a second loop from a bead: each would count the other's attempts, and undo its end.
 
     Raises `Busy`, which names the holder, at once.

@@ -32,7 +32,7 @@ class LiveLeases:
     """What is reserved now, judged at the instant of each question. Safe for threads."""
 
     def __init__(self, *, fold_case: bool, cache_path: str) -> None:
-        self._fold_case = fold_case
+        self.fold_case = fold_case
         self._cache_path = cache_path
         self._mutex = threading.RLock()
         """Held for each question: an index that is half built would grant what is held."""
@@ -51,7 +51,7 @@ class LiveLeases:
             if index is not None:
                 found = dict(index.overlapping(pattern))
             else:
-                found = dict(scan_overlapping(pattern, _named(state, ACTIVE), self._fold_case))
+                found = dict(scan_overlapping(pattern, _named(state, ACTIVE), self.fold_case))
             return [(lease, found[lease.id]) for lease in self._live(state, found, now_ms)]
 
     def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
@@ -61,7 +61,7 @@ class LiveLeases:
             if index is not None:
                 keys: Iterable[str] = index.covering(path)
             else:
-                keys = scan_covering(path, _named(state, ACTIVE), self._fold_case)
+                keys = scan_covering(path, _named(state, ACTIVE), self.fold_case)
             return self._live(state, keys, now_ms)
 
     def everything(self, state: Records, now_ms: int, *, ended: bool = False) -> list[Reservation]:
@@ -102,7 +102,7 @@ class LiveLeases:
             return None
         changed, self._cursor = state.changes(self._cursor)
         if changed is None or self._index is None:
-            self._index = GlobIndex(fold_case=self._fold_case)
+            self._index = GlobIndex(fold_case=self.fold_case)
             for identifier, pattern in _named(state, ACTIVE):
                 self._index.add(identifier, pattern)
         else:
@@ -122,7 +122,7 @@ class LiveLeases:
             lost = recall(self._cache_path, foreign)
             if lost is None:
                 whole = map(Reservation, state.everything())
-                lost = superseded_leases(whole, fold_case=self._fold_case)
+                lost = superseded_leases(whole, fold_case=self.fold_case)
                 keep(self._cache_path, foreign, lost)
             self._verdicts = foreign, lost
         return self._verdicts[1]
