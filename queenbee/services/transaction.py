@@ -9,7 +9,7 @@ from queenbee.errors import Busy, NotFound, Unwritable
 from queenbee.services.secrets import refuse_secrets
 from queenbee.store import issues_file, setup
 from queenbee.store.ledger import codec
-from queenbee.store.lock import KernelLock, hive_lock
+from queenbee.store.lock import KernelLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Transaction:
         try:
             setup.make_beads_dir(layout)
             setup.make_state_dir(layout)
-            self._lock = hive_lock(
+            self._lock = KernelLock(
                 layout.lock_path,
                 holder=self._store.actor_or_none or "somebody",
                 timeout_s=timeout_s,

@@ -20,7 +20,7 @@ from queenbee.documents.ralph.verify import Workplace
 from queenbee.errors import Busy
 from queenbee.services.secrets import LooksLikeSecret, refuse_secrets
 from queenbee.store import setup
-from queenbee.store.lock import hive_lock
+from queenbee.store.lock import LongLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def documents_lock(hive: Services) -> Callable[[], AbstractContextManager[object
 
     def lock() -> AbstractContextManager[object]:
         setup.make_state_dir(hive.layout)
-        return hive_lock(
+        return LongLock(
             places.lock_path(hive.layout),
             holder=hive.actor_or_none or "somebody",
             timeout_s=hive.layout.settings.lock_timeout_s,
@@ -132,9 +132,7 @@ def run_lock(hive: Services, bead_id: str) -> Iterator[None]:
     )
     with ExitStack() as held:
         try:
-            held.enter_context(
-                hive_lock(path, holder=hive.actor_or_none or "somebody", timeout_s=0)
-            )
+            held.enter_context(LongLock(path, holder=hive.actor_or_none or "somebody", timeout_s=0))
         except Busy as error:
             note = error.details.get("holder")
             who = (
