@@ -49,6 +49,9 @@ class Kind:
     def __init__(self, name: str) -> None:
         self.name = name
 
+    def __str__(self) -> str:
+        return self.name
+
     def closed_ms(self, fields: Fields) -> int | None:
         """Returns since when nothing more is expected of a record, in ms since 1970.
 
