@@ -135,14 +135,14 @@ def _by_hive(event: Event, env: Mapping[str, str]) -> list[tuple[Layout, list[st
 
 def _hive_of(file: str, event: Event, env: Mapping[str, str]) -> Layout | None:
     """Returns the hive of the tree that a file lies in, wherever the session runs, or None."""
-    from queenbee.store.layout import discover, git_places
+    from queenbee.store.layout import discover, git_tree
 
     folder = os.path.dirname(os.path.realpath(file))
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     if env.get("BEADS_DIR"):
         # It speaks of the session's repository, and is relative to where the session runs.
-        here, there = git_places(os.path.realpath(event.cwd)), git_places(folder)
+        here, there = git_tree(os.path.realpath(event.cwd)), git_tree(folder)
         if (here and here.common_dir) != (there and there.common_dir):
             return None
         env = {**env, "BEADS_DIR": os.path.join(event.cwd, env["BEADS_DIR"])}

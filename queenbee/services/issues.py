@@ -1,4 +1,4 @@
-"""Issues: Beads' `issues.jsonl`, and what documents beside it add, with who is assigned to what."""
+"""Issues: Beads' `issues.jsonl`, the documents beside it that add issues, and what is ready."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What looks like a credential is not written: what is committed to git stays in git.
+"""Refuses texts that look like credentials: what is committed to git stays in git.
 
 The detectors are those of detect-secrets, without its two that judge by entropy, which would
 refuse every commit hash. They are loaded only for a text that could hold a credential at all.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 OVERRIDE = "QUEEN_ALLOW_SECRET"
-"""The environment variable that lets a text through all the same, when set to 1."""
+"""The environment variable that lets every text through, when set to 1."""
 
 _GUESSES = frozenset({"Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)"})
 _KEYWORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential")
@@ -32,16 +32,16 @@ _PREFIXES = "|".join(kind.prefix for kind in KINDS.values())
 _HARMLESS = rf"[0-9a-f]{{7,64}}|({_PREFIXES})-[0-9A-Z]{{20,26}}|[\w./-]*\.[a-z]{{1,5}}(?::\d+)*"
 """Commit hashes, our own ids, and the names of files are in every other message."""
 _WINDOW = 2_000
-"""Longer lines are looked at in pieces, which overlap by a half: no detector needs more context,
-and some of their expressions take a time that grows with the square of it.
+"""Longer lines are checked in pieces, which overlap by half: no detector needs more context, and
+some of their expressions take quadratic time.
 """
 
 _MOST_PIECES = 200
 """A megabyte of nothing but key-like words would take seconds; half a second must do."""
 
 _NO_TEXT = ("_at", "_id", "session", "pattern")
-"""How the names of fields end that hold an instant, an id, or the name of files: long, of letters
-and digits, and nobody's words. Each would load the detectors, which cost more than the write.
+"""The endings of fields that hold an instant, an id or the names of files: long, of letters and
+digits, and not written by anyone. Each would load the detectors, which cost more than the write.
 """
 
 

@@ -7,7 +7,7 @@ import os
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound, Unwritable
 from queenbee.services.secrets import refuse_secrets
-from queenbee.store import issues_file, setup
+from queenbee.store import setup
 from queenbee.store.ledger import codec
 from queenbee.store.lock import KernelLock
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from queenbee.core.fold import Fields
+    from queenbee.store.issues_file import Added
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Receipt
     from queenbee.store.state import Records
@@ -139,7 +140,7 @@ class Transaction:
         trace: TracebackType | None,
     ) -> None:
         assert self._lock is not None
-        receipts: list[Receipt | issues_file.Added] = []
+        receipts: list[Receipt | Added] = []
         try:
             if error is None:
                 self._write(receipts)
@@ -157,15 +158,17 @@ class Transaction:
         if error is None and self._lines:
             self._store.committed(list(self._lines))
 
-    def _write(self, receipts: list[Receipt | issues_file.Added]) -> None:
+    def _write(self, receipts: list[Receipt | Added]) -> None:
         assert self._lock is not None
         try:
             self._lock.confirm()
             # The issues first: killed after them, an assignment is still active and can be ended
             # again; the other way round, an open issue would have nobody.
             if self._rows:
+                from queenbee.store.issues_file import append_rows  # noqa: PLC0415 - start-up
+
                 path = self._store.layout.issues_path
-                receipts.append(issues_file.append_rows(path, self._rows))
+                receipts.append(append_rows(path, self._rows))
             for kind, lines in self._lines.items():
                 state = self._store.state(kind)
                 receipts.append(state.ledger.append(lines))

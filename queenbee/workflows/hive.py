@@ -9,7 +9,10 @@ from __future__ import annotations
 from functools import cached_property
 
 from queenbee.services.hive import Services
-from queenbee.workflows.documents import HiveDocuments
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.workflows.documents import HiveDocuments
 
 
 class Hive(Services):
@@ -18,4 +21,6 @@ class Hive(Services):
     @cached_property
     def documents(self) -> HiveDocuments:
         """The beads and gates of this hive."""
+        from queenbee.workflows.documents import HiveDocuments  # noqa: PLC0415 - start-up
+
         return HiveDocuments(self)

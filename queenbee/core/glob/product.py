@@ -131,7 +131,7 @@ class Automaton:
 
 
 class _Walk:
-    """Is an automaton with the three names that no segment has taken out of its language."""
+    """An automaton with the three names that no segment has taken out of its language."""
 
     __slots__ = ("back", "end", "onward", "stays")
 

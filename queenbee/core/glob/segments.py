@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from queenbee.core.glob.product import Automaton
 
     Runs = tuple[str | tuple[str | Chars, ...], ...]
-    """What stands between the stars of one choice of alternatives."""
+    """What is between the stars of one choice of alternatives."""
 
 MAX_CHOICES = 8
 """Up to this many choices of alternatives are compared one by one, which is faster than the

@@ -10,12 +10,12 @@ from pathspec import GitIgnoreSpec
 from queenbee.errors import NotFound
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.documents import read_document
-from queenbee.store.layout import git_places
+from queenbee.store.layout import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from queenbee.store.layout import GitPlaces, Layout
+    from queenbee.store.layout import GitTree, Layout
 
 
 def ignored_ledgers(layout: Layout, paths: Iterable[str]) -> Iterator[Diagnosis]:
@@ -24,7 +24,7 @@ def ignored_ledgers(layout: Layout, paths: Iterable[str]) -> Iterator[Diagnosis]
     Rules outside the repository are not looked at, nor whether the file was added all the same:
     that takes a git process. Raises `Unreadable`.
     """
-    git = git_places(layout.root)
+    git = git_tree(layout.root)
     if git is None:
         return
     rules = _rules(git, layout.beads_dir)
@@ -41,7 +41,7 @@ def ignored_ledgers(layout: Layout, paths: Iterable[str]) -> Iterator[Diagnosis]
             )
 
 
-def _rules(git: GitPlaces, folder: str) -> list[tuple[str, str, GitIgnoreSpec]]:
+def _rules(git: GitTree, folder: str) -> list[tuple[str, str, GitIgnoreSpec]]:
     """Returns the ignore files that apply in a folder, the weakest first: base, path and rules."""
     bases = [git.tree]
     for name in os.path.relpath(folder, git.tree).split(os.sep):

@@ -1,7 +1,7 @@
-"""What a user types becomes a pattern from the root of the repository.
+"""Turns what a user types into a pattern from the root of the repository.
 
-Core decides what a pattern means; this looks at the tree: a name that exists is meant
-literally, the name of a directory means what is below it. `docs/format.md`, "Patterns".
+Core decides what a pattern means. This looks at the tree: a name that exists is meant
+literally, and the name of a directory means everything below it. `docs/format.md`, "Patterns".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SPECIAL = frozenset("*?[{")
 
 
 class Understood:
-    """A pattern from the root, and what a user should know about how it was understood."""
+    """A pattern from the root, and what a user should know about how it was read."""
 
     __slots__ = ("note", "pattern")
 
@@ -30,7 +30,7 @@ def pattern_of(text: str, *, tree: str, cwd: str) -> Understood:
     Raises `BadPattern` for what is malformed, and `InvalidInput` for what is outside the tree.
     """
     if not text or text.startswith("!"):
-        glob.normalise(text)  # Refuses both, saying where and why.
+        glob.normalise(text)  # Refuses both, with the reason.
     typed = os.path.join(cwd, text)
     if "\0" not in text and os.path.lexists(typed):
         return _existing(text, typed, tree)
