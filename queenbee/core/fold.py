@@ -15,7 +15,7 @@ from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     Fields = dict[str, object]
     Key = tuple[int, int, int, bytes]
@@ -131,17 +131,6 @@ class Table:
 
     def __iter__(self) -> Iterator[Fields]:
         return iter([entry.fields for entry in self.entries.values()])
-
-    def __len__(self) -> int:
-        return len(self.entries)
-
-
-def fold(lines: Iterable[tuple[bytes, Fields]]) -> dict[str, Fields]:
-    """Returns the folded fields of every record in these lines, by id."""
-    table = Table()
-    for raw, fields in lines:
-        table.add(raw, fields)
-    return {identifier: entry.fields for identifier, entry in table.entries.items()}
 
 
 def merge(lines: list[Line]) -> Fields:

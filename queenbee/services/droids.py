@@ -19,15 +19,11 @@ class Droids:
         self._store = store
 
     def listed(self) -> set[str]:
-        """Returns the names that `.factory/droids/*.md` gives; empty where there are none."""
+        """Returns the names that `.factory/droids/*.md` gives."""
         return identity.listed_droids(self._store.layout)
 
     def check(self, name: str) -> str:
-        """Returns the name unchanged. Raises `InvalidInput` or `UnknownDroid`.
-
-        A name must be listed where the setting `droids` is `strict`, or `auto` (the default) and
-        the list has any; `human` and `queen` always exist.
-        """
+        """Returns the name unchanged. Raises `InvalidInput` or `UnknownDroid`."""
         return identity.checked_droid(self._store.layout, name)
 
     def known(self) -> list[str]:

@@ -46,17 +46,6 @@ class GitTree:
 class Layout:
     """Every path that QueenBee owns, and how they were found."""
 
-    __slots__ = (
-        "beads_dir",
-        "common_dir",
-        "how",
-        "identity_path",
-        "settings",
-        "state_dir",
-        "tree",
-        "worktree",
-    )
-
     def __init__(
         self,
         beads_dir: str,

@@ -210,7 +210,7 @@ def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
     value = {"a": one.pattern, "b": other.pattern, "overlap": witness is not None}
     reason = None
     if witness is None:
-        from queenbee.core.apart import why_apart
+        from queenbee.core.glob.apart import why_apart
 
         reason = why_apart(one.pattern, other.pattern)
     return Answer({**value, "witness": witness, "reason": reason}, yes=witness is not None)

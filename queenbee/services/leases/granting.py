@@ -26,17 +26,6 @@ _SHOWN = 10
 class Request:
     """What a droid asks for, and how."""
 
-    __slots__ = (
-        "droid",
-        "exclusive",
-        "force",
-        "issue_id",
-        "origin",
-        "patterns",
-        "reason",
-        "ttl_s",
-    )
-
     def __init__(
         self,
         droid: str,
