@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "Assignment": "queenbee.core.records",
         "Hive": "queenbee.workflows.hive",
-        "Issue": "queenbee.core.beads",
-        "Message": "queenbee.core.records",
         "QueenError": "queenbee.errors",
+        "Message": "queenbee.core.records",
+        "Assignment": "queenbee.core.records",
         "Reservation": "queenbee.core.records",
+        "Issue": "queenbee.core.beads",
         "__version__": "queenbee.version",
     },
 )

@@ -1,4 +1,4 @@
-"""Public names of a package, each loaded when it is first used (PEP 562)."""
+"""Public names of a package that are loaded when they are first used (PEP 562)."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ if TYPE_CHECKING:
 def exports(
     package: str, homes: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """Returns `__getattr__`, `__dir__` and `__all__` for a package, given each name's module."""
+    """Returns `__getattr__`, `__dir__` and `__all__` for a package.
+
+    `homes` names the module that defines each public name. Importing the package loads none of
+    them.
+    """
 
     def load(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         from importlib import import_module  # noqa: PLC0415 - start-up
 
-        value = getattr(import_module(homes[name]), name)
-        setattr(sys.modules[package], name, value)
-        return value
+        return getattr(import_module(homes[name]), name)
 
-    def names() -> list[str]:
+    def listed() -> list[str]:
         return sorted({*vars(sys.modules[package]), *homes})
 
-    return load, names, sorted(homes)
+    return load, listed, sorted(homes)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.fold import newest_ms
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import format_ms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

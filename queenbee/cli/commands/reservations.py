@@ -90,7 +90,7 @@ def reserve(
     ** for any number of folders. Quote it, or the shell puts in its place what is there now. The
     name of a folder means everything below it.
     """
-    for place in hive.reservations.understand(patterns):
+    for place in hive.reservations.resolve(patterns):
         if place.note:
             tell(place.note)
     return hive.reservations.reserve(
@@ -205,7 +205,7 @@ def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
 
     Exit 0 with such a path, or 1 with the reason why there is none.
     """
-    one, other = hive.reservations.understand([left_pattern, right_pattern])
+    one, other = hive.reservations.resolve([left_pattern, right_pattern])
     witness = hive.reservations.overlap(left_pattern, right_pattern)
     value = {"a": one.pattern, "b": other.pattern, "overlap": witness is not None}
     reason = None

@@ -14,7 +14,7 @@ from queenbee.errors import BadPattern, InvalidInput
 _SPECIAL = frozenset("*?[{")
 
 
-class Understood:
+class Resolved:
     """A pattern from the root, and what a user should know about how it was read."""
 
     __slots__ = ("note", "pattern")
@@ -24,7 +24,7 @@ class Understood:
         self.note = note
 
 
-def pattern_of(text: str, *, tree: str, cwd: str) -> Understood:
+def pattern_of(text: str, *, tree: str, cwd: str) -> Resolved:
     """Returns the pattern that `text` means, typed in `cwd`, for the tree at `tree`.
 
     Raises `BadPattern` for what is malformed, and `InvalidInput` for what is outside the tree.
@@ -43,20 +43,20 @@ def pattern_of(text: str, *, tree: str, cwd: str) -> Understood:
         relative = f"{glob.escape(prefix)}/{text}" if prefix else text
     pattern = glob.normalise(_resolved(relative, tree, text))
     if _SPECIAL.isdisjoint(rest) and "\\" not in rest and not rest.endswith("/"):
-        return Understood(pattern, f"{pattern} does not exist yet; it is taken for a file")
-    return Understood(pattern)
+        return Resolved(pattern, f"{pattern} does not exist yet; it is taken for a file")
+    return Resolved(pattern)
 
 
-def _existing(text: str, typed: str, tree: str) -> Understood:
+def _existing(text: str, typed: str, tree: str) -> Resolved:
     is_dir = os.path.isdir(typed)
     if is_dir and os.path.islink(typed):
         path = _from_root(typed, tree, typed=text)
         note = f"{path} is a symbolic link; it is reserved itself, and what is behind it is not"
-        return Understood(glob.normalise(glob.escape(path)), f"{note}: {path}/")
+        return Resolved(glob.normalise(glob.escape(path)), f"{note}: {path}/")
     if is_dir:
         path = _from_root(os.path.realpath(typed), tree, typed=text)
-        return Understood(glob.normalise(glob.escape(path) + "/**" if path else "**"))
-    return Understood(glob.normalise(glob.escape(_from_root(typed, tree, typed=text))))
+        return Resolved(glob.normalise(glob.escape(path) + "/**" if path else "**"))
+    return Resolved(glob.normalise(glob.escape(_from_root(typed, tree, typed=text))))
 
 
 def _known_folders(text: str, cwd: str) -> tuple[str, str]:

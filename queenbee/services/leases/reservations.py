@@ -15,7 +15,7 @@ from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
 from queenbee.services.leases.granting import KIND, Request, checked_ttl_s, end, extend, grant
 from queenbee.services.leases.live import LiveLeases, covers
-from queenbee.services.leases.paths import Understood, path_of, pattern_of
+from queenbee.services.leases.paths import Resolved, path_of, pattern_of
 from queenbee.store.layout import folds_case
 from queenbee.store.watch import wait_for_change
 
@@ -95,7 +95,7 @@ class Reservations:
         )
         return self._wait_and_grant(request, wait_s)
 
-    def understand(self, patterns: Iterable[str]) -> list[Understood]:
+    def resolve(self, patterns: Iterable[str]) -> list[Resolved]:
         """Returns what was typed as patterns from the root, with what a user should know.
 
         Raises `BadPattern`.
@@ -202,7 +202,7 @@ class Reservations:
 
     def overlap(self, left: str, right: str) -> str | None:
         """Returns a path that both patterns cover, or None. Raises `BadPattern`."""
-        one, other = self.understand([left, right])
+        one, other = self.resolve([left, right])
         return glob.overlap(one.pattern, other.pattern, fold_case=self.fold_case)
 
     def stage_release(
@@ -216,8 +216,8 @@ class Reservations:
     def _wanted(self, patterns: Sequence[str]) -> dict[str, str]:
         """Returns the patterns from the root, each with the text that was typed first for it."""
         wanted: dict[str, str] = {}
-        for understood, text in zip(self.understand(patterns), patterns, strict=True):
-            wanted.setdefault(understood.pattern, text)
+        for resolved, text in zip(self.resolve(patterns), patterns, strict=True):
+            wanted.setdefault(resolved.pattern, text)
         if not wanted:
             raise InvalidInput("no pattern is named", hint="queen reserve 'src/**'")
         return wanted
@@ -275,7 +275,7 @@ class Reservations:
         chosen: dict[str, Reservation] = {}
         for text in several(patterns):
             # What it means here comes first; then what `queen reserved` shows, copied as it is.
-            meant = self.understand([text])[0].pattern
+            meant = self.resolve([text])[0].pattern
             named = _with_pattern(mine, meant) or _with_pattern(mine, text)
             if not named:
                 raise _not_held(
