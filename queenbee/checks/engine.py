@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from queenbee.checks.bounds import DEFAULT_TIMEOUT_S
 from queenbee.checks.files import Look, Pattern, look_for_file, search_file
 from queenbee.checks.processes import NOTHING, Interrupts, Output, ProcessResult, run_process
+from queenbee.core.text import escaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -207,7 +208,7 @@ def describe(checks: Sequence[Check]) -> list[str]:
     The variables are told that its document names: they can change what a command does.
     """
     return [
-        f"{number}. {_printable(check.name[:_QUOTED_CHARS])}: {described(check)}{_variables(check)}"
+        f"{number}. {escaped(check.name[:_QUOTED_CHARS])}: {described(check)}{_variables(check)}"
         for number, check in enumerate(checks, 1)
     ]
 
@@ -355,30 +356,30 @@ def described(check: Check) -> str:
     """Returns what a check runs or looks at, and what it expects, as one line."""
     match check.what:
         case Command(text):
-            what = f"sh -c {_printable(text)}"
+            what = f"sh -c {escaped(text)}"
         case Script(path, args):
-            what = f"run {_printable(' '.join([path, *args]))}"
+            what = f"run {escaped(' '.join([path, *args]))}"
         case FileExists(path, file_type):
             noun = "anything" if file_type == "any" else f"a {file_type}"
-            return f"{noun} exists at {_printable(path)}"
+            return f"{noun} exists at {escaped(path)}"
         case ContentMatch(path, patterns):
-            texts = ", ".join(_printable(repr(pattern.text)) for pattern in patterns)
-            return f"{_printable(path)} contains {texts}"
+            texts = ", ".join(escaped(repr(pattern.text)) for pattern in patterns)
+            return f"{escaped(path)} contains {texts}"
         case Unknown(type_name):
-            return f"cannot be run: {_printable(type_name)} is not known"
+            return f"cannot be run: {escaped(type_name)} is not known"
     expect = f"exit code {check.expect.exit_code}"
     if check.expect.stdout_contains is not None:
         expect += f", standard output with {_quoted(check.expect.stdout_contains)}"
     if check.expect.stderr_contains is not None:
         expect += f", standard error with {_quoted(check.expect.stderr_contains)}"
-    where = f", in {_printable(check.cwd)}" if check.cwd else ""
+    where = f", in {escaped(check.cwd)}" if check.cwd else ""
     limit = f"within {check.timeout_s:g} s"
     return f"{what} (expects {expect}, {limit}{where})"
 
 
 def _variables(check: Check) -> str:
     named = [
-        _printable(name if value is None else f"{name}={_quoted(value)}")
+        escaped(name if value is None else f"{name}={_quoted(value)}")
         for name, value in check.environment.items()
     ]
     return f" with {', '.join(named)}" if named else ""
@@ -386,8 +387,3 @@ def _variables(check: Check) -> str:
 
 def _quoted(text: str | None) -> str:
     return repr(text if text is None or len(text) <= _QUOTED_CHARS else text[:_QUOTED_CHARS] + "…")
-
-
-def _printable(text: str) -> str:
-    """Returns the text with control characters escaped: it is data, and a terminal obeys them."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

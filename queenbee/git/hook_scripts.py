@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from queenbee.core.text import shell_quoted
+
 HEADER = "#!/bin/sh\n# queenbee guard: made by `queen guard install`, removed by `uninstall`.\n"
 BEGIN = "# >>> queenbee guard >>>\n"
 END = "# <<< queenbee guard <<<\n"
@@ -90,7 +92,7 @@ def whole_hook(hook: str) -> str:
 
 def runner(python: str) -> str:
     """Returns the script that runs the guard on this machine, with this interpreter."""
-    return _RUNNER.format(python="'" + python.replace("'", "'\\''") + "'")
+    return _RUNNER.format(python=shell_quoted(python))
 
 
 def with_block(text: str, hook: str) -> str:

@@ -11,6 +11,7 @@ import os
 import shutil
 import sys
 
+from queenbee.core.text import shell_quoted
 from queenbee.errors import NotFound, Unreadable, Unwritable
 from queenbee.hook.json_text import Container, begin, cut, insert
 from queenbee.store.documents import read_document, write_document
@@ -36,8 +37,8 @@ def command() -> str:
         return "queen-hook"
     script = os.path.join(os.path.dirname(sys.executable), "queen-hook")
     if os.access(script, os.X_OK):
-        return _quoted(script)
-    return f"{_quoted(sys.executable)} -P -m queenbee.hook.main"
+        return shell_quoted(script)
+    return f"{shell_quoted(sys.executable)} -P -m queenbee.hook.main"
 
 
 def groups(run: str) -> dict[str, Group]:
@@ -138,10 +139,6 @@ def without_hook(path: str, text: str) -> str | None:
 
 def _handler(run: str) -> dict[str, object]:
     return {"type": "command", "command": run, "timeout": _TIMEOUT_S}
-
-
-def _quoted(path: str) -> str:
-    return "'" + path.replace("'", "'\\''") + "'"
 
 
 def _is_installed(path: str, text: str, wanted: dict[str, Group]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queenbee.core.text import shell_quoted
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Held
 
@@ -49,7 +50,7 @@ def refusal(holders: list[Holder], now_ms: int, typed: Mapping[str, str]) -> Hel
         lines.append(f"and {len(holders) - 10} more")
     soonest_ms = min(holder.lease.expires_ms for holder in holders)
     first = holders[0]
-    asked = "'" + typed[first.asked].replace("'", "'\\''") + "'"
+    asked = shell_quoted(typed[first.asked])
     return Held(
         "; ".join(lines),
         hint=f"queen reserve {asked} --wait {_long_enough(soonest_ms - now_ms)}, "
