@@ -13,7 +13,7 @@ import pytest
 from agent_inputs import NAME, OTHER_SESSION, SESSION, recorded
 
 from queenbee import Hive
-from queenbee.hook.sessions import MOST_LINES, clean, session_name
+from queenbee.hook.sessions import MOST_LINES, session_name
 
 Ask = Callable[..., dict[str, Any] | None]
 
@@ -132,10 +132,6 @@ def test_other_agents_are_told_in_the_field_that_they_read(
     assert answer is not None
     text = answer[key] if key else answer["hookSpecificOutput"]["additionalContext"]
     assert text.startswith("QueenBee: several agents share this repository; you are ")
-
-
-def test_others_words_are_cut_to_a_length() -> None:
-    assert clean("a" * 200, 10) == "a" * 9 + "…"
 
 
 # The name in the session's shell
