@@ -38,7 +38,7 @@ WRITING = {
     "queenbee.store.setup",
 }  # fmt: skip
 RARE = {
-    "queenbee.cli.building", "queenbee.cli.progress", "queenbee.checks.engine",
+    "queenbee.cli.progress", "queenbee.checks.engine",
     "queenbee.checks.processes", "queenbee.core.closing", "queenbee.services.care.doctor",
     "queenbee.services.care.rotation", "queenbee.store.index.intake",
     "queenbee.store.index.records", "queenbee.store.index.search", "queenbee.store.index.tables",
@@ -179,10 +179,7 @@ def test_a_large_ledger_brings_sqlite_and_the_decoder_and_no_more(small: Path) -
         modules = loaded(small, QUEEN, "msg", "inbox")
         assert {"sqlite3", "queenbee.store.index.records"} <= modules
     unused = OF_OTHERS | (OF_PYTHON - {"sqlite3"}) | PATTERNS | LEASES | WRITING
-    assert (
-        needless(modules, unused | {"queenbee.store.index.search", "queenbee.cli.building"})
-        == set()
-    )
+    assert needless(modules, unused | {"queenbee.store.index.search"}) == set()
 
 
 def test_a_module_that_is_loaded_in_vain_is_noticed(small: Path) -> None:

@@ -1,4 +1,4 @@
-"""Exit codes: which class of refusal leaves with which status. The only place that decides it.
+"""Exit codes: which class of refusal ends with which status. Only this module decides that.
 
 `docs/scripting.md` documents the table.
 """

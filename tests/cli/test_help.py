@@ -11,7 +11,7 @@ import click
 import pytest
 from hives import COMMAND, Queen, QuickQueen
 
-from queenbee.cli.app import QueenCommand, Session
+from queenbee.cli.app import Invocation, QueenCommand
 from queenbee.cli.main import queen as root
 
 
@@ -55,7 +55,7 @@ def test_the_help_of_every_command_says_what_it_does_and_ends_with_an_example(
 def test_every_example_can_be_typed_as_it_stands(quick: QuickQueen, name: str) -> None:
     for words in examples(quick(*name.split(), "--help").out):
         assert words[: len(name.split())] == name.split()
-        ALL[name].make_context(name, words[len(name.split()) :], obj=Session())
+        ALL[name].make_context(name, words[len(name.split()) :], obj=Invocation())
 
 
 @pytest.mark.parametrize("name", ALL)

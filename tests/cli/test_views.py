@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hives import QuickQueen, Ran, write_lines
 
-from queenbee.cli.render import ago, left, printable, shortened, table, width
+from queenbee.cli.rendering import ago, left, table
+from queenbee.cli.terminal import width
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnp\u2066\u2028\0\x7f\u200b\ufeff\U000e0041"
 FORGED = "x\nqm-forged  new  1m ago  human  you  URGENT\r\nqueen: all is well\u2029"
@@ -145,37 +146,6 @@ def test_a_takeovers_reason_cannot_add_a_line_to_a_notice(quick: QuickQueen) -> 
     assert len(told.err.splitlines()) == 1
 
 
-def test_emoji_that_are_made_of_several_are_left_whole() -> None:
-    for text in ("👩‍💻", "🏳️‍🌈", "é", "日本語", "naïve café"):
-        assert printable(text) == text
-
-
-@pytest.mark.parametrize(
-    ("char", "shown"),
-    [
-        ("\x1b", "\\x1b"),
-        ("\x9b", "\\x9b"),
-        ("\u202e", "\\u202e"),
-        ("\u2028", "\\u2028"),
-        ("\ue000", "\\ue000"),
-        ("\U000e0041", "\\U000e0041"),
-        ("\ud800", "\\ud800"),
-        ("\n", "⏎"),
-        ("\t", " "),
-    ],
-)
-def test_what_a_terminal_would_act_on_is_spelled_out(char: str, shown: str) -> None:
-    assert printable(f"a{char}b") == f"a{shown}b"
-
-
-@pytest.mark.parametrize(
-    ("text", "columns"),
-    [("ab", 2), ("é", 1), ("e\u0301", 1), ("日本", 4), ("a日\u0301", 3), ("", 0)],
-)
-def test_a_text_is_as_wide_as_a_terminal_shows_it(text: str, columns: int) -> None:
-    assert width(text) == columns
-
-
 @pytest.mark.parametrize(
     ("instant_ms", "said"),
     [(0, "?"), (100_000, "0s ago"), (40_000, "1m ago"), (99_000, "1s ago"), (130_000, "in 30s")],
@@ -189,11 +159,6 @@ def test_a_time_is_told_from_now(instant_ms: int, said: str) -> None:
 )
 def test_what_is_left_of_a_lease_is_told_from_now(until_ms: int, said: str) -> None:
     assert left(until_ms, 100_000) == said
-
-
-def test_a_text_that_is_too_long_is_cut_with_a_mark() -> None:
-    assert shortened("x" * 60) == "x" * 60
-    assert shortened("x" * 61) == "x" * 59 + "…"
 
 
 def test_columns_stay_aligned_whatever_is_in_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import Answer, command, tell
-from queenbee.cli.render import ago, printable, say, shortened, table
+from queenbee.cli.rendering import ago, table
+from queenbee.cli.terminal import say
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
+from queenbee.core.text import printable, shortened
 from queenbee.errors import NotFound
 
 if TYPE_CHECKING:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, QueenGroup, Session, body_or_stdin, command
-from queenbee.cli.findings import agents_dir, show_findings, verdict
-from queenbee.cli.render import describe, printable, say, shortened, table
+from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.options import agents_dir, body_or_stdin
+from queenbee.cli.rendering import describe, show_findings, table, verdict
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,14 +44,14 @@ def _show_validated(found: Sequence[Validated]) -> None:
     example="queen bead validate .beads/active/gt-1.json\n"
     "queen bead validate bd-a1b2c3 --strict\n"
     "bd show bd-a1b2c3 --json | queen bead validate -",
-    takes="session",
+    opens_hive=False,
 )
 @click.argument("targets", nargs=-1, required=True, metavar="FILE|ID|-...")
 @click.option("--kind", type=click.Choice(KINDS), help="Which kind; default: what each shows")
 @click.option("--strict", is_flag=True, help="A missing team_name or agent_type is an error")
 @agents_dir
 def validate(
-    session: Session,
+    call: Invocation,
     targets: tuple[str, ...],
     kind: Kind | None,
     strict: bool,
@@ -66,9 +68,7 @@ def validate(
     found = [
         each
         for target in targets
-        for each in validate_target(
-            target, rules, stdin=sys.stdin.buffer, hive=lambda: session.hive
-        )
+        for each in validate_target(target, rules, stdin=sys.stdin.buffer, hive=lambda: call.hive)
     ]
     return Answer(found, yes=all(each.valid for each in found))
 
@@ -79,10 +79,10 @@ def _show_json(value: object) -> None:
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-@command("schema", show=_show_json, example="queen bead schema ralph", takes="session")
+@command("schema", show=_show_json, example="queen bead schema ralph", opens_hive=False)
 @click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
 @click.option("--strict", is_flag=True, help="Require team_name and agent_type too")
-def schema(session: Session, kind: Kind, strict: bool) -> dict[str, Any]:
+def schema(call: Invocation, kind: Kind, strict: bool) -> dict[str, Any]:
     """Print the JSON Schema of a kind of bead: ralph or sprint"""
     if kind == "ralph":
         from queenbee.documents.ralph.bead import ralph_schema
@@ -248,6 +248,8 @@ def record(hive: Hive, what: What, bead_id: str, entry: str) -> dict[str, object
     return {**view.to_dict(), "document": view.document}
 
 
-bead = QueenGroup("bead", help="Units of work with a definition of done")
-for _each in (validate, schema, show, list_beads, ready, record):
-    bead.add_command(_each)
+bead = group(
+    "bead",
+    [validate, schema, show, list_beads, ready, record],
+    help="Units of work with a definition of done",
+)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import Answer, command
-from queenbee.cli.render import printable, say
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import (
-    Answer,
-    QueenGroup,
-    Session,
-    aside,
-    body_or_stdin,
-    command,
-    seconds,
-)
-from queenbee.cli.findings import dry_run, show_findings
+from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.options import body_or_stdin, dry_run, seconds
 from queenbee.cli.progress import watcher
-from queenbee.cli.render import printable, say, shortened, table
+from queenbee.cli.rendering import show_findings, table
+from queenbee.cli.terminal import aside, say
+from queenbee.core.text import printable, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError
 
 if TYPE_CHECKING:
@@ -278,12 +272,12 @@ def check(
     "hook",
     show=lambda _: None,
     example="queen gate hook --workflow wf_1 --phase phase_1 --allow-missing",
-    takes="session",
+    opens_hive=False,
 )
 @_of_phase
 @_allow_missing
 def hook(
-    session: Session, plan_file: str | None, workflow: str | None, phase: str, allow_missing: bool
+    call: Invocation, plan_file: str | None, workflow: str | None, phase: str, allow_missing: bool
 ) -> dict[str, object]:
     """Ask the same as an agent's hook
 
@@ -291,7 +285,7 @@ def hook(
     Whatever keeps the gate from being read blocks as well.
     """
     try:
-        verdict = _verdict(session.hive, _named(workflow), phase, allow_missing)
+        verdict = _verdict(call.hive, _named(workflow), phase, allow_missing)
         reason = "; ".join(verdict.blocking) or f"it is {verdict.status}"
     except NoHive as error:
         if allow_missing:
@@ -318,6 +312,8 @@ def _verdict(hive: Hive, workflow: str, phase: str, allow_missing: bool) -> Verd
     return check_gate(gates_dir(hive.layout), workflow, phase, allow_missing=allow_missing)
 
 
-gate = QueenGroup("gate", help="Phase gates: what a phase must meet before the next begins")
-for _each in (new, add_rule, run, status, history, check, hook):
-    gate.add_command(_each)
+gate = group(
+    "gate",
+    [new, add_rule, run, status, history, check, hook],
+    help="Phase gates: what a phase must meet before the next begins",
+)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from queenbee.cli.app import QueenGroup, command, seconds
-from queenbee.cli.render import say, table
+from queenbee.cli.app import command, group
+from queenbee.cli.options import seconds
+from queenbee.cli.rendering import table
+from queenbee.cli.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,9 +54,7 @@ def export(hive: Hive) -> list[str]:
     return indexes.export(hive)
 
 
-index = QueenGroup("index", help="The disposable indexes over large ledgers")
-for _each in (status, rebuild, export):
-    index.add_command(_each)
+index = group("index", [status, rebuild, export], help="The disposable indexes over large ledgers")
 
 
 _SIZES = ("size_bytes", "archive_bytes", "journal_bytes", "index_bytes")

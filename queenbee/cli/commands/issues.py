@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command
-from queenbee.cli.render import describe, printable, say, shortened, table
+from queenbee.cli.rendering import describe, table
+from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
+from queenbee.core.text import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

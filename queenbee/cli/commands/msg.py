@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Answer, QueenGroup, body_or_stdin, command, seconds
-from queenbee.cli.render import ago, block, printable, say, shortened, table
+from queenbee.cli.app import Answer, command, group
+from queenbee.cli.options import body_or_stdin, seconds
+from queenbee.cli.rendering import ago, block, table
+from queenbee.cli.terminal import say
 from queenbee.core.records import IMPORTANCES, Message
+from queenbee.core.text import printable, shortened
 from queenbee.core.timestamps import parse_duration_s, parse_ms
 from queenbee.errors import InvalidInput
 
@@ -277,6 +280,8 @@ def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> A
     return Answer(found, yes=bool(found))
 
 
-msg = QueenGroup("msg", help="Messages between droids")
-for _each in (send, inbox, wait, read, reply, ack, thread, search, sent, delete):
-    msg.add_command(_each)
+msg = group(
+    "msg",
+    [send, inbox, wait, read, reply, ack, thread, search, sent, delete],
+    help="Messages between droids",
+)

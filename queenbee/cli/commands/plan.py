@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, QueenGroup, Session, command
-from queenbee.cli.findings import agents_dir, dry_run, prefix_option, show_findings, verdict
-from queenbee.cli.render import printable, say
+from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.options import agents_dir, dry_run, id_prefix
+from queenbee.cli.rendering import show_findings, verdict
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -39,11 +41,13 @@ def _show_checked(value: Mapping[str, Any]) -> None:
     say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}")
 
 
-@command("check", show=_show_checked, example="queen plan check plans/accounts.md", takes="session")
+@command(
+    "check", show=_show_checked, example="queen plan check plans/accounts.md", opens_hive=False
+)
 @_plan
 @_source_branch
 @agents_dir
-def check(session: Session, path: str, source_branch: str, agents_dir: str | None) -> Answer:
+def check(call: Invocation, path: str, source_branch: str, agents_dir: str | None) -> Answer:
     """Ask whether a plan can become beads
 
     Exit 0, or 1 with everything that is wrong, each with its line.
@@ -112,7 +116,7 @@ def show_import(done: Imported) -> None:
     example="queen plan import plans/accounts.md --dry-run\nqueen plan import plans/accounts.md",
 )
 @_plan
-@prefix_option
+@id_prefix
 @_source_branch
 @click.option("--rig", metavar="NAME", help="The repository's name in the beads")
 @agents_dir
@@ -173,7 +177,7 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     "graph",
     show=lambda value: click.echo(value["text"], nl=False),
     example="queen plan graph plans/accounts.md --format mermaid",
-    takes="session",
+    opens_hive=False,
 )
 @_plan
 @click.option(
@@ -184,7 +188,7 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     show_default=True,
     help="How it is written",
 )
-def graph(session: Session, path: str, form: str) -> dict[str, object]:
+def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
     """Show what waits for what"""
     from queenbee.documents.plans.check import check_plan
     from queenbee.documents.plans.files import read_markdown
@@ -193,7 +197,7 @@ def graph(session: Session, path: str, form: str) -> dict[str, object]:
 
     plan = parse_plan(read_markdown(path))
     if any(finding.severity == "error" for finding in check_plan(plan)):
-        session.tell(f"the plan has errors, so this may lack sprints: queen plan check {path}")
+        call.tell(f"the plan has errors, so this may lack sprints: queen plan check {path}")
     return {
         "format": form,
         "text": render_plan(plan, form),
@@ -201,6 +205,8 @@ def graph(session: Session, path: str, form: str) -> dict[str, object]:
     }
 
 
-plan = QueenGroup("plan", help="Markdown plans: checked, shown, and made into beads")
-for _each in (check, import_, annotate, graph):
-    plan.add_command(_each)
+plan = group(
+    "plan",
+    [check, import_, annotate, graph],
+    help="Markdown plans: checked, shown, and made into beads",
+)

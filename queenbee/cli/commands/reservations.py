@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Answer, command, seconds, tell
-from queenbee.cli.render import left, printable, say, shortened, table
+from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.options import seconds
+from queenbee.cli.rendering import left, purpose, table
+from queenbee.cli.terminal import say
 from queenbee.core.records import Assignment, Reservation
+from queenbee.core.text import printable, shortened
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -53,10 +56,8 @@ def _show_statuses(statuses: Sequence[PathStatus]) -> None:
     for each in statuses:
         say(f"{each.status:5} {printable(each.path)}")
         for lease in each.leases if each.status == "held" else ():
-            issue = f" for {printable(lease.issue_id)}" if lease.issue_id else ""
-            why = f" ({printable(lease.reason)})" if lease.reason else ""
             say(
-                f"      by {printable(lease.droid)}: {printable(lease.pattern)}{issue}{why}, "
+                f"      by {printable(lease.droid)}: {printable(lease.pattern)}{purpose(lease)}, "
                 f"{left(lease.expires_ms, now_ms)} left"
             )
 

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, QueenGroup, Session, command, tell
+from queenbee.cli.app import Answer, Invocation, command, group, tell
 from queenbee.cli.commands.plan import Imported, show_import
-from queenbee.cli.findings import dry_run, prefix_option, verdict
-from queenbee.cli.render import printable, say
+from queenbee.cli.options import dry_run, id_prefix
+from queenbee.cli.rendering import verdict
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
 from queenbee.errors import NoHive
 
 if TYPE_CHECKING:
@@ -39,10 +41,10 @@ def _show_validated(value: Mapping[str, Any]) -> None:
     "validate",
     show=_show_validated,
     example="queen session validate --session=.workflow/TC-auth-2026-02-27",
-    takes="session",
+    opens_hive=False,
 )
 @click.option("--session", "path", metavar="PATH", help="The folder of the session")
-def validate(session: Session, path: str | None) -> Answer:
+def validate(call: Invocation, path: str | None) -> Answer:
     """Ask whether a session is fit to start
 
     Exit 0, or 1 with everything that is wrong, each with its recovery step.
@@ -112,10 +114,10 @@ def _warn(path: str) -> None:
     "status",
     show=_show_status,
     example="queen session status --session=.workflow/TC-auth-2026-02-27",
-    takes="session",
+    opens_hive=False,
 )
 @_path
-def status(session: Session, path: str) -> Progress:
+def status(call: Invocation, path: str) -> Progress:
     """Show how far each task has come
 
     As the session says, and its beads, where it was imported.
@@ -128,7 +130,7 @@ def status(session: Session, path: str) -> Progress:
     _warn(path)
     found = SessionProgress(read)
     with suppress(NoHive):
-        found = with_progress(session.hive, read)
+        found = with_progress(call.hive, read)
     return Progress(found)
 
 
@@ -138,7 +140,7 @@ def status(session: Session, path: str) -> Progress:
     example="queen session import --session=.workflow/TC-auth-2026-02-27 --dry-run",
 )
 @_path
-@prefix_option
+@id_prefix
 @dry_run
 def import_(hive: Hive, path: str, prefix: str | None, dry_run: bool) -> Imported:
     """Make a bead of each task, or bring the beads up to date
@@ -156,14 +158,14 @@ def import_(hive: Hive, path: str, prefix: str | None, dry_run: bool) -> Importe
     "new",
     show=lambda value: say(f"made {printable(value['session'])}"),
     example="queen session new 'Add authentication' --role researcher --role developer",
-    takes="session",
+    opens_hive=False,
 )
 @click.argument("task")
 @click.option("--role", "roles", multiple=True, metavar="NAME", help="A role; may be repeated")
 @click.option("--team", metavar="NAME", help="The team's name; default: from the task")
 @click.option("--dir", "folder", default=".", metavar="DIR", help="Where to make the folder")
 def new(
-    session: Session, task: str, roles: tuple[str, ...], team: str | None, folder: str
+    call: Invocation, task: str, roles: tuple[str, ...], team: str | None, folder: str
 ) -> dict[str, object]:
     """Make a valid session, with one task for each role"""
     from queenbee.documents.sessions.files import write_session_folder
@@ -176,6 +178,8 @@ def new(
     return {"session": path, "files": sorted(made.files)}
 
 
-session = QueenGroup("session", help="Team sessions: validated, followed, and made into beads")
-for _each in (validate, status, import_, new):
-    session.add_command(_each)
+session = group(
+    "session",
+    [validate, status, import_, new],
+    help="Team sessions: validated, followed, and made into beads",
+)

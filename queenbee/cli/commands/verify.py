@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, Session, command, tell
-from queenbee.cli.findings import dry_run
+from queenbee.cli.app import Answer, command, invocation, tell
+from queenbee.cli.options import dry_run
 from queenbee.cli.progress import watcher
-from queenbee.cli.render import printable, say
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
 from queenbee.errors import NotFound
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 def evidence_path(evidence: str) -> str:
     """Returns where evidence lies, from the working directory: a record names it from the hive."""
-    hive = click.get_current_context().ensure_object(Session).hive
+    hive = invocation().hive
     return os.path.relpath(os.path.join(hive.layout.beads_dir, evidence))
 
 

@@ -1,4 +1,4 @@
-"""The bar that a terminal shows while an index is built that takes long."""
+"""The terminal: the width of a text, and the bar that is shown while an index is built."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from pathlib import Path
 import pytest
 from hives import Queen, git
 
-from queenbee.cli import building
-from queenbee.cli.building import Bar
+from queenbee.cli import terminal
+from queenbee.cli.terminal import Bar, width
 from queenbee.store.index.intake import Intake
 from queenbee.store.index.tables import Tables
 from queenbee.store.ledger.ledger import Ledger
 
 IMPATIENT = (
-    "from queenbee.cli import building, main\n"
+    "from queenbee.cli import main, terminal\n"
     "from queenbee.store.index import records as index, intake as index_intake\n"
-    "building.AFTER_S = building._EVERY_S = 0\n"
+    "terminal.BAR_AFTER_S = terminal._BAR_EVERY_S = 0\n"
     "index_intake._CHUNK_BYTES, index._SOME = 20_000, 20\n"
     "main.main()"
 )
@@ -132,7 +132,7 @@ def test_what_is_over_within_a_second_shows_none(
     drawn = capsys.readouterr().err.split("\r")
     assert [each[-4:].strip() for each in drawn[1:3]] == ["50%", "90%"]
     assert (drawn[3].strip(), drawn[4]) == ("", "")
-    assert building.AFTER_S == 1.0
+    assert terminal.BAR_AFTER_S == 1.0
 
 
 def test_a_build_that_fails_takes_its_bar_away(
@@ -150,3 +150,11 @@ def test_a_build_that_fails_takes_its_bar_away(
     assert all(done < total for done, total in told[:-1])
     assert told[-1][0] == told[-1][1]
     tables.db.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("ab", 2), ("é", 1), ("e\u0301", 1), ("日本", 4), ("a日\u0301", 3), ("", 0)],
+)
+def test_a_text_is_as_wide_as_a_terminal_shows_it(text: str, columns: int) -> None:
+    assert width(text) == columns
