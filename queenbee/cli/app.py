@@ -15,6 +15,7 @@ import click
 from queenbee.cli.exits import DONE, NO
 from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside
+from queenbee.core.names import nearest
 from queenbee.core.text import printable
 from queenbee.errors import Unwritable
 
@@ -47,7 +48,7 @@ class Invocation:
     def hive(self) -> Hive:
         """The hive of the working directory, opened when first used."""
         if self._hive is None:
-            from queenbee.workflows.hive import Hive
+            from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
             if not self.json and sys.stderr.isatty():
@@ -157,8 +158,6 @@ class QueenGroup(click.Group):
 
     def _similar(self, ctx: click.Context, typed: str) -> list[str]:
         """Returns the commands that the user may have meant: `msg inbox` for `inbox`."""
-        from queenbee.core.names import nearest
-
         names = self.list_commands(ctx)
         inner = []
         for name in names:

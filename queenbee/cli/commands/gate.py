@@ -1,4 +1,4 @@
-"""`queen gate`: which rules a phase must meet, and so whether the next may begin."""
+"""`queen gate`: the rules that a phase must meet before the next one begins."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from queenbee.workflows.hive import Hive
 
 BLOCKED = 2
-"""What agent harnesses read as "do not go on", with the reason on standard error. The one exit
-status of `queen` that is not in the table of `docs/scripting.md`.
+"""Agents read this status as "do not go on", with the reason on standard error. It is the only
+exit status of `queen` that is not in the table of `docs/scripting.md`.
 """
 
 
 def _workflow(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Takes the workflow from `--plan` where that is given."""
-    from queenbee.documents.gates.phases import plan_workflow
+    """Returns the workflow, from `--plan` if that is given."""
+    from queenbee.documents.gates.phases import plan_workflow  # noqa: PLC0415 - start-up
 
     plan = ctx.params.get("plan_file")
     if plan is not None and value is not None:
@@ -95,7 +95,7 @@ def new(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str, name: str | None
 ) -> GateView:
     """Make a gate for a phase, without rules yet"""
-    from queenbee.workflows.gates import new_hive_gate, phase_name
+    from queenbee.workflows.gates import new_hive_gate, phase_name  # noqa: PLC0415 - start-up
 
     if plan_file is not None and name is None:
         name = phase_name(plan_file, phase)
@@ -133,7 +133,7 @@ def add_rule(
 
     A file, a content, a test or a script; or any rule as JSON, - for standard input.
     """
-    from queenbee.workflows.gates import RuleWish, add_hive_rule, rule_from, rule_of
+    from queenbee.workflows.gates import RuleWish, add_hive_rule, rule_from, rule_of  # noqa: PLC0415 - start-up
 
     if rule is not None:
         document = rule_from(body_or_stdin(rule))
@@ -161,10 +161,10 @@ def run(
 
     Exit 0 if it has passed, 1 if not. What the rules print is kept as evidence.
     """
-    from queenbee.checks.engine import describe
-    from queenbee.documents.gates.run import gate_checks, run_gate
-    from queenbee.workflows.gates import gate_view
-    from queenbee.workflows.workplaces import gate_place
+    from queenbee.checks.engine import describe  # noqa: PLC0415 - start-up
+    from queenbee.documents.gates.run import gate_checks, run_gate  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gates import gate_view  # noqa: PLC0415 - start-up
+    from queenbee.workflows.workplaces import gate_place  # noqa: PLC0415 - start-up
 
     name = _named(workflow)
     if dry_run:
@@ -200,7 +200,7 @@ def status(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str | None
 ) -> GateView | list[GateView]:
     """Show the gates, or one with its rules and their latest results"""
-    from queenbee.workflows.gates import gate_view, gate_views
+    from queenbee.workflows.gates import gate_view, gate_views  # noqa: PLC0415 - start-up
 
     if phase is None:
         return gate_views(hive, workflow)
@@ -228,8 +228,8 @@ def history(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str
 ) -> list[dict[str, Any]]:
     """List every attempt at a gate, oldest first"""
-    from queenbee.documents.gates.gate import history as attempts_of
-    from queenbee.workflows.gates import gate_view
+    from queenbee.documents.gates.gate import history as attempts_of  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gates import gate_view  # noqa: PLC0415 - start-up
 
     return attempts_of(gate_view(hive, _named(workflow), phase).document)
 
@@ -294,7 +294,7 @@ def hook(
     except QueenError as error:
         verdict, reason = None, error.message
     except Exception as error:
-        # A bug of ours must not open a gate: agents read every other status as "go on".
+        # A bug of ours must not open a gate: agents read any other status as "go on".
         if os.environ.get("QUEEN_DEBUG"):
             raise
         verdict, reason = None, f"{type(error).__name__}: {error}"
@@ -306,8 +306,8 @@ def hook(
 
 
 def _verdict(hive: Hive, workflow: str, phase: str, allow_missing: bool) -> Verdict:
-    from queenbee.documents.folders import gates_dir
-    from queenbee.documents.gates.store import check_gate
+    from queenbee.documents.folders import gates_dir  # noqa: PLC0415 - start-up
+    from queenbee.documents.gates.store import check_gate  # noqa: PLC0415 - start-up
 
     return check_gate(gates_dir(hive.layout), workflow, phase, allow_missing=allow_missing)
 

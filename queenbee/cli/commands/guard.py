@@ -1,4 +1,4 @@
-"""`queen guard`: refuse commits and pushes of files that another droid holds."""
+"""`queen guard`: refuses commits and pushes of files that another droid holds."""
 
 from __future__ import annotations
 

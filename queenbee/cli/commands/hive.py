@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 
-def _found(call: Invocation, *, must_exist: bool) -> Layout:
-    here = layout.working_directory()
-    return layout.discover(here, os.environ, beads_dir=call.beads_dir, must_exist=must_exist)
+def _layout(call: Invocation, *, must_exist: bool) -> Layout:
+    cwd = layout.working_directory()
+    return layout.discover(cwd, os.environ, beads_dir=call.beads_dir, must_exist=must_exist)
 
 
 def tell_without_hive(call: Invocation) -> None:
-    """Says where what was installed has nothing to ask yet."""
+    """Says that what was installed has no hive to ask yet, if that is so."""
     try:
-        _found(call, must_exist=True)
+        _layout(call, must_exist=True)
     except NoHive as error:
         call.tell(f"{error.message}; until there is one, everything passes: queen init")
     except QueenError:
@@ -50,7 +50,7 @@ def init(call: Invocation) -> dict[str, object]:
     Creates .beads/ with its settings (queen.toml) and git attributes. Run twice, it changes
     nothing.
     """
-    places = _found(call, must_exist=False)
+    places = _layout(call, must_exist=False)
     made = setup.init(places)
     if places.common_dir is None:
         call.tell("this is no git repository: no clone and no worktree will share the hive")
@@ -70,7 +70,7 @@ def _show_where(value: dict[str, object]) -> None:
 @command("where", show=_show_where, example="queen where", opens_hive=False)
 def where(call: Invocation) -> dict[str, object]:
     """Show which hive is used here, and why"""
-    places = _found(call, must_exist=True)
+    places = _layout(call, must_exist=True)
     found = identity.find_actor(places, os.environ, call.actor)
     return {
         "beads_dir": places.beads_dir,
@@ -100,7 +100,7 @@ def _show_whoami(value: dict[str, object]) -> None:
 def whoami(call: Invocation, name: str | None) -> dict[str, object]:
     """Show who acts in this worktree, or set it"""
     if name is not None:
-        # As that name, so that one which is no name, remembered from before, can be replaced.
+        # Acts as that name, so that it can replace an invalid one that was remembered.
         call.actor = name
         call.hive.droids.check(name)
         identity.remember(call.hive.layout, name)
@@ -135,11 +135,10 @@ def version(call: Invocation) -> dict[str, object]:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
 def completion(call: Invocation, shell: str) -> dict[str, object]:
     """Print the completion script for a shell: bash, zsh or fish"""
-    from click.shell_completion import get_completion_class
-
-    from queenbee.cli.main import queen
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - start-up
 
     kind = get_completion_class(shell)
     if kind is None:  # pragma: no cover - the choice above allows only what click has
         raise InvalidInput(f"no completion for {shell}")
+    queen = click.get_current_context().find_root().command
     return {"script": kind(queen, {}, "queen", "_QUEEN_COMPLETE").source()}

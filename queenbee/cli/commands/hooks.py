@@ -1,4 +1,4 @@
-"""`queen hooks`: let coding agents ask the hive before they edit a file."""
+"""`queen hooks`: makes coding agents ask the hive before they edit a file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _agent = click.argument("agent", type=click.Choice(["claude"]), metavar="AGENT")
 
 
 def _path(call: Invocation, settings: str | None) -> str:
-    """Returns the settings that are meant. Raises `NoHive` where there is no repository either."""
+    """Returns the settings file. Raises `NoHive` if there is no repository either."""
     if settings is not None:
         return os.path.abspath(settings)
     home = git_places(os.path.realpath(os.getcwd()))

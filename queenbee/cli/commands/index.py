@@ -1,4 +1,4 @@
-"""`queen index`, `queen stats`: the indexes and sizes of a hive."""
+"""`queen index`, `stats`, `rotate`: the indexes, sizes and archives of a hive."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _show_status(rows: Sequence[dict[str, object]]) -> None:
 @command("status", show=_show_status, example="queen index status")
 def status(hive: Hive) -> list[dict[str, object]]:
     """Show which ledgers are large enough for an index"""
-    from queenbee.services.care import indexes
+    from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
 
     return indexes.status(hive)
 
@@ -37,7 +37,7 @@ def status(hive: Hive) -> list[dict[str, object]]:
 @command("rebuild", show=_show_status, example="queen index rebuild")
 def rebuild(hive: Hive) -> list[dict[str, object]]:
     """Throw the indexes away and build them anew; nothing else changes"""
-    from queenbee.services.care import indexes
+    from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
 
     return indexes.rebuild(hive)
 
@@ -49,7 +49,7 @@ def rebuild(hive: Hive) -> list[dict[str, object]]:
 )
 def export(hive: Hive) -> list[str]:
     """Write queen_<kind>.idx.json beside each ledger, for other tools"""
-    from queenbee.services.care import indexes
+    from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
 
     return indexes.export(hive)
 
@@ -77,7 +77,7 @@ def _show_stats(rows: Sequence[dict[str, object]]) -> None:
 @command("stats", show=_show_stats, example="queen stats")
 def stats(hive: Hive) -> list[dict[str, object]]:
     """Show how many records there are, and how they grow"""
-    from queenbee.services.care.statistics import statistics
+    from queenbee.services.care.statistics import statistics  # noqa: PLC0415 - start-up
 
     return statistics(hive)
 

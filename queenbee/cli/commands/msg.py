@@ -12,8 +12,8 @@ from queenbee.cli.options import body_or_stdin, seconds
 from queenbee.cli.rendering import ago, block, table
 from queenbee.cli.terminal import say
 from queenbee.core.records import IMPORTANCES, Message
-from queenbee.core.text import printable, shortened
-from queenbee.core.timestamps import parse_duration_s, parse_ms
+from queenbee.core.text import printable, shell_word, shortened
+from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Hive
     from queenbee.services.messages import Hit
 
-ACK_WITHIN_S = 3600
+_ACK_WITHIN_S = 3600
 
 _MARKS = {"low": "low", "normal": "", "high": "high", "urgent": "URGENT"}
 
@@ -64,11 +64,7 @@ def _show_sent(messages: Message | Sequence[Message]) -> None:
 
 
 def _since(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    if text is None:
-        return None
-    if text[4:5] == "-":
-        return parse_ms(text)
-    return time.time_ns() // 1_000_000 - parse_duration_s(text) * 1000
+    return None if text is None else parse_since_ms(text, time.time_ns() // 1_000_000)
 
 
 _importance = click.option(
@@ -125,7 +121,7 @@ def send(
         issue_id=issue_id,
         importance=importance,
         reply_to=reply_to,
-        ack_within_s=ack_within or (ACK_WITHIN_S if ack else None),
+        ack_within_s=ack_within or (_ACK_WITHIN_S if ack else None),
     )
     return sent if to == "@all" or "," in to else sent[0]
 
@@ -159,7 +155,7 @@ def inbox(
         if unread or since or from_ or issue_id or overdue:
             raise InvalidInput(
                 "--after gives all that arrived; the other filters do not go with it",
-                hint=f"queen msg inbox --after {after}",
+                hint=f"queen msg inbox --after {shell_word(after)}",
             )
         return hive.messages.since(after, droid=droid)[:limit]
     return hive.messages.inbox(

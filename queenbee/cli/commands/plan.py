@@ -1,4 +1,4 @@
-"""`queen plan`: a Markdown plan, checked, shown as a graph, and made into beads."""
+"""`queen plan`: checks Markdown plans, shows them as graphs, makes beads of them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.options import agents_dir, dry_run, id_prefix
 from queenbee.cli.rendering import show_findings, verdict
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable
+from queenbee.core.text import printable, shell_word
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,10 +52,10 @@ def check(call: Invocation, path: str, source_branch: str, agents_dir: str | Non
 
     Exit 0, or 1 with everything that is wrong, each with its line.
     """
-    from queenbee.documents.plans.check import check_plan
-    from queenbee.documents.plans.files import read_markdown
-    from queenbee.documents.plans.plan import parse_plan
-    from queenbee.workflows.targets import agents_for
+    from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.files import read_markdown  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
+    from queenbee.workflows.targets import agents_for  # noqa: PLC0415 - start-up
 
     plan = parse_plan(read_markdown(path))
     agents = agents_for(os.getcwd(), agents_dir)
@@ -99,7 +99,7 @@ class Imported:
 
 def show_import(done: Imported) -> None:
     """Shows what an import did, or would do."""
-    from queenbee.documents.issue_rows import render_differences
+    from queenbee.documents.issue_rows import render_differences  # noqa: PLC0415 - start-up
 
     click.echo(render_differences(done.found), nl=False)
     kinds = [change.kind for change in done.found.changes]
@@ -134,7 +134,7 @@ def import_(
 
     The same plan again changes nothing. Rows are added to issues.jsonl; none is rewritten.
     """
-    from queenbee.workflows.imports import import_plan_file
+    from queenbee.workflows.imports import import_plan_file  # noqa: PLC0415 - start-up
 
     found = import_plan_file(
         hive,
@@ -164,7 +164,7 @@ def _show_annotated(value: Mapping[str, Any]) -> None:
 @dry_run
 def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     """Write the id of each sprint's bead under its heading"""
-    from queenbee.workflows.imports import annotate_plan_file
+    from queenbee.workflows.imports import annotate_plan_file  # noqa: PLC0415 - start-up
 
     return {
         "path": path,
@@ -190,14 +190,16 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
 )
 def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
     """Show what waits for what"""
-    from queenbee.documents.plans.check import check_plan
-    from queenbee.documents.plans.files import read_markdown
-    from queenbee.documents.plans.graph import plan_dependencies, render_plan
-    from queenbee.documents.plans.plan import parse_plan
+    from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.files import read_markdown  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.graph import plan_dependencies, render_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
 
     plan = parse_plan(read_markdown(path))
     if any(finding.severity == "error" for finding in check_plan(plan)):
-        call.tell(f"the plan has errors, so this may lack sprints: queen plan check {path}")
+        call.tell(
+            f"the plan has errors, so this may lack sprints: queen plan check {shell_word(path)}"
+        )
     return {
         "format": form,
         "text": render_plan(plan, form),

@@ -106,7 +106,7 @@ def reserve(
 
 
 def _no_ids(patterns: Sequence[str], command_name: str) -> None:
-    """Raises `InvalidInput` where the id of a reservation was given for its pattern."""
+    """Raises `InvalidInput` if the id of a reservation was given as a pattern."""
     for each in patterns:
         if _ID.fullmatch(each):
             raise InvalidInput(
@@ -211,7 +211,7 @@ def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
     value = {"a": one.pattern, "b": other.pattern, "overlap": witness is not None}
     reason = None
     if witness is None:
-        from queenbee.core.apart import why_apart
+        from queenbee.core.apart import why_apart  # noqa: PLC0415 - start-up
 
         reason = why_apart(one.pattern, other.pattern)
     return Answer({**value, "witness": witness, "reason": reason}, yes=witness is not None)

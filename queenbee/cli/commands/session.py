@@ -1,4 +1,4 @@
-"""`queen session`: the folder of a team, validated, followed, and made into beads."""
+"""`queen session`: validates the folder of a team, shows its tasks, makes them beads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from queenbee.cli.commands.plan import Imported, show_import
 from queenbee.cli.options import dry_run, id_prefix
 from queenbee.cli.rendering import verdict
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable
+from queenbee.core.text import printable, shell_word
 from queenbee.errors import NoHive
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _path = click.option("--session", "path", metavar="PATH", required=True, help="I
 def _show_validated(value: Mapping[str, Any]) -> None:
     for each in value["findings"]:
         line = f" (line {each.line})" if each.line else ""
-        # Errors are in the source's own words and name their file themselves.
+        # The messages of errors name their file themselves.
         place = "" if each.severity == "error" else f"{printable(each.path)}: "
         say(f"{each.severity:7} {place}{printable(each.message)}{line}")
         if each.hint:
@@ -49,7 +49,7 @@ def validate(call: Invocation, path: str | None) -> Answer:
 
     Exit 0, or 1 with everything that is wrong, each with its recovery step.
     """
-    from queenbee.documents.sessions.session import validate_session
+    from queenbee.documents.sessions.session import validate_session  # noqa: PLC0415 - start-up
 
     found = validate_session(path)
     valid = not any(finding.severity == "error" for finding in found)
@@ -57,7 +57,7 @@ def validate(call: Invocation, path: str | None) -> Answer:
 
 
 class Progress:
-    """How far a session has come."""
+    """The state of each task of a session."""
 
     def __init__(self, found: SessionProgress) -> None:
         self.found = found
@@ -65,7 +65,7 @@ class Progress:
     def to_dict(self) -> dict[str, object]:
         """Returns the session and the state of each task."""
         session = self.found.session
-        line = session.pipeline
+        pipeline = session.pipeline
         return {
             "session_id": session.session_id,
             "task_description": session.task_description,
@@ -80,15 +80,15 @@ class Progress:
                     "waits_for": list(each.waits_for),
                     "bead": self.found.beads.get(each.task.name),
                 }
-                for each in line.tasks
+                for each in pipeline.tasks
             ],
-            "counts": line.counts,
+            "counts": pipeline.counts,
             "completed_by_beads": sorted(self.found.completed_by_beads),
         }
 
 
 def _show_status(progress: Progress) -> None:
-    from queenbee.documents.sessions.graph import render_pipeline
+    from queenbee.documents.sessions.graph import render_pipeline  # noqa: PLC0415 - start-up
 
     found = progress.found
     session = found.session
@@ -103,11 +103,11 @@ def _show_status(progress: Progress) -> None:
 
 
 def _warn(path: str) -> None:
-    """Says that a session is not valid, where it is used all the same."""
-    from queenbee.documents.sessions.session import validate_session
+    """Says that a session which is used all the same is not valid."""
+    from queenbee.documents.sessions.session import validate_session  # noqa: PLC0415 - start-up
 
     if any(finding.severity == "error" for finding in validate_session(path)):
-        tell(f"the session is not valid: queen session validate --session={path}")
+        tell(f"the session is not valid: queen session validate --session={shell_word(path)}")
 
 
 @command(
@@ -122,9 +122,9 @@ def status(call: Invocation, path: str) -> Progress:
 
     As the session says, and its beads, where it was imported.
     """
-    from queenbee.documents.sessions.files import read_session_folder
-    from queenbee.documents.sessions.session import read_session
-    from queenbee.workflows.imports import SessionProgress, with_progress
+    from queenbee.documents.sessions.files import read_session_folder  # noqa: PLC0415 - start-up
+    from queenbee.documents.sessions.session import read_session  # noqa: PLC0415 - start-up
+    from queenbee.workflows.imports import SessionProgress, with_progress  # noqa: PLC0415 - start-up
 
     read = read_session(read_session_folder(path))
     _warn(path)
@@ -147,7 +147,7 @@ def import_(hive: Hive, path: str, prefix: str | None, dry_run: bool) -> Importe
 
     The same session again changes nothing.
     """
-    from queenbee.workflows.imports import import_session_folder
+    from queenbee.workflows.imports import import_session_folder  # noqa: PLC0415 - start-up
 
     found = import_session_folder(hive, path, prefix=prefix, dry_run=dry_run)
     _warn(path)
@@ -168,8 +168,8 @@ def new(
     call: Invocation, task: str, roles: tuple[str, ...], team: str | None, folder: str
 ) -> dict[str, object]:
     """Make a valid session, with one task for each role"""
-    from queenbee.documents.sessions.files import write_session_folder
-    from queenbee.documents.sessions.skeleton import ROLES, session_skeleton
+    from queenbee.documents.sessions.files import write_session_folder  # noqa: PLC0415 - start-up
+    from queenbee.documents.sessions.skeleton import ROLES, session_skeleton  # noqa: PLC0415 - start-up
 
     now_ms = time.time_ns() // 1_000_000
     made = session_skeleton(task, now_ms=now_ms, roles=roles or ROLES, team=team)

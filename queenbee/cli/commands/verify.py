@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def evidence_path(evidence: str) -> str:
-    """Returns where evidence lies, from the working directory: a record names it from the hive."""
+    """Returns the path of evidence from the working directory; records name it from the hive."""
     hive = invocation().hive
     return os.path.relpath(os.path.join(hive.layout.beads_dir, evidence))
 
@@ -37,7 +37,7 @@ def show_record(record: Mapping[str, Any]) -> None:
 
 
 def _named(bead: str) -> str:
-    """Returns the bead as it was named. Raises `NotFound` for a file that is not there."""
+    """Returns the bead as it was named. Raises `NotFound` for a file that does not exist."""
     if bead.endswith(".json") and not os.path.lexists(bead):
         raise NotFound(f"there is no file {bead}", hint="name a bead: queen bead list")
     return bead
@@ -64,13 +64,13 @@ def verify(hive: Hive, bead: str, dry_run: bool) -> Answer:
     Exit 0 if they pass, 1 if not. BEAD is an id, or the file of a Ralph bead. The commands come
     from the bead's own file; what they print is kept as evidence. --dry-run shows them first.
     """
-    from queenbee.workflows import completing as completion
+    from queenbee.workflows import completing  # noqa: PLC0415 - start-up
 
     bead = _named(bead)
     if dry_run:
-        checks = completion.checks_of(hive, bead)
+        checks = completing.checks_of(hive, bead)
         return Answer({"bead": bead, "dry_run": True, "checks": checks}, yes=True)
-    record = completion.verify(hive, bead, env=os.environ, on_progress=watcher())
+    record = completing.verify(hive, bead, env=os.environ, on_progress=watcher())
     return Answer(record, yes=record["verdict"] == "passed")
 
 
@@ -100,17 +100,16 @@ def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
     COMMAND in a shell, then the checks, and again. What failed is handed to the next attempt in
     QUEEN_FAILURES and the file QUEEN_FAILURES_FILE.
     """
-    from queenbee.workflows import completing as completion
+    from queenbee.checks.engine import describe  # noqa: PLC0415 - start-up
+    from queenbee.workflows import completing  # noqa: PLC0415 - start-up
 
     bead = _named(bead)
     if dry_run:
-        found = completion.require_ralph_bead(hive, bead)
-        from queenbee.checks.engine import describe
-
-        checks = describe(completion.ralph_checks(found))
+        found = completing.require_ralph_bead(hive, bead)
+        checks = describe(completing.ralph_checks(found))
         value = {"bead": bead, "dry_run": True, "agent_command": agent_cmd, "checks": checks}
         return Answer(value, yes=True)
-    outcome = completion.run(
+    outcome = completing.run(
         hive, bead, agent_cmd, env=os.environ, on_progress=watcher(), tell=tell
     )
     value = {
