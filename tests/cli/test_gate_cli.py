@@ -319,6 +319,12 @@ class TestHook:
         assert "there is no hive here" in done.err
         assert quick("gate", "hook", *GATE, "--allow-missing", cwd=tmp_path).code == 0
 
+    def test_a_call_that_names_no_gate_blocks_as_well(self, quick: QuickQueen) -> None:
+        for options in (("--plan", "no.md", "--workflow", "wf_1"), ()):
+            done = quick("gate", "hook", *options, "--phase", "1", "--allow-missing")
+            assert done.code == 2, options
+            assert "has not passed" in done.err
+
     def test_a_bug_of_ours_opens_no_gate(
         self, quick: QuickQueen, gate: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -28,28 +28,15 @@ exit status of `queen` that is not in the table of `docs/scripting.md`.
 """
 
 
-def _workflow(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Returns the workflow, from `--plan` if that is given."""
-    from queenbee.documents.gates.phases import plan_workflow  # noqa: PLC0415 - start-up
-
-    plan = ctx.params.get("plan_file")
-    if plan is not None and value is not None:
-        raise InvalidInput("give --workflow or --plan, not both")
-    return value if plan is None else plan_workflow(plan)
-
-
 def _of_workflow(function: Callable[..., object]) -> Callable[..., object]:
     """Adds the options that name a workflow."""
     plan = click.option(
         "--plan",
         "plan_file",
         metavar="PLAN.md",
-        is_eager=True,
         help="A plan whose gates are meant, in place of --workflow",
     )
-    workflow = click.option(
-        "--workflow", "-w", metavar="ID", callback=_workflow, help="The workflow"
-    )
+    workflow = click.option("--workflow", "-w", metavar="ID", help="The workflow")
     return plan(workflow(function))
 
 
@@ -59,7 +46,14 @@ def _of_phase(function: Callable[..., object]) -> Callable[..., object]:
     return _of_workflow(phase(function))
 
 
-def _named(workflow: str | None) -> str:
+def _named(workflow: str | None, plan_file: str | None) -> str:
+    """Returns the workflow that one of the two options names. Raises `InvalidInput`."""
+    if workflow is not None and plan_file is not None:
+        raise InvalidInput("give --workflow or --plan, not both")
+    if plan_file is not None:
+        from queenbee.documents.gates.phases import plan_workflow  # noqa: PLC0415 - start-up
+
+        return plan_workflow(plan_file)
     if workflow is None:
         raise InvalidInput("a gate needs a workflow", hint="--workflow ID, or --plan PLAN.md")
     return workflow
@@ -97,9 +91,10 @@ def new(
     """Make a gate for a phase, without rules yet"""
     from queenbee.workflows.gates import new_hive_gate, phase_name  # noqa: PLC0415 - start-up
 
+    workflow = _named(workflow, plan_file)
     if plan_file is not None and name is None:
         name = phase_name(plan_file, phase)
-    return new_hive_gate(hive, _named(workflow), phase, name)
+    return new_hive_gate(hive, workflow, phase, name)
 
 
 @command(
@@ -140,7 +135,7 @@ def add_rule(
     else:
         timeout_s = wish.pop("timeout")
         document = rule_of(RuleWish(**wish, timeout_s=timeout_s))
-    return add_hive_rule(hive, _named(workflow), phase, document)
+    return add_hive_rule(hive, _named(workflow, plan_file), phase, document)
 
 
 def _show_run(value: GateView | Mapping[str, Any]) -> None:
@@ -166,7 +161,7 @@ def run(
     from queenbee.workflows.gates import gate_view  # noqa: PLC0415 - start-up
     from queenbee.workflows.workplaces import gate_place  # noqa: PLC0415 - start-up
 
-    name = _named(workflow)
+    name = _named(workflow, plan_file)
     if dry_run:
         checks = describe(gate_checks(gate_view(hive, name, phase).document))
         value = {"workflow_id": name, "phase_id": phase, "dry_run": True, "checks": checks}
@@ -202,9 +197,11 @@ def status(
     """Show the gates, or one with its rules and their latest results"""
     from queenbee.workflows.gates import gate_view, gate_views  # noqa: PLC0415 - start-up
 
-    if phase is None:
-        return gate_views(hive, workflow)
-    return gate_view(hive, _named(workflow), phase)
+    if phase is not None:
+        return gate_view(hive, _named(workflow, plan_file), phase)
+    if workflow is None and plan_file is None:
+        return gate_views(hive)
+    return gate_views(hive, _named(workflow, plan_file))
 
 
 def _show_history(attempts: Sequence[Mapping[str, Any]]) -> None:
@@ -231,7 +228,7 @@ def history(
     from queenbee.documents.gates.gate import history as attempts_of  # noqa: PLC0415 - start-up
     from queenbee.workflows.gates import gate_view  # noqa: PLC0415 - start-up
 
-    return attempts_of(gate_view(hive, _named(workflow), phase).document)
+    return attempts_of(gate_view(hive, _named(workflow, plan_file), phase).document)
 
 
 def _show_verdict(value: Mapping[str, Any]) -> None:
@@ -255,7 +252,7 @@ def check(
 
     Exit 0, or 1 if it has not, 7 if its gate is missing or corrupt.
     """
-    name = _named(workflow)
+    name = _named(workflow, plan_file)
     verdict = _verdict(hive, name, phase, allow_missing)
     value = {
         "workflow_id": name,
@@ -285,7 +282,8 @@ def hook(
     Whatever keeps the gate from being read blocks as well.
     """
     try:
-        verdict = _verdict(call.hive, _named(workflow), phase, allow_missing)
+        workflow = _named(workflow, plan_file)
+        verdict = _verdict(call.hive, workflow, phase, allow_missing)
         reason = "; ".join(verdict.blocking) or f"it is {verdict.status}"
     except NoHive as error:
         if allow_missing:
@@ -300,7 +298,7 @@ def hook(
         verdict, reason = None, f"{type(error).__name__}: {error}"
     if verdict is not None and verdict.passed:
         return {"passed": True}
-    text = f"queen: phase {phase} of {workflow} has not passed: {reason}"
+    text = f"queen: phase {phase} of {workflow or plan_file} has not passed: {reason}"
     aside(printable(text))
     raise click.exceptions.Exit(BLOCKED)
 
