@@ -114,33 +114,30 @@ def run(arguments: list[str]) -> int:
     call = Invocation()
     as_json = "--json" in arguments[: _end_of_options(arguments)]
     code = exits.DONE
+    refusal: QueenError | None = None
     try:
         code = _invoke(arguments, call)
         sys.stdout.flush()
     except QueenError as error:
-        _report(error, call, as_json=as_json)
-        if isinstance(error, Unwritable):
-            _discard_output()
-        return exits.exit_code(error)
+        refusal = error
     except click.exceptions.NoArgsIsHelpError as error:
         aside(error.format_message())
         return exits.USAGE
     except click.ClickException as error:
-        _report(_usage_error(error), call, as_json=as_json)
-        return exits.USAGE
+        refusal = _usage_error(error)
     except (KeyboardInterrupt, click.Abort):
-        _report(_refusal("interrupted", "interrupted"), call, as_json=as_json)
-        return exits.INTERRUPTED
+        refusal = exits.Interrupted("interrupted")
     except BrokenPipeError:
         _discard_output()
         return code
     except Exception as error:
         if os.environ.get("QUEEN_DEBUG"):
             raise
-        _report(_bug(error), call, as_json=as_json)
-        return exits.BUG
-    _report(None, call, as_json=as_json)
-    return code
+        refusal = _bug(error)
+    _report(refusal, call, as_json=as_json)
+    if isinstance(refusal, Unwritable):
+        _discard_output()
+    return code if refusal is None else exits.exit_code(refusal)
 
 
 def _invoke(arguments: list[str], call: Invocation) -> int:
@@ -174,21 +171,14 @@ def _usage_error(error: click.ClickException) -> QueenError:
     message = " ".join(error.format_message().split())
     if message.startswith("Got unexpected extra argument"):
         hint = f"put quotes round a text with spaces; {hint}"
-    return _refusal("usage", message, hint)
+    return exits.UsageError(message, hint=hint)
 
 
 def _bug(error: Exception) -> QueenError:
-    return _refusal(
-        "bug",
+    return exits.Bug(
         f"a bug in queen: {type(error).__name__}: {error}",
-        "run it again with QUEEN_DEBUG=1 and report what it prints",
+        hint="run it again with QUEEN_DEBUG=1 and report what it prints",
     )
-
-
-def _refusal(code: str, message: str, hint: str | None = None) -> QueenError:
-    refusal = QueenError(message, hint=hint)
-    refusal.code = code
-    return refusal
 
 
 def _report(error: QueenError | None, call: Invocation, *, as_json: bool) -> None:

@@ -14,7 +14,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shell_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from queenbee.documents.issue_rows import RowImport
     from queenbee.workflows.hive import Hive
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 _plan = click.argument("path", metavar="PLAN.md")
 
 
-def _source_branch(function: Callable[..., object]) -> Callable[..., object]:
-    return click.option(
-        "--source-branch",
-        default="main",
-        show_default=True,
-        metavar="BRANCH",
-        help="Where sprints branch off that do not say it",
-    )(function)
+_source_branch = click.option(
+    "--source-branch",
+    default="main",
+    show_default=True,
+    metavar="BRANCH",
+    help="Where sprints branch off that do not say it",
+)
 
 
 def _show_checked(value: Mapping[str, Any]) -> None:
@@ -121,30 +120,14 @@ def show_import(done: Imported) -> None:
 @click.option("--rig", metavar="NAME", help="The repository's name in the beads")
 @agents_dir
 @dry_run
-def import_(
-    hive: Hive,
-    path: str,
-    prefix: str | None,
-    source_branch: str,
-    rig: str | None,
-    agents_dir: str | None,
-    dry_run: bool,
-) -> Imported:
+def import_(hive: Hive, path: str, dry_run: bool, **setting: Any) -> Imported:
     """Make a bead of each sprint, or bring the beads up to date
 
     The same plan again changes nothing. Rows are added to issues.jsonl; none is rewritten.
     """
     from queenbee.workflows.imports import import_plan_file  # noqa: PLC0415 - start-up
 
-    found = import_plan_file(
-        hive,
-        path,
-        prefix=prefix,
-        rig=rig,
-        source_branch=source_branch,
-        agents_dir=agents_dir,
-        dry_run=dry_run,
-    )
+    found = import_plan_file(hive, path, dry_run=dry_run, **setting)
     return Imported(found, dry_run=dry_run)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -70,20 +70,15 @@ def _show_statuses(statuses: Sequence[PathStatus]) -> None:
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
 @click.option("--shared", is_flag=True, help="For reading: other readers may share it")
-@click.option("--ttl", callback=seconds, metavar="2h", help="How long; default: queen.toml's, 2h")
+@click.option(
+    "--ttl", "ttl_s", callback=seconds, metavar="2h", help="How long; default: queen.toml's, 2h"
+)
 @click.option("--issue", "issue_id", metavar="ID", help="The issue that it is for")
 @click.option("--reason", help="Why")
 @click.option("--wait", callback=seconds, metavar="60s", help="Wait until it is free")
 @click.option("--force", is_flag=True, help="Take over what is in the way; needs --reason")
 def reserve(
-    hive: Hive,
-    patterns: tuple[str, ...],
-    shared: bool,
-    ttl: int | None,
-    issue_id: str | None,
-    reason: str | None,
-    wait: int | None,
-    force: bool,
+    hive: Hive, patterns: tuple[str, ...], shared: bool, wait: int | None, **terms: Any
 ) -> list[Reservation]:
     """Reserve files before you edit them
 
@@ -94,15 +89,7 @@ def reserve(
     for place in hive.reservations.places(patterns):
         if place.note:
             tell(place.note)
-    return hive.reservations.reserve(
-        patterns,
-        exclusive=not shared,
-        ttl_s=ttl,
-        issue_id=issue_id,
-        reason=reason,
-        wait_s=wait or 0,
-        force=force,
-    )
+    return hive.reservations.reserve(patterns, exclusive=not shared, wait_s=wait or 0, **terms)
 
 
 def _no_ids(patterns: Sequence[str], command_name: str) -> None:
