@@ -7,6 +7,7 @@ files are never held.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.glob.index import GlobIndex
 from queenbee.core.timestamps import format_duration
@@ -16,7 +17,6 @@ from queenbee.services.leases.edits import is_exempt
 from queenbee.store.layout import git_places
 from queenbee.store.logbook import note
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 

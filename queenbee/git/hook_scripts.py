@@ -1,4 +1,4 @@
-"""The shell that git runs: the guard's call, and the script that knows where queen is."""
+"""The shell scripts that git runs: the hooks, and the script that knows where queen is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ HEADER = "#!/bin/sh\n# queenbee guard: made by `queen guard install`, removed by
 BEGIN = "# >>> queenbee guard >>>\n"
 END = "# <<< queenbee guard <<<\n"
 CHAINED = ".before-queenbee"
-"""What the name of a hook that was there before ends in: it runs after the guard."""
+"""The end of the name of a hook that was there before; it runs after the guard."""
 
 _CALL = """\
 queenbee_guard() {{
@@ -22,8 +22,7 @@ queenbee_guard() {{
     fi
 }}
 """
-# Git hands the pushed refs over on standard input; the guard reads them, and so may what
-# follows it.
+# Git passes the pushed refs on standard input. The guard reads them, and so may the hook after it.
 _STEPS = {
     "pre-commit": _CALL.format(option="--staged") + 'queenbee_guard pre-commit "$@" || exit $?\n',
     "pre-push": _CALL.format(option='--pre-push "$2"')
@@ -81,7 +80,7 @@ exit 0
 
 
 def block(hook: str) -> str:
-    """Returns the lines that a shell script needs to ask the guard, between two marks."""
+    """Returns the lines of a shell script that ask the guard, between two marks."""
     return BEGIN + _STEPS[hook] + END
 
 
@@ -96,9 +95,9 @@ def runner(python: str) -> str:
 
 
 def with_block(text: str, hook: str) -> str:
-    """Returns somebody's shell script with the guard in front of what it does.
+    """Returns a shell script of somebody else with the guard before everything that it does.
 
-    A script that has it already gets today's version; `without_block` gives back the script.
+    A script that has the guard gets today's version; `without_block` returns the original.
     """
     text = without_block(text)
     first = text.find("\n") + 1 if text.startswith("#!") else 0

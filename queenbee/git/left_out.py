@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from queenbee.core.text import shell_word
 from queenbee.errors import ExternalFailure, QueenError
@@ -16,7 +17,6 @@ from queenbee.git.run import git, line
 from queenbee.services.care.doctor import Finding
 from queenbee.store.files import START, read_after, split_lines
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
