@@ -80,7 +80,7 @@ def test_every_command_of_the_manual_is_there() -> None:
     assert {f"msg {each}" for each in messages.split()} <= set(ALL)
 
 
-def test_the_help_of_the_whole_tells_the_story_and_lists_each_command(quick: QuickQueen) -> None:
+def test_the_help_of_queen_tells_the_story_and_lists_each_command(quick: QuickQueen) -> None:
     shown = quick("--help").out
     assert "queen claim ISSUE" in shown
     for name in root.list_commands(click.Context(root)):

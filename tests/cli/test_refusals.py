@@ -155,7 +155,7 @@ def test_a_refusal_names_the_thing_the_reason_and_the_next_command_and_changes_n
         ("reserve src/[", 2, {"pattern": "src/[", "column": 5}),
     ],
 )
-def test_a_refusal_carries_what_a_caller_may_compute_with(
+def test_a_refusal_carries_data_for_programs(
     busy: QuickQueen, text: str, status: int, data: dict[str, object]
 ) -> None:
     refused = busy("--json", *text.split(), as_="tester")
@@ -163,7 +163,7 @@ def test_a_refusal_carries_what_a_caller_may_compute_with(
     assert {key: refused.error[key] for key in data} == data
 
 
-def test_a_refused_lease_names_its_holders_in_data(busy: QuickQueen, names: dict[str, str]) -> None:
+def test_a_refused_lease_names_its_holders_as_data(busy: QuickQueen, names: dict[str, str]) -> None:
     [holder] = busy("--json", "reserve", "src/api/x.*", as_="tester").error["holders"]
     assert (holder["id"], holder["droid"], holder["pattern"], holder["reason"]) == (
         names["held"],
@@ -187,7 +187,7 @@ def test_without_a_command_the_help_is_shown_and_nothing_is_done(quick: QuickQue
     ("arguments", "status"),
     [(("claim", "qb-33"), 4), (("reserve", "src/api/x"), 5), (("claim", "--nope"), 2)],
 )
-def test_the_real_command_leaves_with_the_status_of_its_refusal(
+def test_the_real_command_exits_with_the_status_of_its_refusal(
     busy: QuickQueen, queen: Queen, arguments: tuple[str, ...], status: int
 ) -> None:
     refused = queen(*arguments, "--json", as_="tester")

@@ -92,7 +92,7 @@ def infested(quick: QuickQueen, beads: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
-def test_text_of_others_is_harmless_in_every_view(
+def test_the_text_of_others_is_harmless_in_every_view(
     quick: QuickQueen, infested: dict[str, str], view: tuple[str, ...]
 ) -> None:
     ran = quick(*(word.format(**infested) for word in view), as_="ui-engineer")
@@ -103,7 +103,7 @@ def test_text_of_others_is_harmless_in_every_view(
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
-def test_under_json_it_is_untouched_and_still_one_document(
+def test_json_has_the_text_of_others_unchanged(
     quick: QuickQueen, infested: dict[str, str], view: tuple[str, ...]
 ) -> None:
     ran = quick("--json", *(word.format(**infested) for word in view), as_="ui-engineer")
@@ -150,14 +150,14 @@ def test_a_takeovers_reason_cannot_add_a_line_to_a_notice(quick: QuickQueen) -> 
     ("instant_ms", "said"),
     [(0, "?"), (100_000, "0s ago"), (40_000, "1m ago"), (99_000, "1s ago"), (130_000, "in 30s")],
 )
-def test_a_time_is_told_from_now(instant_ms: int, said: str) -> None:
+def test_a_time_is_shown_relative_to_now(instant_ms: int, said: str) -> None:
     assert ago(instant_ms, 100_000) == said
 
 
 @pytest.mark.parametrize(
     ("until_ms", "said"), [(100_000, "ended"), (99_999, "ended"), (7_300_000, "2h")]
 )
-def test_what_is_left_of_a_lease_is_told_from_now(until_ms: int, said: str) -> None:
+def test_the_time_left_is_shown_relative_to_now(until_ms: int, said: str) -> None:
     assert left(until_ms, 100_000) == said
 
 
@@ -179,12 +179,12 @@ def lines(ran: Ran) -> list[str]:
     return ran.out.split("\n")[:-1]
 
 
-def test_an_acknowledgement_says_to_whom(quick: QuickQueen) -> None:
+def test_an_acknowledgement_names_the_sender(quick: QuickQueen) -> None:
     asked = quick("msg", "send", "ui", "Ready?", "--ack", "--json", as_="api").json["id"]
     assert quick("msg", "ack", asked, as_="ui").out == f"acknowledged {asked} from api\n"
 
 
-def test_whoever_claims_what_waits_is_told_for_what(quick: QuickQueen, beads: Path) -> None:
+def test_claiming_a_blocked_issue_names_its_blockers(quick: QuickQueen, beads: Path) -> None:
     write_lines(
         beads / "issues.jsonl",
         {"id": "qb-1", "title": "first", "status": "open"},
@@ -196,20 +196,20 @@ def test_whoever_claims_what_waits_is_told_for_what(quick: QuickQueen, beads: Pa
     assert quick("claim", "qb-1", as_="ui").err == ""
 
 
-def test_a_hive_outside_git_says_what_that_means(quick: QuickQueen, tmp_path: Path) -> None:
+def test_init_outside_git_says_what_that_means(quick: QuickQueen, tmp_path: Path) -> None:
     place = tmp_path / "elsewhere"
     place.mkdir()
     assert "no git repository" in quick("init", cwd=place).err
 
 
-def test_a_name_that_does_not_count_yet_is_remembered_and_said_so(quick: QuickQueen) -> None:
+def test_a_remembered_name_that_the_environment_overrides_is_pointed_out(quick: QuickQueen) -> None:
     set_ = quick("whoami", "--set", "ui", as_="lead")
     assert set_.err == "queen: QUEEN_DROID=lead goes before it while that is set\n"
     assert quick("whoami", "--json").json["droid"] == "ui"
     assert quick("whoami", "--set", "ui", as_="ui").err == ""
 
 
-def test_a_folder_or_a_pattern_that_was_asked_about_as_a_file_is_pointed_out(
+def test_checking_a_folder_or_a_pattern_is_pointed_out(
     quick: QuickQueen,
 ) -> None:
     (quick.cwd / "src").mkdir()
@@ -220,7 +220,7 @@ def test_a_folder_or_a_pattern_that_was_asked_about_as_a_file_is_pointed_out(
     assert quick("check", "src/[id].py", "src/a.py", "src/new.py", as_="ui").err == ""
 
 
-def test_evidence_is_named_from_where_one_stands(quick: QuickQueen, beads: Path) -> None:
+def test_evidence_is_named_from_the_working_directory(quick: QuickQueen, beads: Path) -> None:
     write_lines(beads / "issues.jsonl", {"id": "gt-1", "title": "t", "status": "open"})
     (beads / "active").mkdir()
     (beads / "active" / "gt-1.json").write_text(
@@ -234,7 +234,9 @@ def test_evidence_is_named_from_where_one_stands(quick: QuickQueen, beads: Path)
             assert (folder / shown.partition("[")[2].partition("]")[0]).is_file()
 
 
-def test_what_could_not_be_completed_is_still_assigned(quick: QuickQueen, beads: Path) -> None:
+def test_an_issue_that_could_not_be_completed_is_still_assigned(
+    quick: QuickQueen, beads: Path
+) -> None:
     (beads / "active").mkdir(parents=True)
     (beads / "active" / "gt-1.json").write_text(
         '{"id": "gt-1", "intent": "t", "dod": {"verifiers": [{"name": "No", "command": "false"}]}}'

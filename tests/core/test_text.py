@@ -42,7 +42,7 @@ def test_emoji_that_are_made_of_several_are_left_whole() -> None:
         ("\t", " "),
     ],
 )
-def test_what_a_terminal_would_act_on_is_spelled_out(char: str, shown: str) -> None:
+def test_what_a_terminal_would_obey_is_spelled_out(char: str, shown: str) -> None:
     assert printable(f"a{char}b") == f"a{shown}b"
 
 
