@@ -25,13 +25,12 @@ PACKAGE = Path(queenbee.__file__).parent
 MARK = "# noqa: PLC0415 - start-up"
 
 NOT_YET = (
-    "queenbee.checks",
     "queenbee.core",
     "queenbee.documents",
     "queenbee.services",
     "queenbee.store",
-    "queenbee.workflows",
     "queenbee.__init__",
+    "queenbee._lazy",
 )
 """Packages whose imports are not yet clean. Empty is what it should be."""
 
@@ -104,9 +103,8 @@ def needless(imports: Iterable[Import], runs: Iterable[set[str]]) -> list[str]:
 
 
 def bare_python() -> set[str]:
-    """Returns what is loaded before any program begins."""
-    script = "import sys; print(*sys.modules)"
-    command = [sys.executable, "-P", "-c", script]
+    """Returns what is loaded before any program begins, whatever is installed beside Python."""
+    command = [sys.executable, "-PS", "-c", "import sys; print(*sys.modules)"]
     return set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
 
 
@@ -133,7 +131,14 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     for line in (*COMMANDS, "--help", "guard check --staged"):
         yield loaded(small, QUEEN, *line.split(" "))
     put_bead(small, ralph_bead("gt-1", "true"))
-    for line in ("ready", "claim qb-1", "msg inbox", "check src/x.py", "show qb-1"):
+    for line in (
+        "ready",
+        "claim qb-1",
+        "msg inbox",
+        "check src/x.py",
+        "show qb-1",
+        "complete qb-1",
+    ):
         yield loaded(small, QUEEN, *line.split(" "))
     rows = [{"id": f"qm-{n}", "to": "ui-engineer", "body": "x" * 1000} for n in range(200)]
     write_lines(small / ".beads" / "queen_messages.jsonl", *rows)

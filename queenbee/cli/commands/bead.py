@@ -19,10 +19,10 @@ from queenbee.core.text import printable, shortened
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from queenbee.workflows.history import What
+    from queenbee.workflows.bead_view import BeadView
+    from queenbee.workflows.beads import What
     from queenbee.workflows.hive import Hive
-    from queenbee.workflows.targets import Kind, Validated
-    from queenbee.workflows.views import BeadView
+    from queenbee.workflows.validation import Kind, Validated
 
 KINDS = ("ralph", "sprint")
 
@@ -62,7 +62,7 @@ def validate(
     Exit 0, or 1 with everything that is wrong. A target is a JSON file, a .jsonl file of the
     tracker's, an id, or - for standard input.
     """
-    from queenbee.workflows.targets import Rules, agents_for, validate_target  # noqa: PLC0415 - start-up
+    from queenbee.workflows.validation import Rules, agents_for, validate_target  # noqa: PLC0415 - start-up
 
     rules = Rules(kind, strict, agents_for(os.getcwd(), agents_dir))
     found = [
@@ -139,7 +139,7 @@ def _show_whole(bead: Mapping[str, Any]) -> None:
 @click.argument("bead_id", metavar="BEAD")
 def show(hive: Hive, bead_id: str) -> dict[str, object]:
     """Show a bead with its checks, evidence, gates and attempts"""
-    from queenbee.workflows.views import require_view  # noqa: PLC0415 - start-up
+    from queenbee.workflows.beads import require_view  # noqa: PLC0415 - start-up
 
     view = require_view(hive, bead_id)
     return {**view.to_dict(), "document": view.document}
@@ -174,7 +174,7 @@ def list_beads(
 
     With what keeps each from being ready.
     """
-    from queenbee.workflows.views import brief_views  # noqa: PLC0415 - start-up
+    from queenbee.workflows.beads import brief_views  # noqa: PLC0415 - start-up
 
     return [
         view.brief()
@@ -203,7 +203,7 @@ def ready(hive: Hive, team: str | None) -> list[dict[str, object]]:
 
     One session works on all beads of one team, as the loop takes them.
     """
-    from queenbee.workflows.views import ready_teams  # noqa: PLC0415 - start-up
+    from queenbee.workflows.beads import ready_teams  # noqa: PLC0415 - start-up
 
     def briefs(views: Sequence[BeadView]) -> list[dict[str, object]]:
         return [view.brief() for view in views]
@@ -236,8 +236,7 @@ def record(hive: Hive, what: What, bead_id: str, entry: str) -> dict[str, object
     checked: attempts end at max_retry_attempts, and what a QA agent reports must fit its
     output_schema. The same entry again changes nothing.
     """
-    from queenbee.workflows.history import record_history  # noqa: PLC0415 - start-up
-    from queenbee.workflows.views import require_view  # noqa: PLC0415 - start-up
+    from queenbee.workflows.beads import record_history, require_view  # noqa: PLC0415 - start-up
 
     record_history(hive, what, bead_id, body_or_stdin(entry))
     view = require_view(hive, bead_id)

@@ -54,7 +54,7 @@ def check(call: Invocation, path: str, source_branch: str, agents_dir: str | Non
     from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.files import read_markdown  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
-    from queenbee.workflows.targets import agents_for  # noqa: PLC0415 - start-up
+    from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
 
     plan = parse_plan(read_markdown(path))
     agents = agents_for(os.getcwd(), agents_dir)
@@ -125,9 +125,9 @@ def import_(hive: Hive, path: str, dry_run: bool, **setting: Any) -> Imported:
 
     The same plan again changes nothing. Rows are added to issues.jsonl; none is rewritten.
     """
-    from queenbee.workflows.imports import import_plan_file  # noqa: PLC0415 - start-up
+    from queenbee.workflows.imports import PlanImport, import_plan_file  # noqa: PLC0415 - start-up
 
-    found = import_plan_file(hive, path, dry_run=dry_run, **setting)
+    found = import_plan_file(hive, path, PlanImport(**setting), dry_run=dry_run)
     return Imported(found, dry_run=dry_run)
 
 
