@@ -151,6 +151,7 @@ def test_every_import_inside_a_function_is_marked() -> None:
     assert not unmarked, "\n".join(unmarked)
 
 
+@pytest.mark.slow
 def test_every_import_inside_a_function_spares_some_hot_command(
     small: Path, tmp_path: Path
 ) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
+from bead_files import PLAN
 from hives import Queen, QuickQueen, snapshot
 
 NO_ACTOR = "pass --as NAME, set QUEEN_DROID=NAME, or run once: queen whoami --set NAME"
@@ -193,3 +195,15 @@ def test_the_real_command_exits_with_the_status_of_its_refusal(
     refused = queen(*arguments, "--json", as_="tester")
     assert (refused.code, refused.out) == (status, "")
     assert set(refused.error) >= {"code", "message", "hint"}
+
+
+def test_a_file_name_cannot_add_words_to_a_suggested_command(quick: QuickQueen, repo: Path) -> None:
+    plan, bead = "a; touch owned $(id).md", "it's.json"
+    (repo / plan).write_text(PLAN)
+    (repo / bead).write_text('{"id": "gt-1"}')
+    for words, suggested in (
+        (("gate", "new", "--plan", plan, "--phase", "9"), ["queen", "plan", "graph", plan]),
+        (("verify", bead), ["queen", "bead", "validate", str(repo / bead)]),
+    ):
+        hint = quick(*words, "--json", as_="ui").error["hint"]
+        assert shlex.split(hint) == suggested
