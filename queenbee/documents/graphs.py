@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from queenbee.core.text import one_line
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -92,11 +94,6 @@ def render_dot(graph: Graph, nodes: Sequence[Node], name: str = "plan") -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def printable(text: str) -> str:
-    """Returns the text with a space for each character that cannot be seen, escapes above all."""
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
 def _needs(graph: Graph, node: str) -> set[str]:
     return {need for need in graph[node] if need in graph}
 
@@ -138,7 +135,7 @@ def _shortest_cycle(graph: Graph, start: str) -> tuple[str, ...] | None:
 
 def _label(node: Node) -> str:
     remark = f" ({node.remark})" if node.remark else ""
-    return printable(f"{node.name} {node.title}".strip() + remark)
+    return one_line(f"{node.name} {node.title}".strip() + remark)
 
 
 def _quoted(text: str) -> str:

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 
 from queenbee.core.beads import DEFAULT_PRIORITY, read_rows
+from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput
 from queenbee.store.ledger.codec import encode
@@ -239,7 +240,7 @@ def render_differences(found: RowImport) -> str:
     lines += [
         f"? {orphan}  is no longer in the document; it stays as it is" for orphan in found.orphans
     ]
-    return "".join(f"{_one_line(line)}\n" for line in lines)
+    return "".join(f"{one_line(line)}\n" for line in lines)
 
 
 def _later_than(row: Mapping[str, Any], now_ms: int) -> str:
@@ -277,9 +278,3 @@ def _brief(value: object) -> str:
 
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 100 else f"{text[:99]}…"
-
-
-def _one_line(text: str) -> str:
-    from queenbee.documents.graphs import printable
-
-    return printable(text)

@@ -6,7 +6,8 @@ Pure. `docs/plans.md`, section "What the numbers mean"; after the document on sp
 
 from __future__ import annotations
 
-from queenbee.documents.graphs import Node, ancestors, printable, render_dot, render_mermaid
+from queenbee.core.text import one_line
+from queenbee.documents.graphs import Node, ancestors, render_dot, render_mermaid
 from queenbee.documents.sprints.numbers import (
     Natural,
     Track,
@@ -84,12 +85,12 @@ def render_text(plan: Plan) -> str:
     widths = [max(map(len, column), default=0) for column in (titles, titles.values())]
     lines: list[str] = []
     for phase in sort_phases({phase_of(sprint) for sprint in titles}):
-        lines.append(printable(f"Phase {phase}: {phases.get(phase, '')}").rstrip(": "))
+        lines.append(one_line(f"Phase {phase}: {phases.get(phase, '')}").rstrip(": "))
         for sprint in (each for each in dependencies if phase_of(each) == phase):
             after = ", ".join(dependencies[sprint])
             columns = [
                 sprint.ljust(widths[0]),
-                printable(titles[sprint]).ljust(min(widths[1], 50)),
+                one_line(titles[sprint]).ljust(min(widths[1], 50)),
                 f"after {after}" if after else "",
                 "(merge)" if sprint in joins else "",
             ]
