@@ -13,7 +13,7 @@ from hives import QuickQueen, write_lines
 
 OF_OTHERS = {
     "detect_secrets", "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
-    "pydantic", "pydantic_core", "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",
+    "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",
 }  # fmt: skip
 """Packages that cost 3 to 100 ms each. None of them serves a small hive."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.sessions.files import SHARED_MEMORY, TASK_ANALYSIS, TEAM_SESSION
-from queenbee.documents.sprints.names import slug
+from queenbee.documents.slugs import slug
 from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False

@@ -1,22 +1,39 @@
-"""The JSON Schema by which a QA agent's report is judged: is it one, and does the report hold.
+"""QA agents' reports, and the `output_schema` in a bead that each report must follow.
 
-The schema comes from a bead, so from anyone: no reference in it is ever fetched.
+The schema comes from a bead and so from anyone: references in it are never fetched. The
+jsonschema library judges it; importing that takes longer than the rest of the command, and the
+schema that plans write needs only our own reader.
 """
 
 from __future__ import annotations
 
-from queenbee.documents.findings import Finding
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+from queenbee.documents.findings import MOST_TOLD, Finding, first_told
+from queenbee.documents.schema import schema_findings
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
 QA_STATUSES = ("fail", "pass", "stop")
 
+DEFAULT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "status": {"enum": ["pass", "fail", "stop"]},
+        "message": {"type": "string"},
+        "details": {"type": "object"},
+    },
+    "required": ["status", "message"],
+}
+"""What plans write for a QA agent that has no schema of its own."""
+
 
 def schema_rules(schema: dict[str, Any], path: str) -> Iterator[Finding]:
-    """Returns what an `output_schema` lacks, or why it is no JSON Schema at all."""
+    """Returns what an `output_schema` lacks, or why it is not a JSON Schema."""
+    if schema == DEFAULT_SCHEMA:
+        return
     properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
     status = properties.get("status")
@@ -33,25 +50,33 @@ def schema_rules(schema: dict[str, Any], path: str) -> Iterator[Finding]:
 
 def report_findings(report: dict[str, Any], schema: dict[str, Any]) -> list[Finding]:
     """Returns everything in a QA agent's report that its `output_schema` does not allow."""
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
+    if schema == DEFAULT_SCHEMA:
+        return schema_findings(report, schema)
+    from referencing import Registry  # noqa: PLC0415 - start-up
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - start-up
 
     fault = _schema_fault(schema)
     if fault is not None:
         return [Finding("", f"output_schema is not a JSON Schema: {fault}")]
     # A registry of its own: the library's default one would fetch a $ref from the network.
     validator = _validator_class(schema)(schema, registry=Registry())
+    errors = validator.iter_errors(report)
     try:
-        errors = sorted(validator.iter_errors(report), key=lambda error: error.json_path)
+        found = first_told(
+            (Finding(error.json_path[2:], error.message[:200]) for error in errors), ""
+        )
     except Unresolvable as error:
         return [Finding("", f"output_schema refers to {error.ref!r}, which is not in it")]
     except RecursionError:
         return [Finding("", "output_schema never comes to an end")]
-    return [Finding(error.json_path[2:], error.message[:200]) for error in errors]
+    except ValueError:
+        # Python refuses to write out such a number, and the library's messages repeat values.
+        return [Finding("", "has an integer of more digits than Python can print")]
+    return sorted(found[:MOST_TOLD], key=lambda each: each.path) + found[MOST_TOLD:]
 
 
 def _schema_fault(schema: dict[str, Any]) -> str | None:
-    from jsonschema import SchemaError
+    from jsonschema import SchemaError  # noqa: PLC0415 - start-up
 
     if not isinstance(schema.get("$schema", ""), str):
         return "its $schema must be a string"
@@ -65,7 +90,7 @@ def _schema_fault(schema: dict[str, Any]) -> str | None:
 
 
 def _validator_class(schema: dict[str, Any]) -> Any:
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import validator_for
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - start-up
+    from jsonschema.validators import validator_for  # noqa: PLC0415 - start-up
 
     return validator_for(schema, default=Draft202012Validator)
