@@ -73,7 +73,7 @@ def ancestors(graph: Graph, nodes: Iterable[str]) -> set[str]:
 
 def render_mermaid(graph: Graph, nodes: Sequence[Node]) -> str:
     """Returns the graph as a Mermaid flowchart, which GitHub shows within a Markdown page."""
-    names = {node.name: f"n{place}" for place, node in enumerate(nodes)}
+    names = {node.name: f"n{index}" for index, node in enumerate(nodes)}
     lines = ["flowchart LR"]
     for node in nodes:
         label = _label(node).replace("#", "#35;").replace('"', "#quot;")

@@ -133,8 +133,8 @@ class _Walk:
             return []
         found = (
             finding
-            for place, item in enumerate(value)
-            for finding in self.findings(item, schema, f"{path}[{place}]")
+            for index, item in enumerate(value)
+            for finding in self.findings(item, schema, f"{path}[{index}]")
         )
         return first_told(found, path)
 

@@ -223,8 +223,8 @@ def _scrum_rules(read: SprintBead, record: dict[str, Any]) -> list[Finding]:
     if record["success"]:
         message = "is not a pass, so the whole is no success"
         found += [
-            Finding(f"qa_results[{place}].status", message)
-            for place, result in enumerate(record.get("qa_results") or ())
+            Finding(f"qa_results[{index}].status", message)
+            for index, result in enumerate(record.get("qa_results") or ())
             if result["status"] != "pass"
         ]
         if record["fatal"]:
@@ -268,7 +268,7 @@ def _sprint(bead: Row) -> SprintBead:
 
 def _is_on_record(execution: Mapping[str, Any], history: list[dict[str, Any]]) -> bool:
     # One session does not work twice from the same instant to the same instant: what leaves its
-    # attempt out and says no more than a record does is that record, told again.
+    # attempt out and says no more than a record does is that record again.
     return any({**record, **execution} == record for record in history)
 
 

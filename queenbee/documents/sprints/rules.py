@@ -125,6 +125,6 @@ def _left_out(metadata: dict[str, Any], *, strict: bool) -> Iterator[Finding]:
 
 def _objects(metadata: dict[str, Any], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     values = metadata.get(name)
-    for place, value in enumerate(values if isinstance(values, list) else ()):
+    for index, value in enumerate(values if isinstance(values, list) else ()):
         if isinstance(value, dict):
-            yield f"metadata.{name}[{place}]", value
+            yield f"metadata.{name}[{index}]", value

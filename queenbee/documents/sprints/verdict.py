@@ -32,8 +32,8 @@ def has_history(row: Mapping[str, Any]) -> bool:
 def describe_judges(row: Mapping[str, Any]) -> list[str]:
     """Returns a line for each QA agent whose pass a sprint bead needs."""
     return [
-        f"{place}. {agent.get('agent_path')} lets the last attempt pass"
-        for place, agent in enumerate(SprintBead(row).qa_agents, 1)
+        f"{number}. {agent.get('agent_path')} lets the last attempt pass"
+        for number, agent in enumerate(SprintBead(row).qa_agents, 1)
     ]
 
 
