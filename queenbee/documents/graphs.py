@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.documents.text import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -90,11 +92,6 @@ def render_dot(graph: Graph, nodes: Sequence[Node], name: str = "plan") -> str:
     shown = {node.name: node.name for node in nodes}
     lines += [f"  {_quoted(need)} -> {_quoted(node)};" for need, node in _edges(graph, shown)]
     return "\n".join([*lines, "}"]) + "\n"
-
-
-def printable(text: str) -> str:
-    """Returns the text with a space for each unprintable character, escapes included."""
-    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _needs(graph: Graph, node: str) -> set[str]:

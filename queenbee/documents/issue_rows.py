@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DEFAULT_PRIORITY, read_rows
 from queenbee.core.timestamps import format_ms, instant_ms
-from queenbee.documents.graphs import printable
+from queenbee.documents.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

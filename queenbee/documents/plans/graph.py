@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.documents.graphs import Node, ancestors, printable, render_dot, render_mermaid
+from queenbee.documents.graphs import Node, ancestors, render_dot, render_mermaid
 from queenbee.documents.sprints.numbers import (
     Natural,
     Track,
@@ -17,6 +17,7 @@ from queenbee.documents.sprints.numbers import (
     sort_phases,
     sort_sprints,
 )
+from queenbee.documents.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
-from queenbee.documents.graphs import find_cycles, printable, sort_by_need
+from queenbee.documents.graphs import find_cycles, sort_by_need
+from queenbee.documents.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

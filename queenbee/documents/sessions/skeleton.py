@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.sessions.files import SHARED_MEMORY, TASK_ANALYSIS, TEAM_SESSION
-from queenbee.documents.slugs import slug
+from queenbee.documents.text import slug
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -55,11 +54,11 @@ def part_findings(part: Part, value: object) -> list[Finding]:
     return schema_findings(value, schema, formats=_FORMATS, exact=True)
 
 
-@dataclass(frozen=True)
 class SprintBead:
     """Reads a row of the tracker as a sprint bead; what is not as the schema says is left out."""
 
-    row: Mapping[str, Any]
+    def __init__(self, row: Mapping[str, Any]) -> None:
+        self.row = row
 
     @property
     def metadata(self) -> dict[str, Any]:

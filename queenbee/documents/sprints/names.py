@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from queenbee.documents.slugs import slug
+from queenbee.documents.text import slug
 
 _BRANCH = re.compile("[a-zA-Z0-9/_-]+")
 
