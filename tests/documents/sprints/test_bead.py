@@ -19,11 +19,12 @@ from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.agents import list_agents
 from queenbee.documents.findings import MOST_TOLD, Finding
+from queenbee.documents.sprints import reports
 from queenbee.documents.sprints.bead import field_findings, part_findings, sprint_schema
 from queenbee.documents.sprints.names import branch_fault, is_absolute
 from queenbee.documents.sprints.reports import DEFAULT_SCHEMA, report_findings
 from queenbee.documents.sprints.rules import check_bead
-from queenbee.workflows.targets import Rules, validate_data
+from queenbee.workflows.validation import Rules, validate_data
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "sprint"
 EXAMPLES = ("work-bead.json", "merge-bead.json")
@@ -679,3 +680,24 @@ class TestReports:
         schema = self.SCHEMA | {"additionalProperties": {"maximum": 5, "uniqueItems": True}}
 
         assert isinstance(report_findings({"n": value}, schema), list)
+
+    def test_a_schema_with_patterns_is_judged_in_a_process_of_its_own(self) -> None:
+        schema = self.SCHEMA | {
+            "properties": self.SCHEMA["properties"] | {"branch": {"pattern": "^[a-z]+$"}}
+        }
+        report = {"status": "pass", "message": 3, "branch": "A"}
+
+        assert [(each.path, each.message) for each in report_findings(report, schema)] == [
+            ("branch", "'A' does not match '^[a-z]+$'"),
+            ("message", "3 is not of type 'string'"),
+        ]
+
+    def test_a_pattern_that_takes_forever_is_given_up(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reports, "LONGEST_S", 1)
+        schema = self.SCHEMA | {"patternProperties": {"^(a+)+$": {}}}
+
+        (found,) = report_findings({"a" * 60 + "b": 1}, schema)
+
+        assert found.message == "output_schema cannot be judged: timed out after 1 s"
