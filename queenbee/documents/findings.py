@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Literal
 
-MOST_TOLD = 1_000
+MAX_FINDINGS = 1_000
 """Findings per list: ten megabytes of nonsense must not become gigabytes of messages."""
 
 
@@ -39,12 +39,11 @@ class Finding:
         }
 
 
-def first_told(found: Iterator[Finding], path: str) -> list[Finding]:
+def first_findings(found: Iterator[Finding], path: str) -> list[Finding]:
     """Returns the first findings about a list; if there are more, the last one says how severe."""
-    told = list(islice(found, MOST_TOLD))
+    first = list(islice(found, MAX_FINDINGS))
     for more in found:
-        invalid = any(each.severity == "error" for each in chain(told, [more], found))
-        message = f"has more wrong with it than these {MOST_TOLD:,}"
-        told.append(Finding(path, message, "error" if invalid else "warning"))
-        break
-    return told
+        invalid = any(each.severity == "error" for each in chain(first, [more], found))
+        message = f"has more wrong with it than these {MAX_FINDINGS:,}"
+        return [*first, Finding(path, message, "error" if invalid else "warning")]
+    return first

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import instant_ms
-from queenbee.documents.findings import Finding, first_told
+from queenbee.documents.findings import Finding, first_findings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -136,7 +136,7 @@ class _Walk:
             for index, item in enumerate(value)
             for finding in self.findings(item, schema, f"{path}[{index}]")
         )
-        return first_told(found, path)
+        return first_findings(found, path)
 
     def _min_items(self, value: object, least: int, path: str) -> list[Finding]:
         if not isinstance(value, list) or len(value) >= least:

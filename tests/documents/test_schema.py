@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.core.timestamps import instant_ms
-from queenbee.documents.findings import MOST_TOLD, Finding
+from queenbee.documents.findings import MAX_FINDINGS, Finding
 from queenbee.documents.schema import schema_findings
 
 SCHEMA = {
@@ -117,20 +117,20 @@ def test_a_message_does_not_repeat_megabytes():
 
 
 def test_of_a_long_list_the_first_faults_are_told_and_that_there_are_more():
-    found = schema_findings({"intent": "", "items": [5] * (MOST_TOLD + 2)}, SCHEMA)
+    found = schema_findings({"intent": "", "items": [5] * (MAX_FINDINGS + 2)}, SCHEMA)
     assert [finding.path for finding in found] == [
-        *(f"items[{place}]" for place in range(MOST_TOLD)),
+        *(f"items[{place}]" for place in range(MAX_FINDINGS)),
         "items",
     ]
-    assert len(schema_findings({"intent": "", "items": [5] * MOST_TOLD}, SCHEMA)) == MOST_TOLD
+    assert len(schema_findings({"intent": "", "items": [5] * MAX_FINDINGS}, SCHEMA)) == MAX_FINDINGS
 
 
 @pytest.mark.parametrize(("last", "severity"), [("z", "warning"), (5, "error")])
 def test_an_error_behind_many_warnings_is_not_lost(last, severity):
     schema = {"items": {"type": "string", "enum": ["a"]}}
-    found = schema_findings(["z"] * (MOST_TOLD + 1) + [last], schema, enums="warning")
+    found = schema_findings(["z"] * (MAX_FINDINGS + 1) + [last], schema, enums="warning")
     assert (found[-1].path, found[-1].severity) == ("", severity)
-    assert len(found) == MOST_TOLD + 1
+    assert len(found) == MAX_FINDINGS + 1
 
 
 def test_a_schema_with_an_unknown_word_is_refused_and_not_half_obeyed():

@@ -11,7 +11,7 @@ import json
 import sys
 from typing import TYPE_CHECKING
 
-from queenbee.documents.findings import MOST_TOLD, Finding, first_told
+from queenbee.documents.findings import MAX_FINDINGS, Finding, first_findings
 from queenbee.documents.schema import schema_findings
 
 if TYPE_CHECKING:
@@ -86,14 +86,14 @@ def _judged(report: dict[str, Any], schema: dict[str, Any]) -> list[Finding]:
     # A registry of its own: the library's default one would fetch a $ref from the network.
     errors = _validator_class(schema)(schema, registry=Registry()).iter_errors(report)
     try:
-        found = first_told(
+        found = first_findings(
             (Finding(error.json_path[2:], error.message[:200]) for error in errors), ""
         )
     except Unresolvable as error:
         return [Finding("", f"output_schema refers to {error.ref!r}, which is not in it")]
     except RecursionError:
         return [Finding("", "output_schema never comes to an end")]
-    return sorted(found[:MOST_TOLD], key=lambda each: each.path) + found[MOST_TOLD:]
+    return sorted(found[:MAX_FINDINGS], key=lambda each: each.path) + found[MAX_FINDINGS:]
 
 
 def _judged_apart(asked: str) -> list[Finding]:

@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.agents import list_agents
-from queenbee.documents.findings import MOST_TOLD, Finding
+from queenbee.documents.findings import MAX_FINDINGS, Finding
 from queenbee.documents.sprints import reports
 from queenbee.documents.sprints.bead import field_findings, part_findings, sprint_schema
 from queenbee.documents.sprints.names import branch_fault, is_absolute
@@ -670,7 +670,7 @@ class TestReports:
 
         found = report_findings(report, self.SCHEMA)
 
-        assert len(found) == MOST_TOLD + 1
+        assert len(found) == MAX_FINDINGS + 1
         assert found[-1].message == "has more wrong with it than these 1,000"
 
     @pytest.mark.parametrize(
