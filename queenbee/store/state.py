@@ -12,6 +12,7 @@ import threading
 from contextlib import contextmanager
 
 from queenbee.core.fold import Table
+from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.ledger.codec import (
     Unusable,
@@ -108,15 +109,12 @@ _LARGE_BYTES = 1024 * 1024
 INDEX_FROM_BYTES = 64 * 1024
 """From this size of a ledger on, asking an index costs less than folding: see ADR 0006."""
 
-ALIASES = {"agent": "droid", "previous_agent": "previous_droid"}
-"""Names that an existing Go tool writes for ours."""
-
 FLAGS = frozenset({"read", "deleted"})
 
 
 def aliases_of(kind: str) -> Mapping[str, str]:
     """Returns the foreign names that lines of this kind may have."""
-    return ALIASES if kind in ("assignments", "reservations") else {}
+    return kind_of(kind).aliases
 
 
 def value_of(fields: Fields, name: str) -> object:

@@ -11,6 +11,7 @@ import threading
 from contextlib import contextmanager
 
 from queenbee.core.fold import Table, explicit_rev
+from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.files import Mark, size_of
 from queenbee.store.ledger.batch import Position
@@ -26,24 +27,6 @@ if TYPE_CHECKING:
 VERSION = 9
 """Of the tables below; an index of another version is built anew."""
 
-COLUMNS = {
-    "messages": ("to", "from", "issue_id", "thread_id"),
-    "assignments": ("issue_id", "droid", "status"),
-    "reservations": ("droid", "status", "issue_id", "pattern", "expires_at", "released_at"),
-    "verifications": ("subject_kind", "subject_id"),
-}
-_INDEXES = {
-    "messages": (
-        '"to", created_ms, id',
-        '"to", created_ms, id) WHERE (read = 0 AND deleted = 0',
-        '"from", created_ms, id',
-        "issue_id, created_ms",
-        "thread_id, created_ms",
-    ),
-    "assignments": ("issue_id, created_ms", "droid, created_ms", "status, created_ms"),
-    "reservations": ("droid, created_ms", "status, pattern, id", "released_at", "issue_id"),
-    "verifications": ("subject_id, created_ms",),
-}
 _LONG_WAL_BYTES = 8 * 1024 * 1024
 _OPEN_S = 2.0
 _WAIT_S = 30.0
@@ -60,7 +43,7 @@ class Tables:
     def __init__(self, kind: str, path: str) -> None:
         self.kind = kind
         self.path = path
-        self.columns = COLUMNS.get(kind, ())
+        self.columns = kind_of(kind).columns
         self.mutex = threading.RLock()
         self.db = self._open()
 
@@ -188,7 +171,7 @@ def _version(db: sqlite3.Connection) -> object:
 
 
 def _create(db: sqlite3.Connection, kind: str) -> None:
-    named = "".join(f', "{column}" TEXT' for column in COLUMNS.get(kind, ()))
+    named = "".join(f', "{column}" TEXT' for column in kind_of(kind).columns)
     db.execute(
         "CREATE TABLE records (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, "
         "count INTEGER NOT NULL, created_ms INTEGER NOT NULL, read INTEGER NOT NULL, "
@@ -210,7 +193,7 @@ def _create(db: sqlite3.Connection, kind: str) -> None:
     born = int.from_bytes(os.urandom(6), "big")
     db.execute("INSERT INTO meta VALUES ('born', ?)", (born,))
     db.execute("CREATE INDEX by_seq ON records (seq)")
-    for number, columns in enumerate(_INDEXES.get(kind, ())):
+    for number, columns in enumerate(kind_of(kind).indexes):
         db.execute(f"CREATE INDEX by_{number} ON records ({columns})")
     db.execute(f"PRAGMA user_version = {VERSION}")
 
