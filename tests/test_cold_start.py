@@ -11,7 +11,7 @@ from start_up import HOOK, LIBRARY, QUEEN, edit_event, loaded
 
 OF_OTHERS = {
     "detect_secrets", "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
-    "pydantic", "pydantic_core", "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",
+    "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",
 }  # fmt: skip
 """Packages that cost 3 to 100 ms each. None of them serves a small hive."""
 

@@ -1,28 +1,28 @@
 """Graphs of "waits for": their order, their cycles, and two languages to show them in.
 
-Pure. A graph maps a node to the nodes it waits for. A node that is only named by others is
-ignored here; whoever built the graph says that it dangles.
+Pure. A graph maps each node to the nodes that it waits for. Nodes that only others name are
+ignored here; the code that built the graph reports them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.core.text import one_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     Graph = Mapping[str, Sequence[str]]
 
 MAX_CYCLES = 20
-"""Told at once: whoever tied more knots than this mends one and looks again."""
+"""Cycles reported at once: with more than this, mend one and look again."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """Is what is shown of one node: its name, a title, and a remark such as `merge`."""
+    """A node to be shown: its name, a title, and a remark such as `merge`."""
 
     name: str
     title: str = ""
@@ -36,18 +36,18 @@ def find_cycles(graph: Graph) -> list[tuple[str, ...]]:
     """
     tangled = _tangled(graph)
     cycles: list[tuple[str, ...]] = []
-    told: set[str] = set()
+    covered: set[str] = set()
     for node in sorted(tangled):
-        if node not in told and len(cycles) < MAX_CYCLES:
+        if node not in covered and len(cycles) < MAX_CYCLES:
             cycle = _shortest_cycle(tangled, node)
             if cycle is not None:
-                told.update(cycle)
+                covered.update(cycle)
                 cycles.append(cycle)
     return cycles
 
 
 def sort_by_need(graph: Graph) -> list[str]:
-    """Returns the nodes, each after all that it waits for; what a cycle holds up comes last."""
+    """Returns the nodes, each after all that it waits for; nodes behind a cycle come last."""
     waiting = {node: _needs(graph, node) for node in graph}
     return [*_peel(graph, waiting), *waiting]
 
@@ -75,7 +75,7 @@ def ancestors(graph: Graph, nodes: Iterable[str]) -> set[str]:
 
 def render_mermaid(graph: Graph, nodes: Sequence[Node]) -> str:
     """Returns the graph as a Mermaid flowchart, which GitHub shows within a Markdown page."""
-    names = {node.name: f"n{place}" for place, node in enumerate(nodes)}
+    names = {node.name: f"n{index}" for index, node in enumerate(nodes)}
     lines = ["flowchart LR"]
     for node in nodes:
         label = _label(node).replace("#", "#35;").replace('"', "#quot;")
@@ -99,7 +99,7 @@ def _needs(graph: Graph, node: str) -> set[str]:
 
 
 def _peel(graph: Graph, waiting: dict[str, set[str]]) -> list[str]:
-    """Returns the nodes that can be put in order, in order, and takes them out of `waiting`."""
+    """Returns the nodes that can be ordered, in order, and removes them from `waiting`."""
     followers = invert(graph)
     ordered = [node for node, needs in waiting.items() if not needs]
     for node in ordered:
