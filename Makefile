@@ -5,15 +5,15 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test lint bench charts torture fuzz clean
+.PHONY: help demo test lint wheel-test bench charts torture fuzz clean
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,release]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## watch three droids share one repository
@@ -27,6 +27,12 @@ lint: $(STAMP)  ## formatting, lint, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+wheel-test: $(STAMP)  ## build the sdist and the wheel, install each, and use it
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	.ci/smoke-test dist/*.whl $(PYTHON)
+	.ci/smoke-test dist/*.tar.gz $(PYTHON)
 
 bench: $(STAMP)  ## print the cost table (figures, no verdicts)
 	$(BIN)/python -m bench
@@ -43,4 +49,4 @@ fuzz: $(STAMP)  ## a million hostile lines
 	$(BIN)/python -m tests.torture fuzz --executions 1000000
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) dist .hypothesis .mypy_cache .ruff_cache .pytest_cache
