@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test lint wheel-test bench charts torture fuzz clean
+.PHONY: help demo test lint wheel-test changelog bench charts torture fuzz clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,17 +22,21 @@ demo: $(STAMP)  ## watch three droids share one repository
 test: $(STAMP)  ## run every test
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(PYTEST_ARGS)
 
-lint: $(STAMP)  ## formatting, lint, types, layers
+lint: $(STAMP)  ## formatting, lint, types, layers, changelog fragments
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/towncrier build --draft > /dev/null
 
 wheel-test: $(STAMP)  ## build the sdist and the wheel, install each, and use it
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
 	.ci/smoke-test dist/*.whl $(PYTHON)
 	.ci/smoke-test dist/*.tar.gz $(PYTHON)
+
+changelog: $(STAMP)  ## collect changelog.d into CHANGELOG.md, under the version of the code
+	$(BIN)/towncrier build --yes
 
 bench: $(STAMP)  ## print the cost table (figures, no verdicts)
 	$(BIN)/python -m bench
