@@ -24,8 +24,10 @@ from agent_inputs import (
 from hives import git, records, snapshot, without_override, write_lines
 
 from queenbee import Hive, Reservation
+from queenbee.hook import claude
 from queenbee.hook import main as hook
 from queenbee.services import edits
+from queenbee.store.lock import hive_lock
 
 Ask = Callable[..., dict[str, Any] | None]
 
@@ -432,6 +434,32 @@ def test_a_torn_ledger_still_guards(ask: Ask, tree: Path, beads: Path) -> None:
     assert "reserved by reviewer" in reason_of(ask(recorded("claude/pre-edit", tree)))
 
 
+def test_a_hive_that_stays_locked_holds_an_edit_up_for_the_hooks_own_time_only(
+    ask: Ask, tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The hive's own timeout is for commands, which a person can interrupt."""
+    hold(tree, "docs/**")
+    monkeypatch.setattr(hook, "_LOCK_TIMEOUT_S", 0.05)
+    with hive_lock(str(tree / ".git/queenbee/lock"), holder="reviewer", timeout_s=10):
+        assert ask(recorded("claude/pre-edit", tree)) is None
+        assert "locked by reviewer" in (said := capsys.readouterr().err)
+        assert said.rstrip().endswith("for longer than 0.05 s")
+
+
+def test_a_shorter_timeout_of_the_hive_holds_for_the_hook_too(
+    ask: Ask, tree: Path, beads: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (beads / "queen.toml").write_text('lock_timeout = "0s"\n')
+    hold(tree, "docs/**")
+    with hive_lock(str(tree / ".git/queenbee/lock"), holder="reviewer", timeout_s=10):
+        assert ask(recorded("claude/pre-edit", tree)) is None
+    assert capsys.readouterr().err.rstrip().endswith("for longer than 0 s")
+
+
+def test_the_hook_gives_up_before_its_agent_does() -> None:
+    assert 2 * hook._LOCK_TIMEOUT_S <= claude._TIMEOUT_S
+
+
 def test_a_malformed_name_in_the_environment_stops_nothing(
     ask: Ask, tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -521,9 +549,9 @@ _HEAVY = ("click", "orjson", "dataclasses", "typing", "pathlib", "inspect", "sub
 )
 def test_no_event_imports_what_costs_more_than_it_does(tree: Path, name: str) -> None:
     script = (
-        "import sys; from queenbee.hook.main import respond; import os;"
+        "import sys, os; before = set(sys.modules); from queenbee.hook.main import respond;"
         "respond(sys.stdin.buffer.read(), os.environ, os.getcwd());"
-        "print(' '.join(sorted(sys.modules)))"
+        "print(' '.join(sorted(set(sys.modules) - before)))"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", script],

@@ -34,7 +34,8 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     "use", ["Hive.open('.')", "Hive.open('.', droid='a').reservations.check(['x'])"]
 )
 def test_using_the_library_loads_no_command_line_and_no_database(repo: Path, use: str) -> None:
-    program = f"import sys; from queenbee import Hive; {use}; print(*sys.modules)"
+    program = "import sys; before = set(sys.modules); from queenbee import Hive; "
+    program += f"{use}; print(*set(sys.modules) - before)"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=repo, capture_output=True, text=True, check=True
     )
