@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test lint wheel-test changelog bench charts torture fuzz clean
+.PHONY: help demo test lint wheel-test coverage changelog bench charts torture fuzz clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,17 @@ lint: $(STAMP)  ## formatting, lint, types, layers, changelog fragments
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/towncrier build --draft > /dev/null
+
+coverage: $(STAMP)  ## which lines and branches the tests run, processes included; fails below the floor
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[coverage]'
+	rm -rf .coverage && mkdir .coverage
+	$(BIN)/coverage run -m pytest -q -n auto --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage html --quiet --fail-under 0
+	$(BIN)/coverage json --quiet --fail-under 0 -o .coverage/figures.json
+	@$(BIN)/python -c 'import json; t = json.load(open(".coverage/figures.json"))["totals"]; \
+	  print("lines {percent_statements_covered_display} %, branches {percent_branches_covered_display} %".format(**t))'
+	$(BIN)/coverage report
 
 wheel-test: $(STAMP)  ## build the sdist and the wheel, install each, and use it
 	rm -rf dist
@@ -53,4 +64,4 @@ fuzz: $(STAMP)  ## a million hostile lines
 	$(BIN)/python -m tests.torture fuzz --executions 1000000
 
 clean:  ## remove what the targets made
-	rm -rf $(VENV) dist .hypothesis .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) dist .coverage .mutants .hypothesis .mypy_cache .ruff_cache .pytest_cache
