@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test lint wheel-test coverage changelog bench charts torture fuzz clean
+.PHONY: help demo test test-fast lint wheel-test coverage changelog bench charts torture fuzz clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,7 +20,10 @@ demo: $(STAMP)  ## watch three droids share one repository
 	$(BIN)/python -m bench.demo
 
 test: $(STAMP)  ## run every test
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(PYTEST_ARGS)
+
+test-fast: $(STAMP)  ## run the tests that are not marked slow, in under a minute
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" $(PYTEST_ARGS)
 
 lint: $(STAMP)  ## formatting, lint, types, layers, changelog fragments
 	$(BIN)/ruff format --check .

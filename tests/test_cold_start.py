@@ -11,6 +11,8 @@ import pytest
 from bead_files import put_bead, ralph_bead
 from hives import QuickQueen, write_lines
 
+pytestmark = pytest.mark.slow
+
 OF_OTHERS = {
     "detect_secrets", "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
     "pydantic", "pydantic_core", "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",

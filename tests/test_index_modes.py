@@ -23,6 +23,8 @@ from queenbee.store import index, index_intake
 from queenbee.store import state as state_module
 from queenbee.store.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 GATE = "--workflow wf --phase p1"
 READS = {
     "where": [""],

@@ -48,6 +48,7 @@ def test_a_body_on_the_command_line_is_stored_exactly(
     assert [row["body"] for row in records(beads / "queen_messages.jsonl")] == [body]
 
 
+@pytest.mark.slow
 def test_a_body_of_a_megabyte_goes_through_the_real_command_and_back(
     queen: Queen, beads: Path
 ) -> None:

@@ -19,6 +19,8 @@ from queenbee.store.index_intake import Intake
 from queenbee.store.index_tables import Tables
 from queenbee.store.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 IMPATIENT = (
     "from queenbee.cli import building, main\n"
     "from queenbee.store import index, index_intake\n"

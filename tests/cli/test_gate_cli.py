@@ -161,6 +161,7 @@ class TestAddRule:
     def test_a_gate_that_is_not_there_takes_none(self, quick: QuickQueen) -> None:
         assert quick("gate", "add-rule", *GATE, "--exists", "a").code == 4
 
+    @pytest.mark.slow
     def test_rules_that_are_added_at_the_same_time_are_all_there(
         self, queen: Queen, gate: Path
     ) -> None:

@@ -17,6 +17,8 @@ from hives import COMMAND, Queen, QuickQueen, records, snapshot
 from queenbee.cli import main
 from queenbee.services.messages import Messages
 
+pytestmark = pytest.mark.slow
+
 
 def waiter(queen: Queen, who: str, *arguments: str) -> subprocess.Popen[str]:
     """Starts a `queen` and returns once it waits: it has told of the file that is not there."""

@@ -359,6 +359,7 @@ def test_progress_tells_the_start_and_the_result_of_each(tmp_path):
     assert [progress.result.status for progress in told[1::2]] == ["passed", "failed"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["INT", "TERM", "HUP"])
 def test_a_request_to_end_interrupts_one_check_skips_the_rest_and_is_raised(name, tmp_path):
     # In an interpreter of its own: the command sends it the signal that a terminal would.

@@ -17,6 +17,8 @@ from mutants import mutant
 from queenbee.contracts import processes
 from queenbee.contracts.processes import Interrupts, run_process
 
+pytestmark = pytest.mark.slow
+
 ENV = {"PATH": os.environ["PATH"]}
 
 

@@ -20,6 +20,8 @@ from queenbee.contracts.ralph_verify import Workplace, complete_bead, verify_bea
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Conflict, InvalidInput, NotFound, Unwritable
 
+pytestmark = pytest.mark.slow
+
 START_MS = 1_763_217_020_000
 
 

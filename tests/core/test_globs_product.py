@@ -13,6 +13,8 @@ from queenbee.core import globproduct, globs, globsegments
 from queenbee.core.globsegments import Segment, common_name, common_name_by_automata
 from queenbee.errors import BadPattern
 
+pytestmark = pytest.mark.slow
+
 
 def _segment(text: str) -> Segment | None:
     """Returns the pattern as one segment with something to match, if it is one."""

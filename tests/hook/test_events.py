@@ -193,6 +193,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(KEYS), ANYTHING))
 def test_whatever_an_agent_sends_its_files_are_absolute_names(fields: dict[str, object]) -> None:
     try:

@@ -501,6 +501,7 @@ def test_the_process_leaves_with_0_on_nonsense_too(tree: Path) -> None:
     assert b"JSONDecodeError" in done.stderr
 
 
+@pytest.mark.slow
 def test_two_sessions_at_once_never_both_get_a_file(tree: Path) -> None:
     inputs = [
         recorded("claude/pre-edit", tree, session_id=session)

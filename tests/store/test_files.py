@@ -268,6 +268,7 @@ class TestLines:
     def test_are_split_on_newlines_only(self, data, lines):
         assert split_lines(data) == lines
 
+    @pytest.mark.slow
     @given(LINES, LINES, LINES)
     @settings(max_examples=300, deadline=None)
     def test_that_two_files_begin_with_alike_are_counted_in_whole_lines(self, both, one, other):

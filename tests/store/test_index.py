@@ -161,6 +161,7 @@ def check_history(tmp_path, history):
         kept.close()
 
 
+@pytest.mark.slow
 @settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -291,6 +292,7 @@ class TestRewrittenWhileItIsRead:
         with open(ledger.path, "wb") as file:
             file.write(raw + b"\n" + data)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("call", [4, 7, 10])
     def test_a_ledger_is_read_again_from_there(self, files, call, monkeypatch):
         monkeypatch.setattr(index_intake, "_CHUNK_BYTES", 1024 * 1024)
@@ -362,6 +364,7 @@ def test_a_rewritten_ledger_is_read_from_the_first_block_that_differs(files, mon
     again.close()
 
 
+@pytest.mark.slow
 def test_unusable_lines_are_counted_once_however_often_git_rewrites_the_ledger(files, monkeypatch):
     """Also where a piece that was read ends elsewhere than a block, and where some went away."""
     monkeypatch.setattr(index_intake, "_CHUNK_BYTES", 700_000)
@@ -385,6 +388,7 @@ def test_unusable_lines_are_counted_once_however_often_git_rewrites_the_ledger(f
     found.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [b"", b"garbage" * 1000, b"SQLite format 3\0" + b"\0" * 4096])
 def test_a_corrupt_index_is_built_anew(files, damage):
     """Whatever stands in the index file, the answers are those of the ledger."""
@@ -410,6 +414,7 @@ def test_an_index_of_another_version_is_built_anew(files):
     again.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [1, 7, 40, 200, -2])
 def test_damage_that_a_question_comes_upon_is_repaired(files, page):
     """The first page is whole, so the tables open; what is in them is not to be had."""

@@ -532,6 +532,7 @@ def play(root, history, modules=(ledger_module, rotation)):
     assert state(folders[0]) == state(folders[1])
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )

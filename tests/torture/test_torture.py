@@ -128,6 +128,7 @@ class TestConvergence:
 
 
 class TestFaults:
+    @pytest.mark.slow
     def test_a_full_disk_leaves_whole_writes_or_none(self, folder):
         assert had(faults.full_disk, folder)["refused"] > 0
 
@@ -153,9 +154,11 @@ def had(act, folder, **more):
 
 
 class TestAnyBytes:
+    @pytest.mark.slow
     def test_in_place_of_a_ledger_are_read_without_a_crash(self, folder):
         assert fuzz.run(4_000, folder, seed=1)["crashes"] == 0
 
+    @pytest.mark.slow
     def test_that_crash_a_reader_are_caught(self, folder, monkeypatch):
         broken = mutant(fold_module, "type(rev) is int and 1 <= rev", "rev and rev")
         monkeypatch.setattr(fuzz, "explicit_rev", broken.explicit_rev)
