@@ -25,12 +25,15 @@ test: $(STAMP)  ## run every test
 test-fast: $(STAMP)  ## run the tests that are not marked slow, in under a minute
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" $(PYTEST_ARGS)
 
-lint: $(STAMP)  ## formatting, lint, types, layers, changelog fragments
+lint: $(STAMP)  ## formatting, lint, types, layers, changelog fragments, workflows
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/towncrier build --draft > /dev/null
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/zizmor --offline --quiet --no-progress .github
 
 coverage: $(STAMP)  ## which lines and branches the tests run, processes included; fails below the floor
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[coverage]'
