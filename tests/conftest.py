@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -20,6 +21,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # No timing is asserted, so no example has a deadline either; a busy machine is no failure.
 hypothesis.settings.register_profile("queenbee", deadline=None)
 hypothesis.settings.load_profile("queenbee")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips what only Linux can show, where this is another system."""
+    if sys.platform != "linux":
+        for item in items:
+            if item.get_closest_marker("linux"):
+                item.add_marker(pytest.mark.skip(reason="this system is not Linux"))
 
 
 @pytest.fixture(autouse=True)

@@ -163,7 +163,11 @@ LOST = {
 """Descriptor 3 is a pipe whose reader has left."""
 
 
-@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+@pytest.mark.parametrize(
+    "lost",
+    [each for each in LOST.values() if "full" not in each or os.path.exists("/dev/full")],
+    ids=lambda each: next(name for name, lost in LOST.items() if lost == each),
+)
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [

@@ -219,6 +219,7 @@ class TestAppending:
             Appender(str(tmp_path / "gone" / "ledger"))
 
 
+@pytest.mark.linux
 class TestSyncing:
     def test_waits_for_the_disk(self, path, monkeypatch):
         synced = []

@@ -36,6 +36,7 @@ class TestGit:
 
 
 @pytest.mark.slow
+@pytest.mark.linux
 class TestKills:
     def test_at_every_step_leave_what_was_acknowledged_whole(self, folder):
         scenes = (kills.AppendSeveral, kills.TwoLedgers, kills.Heal, kills.Rotate, kills.Init)
@@ -127,6 +128,7 @@ class TestConvergence:
             converge.run(folder, histories=3, steps=40, seed=3)
 
 
+@pytest.mark.linux
 class TestFaults:
     @pytest.mark.slow
     def test_a_full_disk_leaves_whole_writes_or_none(self, folder):
