@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test test-fast lint wheel-test coverage changelog bench charts torture fuzz clean
+.PHONY: help demo test test-fast lint wheel-test coverage changelog bench charts torture fuzz mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,6 +68,11 @@ torture: $(STAMP)  ## crashes, git, races, clones and full disks, for half an ho
 
 fuzz: $(STAMP)  ## a million hostile lines
 	$(BIN)/python -m tests.torture fuzz --executions 1000000
+
+mutants: $(STAMP)  ## break the code, one change at a time: SAMPLE=400 SEED=1, FOLDERS='core store'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutation]'
+	$(BIN)/python -m pytest -q tests/mutation
+	$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(FOLDERS),--folders $(FOLDERS))
 
 clean:  ## remove what the targets made
 	rm -rf $(VENV) dist .coverage .mutants .hypothesis .mypy_cache .ruff_cache .pytest_cache
