@@ -8,7 +8,7 @@ STAMP  := $(VENV)/.installed
 .PHONY: help demo test test-fast lint wheel-test coverage changelog bench charts torture fuzz mutants clean
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

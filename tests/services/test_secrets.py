@@ -18,9 +18,7 @@ WINDOW = secrets._WINDOW
 def refused(text: str, module: types.ModuleType = secrets) -> bool:
     try:
         module.refuse_secrets({"body": text})
-    except LooksLikeSecret:
-        return True
-    except module.LooksLikeSecret:
+    except (LooksLikeSecret, module.LooksLikeSecret):  # A mutant has a class of its own.
         return True
     return False
 
