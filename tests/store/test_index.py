@@ -10,11 +10,13 @@ import shutil
 import sqlite3
 
 import pytest
+from hives import is_open
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
 
-from queenbee.store import index, index_intake, index_tables, rotation
+from queenbee.errors import Unreadable
+from queenbee.store import index, index_intake, index_tables, rotation, state
 from queenbee.store.index import Indexed
 from queenbee.store.index_tables import Taker, remove
 from queenbee.store.ledger import Ledger
@@ -432,6 +434,29 @@ def test_damage_that_a_question_comes_upon_is_repaired(files, page):
     database = sqlite3.connect(files[1])
     assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     database.close()
+
+
+def test_an_index_that_cannot_be_used_is_not_left_open(files, databases, monkeypatch):
+    """Neither one that is damaged, nor one that another process holds, nor over a bad ledger."""
+    opened(files).close()
+    with open(files[1], "r+b") as file:
+        file.write(b"not a database at all" * 1000)
+    opened(files).close()
+    monkeypatch.setattr(index_tables, "_WAIT_S", 0.0)
+    winner = sqlite3.connect(files[1], isolation_level=None)
+    winner.execute("BEGIN IMMEDIATE")
+    files[0].append([line_of("qm-new", 1, "bob", False, "", 1)]).close()
+    assert len(opened(files).everything()) == 3001
+    assert list(map(is_open, databases)) == [each is winner for each in databases]
+    winner.close()
+
+    os.rename(files[0].path, files[0].path + ".aside")
+    os.mkdir(files[0].path)
+    monkeypatch.setattr(state, "INDEX_FROM_BYTES", 0)
+    with pytest.raises(Unreadable):
+        state.open_records(KIND, Ledger(files[0].path, files[0].journal_path), files[1])
+    assert len(databases) == 6
+    assert not any(map(is_open, databases))
 
 
 def test_an_index_that_another_process_holds_is_left_to_it(files, monkeypatch):
