@@ -9,7 +9,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, git
+from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, git, write_lines
 
 from queenbee import Hive
 
@@ -101,3 +101,13 @@ def quick(repo: Path, monkeypatch: pytest.MonkeyPatch) -> QuickQueen:
     """The command's entry point, in this process, run in `repo`."""
     monkeypatch.setenv("QUEEN_DURABILITY", "buffered")
     return QuickQueen(repo)
+
+
+@pytest.fixture
+def small(quick: QuickQueen, repo: Path) -> Path:
+    """A repository as most are: settings as they were made, and a few records of each kind."""
+    quick("init")
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    quick("msg", "send", "ui-engineer", "hello", as_="reviewer")
+    quick("reserve", "docs/**", as_="reviewer")
+    return repo

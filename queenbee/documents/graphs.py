@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.documents.text import printable
+from queenbee.core.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -135,7 +135,7 @@ def _shortest_cycle(graph: Graph, start: str) -> tuple[str, ...] | None:
 
 def _label(node: Node) -> str:
     remark = f" ({node.remark})" if node.remark else ""
-    return printable(f"{node.name} {node.title}".strip() + remark)
+    return one_line(f"{node.name} {node.title}".strip() + remark)
 
 
 def _quoted(text: str) -> str:

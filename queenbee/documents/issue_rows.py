@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DEFAULT_PRIORITY, read_rows
+from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_ms, instant_ms
-from queenbee.documents.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -147,7 +147,7 @@ def render_differences(found: RowImport) -> str:
     lines += [
         f"? {orphan}  is no longer in the document; it stays as it is" for orphan in found.orphans
     ]
-    return "".join(f"{printable(line)}\n" for line in lines)
+    return "".join(f"{one_line(line)}\n" for line in lines)
 
 
 def _brief(value: object) -> str:

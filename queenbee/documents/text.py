@@ -1,4 +1,4 @@
-"""Text from documents, made safe for a terminal or for a name."""
+"""Names made from the titles of documents."""
 
 from __future__ import annotations
 
@@ -20,8 +20,3 @@ def slug(title: str) -> str:
     if len(short) <= _MAX_LENGTH:
         return short
     return short[:_MAX_LENGTH].rpartition("-")[0] or short[:_MAX_LENGTH]
-
-
-def printable(text: str) -> str:
-    """Returns the text with a space for each unprintable character, escapes included."""
-    return "".join(char if char.isprintable() else " " for char in text)

@@ -71,7 +71,7 @@ def test_a_patch_names_every_file_that_it_touches_and_both_names_of_a_move(name:
         "others/text-editor-view",
     ],
 )
-def test_what_edits_no_file_names_none(name: str) -> None:
+def test_a_tool_that_edits_no_file_names_none(name: str) -> None:
     assert files(name) == []
 
 
@@ -126,7 +126,7 @@ def test_arguments_that_come_as_a_json_string_are_read() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b'"text"', b"{", b"\xff\xfe", b"null"])
-def test_what_is_no_json_object_is_refused(data: bytes) -> None:
+def test_input_that_is_not_a_json_object_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError):
         events.read_event(data, "/")
 

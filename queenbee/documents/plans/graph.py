@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import one_line
 from queenbee.documents.graphs import Node, ancestors, render_dot, render_mermaid
 from queenbee.documents.sprints.numbers import (
     Natural,
@@ -17,7 +18,6 @@ from queenbee.documents.sprints.numbers import (
     sort_phases,
     sort_sprints,
 )
-from queenbee.documents.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -86,12 +86,12 @@ def render_text(plan: Plan) -> str:
     widths = [max(map(len, column), default=0) for column in (titles, titles.values())]
     lines: list[str] = []
     for phase in sort_phases({phase_of(sprint) for sprint in titles}):
-        lines.append(printable(f"Phase {phase}: {phases.get(phase, '')}").rstrip(": "))
+        lines.append(one_line(f"Phase {phase}: {phases.get(phase, '')}").rstrip(": "))
         for sprint in (each for each in dependencies if phase_of(each) == phase):
             after = ", ".join(dependencies[sprint])
             columns = [
                 sprint.ljust(widths[0]),
-                printable(titles[sprint]).ljust(min(widths[1], 50)),
+                one_line(titles[sprint]).ljust(min(widths[1], 50)),
                 f"after {after}" if after else "",
                 "(merge)" if sprint in joins else "",
             ]

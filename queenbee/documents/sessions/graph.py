@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import one_line
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles, sort_by_need
-from queenbee.documents.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -132,7 +132,7 @@ def render_pipeline(found: Pipeline, beads: Mapping[str, str] | None = None) -> 
         waits = f"waits for {', '.join(state.waits_for)}" if state.waits_for else ""
         columns = [_SIGNS[state.state], state.task.name.ljust(width), state.state.ljust(9)]
         bead = (beads or {}).get(state.task.name)
-        lines.append(printable("  ".join([*columns, *filter(None, [bead, role, waits])])).rstrip())
+        lines.append(one_line("  ".join([*columns, *filter(None, [bead, role, waits])])).rstrip())
     counts = found.counts
     total = f"{counts['completed']} of {len(found.tasks)} tasks completed"
     rest = ", ".join(f"{counts[state]} {state}" for state in ("active", "ready", "waiting"))
