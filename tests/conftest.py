@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -22,6 +26,14 @@ hypothesis.settings.register_profile("queenbee", deadline=None)
 hypothesis.settings.load_profile("queenbee")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips what only Linux can show, where this is another system."""
+    if sys.platform != "linux":
+        for item in items:
+            if item.get_closest_marker("linux"):
+                item.add_marker(pytest.mark.skip(reason="this system is not Linux"))
+
+
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees who runs it, in which repository, or with which git settings."""
@@ -36,6 +48,25 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for number, (key, value) in enumerate(settings.items()):
         monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
         monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+
+
+@pytest.fixture(autouse=True)
+def databases(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[sqlite3.Connection]]:
+    """The databases that a test has opened in this process. They are closed with it, as they would
+    be with the process of a command: Python 3.13 and later complain of what stays open.
+    """
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def noting(*arguments: Any, **more: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **more))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", noting)
+    yield opened
+    for each in opened:
+        with suppress(sqlite3.ProgrammingError):  # Another thread's.
+            each.close()
 
 
 @pytest.fixture

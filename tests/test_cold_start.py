@@ -9,6 +9,8 @@ from bead_files import put_bead, ralph_bead
 from hives import write_lines
 from start_up import HOOK, LIBRARY, QUEEN, edit_event, loaded
 
+pytestmark = pytest.mark.slow
+
 OF_OTHERS = {
     "detect_secrets", "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
     "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",

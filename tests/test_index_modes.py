@@ -24,6 +24,8 @@ from queenbee.store.index import intake as index_intake
 from queenbee.store.index import records as index
 from queenbee.store.ledger.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 GATE = "--workflow wf --phase p1"
 READS = {
     "where": [""],

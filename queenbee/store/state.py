@@ -301,7 +301,11 @@ def open_records(
 
         try:
             indexed = Indexed(kind, ledger, index_path, progress=progress)
-            indexed.refresh()
+            try:
+                indexed.refresh()
+            except BaseException:
+                indexed.close()
+                raise
             return indexed
         except (sqlite3.Error, OSError):
             pass  # A state that cannot be written, a lost race: scanning is always right.

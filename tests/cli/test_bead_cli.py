@@ -448,6 +448,7 @@ class TestVerify:
         meta = json.loads(path.read_text())["ralph_meta"]
         assert secret not in json.dumps(meta)
 
+    @pytest.mark.slow
     def test_a_command_that_ignores_signals_and_prints_for_ever_is_killed(
         self, quick: QuickQueen, repo: Path, beads: Path
     ) -> None:
@@ -502,6 +503,7 @@ class TestRun:
         (mail,) = quick("msg", "inbox", "--json", as_="lead").json
         assert mail["subject"] == "[gt-1] Completed"
 
+    @pytest.mark.slow
     def test_an_agent_may_complete_its_bead_itself(
         self, queen: Queen, repo: Path, beads: Path
     ) -> None:
@@ -551,6 +553,7 @@ class TestRun:
         assert quick("gate", "run", *gate).code == 0
         assert [one["id"] for one in quick("ready", "--json").json] == ["gt-1"]
 
+    @pytest.mark.slow
     def test_a_second_loop_over_one_bead_is_refused(
         self, queen: Queen, repo: Path, beads: Path
     ) -> None:

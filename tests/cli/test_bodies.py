@@ -48,6 +48,7 @@ def test_a_body_on_the_command_line_is_stored_exactly(
     assert [row["body"] for row in records(beads / "queen_messages.jsonl")] == [body]
 
 
+@pytest.mark.slow
 def test_a_body_of_a_megabyte_survives_the_real_command(queen: Queen, beads: Path) -> None:
     sent = queen("msg", "send", "reviewer", "-", "--json", as_="ui-engineer", stdin=MEBIBYTE)
     assert (sent.code, sent.json["body"] == MEBIBYTE) == (0, True)

@@ -105,6 +105,7 @@ def test_a_command_prints_one_json_document_and_exits_with_its_status(
             assert keys[0] <= set(each)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["after", "middle"])
 @pytest.mark.parametrize("text", [each[0] for each in COMMANDS])
 def test_json_is_accepted_before_and_after_the_command(

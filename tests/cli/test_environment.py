@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hives import Queen, QuickQueen, git, records, snapshot, without_override
 
+pytestmark = pytest.mark.slow
+
 WRITES = (
     ("claim", "qb-1"),
     ("assign", "qb-1", "reviewer"),

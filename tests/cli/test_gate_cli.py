@@ -163,6 +163,7 @@ class TestAddRule:
     def test_a_missing_gate_takes_no_rule(self, quick: QuickQueen) -> None:
         assert quick("gate", "add-rule", *GATE, "--exists", "a").code == 4
 
+    @pytest.mark.slow
     def test_rules_added_at_the_same_time_are_all_kept(self, queen: Queen, gate: Path) -> None:
         threads = [
             threading.Thread(target=queen, args=("gate", "add-rule", *GATE, "--exists", f"{n}.py"))

@@ -17,6 +17,8 @@ from bead_files import put_bead, ralph_bead
 from hives import COMMAND, Queen, QuickQueen, records
 from live_processes import is_alive
 
+pytestmark = pytest.mark.slow
+
 BEGIN = "echo $$ > 1.pid; sleep 600 & echo $! > 2.pid; echo yes > begun; "
 COOPERATIVE = BEGIN + "wait"
 STUBBORN = f"trap '' TERM HUP INT; {BEGIN} while :; do echo again; done"

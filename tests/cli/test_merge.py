@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hives import Clock, QuickQueen, git
 
+pytestmark = pytest.mark.slow
+
 VIEWS = (
     ("msg", "thread", "qb-1"),
     ("msg", "inbox", "--for", "reviewer"),

@@ -19,6 +19,8 @@ from queenbee.store.index.intake import Intake
 from queenbee.store.index.tables import Tables
 from queenbee.store.ledger.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 IMPATIENT = (
     "from queenbee.cli import main, terminal\n"
     "from queenbee.store.index import records as index, intake as index_intake\n"

@@ -15,6 +15,8 @@ from mutants import mutant
 from queenbee import Hive, Reservation
 from queenbee.git import guard
 
+pytestmark = pytest.mark.slow
+
 Git = Callable[..., "subprocess.CompletedProcess[str]"]
 Hold = Callable[..., Reservation]
 

@@ -304,6 +304,7 @@ def test_linked_worktrees_share_the_hooks_of_the_repository(
         assert try_git("commit", "-m", "x", cwd=tree).returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("config", "name"), [(".husky/_", "v9"), (".husky", "v8")])
 def test_with_husky_the_guard_is_in_the_files_that_its_users_write(
     repo: Path, try_git: Git, hold: Hold, config: str, name: str

@@ -112,6 +112,7 @@ GROUPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.text(max_size=4), JSON, max_size=3),
     st.none() | st.dictionaries(st.sampled_from([*EVENTS, "Stop"]), GROUPS, max_size=3),

@@ -30,6 +30,7 @@ def root_of(text: str) -> Container:
     return Container(text, begin(text))
 
 
+@pytest.mark.slow
 @given(OBJECTS, LAYOUTS, st.sampled_from(["", "\n", "\r\n  "]), st.booleans(), VALUES)
 def test_an_item_inserted_into_an_object_can_be_cut_out_exactly(
     document: dict[str, Any], layout: dict[str, Any], end: str, ascii_only: bool, value: Any
@@ -42,6 +43,7 @@ def test_an_item_inserted_into_an_object_can_be_cut_out_exactly(
     assert cut(changed, [root], len(root.items) - 1) == text
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES, max_size=4), LAYOUTS, VALUES)
 def test_an_item_inserted_into_an_array_can_be_cut_out_exactly(
     items: list[Any], layout: dict[str, Any], value: Any
@@ -56,6 +58,7 @@ def test_an_item_inserted_into_an_array_can_be_cut_out_exactly(
     assert cut(changed, [root, place], len(items)) == text
 
 
+@pytest.mark.slow
 @given(OBJECTS, LAYOUTS)
 def test_the_items_of_a_text_are_those_that_a_parser_finds(
     document: dict[str, Any], layout: dict[str, Any]

@@ -24,8 +24,10 @@ from agent_inputs import (
 from hives import git, records, snapshot, without_override, write_lines
 
 from queenbee import Hive, Reservation
+from queenbee.hook import claude
 from queenbee.hook import main as hook
 from queenbee.services.leases import edits
+from queenbee.store.lock import KernelLock
 
 Ask = Callable[..., dict[str, Any] | None]
 
@@ -430,6 +432,32 @@ def test_a_torn_ledger_still_guards(ask: Ask, tree: Path, beads: Path) -> None:
     assert "reserved by reviewer" in reason_of(ask(recorded("claude/pre-edit", tree)))
 
 
+def test_a_hive_that_stays_locked_holds_an_edit_up_for_the_hooks_own_time_only(
+    ask: Ask, tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The hive's own timeout is for commands, which a person can interrupt."""
+    hold(tree, "docs/**")
+    monkeypatch.setattr(hook, "_LOCK_TIMEOUT_S", 0.05)
+    with KernelLock(str(tree / ".git/queenbee/lock"), holder="reviewer", timeout_s=10):
+        assert ask(recorded("claude/pre-edit", tree)) is None
+        assert "locked by reviewer" in (said := capsys.readouterr().err)
+        assert said.rstrip().endswith("for longer than 0.05 s")
+
+
+def test_a_shorter_timeout_of_the_hive_holds_for_the_hook_too(
+    ask: Ask, tree: Path, beads: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (beads / "queen.toml").write_text('lock_timeout = "0s"\n')
+    hold(tree, "docs/**")
+    with KernelLock(str(tree / ".git/queenbee/lock"), holder="reviewer", timeout_s=10):
+        assert ask(recorded("claude/pre-edit", tree)) is None
+    assert capsys.readouterr().err.rstrip().endswith("for longer than 0 s")
+
+
+def test_the_hook_gives_up_before_its_agent_does() -> None:
+    assert 2 * hook._LOCK_TIMEOUT_S <= claude._TIMEOUT_S
+
+
 def test_a_malformed_name_in_the_environment_stops_nothing(
     ask: Ask, tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -471,6 +499,7 @@ def test_the_process_exits_with_0_on_invalid_input_too(tree: Path) -> None:
     assert b"JSONDecodeError" in done.stderr
 
 
+@pytest.mark.slow
 def test_two_sessions_at_once_never_both_get_a_file(tree: Path) -> None:
     inputs = [
         recorded("claude/pre-edit", tree, session_id=session)
@@ -519,9 +548,9 @@ _HEAVY = ("click", "orjson", "dataclasses", "typing", "pathlib", "inspect", "sub
 )
 def test_no_event_imports_expensive_modules(tree: Path, name: str) -> None:
     script = (
-        "import sys; from queenbee.hook.main import respond; import os;"
+        "import sys, os; before = set(sys.modules); from queenbee.hook.main import respond;"
         "respond(sys.stdin.buffer.read(), os.environ, os.getcwd());"
-        "print(' '.join(sorted(sys.modules)))"
+        "print(' '.join(sorted(set(sys.modules) - before)))"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", script],

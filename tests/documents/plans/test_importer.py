@@ -430,6 +430,7 @@ sections = st.lists(sprint, min_size=1, max_size=8, unique_by=lambda text: text.
 
 
 class TestLaws:
+    @pytest.mark.slow
     @settings(max_examples=150, deadline=None)
     @given(sections)
     def test_the_same_plan_again_changes_nothing(self, parts: list[str]) -> None:
@@ -437,6 +438,7 @@ class TestLaws:
 
         assert imported("".join(parts), first, now_ms=LATER).rows == []
 
+    @pytest.mark.slow
     @settings(max_examples=150, deadline=None)
     @given(sections, sections)
     def test_from_any_plan_to_any_other_and_again_nothing(
@@ -453,12 +455,14 @@ class TestLaws:
             waits_for = blocked_by(by_sprint(changed)[sprint])
             assert set(waits_for) == {changed.ids[need] for need in needs}
 
+    @pytest.mark.slow
     @settings(max_examples=100, deadline=None)
     @given(sections)
     def test_every_bead_is_valid(self, parts: list[str]) -> None:
         for row in rows_of(imported("".join(parts))):
             assert check_bead(row, strict=True) == []
 
+    @pytest.mark.slow
     @settings(max_examples=50, deadline=None)
     @given(sections)
     def test_two_clones_make_the_same_beads(self, parts: list[str]) -> None:
