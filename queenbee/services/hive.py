@@ -17,7 +17,7 @@ from queenbee.core.timestamps import format_ms
 from queenbee.errors import NotFound
 from queenbee.store import identity, layout
 from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.state import open_records
+from queenbee.store.opening import open_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from queenbee.services.transaction import Transaction
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.rotation import Rotation
-    from queenbee.store.state import Progress, Records
+    from queenbee.store.records import Progress, Records
 
 PREFIXES = {"messages": "qm", "assignments": "qa", "reservations": "qr", "verifications": "qv"}
 KINDS = ("messages", "assignments", "reservations")

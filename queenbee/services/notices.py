@@ -81,7 +81,7 @@ def _lost_grants(hive: Hive, actor: str) -> dict[str, Callable[[], str]]:
     news: dict[str, Callable[[], str]] = {}
     # Only what came from elsewhere can stand against a grant of ours.
     for kind in ("assignments", "reservations"):
-        if not hive.state(kind).ledger.foreign():
+        if not hive.state(kind).foreign():
             continue
         service = hive.assignments if kind == "assignments" else hive.reservations
         for winner, loser in service.conflicts():

@@ -163,9 +163,7 @@ class Transaction:
                 path = self._hive.layout.issues_path
                 receipts.append(issues_file.append_rows(path, self._rows))
             for kind, lines in self._lines.items():
-                state = self._hive.state(kind)
-                receipts.append(state.ledger.append(lines))
-                state.remember_agreement()
+                receipts.append(self._hive.state(kind).append(lines))
         except BaseException as error:
             # The lock is still ours: what stands in the first ledgers can be taken back.
             for receipt in receipts:

@@ -10,6 +10,9 @@ import zlib
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
 from queenbee.store.documents import sync_folder, write_document
 
+Stamp = tuple[int, ...]
+"""A file's inode, size in bytes and time of its last change in ns; empty where there is none."""
+
 _SAFE = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """Links are not followed out of the hive, and opening a FIFO does not hang."""
 
@@ -286,12 +289,17 @@ def size_of(path: str) -> int:
         return 0
 
 
-def stamp_of(path: str) -> tuple[int, ...]:
-    """Returns a value that changes whenever the file does; empty where there is none."""
+def stamp_of(path: str) -> Stamp:
+    """Returns a value that changes whenever the file does. Does not follow a link.
+
+    Raises `Unreadable`.
+    """
     try:
-        status = os.stat(path)
-    except OSError:
+        status = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
         return ()
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 

@@ -36,21 +36,18 @@ def rotate(
         return since_ms is not None and since_ms <= before_ms
 
     if not hive.ledger(kind).size_bytes():
-        return Rotation(0, 0, 0, [])
+        return Rotation()
     with hive.transaction():
         # Whoever waited for its turn may find that another one has done it.
         if due_at is not None and not rotation.is_due(hive.ledger(kind), due_at):
-            return Rotation(0, 0, 0, [])
-        ledger = hive.state(kind).ledger
+            return Rotation()
+        state = hive.state(kind)
         try:
-            done = rotation.rotate(ledger, is_closed)
+            done = rotation.rotate(state.ledger, is_closed, state.agreed)
         except Unwritable as error:
             add_hint(error, hive.layout)
             raise
-        agreed = ledger.agreed
-        state = hive.state(kind)
-        state.ledger.agreed = agreed
-        state.remember_agreement()
+        hive.state(kind).agree(done.agreed)
     return done
 
 

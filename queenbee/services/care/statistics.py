@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.files import size_of
-from queenbee.store.state import INDEX_FROM_BYTES
+from queenbee.store.opening import INDEX_FROM_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    Stamp = tuple[int, int, int]
+    from queenbee.store.files import Stamp
 
 FOLDER = "archive"
 _SETTLED_NS = 3_000_000_000
@@ -41,7 +41,6 @@ class Segment:
 
     def __init__(self, stamp: Stamp, digest: str) -> None:
         self.stamp = stamp
-        """Inode, size in bytes, time of the last change in ns."""
         self.digest = digest
 
 
@@ -193,11 +192,8 @@ class Archive:
             names = [name for name in os.listdir(self.folder) if self._number(name)]
             # Two names may have one number, as 7 and 007: all clones read them in one order.
             for name in sorted(names, key=lambda each: (self._number(each), each)):
-                try:
-                    status = os.stat(self.path(name), follow_symlinks=False)
-                except FileNotFoundError:
-                    continue  # Git takes files away one by one, also while we look.
-                found[name] = status.st_ino, status.st_size, status.st_mtime_ns
+                if stamp := stamp_of(self.path(name)):  # Git may remove a file while we look.
+                    found[name] = stamp
         except FileNotFoundError:
             return {}
         except OSError as error:

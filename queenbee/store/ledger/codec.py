@@ -9,19 +9,25 @@ one refuses the other refuses, and both say the same of what they accept (a prop
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
+from contextlib import contextmanager
 
 from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 MAX_LINE_BYTES = 1024 * 1024
 MAX_DEPTH = 128
 """orjson stops at 1,024 levels and the standard library near 1,000: both go well past this."""
 
+CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
+"""What the lines begin with that git leaves where it could not merge."""
+
+_LARGE_BYTES = 1024 * 1024
 _ORJSON_FROM_BYTES = 512 * 1024
 """Where orjson's import is paid back: about 1,500 lines, measured with and without click."""
 
@@ -40,6 +46,21 @@ def decoder(size_bytes: int) -> Callable[[bytes], dict[str, object]]:
 
         return lambda raw: _checked(raw, orjson.loads)
     return lambda raw: _checked(raw, _strict_loads)
+
+
+@contextmanager
+def without_collection(size_bytes: int) -> Iterator[None]:
+    """Stops the collector of cycles while a large input is decoded: records have no cycles, and
+    looking for them again and again takes as long as reading the records.
+    """
+    if size_bytes < _LARGE_BYTES or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def decode(raw: bytes) -> dict[str, object]:
@@ -134,7 +155,7 @@ def _checked(raw: bytes, loads: Callable[[bytes], object]) -> dict[str, object]:
 
 
 def _why_not_json(raw: bytes) -> str:
-    if raw[:7] in (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||"):
+    if raw.startswith(CONFLICT_MARKERS):
         return "a conflict marker"
     if b"\0" in raw:
         return "NUL bytes"
