@@ -311,7 +311,6 @@ MUTANTS = {
     "forgets the journal": (
         index_intake, "bool(self._taker.take(lines, once=True).fresh) or self._apart", "False"
     ),
-    "keeps what git took away": (index_intake, "if isinstance(raw, bytes)} - lacking", "if False}"),
 }  # fmt: skip
 
 

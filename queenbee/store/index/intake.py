@@ -121,7 +121,7 @@ class _Pass:
         """Whether the journal alone had lines."""
         self._apart = False
         self._moved = False
-        """Whether the tracked file brought lines that changed a record."""
+        """Whether the tracked file brought lines to records in which the order of lines counts."""
         self._archived_bytes = 0
 
     def run(self) -> None:
@@ -146,7 +146,8 @@ class _Pass:
 
     def _write_down(self) -> None:
         tables = self._tables
-        if _marks(self._at) == _marks(self._agreed) and self._too_many_loose():
+        all_recorded = _marks(self._at) == _marks(self._agreed) and not self._unended
+        if all_recorded and self._too_many_loose():
             tables.db.execute("DELETE FROM loose")
         if self._apart:
             tables.put_meta("apart", 1)
@@ -204,10 +205,13 @@ class _Pass:
 
     def _take_tracked(self, data: bytes, *, loose: bool = False) -> int:
         """Returns how many of the lines are unusable."""
-        taken = self._taker.take(split_lines(data), once=False)
-        self._moved = self._moved or (loose and bool(taken.fresh))
+        lines = split_lines(data)
+        taken = self._taker.take(lines, once=False)
+        self._moved = self._moved or taken.positional
         if loose:
             self._hold(taken.fresh)
+        else:
+            self._let_go(lines)
         return taken.unusable
 
     def _read_journal(self) -> None:

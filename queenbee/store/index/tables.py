@@ -234,13 +234,15 @@ def remove(path: str) -> None:
 class Taken:
     """What became of some lines."""
 
-    __slots__ = ("fresh", "unusable")
+    __slots__ = ("fresh", "positional", "unusable")
 
-    def __init__(self, fresh: list[bytes], unusable: int) -> None:
+    def __init__(self, fresh: list[bytes], unusable: int, *, positional: bool) -> None:
         self.fresh = fresh
         """Those that the index did not have."""
         self.unusable = unusable
         """How many carry no record."""
+        self.positional = positional
+        """Whether any of the fresh ones is of a record in which the order of lines counts."""
 
 
 class Taker:
@@ -286,7 +288,12 @@ class Taker:
                 fresh.append(raw)
                 changed[identifier] = None
         self._store(table, changed)
-        return Taken(fresh, len(lines) - len(usable))
+        positional = self.positional and any(
+            explicit_rev(line.fields) is None
+            for identifier in changed
+            for line in table.entries[identifier].lines
+        )
+        return Taken(fresh, len(lines) - len(usable), positional=positional)
 
     def forget(self, lines: Iterable[bytes]) -> None:
         """Takes usable lines out again. Only where the order of lines does not count."""

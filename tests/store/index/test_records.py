@@ -63,6 +63,7 @@ steps = st.lists(
         st.tuples(st.just("append"), st.lists(lines, min_size=1, max_size=3)),
         st.tuples(st.just("foreign"), st.lists(any_line, min_size=1, max_size=3)),
         st.tuples(st.just("rewrite"), st.integers(0, 2**16)),
+        st.tuples(st.just("rewrite_to"), st.integers(0, 4)),
         st.tuples(st.just("unended"), lines),
         st.tuples(st.just("crlf"), st.just(None)),
         st.tuples(st.just("read"), st.just(None)),
@@ -194,6 +195,18 @@ def test_an_index_that_skips_the_archive_is_caught(tmp_path, monkeypatch):
     history = [("append", [one]), ("read", None), ("pull segment", [one.replace(b"-1", b"-2")])]
     check_history(tmp_path / "hive", history)
     monkeypatch.setattr(index_intake, "Segments", broken.Segments)
+    with pytest.raises(AssertionError):
+        check_history(tmp_path / "hive", history)
+
+
+def test_an_index_that_keeps_what_git_took_away_is_caught(tmp_path, monkeypatch):
+    """Mutant: a line that only the tracked file had, and that never was recorded, stays."""
+    broken = mutant(index_intake, "if isinstance(raw, bytes)} - lacking", "if False}")
+    one = line_of("qm-1", 1, "bob", False, "hello world", 0)
+    history = [("append", [one]), ("foreign", [one.replace(b"-1", b"-2")]), ("read", None)]
+    history += [("rewrite_to", 1)]
+    check_history(tmp_path / "hive", history)
+    monkeypatch.setattr(index, "Intake", broken.Intake)
     with pytest.raises(AssertionError):
         check_history(tmp_path / "hive", history)
 
