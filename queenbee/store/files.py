@@ -113,15 +113,6 @@ def read_at(path: str, offset: int, size: int) -> bytes:
         os.close(fd)
 
 
-def mark_at(path: str, offset: int) -> Mark:
-    """Returns the mark behind the last whole line before an offset, or the file's start."""
-    begin = max(0, offset - 2 * _BLOCK_BYTES)
-    data = read_at(path, begin, offset - begin)
-    end = data.rfind(b"\n") + 1
-    inode = os.stat(path).st_ino if os.path.exists(path) else 0
-    return Mark(inode, begin + end if end else 0, checksum(data[max(0, end - TAIL_BYTES) : end]))
-
-
 class Appender:
     """A file open for appending, under the hive's lock.
 

@@ -112,7 +112,10 @@ class _Pass:
         self._agreed = tables.position("agreed")
         self._kept: list[bytes] = []
         """Lines of the journal before the position that are still to be read."""
-        self._unended = b""
+        self._unended = tables.blob("unended")
+        """The last tracked line as it was read, where no newline ended it."""
+        self._provisional = tables.meta("provisional") == "1"
+        """Whether nothing but that line brought what it says."""
         self._torn = 0
         """How many lines without a newline are unusable: one or none."""
         self._unusable = int(tables.meta("unusable") or 0)
@@ -130,12 +133,14 @@ class _Pass:
         if journal.restarted or (tracked.restarted and self._taker.positional):
             # Where the order of lines counts, nothing that was read of another file is right.
             raise Doubt
-        self._forget_unended(tracked)
+        now = (tracked.lines or tracked.rest).split(b"\n")[0]
+        if self._provisional and (tracked.restarted or not _same_lines(now, self._unended)):
+            raise Doubt
         archive_changed = self._read_archive()
         if tracked.restarted:
             self._compare()
         else:
-            self._skip_adopted()
+            self._skip_agreed()
             self._read_on()
         reordered = tracked.restarted or archive_changed
         if self._taker.positional and (reordered or (self._was_apart and self._moved)):
@@ -152,6 +157,7 @@ class _Pass:
         if self._apart:
             tables.put_meta("apart", 1)
         tables.put_meta("unended", self._unended)
+        tables.put_meta("provisional", int(self._provisional))
         tables.put_meta("unusable", self._unusable)
         tables.put_meta("torn", self._torn)
         self._taker.finish()
@@ -198,10 +204,18 @@ class _Pass:
             self._at = Position(tracked.end, self._at.journal)
             self._report()
             tracked, _ = self._chunks()
-        # A line without its newline is read again with it.
-        self._torn = self._take_tracked(tracked.rest, loose=True)
-        self._unended = tracked.rest
+        self._take_unended(tracked.rest)
         self._read_journal()
+
+    def _take_unended(self, rest: bytes) -> None:
+        """Reads a line without its newline, which is read again with it."""
+        taken = self._taker.take(split_lines(rest), once=False)
+        self._moved = self._moved or taken.positional
+        self._hold(taken.fresh)
+        self._torn = taken.unusable
+        known = self._provisional and _same_lines(rest, self._unended)
+        self._provisional = known or bool(taken.fresh)
+        self._unended = rest
 
     def _take_tracked(self, data: bytes, *, loose: bool = False) -> int:
         """Returns how many of the lines are unusable."""
@@ -237,14 +251,14 @@ class _Pass:
             journal = Chunk(b"", b"", self._at.journal, restarted=True)
         return tracked, journal
 
-    def _skip_adopted(self) -> None:
-        """Goes to where the files agree if the journal was made from the tracked files that the
-        index has read, as by the first write in a clone.
+    def _skip_agreed(self) -> None:
+        """Reads up to where a writer found that both files agree, and of the tracked file only:
+        it may just have copied a whole clone to the journal.
         """
         agreed, listing = self._agreed, self._ledger.archive.listing()
-        if self._at.journal.offset or not agreed.journal.offset or agreed.segments != listing:
-            return
-        if any(chunk.restarted for chunk in self._ledger.chunks(agreed, limit=1)):
+        ahead = agreed.journal.offset > self._at.journal.offset and agreed.segments == listing
+        both = self._ledger.chunks(agreed, limit=TAIL_BYTES)
+        if not ahead or any(chunk.restarted for chunk in both):
             return
         while (left := agreed.tracked.offset - self._at.tracked.offset) > 0:
             tracked = read_after(self._ledger.path, self._at.tracked, limit=min(left, _CHUNK_BYTES))
@@ -275,15 +289,16 @@ class _Pass:
         lacking = self._ledger.journal.lacking(lacking, both.journal)
         # 3. Loose lines that are not among these are gone.
         rows = self._tables.ask("SELECT raw FROM loose")
-        self._forget({raw for (raw,) in rows if isinstance(raw, bytes)} - lacking)
+        gone = {raw for (raw,) in rows if isinstance(raw, bytes)} - lacking
+        self._taker.forget(gone)
+        self._let_go(gone)
         self._unusable = 0
         for some in _pieces([line for line in lines if line in lacking]):
             taken = self._taker.take(some, once=True)
             self._unusable += taken.unusable
             self._hold(taken.fresh)
             self._report()
-        self._torn = self._take_tracked(tracked.rest, loose=True)
-        self._unended = tracked.rest
+        self._take_unended(tracked.rest)
         self._at = Position(tracked.end, self._at.journal)
         # 4. What was appended to the journal meanwhile is not among these either.
         self._read_journal()
@@ -300,11 +315,12 @@ class _Pass:
             if tracked.lines != base.kept:
                 return both, base
             both = Position(tracked.end, base.mark)
-        while True:
-            tracked, journal = self._ledger.chunks(both, limit=_CHUNK_BYTES)
-            if not tracked.lines or tracked.lines != journal.lines:
-                break
-            both = Position(tracked.end, journal.end)
+        for limit in (_CHUNK_BYTES, _CHUNK_BYTES // 64):
+            while True:
+                tracked, journal = self._ledger.chunks(both, limit=limit)
+                if not tracked.lines or tracked.lines != journal.lines:
+                    break
+                both = Position(tracked.end, journal.end)
         listing = self._ledger.archive.listing()
         if base.stamps == listing:
             self._agreed = Position(both.tracked, both.journal, listing)
@@ -323,28 +339,11 @@ class _Pass:
         self._tables.db.executemany("INSERT OR IGNORE INTO loose VALUES (?)", rows)
         self._any_loose = True
 
-    def _let_go(self, lines: list[bytes]) -> None:
-        """These lines are in the journal, or in a segment."""
+    def _let_go(self, lines: Iterable[bytes]) -> None:
+        """These lines are in the journal or in a segment, or gone."""
         if self._any_loose:
             rows = ((raw,) for raw in lines)
             self._tables.db.executemany("DELETE FROM loose WHERE raw = ?", rows)
-
-    def _forget(self, lines: Iterable[bytes]) -> None:
-        """These lines are gone."""
-        gone = list(lines)
-        self._taker.forget(gone)
-        self._let_go(gone)
-
-    def _forget_unended(self, tracked: Chunk) -> None:
-        """Takes back the last line if it had no newline when it was read, and differs now."""
-        unended = split_lines(self._tables.blob("unended"))
-        now = split_lines((tracked.lines or tracked.rest).split(b"\n")[0])
-        if not unended or (unended == now and not tracked.restarted):
-            return
-        if self._taker.positional or self._too_many_loose():
-            raise Doubt
-        if self._tables.ask("SELECT 1 FROM loose WHERE raw = ?", *unended):
-            self._forget(unended)
 
     def _too_many_loose(self) -> bool:
         return bool(self._tables.ask("SELECT 1 FROM loose WHERE raw = ?", _TOO_MANY))
@@ -360,6 +359,10 @@ class _Pass:
 def _marks(position: Position) -> Position:
     """Returns the position without its segments."""
     return Position(position.tracked, position.journal)
+
+
+def _same_lines(left: bytes, right: bytes) -> bool:
+    return split_lines(left) == split_lines(right)
 
 
 def _pieces(lines: list[bytes]) -> Iterator[list[bytes]]:
