@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from queenbee.documents.ralph.store import BeadFolders
+
 FIXTURES = Path(__file__).parent / "documents" / "fixtures"
 
 PLAN = """\
@@ -61,6 +63,12 @@ def put_bead(repo: Path, bead: dict[str, Any], folder: str = ".beads/active") ->
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(bead))
     return path
+
+
+def bead_folders(root: Path) -> BeadFolders:
+    """Returns the folders of the beads of a project."""
+    names = (".ralph/beads", ".beads/active", ".beads/completed")
+    return BeadFolders(*(str(root / name) for name in names))
 
 
 def sprint_row(identifier: str = "bd-1", **metadata: object) -> dict[str, Any]:

@@ -38,8 +38,9 @@ WRITING = {
     "queenbee.store.setup",
 }  # fmt: skip
 RARE = {
-    "queenbee.cli.building", "queenbee.cli.progress", "queenbee.checks.engine",
-    "queenbee.checks.processes", "queenbee.core.closing", "queenbee.services.care.doctor",
+    "queenbee.cli.building", "queenbee.cli.progress", "queenbee.checks.check",
+    "queenbee.checks.engine", "queenbee.checks.processes", "queenbee.checks.runner",
+    "queenbee.core.closing", "queenbee.services.care.doctor",
     "queenbee.services.care.rotation", "queenbee.store.index.intake",
     "queenbee.store.index.records", "queenbee.store.index.search", "queenbee.store.index.tables",
     "queenbee.store.ledger.rotation",

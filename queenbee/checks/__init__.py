@@ -1,5 +1,49 @@
 """The engine of checks: runs commands, scripts and file checks, and keeps the evidence.
 
-`engine` runs a list of checks, `processes` runs one program with its limits, `files` looks at
-files, `verification` makes the record and writes the evidence. docs/checks.md.
+`check` has the types of checks, `engine` runs a list of them, and `runner` also keeps a record and
+the evidence of each run; `processes` runs one program with its limits, `files` looks at files. See
+docs/checks.md.
 """
+
+from __future__ import annotations
+
+from queenbee._lazy import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.checks.check import Check as Check
+    from queenbee.checks.check import CheckResult as CheckResult
+    from queenbee.checks.check import Command as Command
+    from queenbee.checks.check import ContentMatch as ContentMatch
+    from queenbee.checks.check import Expectation as Expectation
+    from queenbee.checks.check import FileExists as FileExists
+    from queenbee.checks.check import Pattern as Pattern
+    from queenbee.checks.check import Script as Script
+    from queenbee.checks.check import describe as describe
+    from queenbee.checks.check import verdict as verdict
+    from queenbee.checks.engine import Progress as Progress
+    from queenbee.checks.engine import run_checks as run_checks
+    from queenbee.checks.runner import CheckRunner as CheckRunner
+    from queenbee.checks.runner import ChecksInterrupted as ChecksInterrupted
+    from queenbee.checks.verification import VerificationRecord as VerificationRecord
+
+__getattr__, __dir__, __all__ = exports(
+    __name__,
+    {
+        "Check": "queenbee.checks.check",
+        "CheckResult": "queenbee.checks.check",
+        "Command": "queenbee.checks.check",
+        "ContentMatch": "queenbee.checks.check",
+        "Expectation": "queenbee.checks.check",
+        "FileExists": "queenbee.checks.check",
+        "Pattern": "queenbee.checks.check",
+        "Script": "queenbee.checks.check",
+        "describe": "queenbee.checks.check",
+        "verdict": "queenbee.checks.check",
+        "Progress": "queenbee.checks.engine",
+        "run_checks": "queenbee.checks.engine",
+        "CheckRunner": "queenbee.checks.runner",
+        "ChecksInterrupted": "queenbee.checks.runner",
+        "VerificationRecord": "queenbee.checks.verification",
+    },
+)

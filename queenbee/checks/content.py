@@ -1,14 +1,16 @@
-"""Searches one file for patterns, as a program of its own.
+"""Searches one file for patterns, as a separate program.
 
-A regular expression can take for ever, and Python's cannot be stopped from outside its thread:
-so the search runs in a process that the check engine can end. Started by path, with the file
-and a JSON list of `[pattern, is_literal, is_case_sensitive]`; it imports nothing of QueenBee,
-and prints `{"problem": text}` or, for each pattern, `[line_number, line, problem]`, where the
-line is null for a pattern that did not occur.
+A regular expression can run forever, and nothing can stop Python's engine from outside its
+thread, so the search runs in a process that the check engine can end (ADR 0012 says why not with
+the `regex` package). It is started by path, with the file and a JSON list of
+`[pattern, is_literal, is_case_sensitive]`; it imports nothing from QueenBee, and prints
+`{"problem": text}` or, for each pattern, `[line_number, line, problem]`, where the line is null
+for a pattern that does not occur.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -16,15 +18,20 @@ import stat
 import sys
 import warnings
 
+try:
+    import resource
+except ImportError:  # Windows has no such limit.
+    resource = None  # type: ignore[assignment]
+
 MAX_BYTES = 16 * 1024 * 1024
 MAX_MEMORY_BYTES = 1024 * 1024 * 1024
-"""Of address space: the file as text takes up to 64 MiB, and a search may take its share."""
+"""Of address space: the file as text takes up to 64 MiB, and the search needs more."""
 
 _LINE_SHOWN = 200
 
 
 def main(path: str, patterns: str) -> dict[str, object]:
-    """Returns what is to be printed."""
+    """Returns what the program prints."""
     _limit_memory()
     try:
         text = _text(path)
@@ -61,13 +68,9 @@ def _first(text: str, pattern: str, literal: bool, case_sensitive: bool) -> list
 
 
 def _limit_memory() -> None:
-    try:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
-    except (ImportError, ValueError, OSError):
-        # No such limit on this system, or a lower one is set already.
-        return
+    with contextlib.suppress(ValueError, OSError):  # A lower limit is set already.
+        if resource is not None:
+            resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 
 
 if __name__ == "__main__":

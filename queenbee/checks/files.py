@@ -1,4 +1,4 @@
-"""The two checks of files: is something there, and is something in it."""
+"""The two checks of files: does a path exist, and does a file contain every pattern."""
 
 from __future__ import annotations
 
@@ -6,57 +6,43 @@ import json
 import os
 import stat
 import sys
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from queenbee.checks import content as content_matching
-from queenbee.checks.processes import run_process
+from queenbee.checks import content
+from queenbee.checks.check import CheckResult
+from queenbee.checks.processes import Program
 from queenbee.core.timestamps import format_ms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Literal
+    from typing import Any
 
-    from queenbee.checks.processes import Interrupts
+    from queenbee.checks.check import Check, Pattern
+    from queenbee.checks.processes import ProcessResult
 
 MAX_PATTERNS = 500
-"""With 200 characters shown of each line, the answer then fits what is kept of an output."""
+"""With 200 characters of each line, the answer fits what is kept of an output."""
 
 MAX_PATTERN_BYTES = 64 * 1024
-"""They are one argument of a program; Linux takes 128 KiB for one."""
+"""The patterns are one argument of a program; Linux allows 128 KiB for one."""
 
-_TOLD_CHARS = 200
+_QUOTED_CHARS = 200
 _TYPES = ((stat.S_ISREG, "file"), (stat.S_ISDIR, "directory"))
 
 
-@dataclass(frozen=True)
-class Pattern:
-    """Is one text, or regular expression, to be found."""
+def look_for_file(check: Check, path: str, wanted: str) -> CheckResult:
+    """Returns whether there is a `file`, a `directory` or `any`thing at the path.
 
-    text: str
-    literal: bool = False
-    case_sensitive: bool = True
-
-
-@dataclass(frozen=True)
-class Look:
-    """Is what was found; `details` are those of `spec/4`."""
-
-    status: Literal["passed", "failed", "interrupted"]
-    reason: str
-    duration_s: float = 0.0
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
-def look_for_file(path: str, wanted: str) -> Look:
-    """Returns whether there is a `file`, a `directory` or `any`thing at the path."""
+    The result's details here and below are those of `spec/4-phase-gate.md`.
+    """
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
         missing = isinstance(error, (FileNotFoundError, NotADirectoryError))
         reason = f"File not found: {path}" if missing else f"{path} cannot be looked at: {error}"
         number = getattr(error, "errno", None)
-        return Look("failed", reason, details={"file_path": path, "errno": number})
+        details = {"file_path": path, "errno": number}
+        return CheckResult(check, "failed", reason, details=details)
     details = {
         "file_size_bytes": status.st_size,
         "file_modified_at": format_ms(status.st_mtime_ns // 1_000_000),
@@ -65,34 +51,32 @@ def look_for_file(path: str, wanted: str) -> Look:
     actual = next((name for test, name in _TYPES if test(status.st_mode)), "special file")
     if wanted not in ("any", actual):
         reason = f"{path} is a {actual}, expected a {wanted}"
-        return Look("failed", reason, details=details | {"file_path": path})
-    return Look("passed", f"File {path} exists", details=details)
+        return CheckResult(check, "failed", reason, details=details | {"file_path": path})
+    return CheckResult(check, "passed", f"File {path} exists", details=details)
 
 
 def search_file(
+    check: Check,
     path: str,
     patterns: tuple[Pattern, ...],
     *,
     env: Mapping[str, str],
     timeout_s: float,
-    on_tick: Callable[[float, str], None],
-    interrupts: Interrupts,
-) -> Look:
-    """Returns whether every pattern occurs in the file, searched in a process of its own.
+    run: Callable[[Program], ProcessResult],
+) -> CheckResult:
+    """Returns whether every pattern occurs in the file, searched by a program that `run` runs.
 
-    A regular expression is Python's, and `^` and `$` stand for the ends of a line.
+    Regular expressions are Python's, and `^` and `$` match at the ends of a line. ADR 0012.
     """
     asked = json.dumps([[one.text, one.literal, one.case_sensitive] for one in patterns])
     if len(asked) > MAX_PATTERN_BYTES or len(patterns) > MAX_PATTERNS:
         limits = f"{MAX_PATTERNS} patterns, or {MAX_PATTERN_BYTES:,} bytes of them"
-        return Look("failed", f"more than {limits}")
-    # -I and -S: nothing of the project that is checked gets into this interpreter.
-    argv = [sys.executable, "-I", "-S", content_matching.__file__, path, asked]
-    done = run_process(
-        argv, cwd="/", env=env, timeout_s=timeout_s, on_tick=on_tick, interrupts=interrupts
-    )
+        return CheckResult(check, "failed", f"more than {limits}")
+    # -I and -S: this interpreter imports nothing from the project that is checked.
+    argv = [sys.executable, "-I", "-S", content.__file__, path, asked]
+    done = run(Program(argv, "/", env, timeout_s))
     if done.ended == "interrupted":
-        return Look("interrupted", "interrupted", done.duration_s)
+        return CheckResult(check, "interrupted", "interrupted", duration_s=done.duration_s)
     if done.ended == "exited" and done.exit_code == 0:
         answer = json.loads(done.stdout.data())
         problem = answer.get("problem")
@@ -101,15 +85,23 @@ def search_file(
     else:
         problem = done.problem or f"the search ended with exit code {done.exit_code}"
     if problem:
-        reason = f"{path} cannot be searched: {problem}"
-        return Look("failed", reason, done.duration_s, {"file_path": path})
-    return _matched(path, patterns, answer["matches"], done.duration_s)
+        reason, details = f"{path} cannot be searched: {problem}", {"file_path": path}
+    else:
+        reason, details = _matched(path, patterns, answer["matches"])
+    return CheckResult(
+        check,
+        "failed" if "file_path" in details else "passed",
+        reason,
+        duration_s=done.duration_s,
+        details=details,
+    )
 
 
 def _matched(
-    path: str, patterns: tuple[Pattern, ...], matches: list[list[Any]], duration_s: float
-) -> Look:
-    found, missing, told = [], [], []
+    path: str, patterns: tuple[Pattern, ...], matches: list[list[Any]]
+) -> tuple[str, dict[str, Any]]:
+    """Returns the reason and the details; `file_path` is among them if a pattern is missing."""
+    found, missing, complaints = [], [], []
     for pattern, (line_number, line, problem) in zip(patterns, matches, strict=True):
         if line_number is not None:
             where = {"pattern": pattern.text, "line_number": line_number, "matched_text": line}
@@ -117,7 +109,7 @@ def _matched(
             continue
         missing.append(pattern.text)
         kind = " (as plain text)" if pattern.literal else ""
-        told.append(f"{pattern.text[:_TOLD_CHARS]!r}{f' {problem}' if problem else kind}")
+        complaints.append(f"{pattern.text[:_QUOTED_CHARS]!r}{f' {problem}' if problem else kind}")
     details = {
         "matched_patterns": found,
         "total_patterns": len(patterns),
@@ -125,7 +117,5 @@ def _matched(
         "missing_patterns": missing,
     }
     if missing:
-        reason = f"missing from {path}: {', '.join(told)}"
-        return Look("failed", reason, duration_s, details | {"file_path": path})
-    reason = f"{len(found)} of {len(patterns)} patterns occur in {path}"
-    return Look("passed", reason, duration_s, details)
+        return f"missing from {path}: {', '.join(complaints)}", details | {"file_path": path}
+    return f"{len(found)} of {len(patterns)} patterns occur in {path}", details

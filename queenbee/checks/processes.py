@@ -1,7 +1,7 @@
-"""Runs one program in a session of its own: bounded in time and memory, and nothing of it stays.
+"""Runs one program in its own session, bounded in time and memory, and cleans up after it.
 
-Whatever the program started is in its process group, and the group ends with it: asked by
-SIGTERM, after a short grace made to by SIGKILL. What gave itself another session (`setsid`) is
+Everything that the program started is in its process group, and the group ends with it: SIGTERM
+first, and SIGKILL after a short grace. A process that gave itself another session (`setsid`) is
 out of reach; it can neither hang the caller nor fill its memory, because its pipe is closed.
 """
 
@@ -14,25 +14,26 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.checks.bounds import LONGEST_S
+from queenbee.checks.output import NOTHING, Output
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Literal
 
 CAP_BYTES = 1024 * 1024
-"""Of each stream this much is kept: half from its beginning, half from its end."""
+"""How much is kept of each stream: half from its beginning, half from its end."""
 
 GRACE_S = 2.0
 """Between SIGTERM and SIGKILL: long enough for a test server to remove its socket."""
 
 _TICK_S = 0.05
-"""How late a request to end is noticed, and the end of a program whose child keeps the pipe."""
+"""The delay in noticing a request to end, or the end of a program whose child keeps the pipe."""
 
 _DRAIN_S = 0.5
-"""How long output that was written before the end is still read."""
+"""How long to go on reading output that was written before the end."""
 
 _CHUNK_BYTES = 64 * 1024
 
@@ -40,38 +41,8 @@ _REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
-class Output:
-    """Is what a program wrote to one stream, with the middle left out beyond the cap."""
-
-    head: bytes = b""
-    tail: bytes = b""
-    total_bytes: int = 0
-    found: bool = True
-    """Whether the text that was looked for occurred, in what was left out too."""
-
-    @property
-    def left_out_bytes(self) -> int:
-        """The bytes between `head` and `tail` that were not kept."""
-        return self.total_bytes - len(self.head) - len(self.tail)
-
-    def data(self) -> bytes:
-        """Returns what was kept, with a line in the middle that says what was not."""
-        if not self.left_out_bytes:
-            return self.head + self.tail
-        return self.head + f"\n[… {self.left_out_bytes:,} bytes left out …]\n".encode() + self.tail
-
-    def text(self) -> str:
-        """Returns `data` as text; what is not UTF-8 shows as the replacement character."""
-        return self.data().decode(errors="replace")
-
-
-NOTHING = Output()
-"""The output of what wrote none, or was never started."""
-
-
-@dataclass(frozen=True)
 class ProcessResult:
-    """Is how a program ended; `exit_code` is negative for a signal, None if it did not exit."""
+    """How a program ended; `exit_code` is negative for a signal, None if it did not exit."""
 
     ended: Literal["exited", "timed_out", "interrupted", "not_started"]
     exit_code: int | None
@@ -82,51 +53,60 @@ class ProcessResult:
     """Why it was not started."""
 
 
+@dataclass(frozen=True)
+class Program:
+    """One program to run, and its limits.
+
+    `look_for` are two literal texts to find in standard output and standard error.
+    """
+
+    argv: Sequence[str]
+    cwd: str
+    env: Mapping[str, str]
+    timeout_s: float
+    look_for: tuple[str, str] = ("", "")
+    cap_bytes: int = CAP_BYTES
+    grace_s: float = GRACE_S
+
+
 def run_process(
-    argv: Sequence[str],
+    program: Program,
     *,
-    cwd: str,
-    env: Mapping[str, str],
-    timeout_s: float,
-    look_for: tuple[str, str] = ("", ""),
     on_tick: Callable[[float, str], None] | None = None,
     interrupts: Interrupts | None = None,
-    cap_bytes: int = CAP_BYTES,
-    grace_s: float = GRACE_S,
 ) -> ProcessResult:
     """Returns how the program ended and what it wrote; afterwards its process group is gone.
 
-    `look_for` are two literal texts to find in standard output and standard error. `on_tick` is
-    called about once a second with the seconds so far and the last line of output. What
-    `interrupts` counts meanwhile ends the group too, and is told by `ended`; one more ends the
-    grace.
+    `on_tick` is called about once a second with the seconds so far and the last line of output.
+    A request to end that `interrupts` counts ends the group too, and `ended` says so; one more
+    request ends the grace.
     """
     started = time.monotonic()
-    captures = _Capture(cap_bytes, look_for[0]), _Capture(cap_bytes, look_for[1])
+    captures = tuple(_Capture(program.cap_bytes, text) for text in program.look_for)
     try:
-        child = _start(argv, cwd, env)
+        child = _start(program)
     except (OSError, ValueError) as error:
         # ValueError: a NUL in an argument, the folder or a variable.
         problem = f"cannot be started: {error}"
         return ProcessResult("not_started", None, 0.0, NOTHING, NOTHING, problem)
     run = _Run(child, captures, interrupts or Interrupts())
     try:
-        ended = run.wait(started + min(timeout_s, LONGEST_S), on_tick)
+        ended = run.wait(started + min(program.timeout_s, LONGEST_S), on_tick)
     finally:
-        # Also for a caller's error in `on_tick`, and for SystemExit.
-        run.stop(grace_s)
+        # Also after an error of the caller in `on_tick`, and after SystemExit.
+        run.stop(program.grace_s)
     exit_code = child.returncode if ended == "exited" else None
     spent_s = time.monotonic() - started
     return ProcessResult(ended, exit_code, spent_s, captures[0].output(), captures[1].output())
 
 
 class Interrupts:
-    """Counts the requests to end (Ctrl-C, SIGTERM, SIGHUP) that come while it is entered.
+    """Counts the requests to end (Ctrl-C, SIGTERM, SIGHUP) that arrive while it is entered.
 
-    They are counted and not raised: raised inside `Popen`, one would leave the program running
-    with nobody who knows of it; a second one, as `timeout` sends it at once, would undo what
-    the first had begun. Left alone is a signal that is ignored (`nohup`) or that the
-    application handles itself, and all of them in another thread than the main one.
+    It counts them instead of raising: an exception inside `Popen` would leave the program running
+    and unknown to us, and a second request, which `timeout` sends at once, would break off the
+    cleanup after the first. A signal that is ignored (`nohup`) or that the application handles
+    itself is left alone, and so are all signals outside the main thread.
     """
 
     def __init__(self) -> None:
@@ -148,11 +128,11 @@ class Interrupts:
         self.count += 1
 
 
-def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+def _start(program: Program) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        list(argv),
-        cwd=cwd,
-        env=dict(env),
+        list(program.argv),
+        cwd=program.cwd,
+        env=dict(program.env),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -162,12 +142,12 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> subprocess.
 
 
 class _Run:
-    """Is a started program: its output is read while it is waited for."""
+    """A started program, whose output is read while we wait for it."""
 
     def __init__(
         self,
         child: subprocess.Popen[bytes],
-        captures: tuple[_Capture, _Capture],
+        captures: tuple[_Capture, ...],
         interrupts: Interrupts,
     ) -> None:
         self._child = child
@@ -196,7 +176,7 @@ class _Run:
         return "exited"
 
     def stop(self, grace_s: float) -> None:
-        """Ends what is left of the group."""
+        """Ends the rest of the group."""
         try:
             self._end_group(signal.SIGTERM, grace_s)
             self._end_group(signal.SIGKILL, _DRAIN_S)
@@ -211,12 +191,12 @@ class _Run:
         try:
             self._child.wait(_DRAIN_S)
         except subprocess.TimeoutExpired:
-            # It runs as another user (`sudo`), or hangs in the kernel: not ours to wait for.
+            # It runs as another user (`sudo`), or hangs in the kernel: do not wait for it.
             return
 
     def _end_group(self, number: signal.Signals, patience_s: float) -> None:
-        # The group keeps its number while it has a member, so nobody else's can be meant here
-        # but in the instant between its end and the next look, 50 ms at the most.
+        # The group keeps its number while it has a member, so this can only reach another group
+        # in the moment between its end and the next look, at most 50 ms.
         if not self._signal_group(number):
             return
         deadline, known = time.monotonic() + patience_s, self._interrupts.count
@@ -235,7 +215,7 @@ class _Run:
         except ProcessLookupError:
             return False
         except PermissionError:
-            # A member that runs as another user: alive, and not ours to end.
+            # A member runs as another user: it is alive, and we cannot end it.
             return True
         return True
 
@@ -250,7 +230,7 @@ class _Run:
                 self._child.wait(timeout_s)
             except subprocess.TimeoutExpired:
                 return
-            # Only members with other standard streams are left to be waited for.
+            # Only members with other standard streams are left to wait for.
             time.sleep(_TICK_S / 5)
             return
         for key, _ in self._streams.select(timeout_s):
@@ -266,7 +246,7 @@ class _Run:
 
 
 class _Capture:
-    """Keeps the beginning and the end of a stream, and looks for one text in all of it."""
+    """Keeps the beginning and the end of a stream, and searches all of it for one text."""
 
     def __init__(self, cap_bytes: int, look_for: str) -> None:
         self._half = cap_bytes // 2
@@ -282,7 +262,7 @@ class _Capture:
         if not self._found:
             text = self._seam + chunk
             self._found = self._wanted in text
-            # What could be the beginning of the wanted text, had it been cut in two here.
+            # This may be the beginning of the wanted text, cut in two between two reads.
             self._seam = text[-len(self._wanted) + 1 :] if len(self._wanted) > 1 else b""
         room = self._half - len(self._head)
         self._head += chunk[:room]
@@ -301,10 +281,10 @@ class _Capture:
 
 
 def _has_live_member(group: int) -> bool:
-    """Returns whether a process of the group still runs, and is not only waiting to be reaped.
+    """Returns whether a process of the group still runs, and is not merely a zombie.
 
-    In a container whose first process reaps nobody, the dead stay members for ever. Where there
-    is no `/proc` to tell them apart, they count as alive, and cost the grace.
+    In a container whose first process reaps nothing, zombies stay members forever. Without
+    `/proc` they cannot be told apart: they count as alive, and cost the grace.
     """
     try:
         names = os.listdir("/proc")
@@ -315,7 +295,7 @@ def _has_live_member(group: int) -> bool:
             continue
         try:
             with open(f"/proc/{name}/stat", "rb") as file:
-                # After the name, which may hold anything: state, parent, group.
+                # After the name, which may contain anything: state, parent, group.
                 state, _, member_of = file.read().rpartition(b")")[2].split()[:3]
         except (OSError, ValueError):
             continue

@@ -1,6 +1,6 @@
-"""Where the documents of a hive lie, and what tells that they changed. Costs nothing to import.
+"""Where the documents of a hive are, and how to tell that they changed. Cheap to import.
 
-They belong to the hive and not to the worktree one is in: two worktrees must not see two truths.
+They belong to the hive, not to one worktree: two worktrees must not see different documents.
 """
 
 from __future__ import annotations
@@ -29,28 +29,25 @@ def gates_dir(layout: Layout) -> str:
 
 
 def evidence_dir(layout: Layout) -> str:
-    """Returns the folder of what checks printed."""
+    """Returns the folder of the evidence: what checks printed."""
     return os.path.join(layout.beads_dir, "evidence")
 
 
 def lock_path(layout: Layout) -> str:
-    """Returns the lock under which bead and gate files are rewritten.
+    """Returns the lock file under which bead and gate files are rewritten.
 
-    Not the hive's own: rewriting a file waits for the disk, and messages must not wait for that.
+    Not the hive's own lock: rewriting a file waits for the disk, and messages must not.
     """
     return os.path.join(layout.state_dir, "documents.lock")
 
 
 def run_lock_path(layout: Layout, name: str, number: int) -> str:
-    """Returns the lock that the loop over a bead holds; the number tells like names apart."""
+    """Returns the lock file of the loop over a bead; the number tells similar names apart."""
     return os.path.join(layout.state_dir, f"run-{name}-{number:08x}.lock")
 
 
 def json_stamp(folder: str) -> Stamp:
-    """Returns a value that changes whenever a `*.json` file of the folder does.
-
-    Empty where there is none.
-    """
+    """Returns a value that changes whenever a `*.json` file in the folder does; else empty."""
     try:
         with os.scandir(folder) as entries:
             found = [
@@ -61,7 +58,7 @@ def json_stamp(folder: str) -> Stamp:
     except (FileNotFoundError, NotADirectoryError):
         return ()
     except OSError:
-        # There is something that cannot be looked at: whoever reads it says why.
+        # Something is there that cannot be listed: reading it will say why.
         return ((folder, 0, 0, 0),)
     return tuple(sorted(found))
 
@@ -70,6 +67,6 @@ def _stamp(entry: os.DirEntry[str]) -> tuple[int, int, int]:
     try:
         status = entry.stat()
     except OSError:
-        # A link that leads nowhere, or a file that was removed at this moment.
+        # A dangling link, or a file that was removed at this moment.
         return (0, 0, 0)
     return status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,1 +1,29 @@
-"""Where documents meet assignments: the whole Hive, completing, imports, views and doctor."""
+"""Where documents meet assignments: the complete hive, and what commands do with its documents.
+
+`hive` and `documents` answer the services; `beads`, `gates` and `imports` are what the commands of
+those names call; `running`, `loop` and `completing` run checks, and `verifications` keeps their
+records; `doctor` examines documents.
+"""
+
+from __future__ import annotations
+
+from queenbee._lazy import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.workflows.completing import complete as complete
+    from queenbee.workflows.hive import Hive as Hive
+    from queenbee.workflows.loop import run as run
+    from queenbee.workflows.running import run_gate as run_gate
+    from queenbee.workflows.running import verify as verify
+
+__getattr__, __dir__, __all__ = exports(
+    __name__,
+    {
+        "complete": "queenbee.workflows.completing",
+        "Hive": "queenbee.workflows.hive",
+        "run": "queenbee.workflows.loop",
+        "run_gate": "queenbee.workflows.running",
+        "verify": "queenbee.workflows.running",
+    },
+)

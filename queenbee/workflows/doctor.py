@@ -1,23 +1,32 @@
-"""What the doctor says of documents: beads, gates, the plans and sessions behind beads, records.
+"""What doctor finds in documents: beads, gates, the plans and sessions behind beads, and records.
 
-Only what keeps a document from being used; what is merely odd is told by the commands that
-validate one document.
+Only what makes a document unusable; the commands that validate one document also list what is odd.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from queenbee.core.beads import BLOCKING
-from queenbee.documents import folders as places
+from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
+from queenbee.documents.gates.gate import validate_gate
+from queenbee.documents.gates.store import list_gates
+from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
-from queenbee.documents.ralph.store import update_bead
+from queenbee.documents.plans.check import check_plan
+from queenbee.documents.plans.files import read_markdown
+from queenbee.documents.plans.plan import parse_plan
+from queenbee.documents.ralph.store import BeadFolders, update_bead
+from queenbee.documents.sessions.session import validate_session
+from queenbee.documents.sprints.rules import check_bead
 from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import QueenError
 from queenbee.services.care.doctor import Finding
-from queenbee.workflows.workplaces import KIND, documents_lock
+from queenbee.workflows.locks import documents_lock
+from queenbee.workflows.verifications import KIND
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -26,15 +35,13 @@ if TYPE_CHECKING:
     from queenbee.documents.plans.plan import Plan
     from queenbee.documents.ralph.issues import RalphBeads
     from queenbee.services.hive import Hive
-    from queenbee.workflows.documents import HiveDocuments
 
-_TOLD = 3
-"""Errors of one document that are told; the command in the hint tells them all."""
+_LISTED = 3
+"""Errors of one document that are listed; the command in the hint lists them all."""
 
 
-def examine(hive: Hive, documents: HiveDocuments) -> Iterator[Finding]:
+def examine(hive: Hive, beads: RalphBeads | None) -> Iterator[Finding]:
     """Returns what is wrong with the documents of a hive."""
-    beads = documents.ralph_beads()
     if beads is not None:
         yield from _ralph_beads(beads)
     yield from _gates(hive)
@@ -48,25 +55,22 @@ def examine(hive: Hive, documents: HiveDocuments) -> Iterator[Finding]:
     yield from _records(hive)
 
 
-def finish_moves(hive: Hive, documents: HiveDocuments) -> None:
-    """Finishes the moves that left a bead in two folders; those that cannot be are left alone."""
-    beads = documents.ralph_beads()
+def finish_moves(hive: Hive, beads: RalphBeads | None) -> None:
+    """Finishes the moves that left a bead in two folders, as far as that is possible."""
+    folders = BeadFolders(*bead_dirs(hive.layout), lock=documents_lock(hive))
     for bead in beads.files if beads is not None else ():
-        if beads is not None and bead.stale is not None:
-            try:
-                lock = documents_lock(hive)
-                update_bead(bead, lambda _: None, folders=beads.folders, lock=lock)
-            except QueenError:
-                continue
+        if bead.stale is not None:
+            with suppress(QueenError):
+                update_bead(bead, lambda _: None, folders)
 
 
 def _ralph_beads(beads: RalphBeads) -> Iterator[Finding]:
     for problem in beads.problems:
         yield Finding("unreadable", problem.path, _bare(problem.message, problem.path))
     for bead in beads.files:
-        # Not its id: that may be what is wrong with it.
+        # Not its id, which may be what is wrong with it.
         hint = f"queen bead validate {bead.path}"
-        yield from _told("bead", bead.path, beads.findings[bead.path], hint)
+        yield from _errors("bead", bead.path, beads.findings[bead.path], hint)
         first = beads.by_id[bead.bead_id]
         if bead is not first:
             text = f"the bead {bead.bead_id} is in {first.path} too"
@@ -79,12 +83,9 @@ def _ralph_beads(beads: RalphBeads) -> Iterator[Finding]:
 
 
 def _gates(hive: Hive) -> Iterator[Finding]:
-    folder = places.gates_dir(hive.layout)
-    if not places.json_stamp(folder):
+    folder = gates_dir(hive.layout)
+    if not json_stamp(folder):
         return
-    from queenbee.documents.gates.gate import validate_gate
-    from queenbee.documents.gates.store import list_gates
-
     gates, problems = list_gates(folder)
     for problem in problems:
         yield Finding("unreadable", problem.path, _bare(problem.message, problem.path))
@@ -92,7 +93,7 @@ def _gates(hive: Hive) -> Iterator[Finding]:
     for gate in gates:
         workflow_id, phase_id = gate.key
         hint = f"queen gate status --workflow {workflow_id} --phase {phase_id}"
-        yield from _told("gate", gate.path, validate_gate(gate.document), hint)
+        yield from _errors("gate", gate.path, validate_gate(gate.document), hint)
         key = repr(gate.key)
         if key in seen:
             text = f"the gate {workflow_id}/{phase_id} is in {seen[key]} too"
@@ -103,17 +104,13 @@ def _gates(hive: Hive) -> Iterator[Finding]:
 def _sprint_beads(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
     for issue in issues:
         if is_sprint_bead(issue.fields):
-            from queenbee.documents.sprints.rules import check_bead
-
             hint = f"queen bead validate {issue.id}"
             found = check_bead(dict(issue.fields))
-            yield from _told("bead", hive.layout.issues_path, found, hint, subject=issue.id)
+            yield from _errors("bead", hive.layout.issues_path, found, hint, subject=issue.id)
 
 
 def _cycles(hive: Hive, issues: Mapping[str, Issue]) -> Iterator[Finding]:
-    """Returns the issues that wait for one another, none of which is ever ready."""
-    from queenbee.documents.graphs import find_cycles
-
+    """Returns the cycles of issues that wait for one another, so that none is ever ready."""
     graph = {
         key: [target for target, kind in issue.dependencies if kind in BLOCKING]
         for key, issue in issues.items()
@@ -140,16 +137,12 @@ def _plans(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
 
 
 def _plan(hive: Hive, path: str, beads: Sequence[Issue]) -> Iterator[Finding]:
-    from queenbee.documents.plans.check import check_plan
-    from queenbee.documents.plans.files import read_markdown
-    from queenbee.documents.plans.plan import parse_plan
-
     try:
         plan = parse_plan(read_markdown(path))
     except QueenError as error:
         yield Finding(error.code, path, _bare(error.message, path), hint=error.hint)
         return
-    yield from _told("plan", path, check_plan(plan), f"queen plan check {path}")
+    yield from _errors("plan", path, check_plan(plan), f"queen plan check {path}")
     yield from _annotations(hive, plan, path)
     numbers = {sprint.number for sprint in plan.sprints}
     for bead in beads:
@@ -160,7 +153,7 @@ def _plan(hive: Hive, path: str, beads: Sequence[Issue]) -> Iterator[Finding]:
 
 
 def _annotations(hive: Hive, plan: Plan, path: str) -> Iterator[Finding]:
-    """Returns the annotations under sprints that name other beads than theirs."""
+    """Returns the annotations under sprints that name the wrong bead."""
     beads = {key: one for key, one in hive.issues.all().items() if one.status != "tombstone"}
     for sprint in plan.sprints:
         bead = beads.get(sprint.bead_id or "")
@@ -184,10 +177,8 @@ def _sessions(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
         if not os.path.isdir(path):
             yield from _missing("session", path, bead_id)
             continue
-        from queenbee.documents.sessions.session import validate_session
-
         hint = f"queen session validate --session={path}"
-        yield from _told("session", path, validate_session(path), hint)
+        yield from _errors("session", path, validate_session(path), hint)
 
 
 def _records(hive: Hive) -> Iterator[Finding]:
@@ -200,7 +191,7 @@ def _records(hive: Hive) -> Iterator[Finding]:
 
 
 def _bare(message: str, path: str) -> str:
-    # The path stands before the message already.
+    # The path is shown before the message already.
     return message.removeprefix(f"{path} ")
 
 
@@ -209,14 +200,14 @@ def _missing(what: str, path: str, bead_id: str) -> Iterator[Finding]:
     yield Finding(what, path, text, severity="note")
 
 
-def _told(
+def _errors(
     code: str, path: str, found: Iterable[findings.Finding], hint: str, *, subject: str = ""
 ) -> Iterator[Finding]:
     errors = [finding for finding in found if finding.severity == "error"]
-    for finding in errors[:_TOLD]:
+    for finding in errors[:_LISTED]:
         where = ": ".join(filter(None, (subject, finding.path)))
         message = f"{where}: {finding.message}" if where else finding.message
         yield Finding(code, path, message, line=finding.line, hint=hint)
-    if len(errors) > _TOLD:
-        text = ": ".join(filter(None, (subject, f"and {len(errors) - _TOLD} more errors")))
+    if len(errors) > _LISTED:
+        text = ": ".join(filter(None, (subject, f"and {len(errors) - _LISTED} more errors")))
         yield Finding(code, path, text, hint=hint)

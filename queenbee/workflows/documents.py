@@ -1,15 +1,15 @@
-"""What beads and gates say of issues: the answers to what the services ask.
+"""What beads and gates say about issues: the answers to the questions of the services. ADR 0008.
 
-Ralph beads are issues beside the tracker's rows; a phase gate holds the later phases back; a
+Ralph beads are issues beside the tracker's rows, a phase gate holds the later phases back, and a
 sprint bead without an attempt left is not offered again. What is read is kept until a file
-changes. Nothing of this layer is imported where there is no such document.
+changes. Without such documents, nothing else of this layer is imported.
 """
 
 from __future__ import annotations
 
 import os
 
-from queenbee.documents import folders as places
+from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
 from queenbee.errors import Unreadable
 from queenbee.services.documents import Documents
 
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.core.beads import Issue
-    from queenbee.documents.gates.phases import GateBook
+    from queenbee.documents.gates.phases import PhaseGates
     from queenbee.documents.ralph.issues import RalphBeads
     from queenbee.documents.ralph.store import BeadFile
     from queenbee.services.care.doctor import Finding
     from queenbee.services.hive import Hive
+    from queenbee.workflows.bead_view import BeadView
 
 
 class HiveDocuments(Documents):
@@ -32,7 +33,7 @@ class HiveDocuments(Documents):
     def __init__(self, hive: Hive) -> None:
         self._hive = hive
         self._beads: tuple[object, RalphBeads] | None = None
-        self._gates: tuple[object, GateBook] | None = None
+        self._gates: tuple[object, PhaseGates] | None = None
 
     def issues(self) -> Mapping[str, Issue]:
         """Returns the Ralph beads as issues."""
@@ -40,16 +41,16 @@ class HiveDocuments(Documents):
         return beads.issues if beads is not None else {}
 
     def held_back(self, issues: Mapping[str, Issue]) -> Mapping[str, str]:
-        """Returns the issues that nobody should take up yet, each with the reason.
+        """Returns the issues that nobody should start yet, each with the reason.
 
-        A gate before their phase has not passed, or a sprint bead has no attempt left, or a Ralph
-        bead is not valid or waits for something.
+        Either a gate before the issue's phase has not passed, or a sprint bead has no attempt
+        left, or a Ralph bead is not valid or waits for something.
         """
         held: dict[str, str] = {}
-        told = [issue for issue in issues.values() if _is_told_more(issue)]
-        if told:
-            held.update(self._without_attempts(told))
-            held.update(self._behind_gates(told))
+        with_metadata = [one for one in issues.values() if _metadata(one) and not one.done]
+        if with_metadata:
+            held.update(self._without_attempts(with_metadata))
+            held.update(self._behind_gates(with_metadata))
         beads = self.ralph_beads()
         if beads is not None:
             lookup = self._lookup_among(beads)
@@ -63,42 +64,52 @@ class HiveDocuments(Documents):
         """Returns the view of an issue that is a bead, without its document; else None."""
         beads = self.ralph_beads()
         known = beads is not None and issue_id in beads.by_id
-        if not known and (issue is None or not may_be_bead(issue)):
+        if issue is None or not (known or may_be_bead(issue)):
             return None
-        from queenbee.workflows.views import bead_view
-
-        view = bead_view(self._hive, self, issue_id, issue)
+        view = self.view(issue)
         return view.to_dict() if view is not None else None
 
     def examine(self) -> Iterator[Finding]:
-        """Returns what is wrong with beads, gates, plans and records of checks."""
-        from queenbee.workflows.doctor import examine
+        """Returns what is wrong with beads, gates, plans, sessions and records of checks."""
+        from queenbee.workflows.doctor import examine  # noqa: PLC0415 - start-up
 
-        return examine(self._hive, self)
+        return examine(self._hive, self.ralph_beads())
 
     def repair(self) -> None:
         """Finishes the moves of beads that were interrupted."""
-        from queenbee.workflows.doctor import finish_moves
+        from queenbee.workflows.doctor import finish_moves  # noqa: PLC0415 - start-up
 
-        finish_moves(self._hive, self)
+        finish_moves(self._hive, self.ralph_beads())
+
+    def view(self, issue: Issue) -> BeadView | None:
+        """Returns all that is known about a bead, or None for an issue that is not one."""
+        from queenbee.workflows.bead_view import bead_view  # noqa: PLC0415 - start-up
+
+        return bead_view(
+            self._hive,
+            issue,
+            self.ralph_beads(),
+            waits=self.held_back({issue.id: issue}).get(issue.id),
+            gates=self.gates().before(issue.fields),
+            lookup=self.lookup,
+        )
 
     def ralph_beads(self) -> RalphBeads | None:
-        """Returns the Ralph beads, or None where there is no file of one."""
-        folders = places.bead_dirs(self._hive.layout)
-        stamp = tuple(map(places.json_stamp, folders))
+        """Returns the Ralph beads, or None if there is no file of one."""
+        stamp = tuple(map(json_stamp, bead_dirs(self._hive.layout)))
         if not any(stamp):
             return None
         if self._beads is None or self._beads[0] != stamp:
-            from queenbee.documents.ralph.issues import read_beads
+            from queenbee.documents.ralph.issues import read_beads  # noqa: PLC0415 - start-up
 
             self._beads = stamp, read_beads(self._hive.layout)
         return self._beads[1]
 
     def find_bead(self, bead_id: str) -> BeadFile | None:
-        """Returns the Ralph bead of this id, or None.
+        """Returns the Ralph bead with this id, or None.
 
-        Raises `Conflict` where two files have it, and `Unreadable` for a file that is called so
-        and cannot be read: its checks must not be passed over.
+        Raises `Conflict` if two files have the id, and `Unreadable` if a file with this name
+        cannot be read: its checks must not be skipped.
         """
         beads = self.ralph_beads()
         if beads is None:
@@ -109,7 +120,7 @@ class HiveDocuments(Documents):
                     hint = f"correct or remove {problem.path}"
                     raise Unreadable(problem.message, hint=hint, path=problem.path)
             return None
-        from queenbee.documents.ralph.store import find_bead
+        from queenbee.documents.ralph.store import find_bead  # noqa: PLC0415 - start-up
 
         return find_bead(beads.folders, bead_id)
 
@@ -117,8 +128,18 @@ class HiveDocuments(Documents):
         """Returns the document or row of an id that a bead waits for, or None."""
         return self._lookup_among(self.ralph_beads())(bead_id)
 
+    def gates(self) -> PhaseGates:
+        """Returns the phase gates."""
+        folder = gates_dir(self._hive.layout)
+        stamp = json_stamp(folder)
+        if self._gates is None or self._gates[0] != stamp:
+            from queenbee.documents.gates.phases import read_gates  # noqa: PLC0415 - start-up
+
+            self._gates = stamp, read_gates(folder)
+        return self._gates[1]
+
     def _lookup_among(self, beads: RalphBeads | None) -> Callable[[str], Mapping[str, Any] | None]:
-        """Returns a lookup that looks at the disk once, and not for each bead."""
+        """Returns a lookup that reads the disk once, and not for each bead."""
         tracked = self._hive.issues.tracked()
 
         def lookup(bead_id: str) -> Mapping[str, Any] | None:
@@ -128,49 +149,38 @@ class HiveDocuments(Documents):
             issue = tracked.get(bead_id)
             if issue is None:
                 return None
-            # Nobody has to wait for what the tracker has removed.
+            # Nobody waits for what the tracker has removed.
             return {**issue.fields, "status": "closed"} if issue.done else issue.fields
 
         return lookup
 
-    def gates(self) -> GateBook:
-        """Returns the phase gates."""
-        folder = places.gates_dir(self._hive.layout)
-        stamp = places.json_stamp(folder)
-        if self._gates is None or self._gates[0] != stamp:
-            from queenbee.documents.gates.phases import read_gates
-
-            self._gates = stamp, read_gates(folder)
-        return self._gates[1]
-
     def _behind_gates(self, issues: Sequence[Issue]) -> Iterator[tuple[str, str]]:
-        if not places.json_stamp(places.gates_dir(self._hive.layout)):
+        if not json_stamp(gates_dir(self._hive.layout)):
             issues = [issue for issue in issues if "phase_gate" in _metadata(issue)]
         if not issues:
             return
         gates = self.gates()
         for issue in issues:
-            waits = [gate for gate in gates.before(issue.fields) if not gate.passed]
-            if waits:
-                yield issue.id, waits[0].sentence
+            closed = [gate for gate in gates.before(issue.fields) if not gate.passed]
+            if closed:
+                yield issue.id, closed[0].sentence
 
     def _without_attempts(self, issues: Iterable[Issue]) -> Iterator[tuple[str, str]]:
         for issue in issues:
             metadata = _metadata(issue)
             if metadata.get("dev_agent_executions") or metadata.get("qa_agent_executions"):
-                from queenbee.workflows.views import given_up
+                from queenbee.documents.sprints.history import next_step  # noqa: PLC0415 - start-up
+                from queenbee.documents.sprints.verdict import (  # noqa: PLC0415 - start-up
+                    has_history,
+                )
 
-                if given_up(issue):
+                if has_history(issue.fields) and next_step(dict(issue.fields)) == "give up":
                     yield issue.id, "it has no attempt left"
 
 
 def may_be_bead(issue: Issue) -> bool:
-    """Returns whether a row of the tracker is worth asking whether it is a bead: most are not."""
+    """Returns whether a row of the tracker could be a bead at all: most rows are not."""
     return isinstance(issue.fields.get("metadata"), dict) or "beads-ralph" in issue.issue_type
-
-
-def _is_told_more(issue: Issue) -> bool:
-    return isinstance(issue.fields.get("metadata"), dict) and not issue.done
 
 
 def _metadata(issue: Issue) -> Mapping[str, Any]:

@@ -1,13 +1,15 @@
-"""The phase gates of a hive: made, given rules, shown; what `queen gate` calls."""
+"""The phase gates of a hive: made, given rules, and shown; what `queen gate` calls."""
 
 from __future__ import annotations
 
 import os
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from queenbee.documents import folders as places
-from queenbee.documents.gates import gate as gates
+from queenbee.documents.folders import gates_dir
+from queenbee.documents.gates.gate import add_rule, new_gate, validate_gate
+from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, latest_results
 from queenbee.documents.gates.phases import phase_number
 from queenbee.documents.gates.store import (
     GateFile,
@@ -17,18 +19,17 @@ from queenbee.documents.gates.store import (
     update_gate,
 )
 from queenbee.documents.json_documents import parse_json
+from queenbee.documents.plans.files import read_markdown
+from queenbee.documents.plans.plan import parse_plan
 from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.workflows.workplaces import documents_lock
+from queenbee.workflows.locks import documents_lock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from queenbee.documents.findings import Finding
+    from queenbee.documents.gates.judgement import Document, RuleResult
     from queenbee.workflows.hive import Hive
-
-    Document = dict[str, Any]
 
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
 _SLUG_LENGTH = 40
@@ -36,17 +37,17 @@ _SLUG_LENGTH = 40
 
 @dataclass(frozen=True)
 class GateView:
-    """Is one gate: its verdict, its rules with their latest results, and what is odd about it."""
+    """One gate: its verdict, its rules with their latest results, and what is odd about it."""
 
     path: str
     document: Document
-    verdict: gates.Verdict
+    verdict: Verdict
     findings: Sequence[Finding]
 
     @property
     def rules(self) -> list[dict[str, object]]:
         """Each rule with the status and the message of its latest result."""
-        latest = gates.latest_results(self.document)
+        latest = latest_results(self.document)
         rules = self.document["validation_config"]["rules"]
         return [_rule(rule, latest.get(rule["rule_id"])) for rule in rules]
 
@@ -58,7 +59,7 @@ class GateView:
             "phase_id": metadata["phase_id"],
             "phase_name": metadata["phase_name"],
             "path": self.path,
-            "attempt": gates.attempt_of(self.document),
+            "attempt": attempt_of(self.document),
             "status": self.verdict.status,
             "passed": self.verdict.passed,
             "blocking": list(self.verdict.blocking),
@@ -69,8 +70,8 @@ class GateView:
 
 
 @dataclass(frozen=True)
-class RuleWish:
-    """Is a rule as it is asked for on the command line; exactly one of the first four is given.
+class RuleOptions:
+    """A rule as the options of a command describe it; exactly one of the first four is given.
 
     `exists` and `contains` are files, `test` a command, `script` a program.
     """
@@ -88,53 +89,52 @@ class RuleWish:
 
 
 def new_hive_gate(hive: Hive, workflow_id: str, phase_id: str, name: str | None) -> GateView:
-    """Makes a pending gate without rules. Raises `InvalidInput`, or `Conflict` if it is there."""
-    document = gates.new_gate(
+    """Creates a pending gate without rules. Raises `InvalidInput`, or `Conflict` if it exists."""
+    document = new_gate(
         workflow_id=workflow_id,
         phase_id=phase_id,
         phase_name=name or phase_id,
         now_ms=hive.now_ms(),
     )
-    folder = places.gates_dir(hive.layout)
-    return _view(create_gate(folder, document, lock=documents_lock(hive)))
+    return _view(create_gate(gates_dir(hive.layout), document, lock=documents_lock(hive)))
 
 
 def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -> GateView:
-    """Adds a rule to a gate; one without an id gets one. Raises as `gates.add_rule` does."""
+    """Adds a rule to a gate, with an id if it has none. Raises as `documents.gates.add_rule`."""
 
     def added(document: Document) -> Document:
-        return gates.add_rule(document, _identified(rule, document))
+        return add_rule(document, _identified(rule, document))
 
-    folder = places.gates_dir(hive.layout)
+    folder = gates_dir(hive.layout)
     return _view(update_gate(folder, workflow_id, phase_id, added, lock=documents_lock(hive)))
 
 
 def gate_view(hive: Hive, workflow_id: str, phase_id: str) -> GateView:
     """Returns a gate. Raises `NotFound`, or `Unreadable` for one that is not valid."""
-    return _view(find_gate(places.gates_dir(hive.layout), workflow_id, phase_id))
+    return _view(find_gate(gates_dir(hive.layout), workflow_id, phase_id))
 
 
 def gate_views(hive: Hive, workflow_id: str | None = None) -> list[GateView]:
-    """Returns all gates, or those of one workflow. Raises `Unreadable` where one cannot be read."""
-    found, problems = list_gates(places.gates_dir(hive.layout))
+    """Returns all gates, or those of one workflow. Raises `Unreadable` if one cannot be read."""
+    found, problems = list_gates(gates_dir(hive.layout))
     if problems:
         raise Unreadable(problems[0].message, path=problems[0].path, hint="queen doctor")
     keys = [gate.key for gate in found if workflow_id in (None, gate.key[0])]
     return [gate_view(hive, str(workflow), str(phase)) for workflow, phase in keys]
 
 
-def rule_of(wish: RuleWish) -> Document:
-    """Returns the rule that is wished for, without an id where none was given.
+def rule_of(options: RuleOptions) -> Document:
+    """Returns the rule that the options describe, without an id if they give none.
 
-    Raises `InvalidInput` for none or several of the four types at once.
+    Raises `InvalidInput` for none or several of the four types.
     """
     given = {
         rule_type: value
         for rule_type, value in (
-            ("file_exists", wish.exists),
-            ("content_match", wish.contains),
-            ("test_pass", wish.test),
-            ("custom", wish.script),
+            ("file_exists", options.exists),
+            ("content_match", options.contains),
+            ("test_pass", options.test),
+            ("custom", options.script),
         )
         if value is not None
     }
@@ -144,18 +144,18 @@ def rule_of(wish: RuleWish) -> Document:
             hint="queen gate add-rule --help",
         )
     ((rule_type, value),) = given.items()
-    rule: Document = {"rule_id": wish.rule_id} if wish.rule_id else {}
+    rule: Document = {"rule_id": options.rule_id} if options.rule_id else {}
     rule |= {
         "rule_type": rule_type,
-        "rule_name": wish.name or _rule_name(rule_type, value),
-        "rule_config": _config(rule_type, value, wish),
-        "severity": "warning" if wish.warning else "error",
+        "rule_name": options.name or _rule_name(rule_type, value),
+        "rule_config": _config(rule_type, value, options),
+        "severity": "warning" if options.warning else "error",
     }
     return rule
 
 
 def rule_from(text: str) -> Document:
-    """Returns the rule in a JSON text. Raises `InvalidInput` for what is no object."""
+    """Returns the rule in a JSON text. Raises `InvalidInput` if it is not an object."""
     try:
         rule = parse_json(text.encode(errors="replace"), "the rule")
     except Unreadable as error:
@@ -170,9 +170,6 @@ def phase_name(plan_file: str, phase_id: str) -> str | None:
 
     Raises `NotFound` for a plan that does not exist, or has no such phase.
     """
-    from queenbee.documents.plans.files import read_markdown
-    from queenbee.documents.plans.plan import parse_plan
-
     phases = parse_plan(read_markdown(plan_file)).phases
     titles = {phase_number(phase.number): phase.title for phase in phases}
     number = phase_number(phase_id)
@@ -181,22 +178,22 @@ def phase_name(plan_file: str, phase_id: str) -> str | None:
     return titles[number] or None
 
 
-def _config(rule_type: str, value: str, wish: RuleWish) -> Document:
+def _config(rule_type: str, value: str, options: RuleOptions) -> Document:
     fields: dict[str, Document] = {
         "file_exists": {"file_path": value},
-        "content_match": {"file_path": value, "patterns": list(wish.patterns)},
+        "content_match": {"file_path": value, "patterns": list(options.patterns)},
         "test_pass": {"test_command": value},
-        "custom": {"script_path": value, "args": list(wish.args)},
+        "custom": {"script_path": value, "args": list(options.args)},
     }
     config = fields[rule_type]
-    if wish.patterns and rule_type != "content_match":
+    if options.patterns and rule_type != "content_match":
         raise InvalidInput("--pattern goes with --contains")
-    if wish.args and rule_type != "custom":
+    if options.args and rule_type != "custom":
         raise InvalidInput("--arg goes with --script")
-    if wish.timeout_s is not None:
+    if options.timeout_s is not None:
         if rule_type == "file_exists":
             raise InvalidInput("--timeout does not go with --exists")
-        config["timeout_seconds"] = wish.timeout_s
+        config["timeout_seconds"] = options.timeout_s
     return config
 
 
@@ -211,7 +208,7 @@ def _rule_name(rule_type: str, value: str) -> str:
 
 
 def _identified(rule: Document, document: Document) -> Document:
-    """Returns the rule with an id that no other rule of the gate has, first of all."""
+    """Returns the rule with an id, as its first field, that no other rule of the gate has."""
     if "rule_id" in rule:
         return rule
     taken = {other["rule_id"] for other in document["validation_config"]["rules"]}
@@ -222,17 +219,17 @@ def _identified(rule: Document, document: Document) -> Document:
 
 
 def _view(gate: GateFile) -> GateView:
-    findings = gates.validate_gate(gate.document)
-    return GateView(gate.path, gate.document, gates.judge(gate.document), findings)
+    findings = validate_gate(gate.document)
+    return GateView(gate.path, gate.document, judge(gate.document), findings)
 
 
-def _rule(rule: Document, result: Document | None) -> dict[str, object]:
+def _rule(rule: Document, result: RuleResult | None) -> dict[str, object]:
     return {
         "rule_id": rule["rule_id"],
         "rule_type": rule["rule_type"],
         "rule_name": rule.get("rule_name"),
         "severity": rule.get("severity", "error"),
         "status": result["status"] if result else "not run",
-        "message": (result or {}).get("message"),
-        "validated_at": (result or {}).get("validated_at"),
+        "message": result.get("message") if result else None,
+        "validated_at": result["validated_at"] if result else None,
     }

@@ -1,7 +1,7 @@
-"""The whole hive: the services, and what the documents of this layer say of issues. ADR 0008.
+"""The complete hive: the services, and what beads and gates say about issues. ADR 0008.
 
-This is what `from queenbee import Hive` gives. The edit hook of agents takes the services' own:
-it asks nothing of documents, and runs before every edit.
+This is what `from queenbee import Hive` gives. The agents' edit hook uses the services' own hive:
+it asks nothing about documents, and runs before every edit.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Plans and sessions of a repository, made into issues of its hive.
+"""Imports plans and sessions of a repository as issues of its hive.
 
-The rows are made outside the lock: it takes half a second for a thousand sprints. They are made
-again under it where the tracker's file has changed in between.
+The rows are made outside the lock, since a thousand sprints take half a second. If the tracker's
+file changes in the meantime, they are made again under the lock.
 """
 
 from __future__ import annotations
@@ -9,14 +9,23 @@ from __future__ import annotations
 import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from queenbee.documents import issue_rows
+from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
+from queenbee.documents.plans.annotate import annotate_plan
+from queenbee.documents.plans.files import annotate_file, read_markdown
+from queenbee.documents.plans.importer import import_plan
+from queenbee.documents.plans.plan import parse_plan
+from queenbee.documents.plans.rows import PlanSetting
+from queenbee.documents.sessions.files import read_session_folder
+from queenbee.documents.sessions.importer import import_session
+from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
 from queenbee.store.files import stamp_of
 from queenbee.store.issues_file import read_rows_exactly
+from queenbee.workflows.validation import agents_for
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
@@ -28,12 +37,25 @@ if TYPE_CHECKING:
 
 DEFAULT_PREFIX = "bd"
 _NOBODY = "queen"
-"""Who a dry run says would import, where nobody said who acts."""
+"""The importer that a dry run names if no actor is known."""
+
+
+@dataclass(frozen=True)
+class PlanImport:
+    """How to import a plan; a default comes from the tracker's rows or the repository.
+
+    The plan's agents must be in `agents_dir`, or in `.claude/agents/` if that exists.
+    """
+
+    prefix: str | None = None
+    rig: str | None = None
+    source_branch: str = "main"
+    agents_dir: str | None = None
 
 
 @dataclass(frozen=True)
 class Annotated:
-    """Is what annotating a plan did: the beads under their headings, and those that have none."""
+    """The result of annotating a plan: beads under their headings, and those without one."""
 
     beads: Mapping[str, str]
     without_heading: Mapping[str, str]
@@ -42,10 +64,10 @@ class Annotated:
 
 @dataclass(frozen=True)
 class SessionProgress:
-    """Is a session with what its beads say: the bead of each task, where it was imported.
+    """A session with the progress of its beads: the bead of each task that was imported.
 
-    `completed_by_beads` are the tasks that `team-session.json`, which is never written, does not
-    call completed.
+    `completed_by_beads` are the tasks that are completed though `team-session.json`, which is
+    never written, does not say so.
     """
 
     session: Session
@@ -56,38 +78,29 @@ class SessionProgress:
 def import_plan_file(
     hive: Hive,
     path: str,
+    options: PlanImport | None = None,
     *,
-    prefix: str | None = None,
-    rig: str | None = None,
-    source_branch: str = "main",
-    agents_dir: str | None = None,
     dry_run: bool = False,
 ) -> RowImport:
     """Returns what importing a plan does to the tracker, and does it unless it is a dry run.
 
-    The plan's agents must be in `agents_dir`, or in `.claude/agents/` if there is one. Raises
-    `NotFound`, `Unreadable`, `InvalidInput` for a plan outside the repository, and `InvalidPlan`;
-    nothing is imported then.
+    Raises `NotFound`, `Unreadable`, `InvalidInput` for a plan outside the repository, and
+    `InvalidPlan`; nothing is imported then.
     """
-    from queenbee.documents.plans.files import read_markdown
-    from queenbee.documents.plans.importer import import_plan
-    from queenbee.documents.plans.plan import parse_plan
-    from queenbee.documents.plans.rows import PlanSetting
-    from queenbee.workflows.targets import agents_for
-
+    options = options or PlanImport()
     plan = parse_plan(read_markdown(path))
     actor = _actor(hive, dry_run=dry_run)
     plan_file = repository_path(hive, path)
-    agents = agents_for(hive.layout.tree, agents_dir)
+    agents = agents_for(hive.layout.tree, options.agents_dir)
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         setting = PlanSetting(
             plan_file=plan_file,
             repository=hive.layout.root,
-            rig=rig or os.path.basename(hive.layout.root),
-            prefix=prefix or usual_prefix(rows),
+            rig=options.rig or os.path.basename(hive.layout.root),
+            prefix=options.prefix or usual_prefix(rows),
             actor=actor,
-            source_branch=source_branch,
+            source_branch=options.source_branch,
         )
         return import_plan(plan, rows, setting=setting, now_ms=now_ms, agents=agents)
 
@@ -101,16 +114,12 @@ def import_session_folder(
 
     Raises `Unreadable` and `InvalidGraph`; nothing is imported then.
     """
-    from queenbee.documents.sessions.files import read_session_folder
-    from queenbee.documents.sessions.importer import import_session
-    from queenbee.documents.sessions.session import read_session
-
     session = read_session(read_session_folder(path))
     actor = _actor(hive, dry_run=dry_run)
-    # From the top, if it is in there: the path of one worktree means nothing in another.
-    place = os.path.relpath(os.path.realpath(path), hive.layout.tree)
-    outside = place.split(os.sep)[0] == os.pardir
-    session = replace(session, path=os.path.realpath(path) if outside else place)
+    # Relative to the top, if it is in the tree: an absolute path is wrong in another worktree.
+    relative = os.path.relpath(os.path.realpath(path), hive.layout.tree)
+    outside = relative.split(os.sep)[0] == os.pardir
+    session = replace(session, path=os.path.realpath(path) if outside else relative)
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         first = prefix or usual_prefix(rows)
@@ -124,10 +133,6 @@ def annotate_plan_file(hive: Hive, path: str, *, dry_run: bool = False) -> Annot
 
     Raises `NotFound`, `Unreadable`, and what `plan_beads` does.
     """
-    from queenbee.documents.plans.annotate import annotate_plan
-    from queenbee.documents.plans.files import annotate_file, read_markdown
-    from queenbee.documents.plans.plan import parse_plan
-
     text = read_markdown(path)
     beads = plan_beads(hive, path)
     changed = annotate_plan(text, beads) != text if dry_run else annotate_file(path, beads)
@@ -140,15 +145,15 @@ def annotate_plan_file(hive: Hive, path: str, *, dry_run: bool = False) -> Annot
 
 
 def plan_beads(hive: Hive, path: str) -> dict[str, str]:
-    """Returns the bead of each sprint that a plan was imported into, by the sprint's number.
+    """Returns the bead of each imported sprint of a plan, by the sprint's number.
 
-    Raises `NotFound` where it was not imported.
+    Raises `NotFound` if the plan was not imported.
     """
     plan_file = repository_path(hive, path)
     beads: dict[str, str] = {}
     issues = hive.issues.all().values()
     for issue in sorted(issues, key=lambda one: (str(one.fields.get("created_at")), one.id)):
-        file, sprint = issue_rows.plan_and_sprint(issue.fields)
+        file, sprint = plan_and_sprint(issue.fields)
         if file == plan_file and isinstance(sprint, str) and is_sprint(sprint):
             beads.setdefault(sprint, issue.id)
     if not beads:
@@ -159,12 +164,12 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
 
 
 def with_progress(hive: Hive, session: Session) -> SessionProgress:
-    """Returns the session with what its beads say besides: closed ones, and those in work."""
+    """Returns the session with the progress of its beads: the closed and the assigned ones."""
     completed, active = list(session.completed), list(session.active)
     beads: dict[str, str] = {}
     holders = {each.issue_id for each in hive.assignments.find()}
     for issue in hive.issues.tracked().values():
-        metadata = issue_rows.metadata_of(issue.fields)
+        metadata = metadata_of(issue.fields)
         task = metadata.get("session_task")
         if metadata.get("session_id") != session.session_id or not isinstance(task, str):
             continue
@@ -178,14 +183,14 @@ def with_progress(hive: Hive, session: Session) -> SessionProgress:
 
 
 def usual_prefix(rows: Sequence[Mapping[str, object]]) -> str:
-    """Returns the prefix of most ids of the tracker, or `bd` where it has none."""
+    """Returns the most common prefix of the tracker's ids, or `bd` if there is none."""
     prefixes = Counter(str(row.get("id")).rpartition("-")[0] for row in rows)
     del prefixes[""]
     return prefixes.most_common(1)[0][0] if prefixes else DEFAULT_PREFIX
 
 
 def repository_path(hive: Hive, path: str) -> str:
-    """Returns a path from the top of the working tree. Raises `InvalidInput` for one outside."""
+    """Returns the path relative to the top of the working tree. Raises `InvalidInput` outside."""
     relative = os.path.relpath(os.path.realpath(path), hive.layout.tree)
     if relative.split(os.sep)[0] == os.pardir:
         raise InvalidInput(

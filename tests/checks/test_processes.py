@@ -15,14 +15,24 @@ from live_processes import is_alive
 from mutants import mutant
 
 from queenbee.checks import processes
-from queenbee.checks.processes import Interrupts, run_process
+from queenbee.checks.processes import Interrupts, Program, run_process
 
 ENV = {"PATH": os.environ["PATH"]}
 
 
-def run(command, cwd, *, timeout_s=20.0, grace_s=0.3, run_process=run_process, **more):
-    argv = ["/bin/sh", "-c", command]
-    return run_process(argv, cwd=str(cwd), env=ENV, timeout_s=timeout_s, grace_s=grace_s, **more)
+def run(
+    command,
+    cwd,
+    *,
+    timeout_s=20.0,
+    run_process=run_process,
+    on_tick=None,
+    interrupts=None,
+    **limits,
+):
+    limits = {"grace_s": 0.3} | limits
+    program = Program(["/bin/sh", "-c", command], str(cwd), ENV, timeout_s, **limits)
+    return run_process(program, on_tick=on_tick, interrupts=interrupts)
 
 
 def pids(folder):
@@ -75,7 +85,7 @@ def test_a_program_killed_by_a_signal_has_a_negative_exit_code(tmp_path):
     ],
 )
 def test_what_cannot_be_started_is_told_and_raises_nothing(argv, cwd, env):
-    done = run_process(argv, cwd=cwd, env=env, timeout_s=5)
+    done = run_process(Program(argv, cwd, env, timeout_s=5))
     assert (done.ended, done.exit_code) == ("not_started", None)
     assert done.problem.startswith("cannot be started: ")
 
@@ -172,7 +182,7 @@ MEMORY = """
         with open("/proc/self/status") as status:
             return int(next(line for line in status if line.startswith("VmHWM")).split()[1])
     before = peak_kib()
-    done = processes.run_process(["/usr/bin/yes"], cwd="/", env={}, timeout_s=1.0)
+    done = processes.run_process(processes.Program(["/usr/bin/yes"], "/", {}, timeout_s=1.0))
     print(done.stdout.total_bytes, peak_kib() - before)
 """
 
@@ -252,14 +262,12 @@ def test_an_error_of_the_caller_ends_the_group_and_is_raised(tmp_path):
 
 INTERRUPTED = """
     import os, signal, sys
-    from queenbee.checks.processes import Interrupts, run_process
+    from queenbee.checks.processes import Interrupts, Program, run_process
     command, cwd, grace_s = sys.argv[1:]
+    argv = ["/bin/sh", "-c", command]
+    program = Program(argv, cwd, dict(os.environ), timeout_s=60, grace_s=float(grace_s))
     with Interrupts() as interrupts:
-        done = run_process(
-            ["/bin/sh", "-c", command],
-            cwd=cwd, env=dict(os.environ), timeout_s=60, grace_s=float(grace_s),
-            interrupts=interrupts,
-        )
+        done = run_process(program, interrupts=interrupts)
     print(done.ended, done.exit_code, done.stdout.text())
     print(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
 """

@@ -7,18 +7,17 @@ import os
 import pytest
 
 from queenbee.checks.bounds import MAX_CHECKS
-from queenbee.checks.engine import Check, CheckResult, Command
-from queenbee.checks.processes import Output
-from queenbee.checks.verification import (
+from queenbee.checks.check import Check, CheckResult, Command
+from queenbee.checks.evidence import (
     FAILURES_MAX_CHARS,
     failures_text,
     missing_evidence,
-    result_record,
     slug,
-    verification_record,
     write_evidence,
     write_failures,
 )
+from queenbee.checks.output import Output
+from queenbee.checks.verification import Subject, result_record, verification_record
 from queenbee.errors import Unwritable
 from queenbee.store.ledger.codec import MAX_LINE_BYTES, encode
 
@@ -58,9 +57,7 @@ def test_evidence_of_hostile_names_stays_in_its_folder(tmp_path):
 def test_the_record_of_the_most_checks_of_the_worst_kind_fits_a_line(char, tmp_path):
     results = [result(name=char * 3000, reason=char * 5000) for _ in range(MAX_CHECKS)]
     record = verification_record(
-        subject_kind="bead",
-        subject_id="x" * 200,
-        attempt=1,
+        Subject("bead", "x" * 200, 1),
         started_ms=START_MS,
         finished_ms=START_MS,
         verdict="failed",
@@ -87,10 +84,10 @@ def test_evidence_is_missing_when_its_file_is_gone_or_empty(tmp_path):
     folder = str(tmp_path / "evidence")
     results = [result(name="a"), result(name="b"), result(name="c"), result("skipped", name="d")]
     paths = write_evidence(folder, "gt-1", START_MS, results)
-    record = {"results": [result_record(*pair) for pair in zip(results, paths, strict=True)]}
+    kept = [result_record(*pair) for pair in zip(results, paths, strict=True)]
     os.unlink(tmp_path / paths[0])
     os.truncate(tmp_path / paths[1], 0)
-    assert missing_evidence(record, folder) == ["a", "b", "d"]
+    assert missing_evidence(kept, folder) == ["a", "b", "d"]
 
 
 def test_only_what_failed_is_handed_on():

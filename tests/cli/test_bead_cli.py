@@ -14,7 +14,7 @@ from bead_files import ATTEMPT, FIXTURES, JUDGEMENT, put_bead, ralph_bead, sprin
 from hives import COMMAND, Queen, QuickQueen, records, snapshot, write_lines
 
 from queenbee import Hive
-from queenbee.workflows.history import record_history
+from queenbee.workflows.beads import record_history
 
 GOOD = json.dumps(ralph_bead("gt-1", "true"))
 

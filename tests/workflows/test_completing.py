@@ -18,7 +18,8 @@ import queenbee
 from queenbee import Hive
 from queenbee.errors import Conflict, InvalidInput, NotFound, NotYours, Unreadable
 from queenbee.workflows import completing as completion
-from queenbee.workflows.completing import complete, verify
+from queenbee.workflows.completing import complete
+from queenbee.workflows.running import verify
 
 
 @pytest.fixture

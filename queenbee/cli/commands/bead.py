@@ -15,10 +15,10 @@ from queenbee.cli.render import describe, printable, say, shortened, table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from queenbee.workflows.history import What
+    from queenbee.workflows.bead_view import BeadView
+    from queenbee.workflows.beads import What
     from queenbee.workflows.hive import Hive
-    from queenbee.workflows.targets import Kind, Validated
-    from queenbee.workflows.views import BeadView
+    from queenbee.workflows.validation import Kind, Validated
 
 KINDS = ("ralph", "sprint")
 
@@ -60,7 +60,7 @@ def validate(
     Exit 0, or 1 with everything that is wrong. A target is a JSON file, a .jsonl file of the
     tracker's, an id, or - for standard input.
     """
-    from queenbee.workflows.targets import Rules, agents_for, validate_target
+    from queenbee.workflows.validation import Rules, agents_for, validate_target
 
     rules = Rules(kind, strict, agents_for(os.getcwd(), agents_dir))
     found = [
@@ -143,7 +143,7 @@ def _show_whole(told: Mapping[str, Any]) -> None:
 @click.argument("bead_id", metavar="BEAD")
 def show(hive: Hive, bead_id: str) -> dict[str, object]:
     """Show a bead with its checks, evidence, gates and attempts"""
-    from queenbee.workflows.views import require_view
+    from queenbee.workflows.beads import require_view
 
     view = require_view(hive, bead_id)
     return {**view.to_dict(), "document": view.document}
@@ -178,7 +178,7 @@ def list_beads(
 
     With what keeps each from being ready.
     """
-    from queenbee.workflows.views import brief_views
+    from queenbee.workflows.beads import brief_views
 
     return [
         view.brief()
@@ -207,7 +207,7 @@ def ready(hive: Hive, team: str | None) -> list[dict[str, object]]:
 
     One session works on all beads of one team, as the loop takes them.
     """
-    from queenbee.workflows.views import ready_teams
+    from queenbee.workflows.beads import ready_teams
 
     def briefs(views: Sequence[BeadView]) -> list[dict[str, object]]:
         return [view.brief() for view in views]
@@ -240,8 +240,7 @@ def record(hive: Hive, what: What, bead_id: str, entry: str) -> dict[str, object
     checked: attempts end at max_retry_attempts, and what a QA agent reports must fit its
     output_schema. The same entry again changes nothing.
     """
-    from queenbee.workflows.history import record_history
-    from queenbee.workflows.views import require_view
+    from queenbee.workflows.beads import record_history, require_view
 
     record_history(hive, what, bead_id, body_or_stdin(entry))
     view = require_view(hive, bead_id)

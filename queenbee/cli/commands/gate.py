@@ -24,7 +24,7 @@ from queenbee.errors import InvalidInput, NoHive, QueenError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.documents.gates.gate import Verdict
+    from queenbee.documents.gates.judgement import AttemptRecord, Verdict
     from queenbee.workflows.gates import GateView
     from queenbee.workflows.hive import Hive
 
@@ -139,13 +139,13 @@ def add_rule(
 
     A file, a content, a test or a script; or any rule as JSON, - for standard input.
     """
-    from queenbee.workflows.gates import RuleWish, add_hive_rule, rule_from, rule_of
+    from queenbee.workflows.gates import RuleOptions, add_hive_rule, rule_from, rule_of
 
     if rule is not None:
         document = rule_from(body_or_stdin(rule))
     else:
         timeout_s = wish.pop("timeout")
-        document = rule_of(RuleWish(**wish, timeout_s=timeout_s))
+        document = rule_of(RuleOptions(**wish, timeout_s=timeout_s))
     return add_hive_rule(hive, _named(workflow), phase, document)
 
 
@@ -167,18 +167,17 @@ def run(
 
     Exit 0 if it has passed, 1 if not. What the rules print is kept as evidence.
     """
-    from queenbee.checks.engine import describe
-    from queenbee.documents.gates.run import gate_checks, run_gate
+    from queenbee.checks.check import describe
+    from queenbee.documents.gates.run import gate_checks
     from queenbee.workflows.gates import gate_view
-    from queenbee.workflows.workplaces import gate_place
+    from queenbee.workflows.running import run_gate
 
     name = _named(workflow)
     if dry_run:
         checks = describe(gate_checks(gate_view(hive, name, phase).document))
         value = {"workflow_id": name, "phase_id": phase, "dry_run": True, "checks": checks}
         return Answer(value, yes=True)
-    place = gate_place(hive, os.environ, on_progress=watcher())
-    verdict = run_gate(name, phase, place).verdict
+    verdict = run_gate(hive, name, phase, env=os.environ, on_progress=watcher()).verdict
     return Answer(gate_view(hive, name, phase), yes=verdict.passed)
 
 
@@ -232,7 +231,7 @@ def _show_history(attempts: Sequence[Mapping[str, Any]]) -> None:
 @_of_phase
 def history(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str
-) -> list[dict[str, Any]]:
+) -> list[AttemptRecord]:
     """List every attempt at a gate, oldest first"""
     from queenbee.documents.gates.gate import history as attempts_of
     from queenbee.workflows.gates import gate_view

@@ -51,7 +51,7 @@ def check(session: Session, path: str, source_branch: str, agents_dir: str | Non
     from queenbee.documents.plans.check import check_plan
     from queenbee.documents.plans.files import read_markdown
     from queenbee.documents.plans.plan import parse_plan
-    from queenbee.workflows.targets import agents_for
+    from queenbee.workflows.validation import agents_for
 
     plan = parse_plan(read_markdown(path))
     agents = agents_for(os.getcwd(), agents_dir)
@@ -130,17 +130,10 @@ def import_(
 
     The same plan again changes nothing. Rows are added to issues.jsonl; none is rewritten.
     """
-    from queenbee.workflows.imports import import_plan_file
+    from queenbee.workflows.imports import PlanImport, import_plan_file
 
-    found = import_plan_file(
-        hive,
-        path,
-        prefix=prefix,
-        rig=rig,
-        source_branch=source_branch,
-        agents_dir=agents_dir,
-        dry_run=dry_run,
-    )
+    options = PlanImport(prefix, rig, source_branch, agents_dir)
+    found = import_plan_file(hive, path, options, dry_run=dry_run)
     return Imported(found, dry_run=dry_run)
 
 

@@ -63,13 +63,13 @@ def verify(hive: Hive, bead: str, dry_run: bool) -> Answer:
     Exit 0 if they pass, 1 if not. BEAD is an id, or the file of a Ralph bead. The commands come
     from the bead's own file; what they print is kept as evidence. --dry-run shows them first.
     """
-    from queenbee.workflows import completing as completion
+    from queenbee.workflows import running
 
     bead = _named(bead)
     if dry_run:
-        checks = completion.checks_of(hive, bead)
+        checks = running.checks_of(hive, bead)
         return Answer({"bead": bead, "dry_run": True, "checks": checks}, yes=True)
-    record = completion.verify(hive, bead, env=os.environ, on_progress=watcher())
+    record = running.verify(hive, bead, env=os.environ, on_progress=watcher())
     return Answer(record, yes=record["verdict"] == "passed")
 
 
@@ -99,19 +99,14 @@ def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
     COMMAND in a shell, then the checks, and again. What failed is handed to the next attempt in
     QUEEN_FAILURES and the file QUEEN_FAILURES_FILE.
     """
-    from queenbee.workflows import completing as completion
+    from queenbee.workflows import loop
 
     bead = _named(bead)
     if dry_run:
-        found = completion.require_ralph_bead(hive, bead)
-        from queenbee.checks.engine import describe
-
-        checks = describe(completion.ralph_checks(found))
+        checks = loop.checks_of_loop(hive, bead)
         value = {"bead": bead, "dry_run": True, "agent_command": agent_cmd, "checks": checks}
         return Answer(value, yes=True)
-    outcome = completion.run(
-        hive, bead, agent_cmd, env=os.environ, on_progress=watcher(), tell=tell
-    )
+    outcome = loop.run(hive, bead, agent_cmd, env=os.environ, on_progress=watcher(), tell=tell)
     value = {
         "bead": outcome.bead.bead_id,
         "file": outcome.bead.path,

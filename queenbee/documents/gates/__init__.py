@@ -1,1 +1,33 @@
-"""Phase gates: rules that must pass before the next phase begins. docs/gates.md."""
+"""Phase gates: rules that must pass before the next phase begins. docs/gates.md.
+
+`gate` makes and changes the document, `judgement` judges it, `store` has its files, `rules` and
+`rule_fields` the four types of rules, `run` runs them, and `phases` says which gates hold an issue
+back.
+"""
+
+from __future__ import annotations
+
+from queenbee._lazy import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.documents.gates.gate import add_rule as add_rule
+    from queenbee.documents.gates.gate import history as history
+    from queenbee.documents.gates.gate import new_gate as new_gate
+    from queenbee.documents.gates.gate import validate_gate as validate_gate
+    from queenbee.documents.gates.run import run_gate as run_gate
+    from queenbee.documents.gates.store import check_gate as check_gate
+    from queenbee.documents.gates.store import create_gate as create_gate
+
+__getattr__, __dir__, __all__ = exports(
+    __name__,
+    {
+        "add_rule": "queenbee.documents.gates.gate",
+        "history": "queenbee.documents.gates.gate",
+        "new_gate": "queenbee.documents.gates.gate",
+        "validate_gate": "queenbee.documents.gates.gate",
+        "run_gate": "queenbee.documents.gates.run",
+        "check_gate": "queenbee.documents.gates.store",
+        "create_gate": "queenbee.documents.gates.store",
+    },
+)

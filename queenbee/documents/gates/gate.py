@@ -1,7 +1,7 @@
-"""A phase gate: which rules a phase must meet, what was found, and whether the next may begin.
+"""A phase gate: the rules of a phase, their results, and whether the next phase may begin.
 
-Pure over the document, a plain dict in which everything that is not known here survives: each
-function returns a new one. `spec/4-phase-gate.md`; `docs/gates.md` says what is added to it.
+Pure functions over the document, a plain dict in which unknown fields survive: each function
+returns a new one. `spec/4-phase-gate.md`; `docs/gates.md` says what is added to it.
 """
 
 from __future__ import annotations
@@ -9,22 +9,33 @@ from __future__ import annotations
 import json
 import os
 from copy import deepcopy
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from queenbee.core.timestamps import format_ms, instant_ms
+from queenbee.core.timestamps import format_ms
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import Finding
+from queenbee.documents.gates.judgement import (
+    attempt_of,
+    counters,
+    judge,
+    made_ms,
+    results_of,
+    rules_of,
+)
 from queenbee.documents.gates.rule_fields import bad_patterns, rules_findings
 from queenbee.documents.schema import schema_findings
 from queenbee.errors import Conflict, InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any, Literal
+    from collections.abc import Sequence
+    from typing import Any
 
-    Document = dict[str, Any]
-    Status = Literal["pending", "in_progress", "passed", "failed"]
+    from queenbee.documents.gates.judgement import (
+        AttemptRecord,
+        Document,
+        GateError,
+        RuleResult,
+    )
 
 SCHEMA_VERSION = "1.0"
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "phase-gate.schema.json")
@@ -32,7 +43,7 @@ SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "phase-gate.schema.json")
 _NEW_GATE = "to judge it again, make a gate of another phase: queen gate new"
 
 MAX_RESULTS_PER_RULE = 10
-"""Results of one rule that are kept by default, as the document proposes."""
+"""How many results of one rule are kept by default, as the document proposes."""
 
 TRANSITIONS: dict[str, tuple[str, ...]] = {
     "pending": ("in_progress",),
@@ -40,26 +51,11 @@ TRANSITIONS: dict[str, tuple[str, ...]] = {
     "passed": (),
     "failed": (),
 }
-"""There is no way back. What follows a failed attempt is a new one, which begins at pending."""
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Is what the latest result of every rule says, whatever `current_status` claims."""
-
-    status: Status
-    blocking: tuple[str, ...] = ()
-    """Why the gate has not passed, a sentence for each rule of error severity."""
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        """Whether the next phase may begin."""
-        return self.status == "passed"
+"""There is no way back. After a failed attempt comes a new one, which starts at pending."""
 
 
 def gate_schema() -> dict[str, Any]:
-    """Returns the JSON Schema of a gate, Draft 7, as the document's tables have it."""
+    """Returns the JSON Schema of a gate, Draft 7, after the document's tables."""
     with open(SCHEMA_PATH, encoding="utf-8") as file:
         schema: dict[str, Any] = json.load(file)
     return schema
@@ -101,10 +97,10 @@ def new_gate(
 
 
 def validate_gate(document: object) -> list[Finding]:
-    """Returns everything that is wrong with a gate, or merely odd, each with its path.
+    """Returns everything that is wrong with a gate, or only odd, each with its path.
 
-    Of a major version that is not ours nothing else is said; of a later minor one, a value that
-    it may have added is odd, and not wrong.
+    For an unknown major version, that is the only finding; for a later minor version, an unknown
+    value is odd, not wrong.
     """
     version = document.get("schema_version") if isinstance(document, dict) else None
     if isinstance(version, str):
@@ -114,89 +110,36 @@ def validate_gate(document: object) -> list[Finding]:
     later = isinstance(version, str) and version != SCHEMA_VERSION
     found = schema_findings(document, gate_schema(), enums="warning" if later else "error")
     if any(finding.severity == "error" for finding in found):
-        # What follows relies on the shape.
+        # The rest relies on the shape.
         return found
     assert isinstance(document, dict)
-    found += rules_findings(_rules(document), "validation_config.rules")
+    found += rules_findings(rules_of(document), "validation_config.rules")
     return found + _identity_findings(document) + _status_findings(document)
 
 
 def add_rule(document: Document, rule: Document) -> Document:
     """Returns the gate with one more rule, and its counters. Raises `InvalidInput`, `Conflict`.
 
-    A gate that has passed takes no more: it would have to take its word back.
+    A gate that has passed takes no more: it could fail again.
     """
     gate = deepcopy(document)
     if _has_passed(gate):
         raise Conflict(f"{_name(gate)} has passed, and takes no more rules", hint=_NEW_GATE)
     gate["validation_config"]["rules"].append(deepcopy(rule))
-    path = f"validation_config.rules[{len(_rules(gate)) - 1}]"
+    path = f"validation_config.rules[{len(rules_of(gate)) - 1}]"
     errors = [finding for finding in validate_gate(gate) if finding.severity == "error"]
     findings = errors or bad_patterns(rule, path)
     if findings:
-        told = f"{findings[0].path.removeprefix(path).lstrip('.')}: {findings[0].message}"
+        first = f"{findings[0].path.removeprefix(path).lstrip('.')}: {findings[0].message}"
         raise InvalidInput(
-            f"the rule cannot be used: {told.removeprefix(': ')}",
+            f"the rule cannot be used: {first.removeprefix(': ')}",
             hint="docs/gates.md lists what each type of rule takes",
             findings=findings,
         )
     return _recounted(gate)
 
 
-def judge(document: Document) -> Verdict:
-    """Returns the verdict: every rule of error severity must have passed when it last ran.
-
-    A rule without a result leaves it `in_progress`, a skipped one too; a failed one makes it
-    `failed`; warnings never block. A gate without rules, or none of whose rules ran, is as
-    little passed as one that failed.
-    """
-    latest = latest_results(document)
-    blocking, warnings, failed = [], [], False
-    for rule in _rules(document):
-        result = latest.get(rule["rule_id"])
-        status = result["status"] if result else "not run"
-        if status == "passed":
-            continue
-        message = (result or {}).get("message", "")
-        told = f"{rule.get('rule_name') or rule['rule_id']}: {status}"
-        told = f"{told}: {message}" if message else told
-        if rule.get("severity", "error") == "warning":
-            warnings.append(told)
-        else:
-            blocking.append(told)
-            failed = failed or status == "failed"
-    if not _rules(document):
-        blocking.append("it has no rules: nothing was checked")
-    elif not latest and not blocking:
-        blocking.append("none of its rules has run")
-    begun = latest or document["status"]["current_status"] != "pending"
-    waiting: Status = "in_progress" if begun else "pending"
-    status = "failed" if failed else waiting if blocking else "passed"
-    return Verdict(status, tuple(blocking), tuple(warnings))
-
-
-def latest_results(document: Document) -> dict[str, Document]:
-    """Returns the latest result of each rule that has one.
-
-    The latest is the one with the newest `validated_at`; among equals, that which stands last.
-    """
-    rule_ids = {rule["rule_id"] for rule in _rules(document)}
-    latest: dict[str, Document] = {}
-    for result in _results(document):
-        rule_id = result["rule_id"]
-        if rule_id in rule_ids and (
-            rule_id not in latest or _made_ms(result) >= _made_ms(latest[rule_id])
-        ):
-            latest[rule_id] = result
-    return latest
-
-
-def attempt_of(document: Mapping[str, Any]) -> int:
-    """Returns the number of the current attempt, from 1."""
-    return len(document["validation_execution"].get("previous_attempts", [])) + 1
-
-
-def history(document: Document) -> list[Document]:
+def history(document: Document) -> list[AttemptRecord]:
     """Returns every attempt, oldest first: its number, status, times, counters and errors."""
     archived = document["validation_execution"].get("previous_attempts", [])
     return [*deepcopy(archived), _attempt_record(document)]
@@ -205,17 +148,17 @@ def history(document: Document) -> list[Document]:
 def begin_attempt(document: Document, now_ms: int) -> Document:
     """Returns the gate `in_progress`: its first attempt, one cut short, or a new one.
 
-    A new one follows a failure, and a pass that the results do not bear out. Raises `Conflict`
-    for a gate that has passed, and `InvalidInput` for one without rules.
+    A new attempt follows a failure, and a pass that the results contradict. Raises `Conflict` for
+    a gate that has passed, and `InvalidInput` for one without rules.
     """
     gate = deepcopy(document)
-    if not _rules(gate):
+    if not rules_of(gate):
         raise InvalidInput(f"{_name(gate)} has no rules to run", hint="queen gate add-rule --help")
     if _has_passed(gate):
         raise Conflict(f"{_name(gate)} has passed, and is not run again", hint=_NEW_GATE)
     current = gate["status"]["current_status"]
     if current == "in_progress":
-        # What another run began, or one that was cut short, goes on.
+        # An attempt that another run started, or that was cut short, continues.
         return gate
     now = format_ms(now_ms)
     if current in ("failed", "passed"):
@@ -230,17 +173,17 @@ def begin_attempt(document: Document, now_ms: int) -> Document:
 
 def finish_attempt(
     document: Document,
-    results: Sequence[Document],
-    errors: Sequence[Document],
+    results: Sequence[RuleResult],
+    errors: Sequence[GateError],
     *,
     attempt: int,
     now_ms: int,
     max_results_per_rule: int = MAX_RESULTS_PER_RULE,
 ) -> Document:
-    """Returns the gate with the results of a run of its rules, and what follows from them.
+    """Returns the gate with the results of a run of its rules, and its new status.
 
-    0 for `max_results_per_rule` keeps all. Raises `Conflict` where the attempt that the results
-    belong to is over: another run has ended it.
+    0 for `max_results_per_rule` keeps all. Raises `Conflict` if another run has ended the attempt
+    that the results belong to.
     """
     gate = deepcopy(document)
     status = gate["status"]
@@ -250,7 +193,7 @@ def finish_attempt(
             f"and is {status['current_status']}: these results are not part of it",
             hint="queen gate status",
         )
-    kept = _results(gate)
+    kept = results_of(gate)
     kept += [{**_not_before(result, kept), "attempt": attempt} for result in results]
     ran = {result["rule_id"] for result in results}
     status["errors"] = [
@@ -266,7 +209,7 @@ def finish_attempt(
 
 
 def is_valid_transition(current: str, new: str) -> bool:
-    """Returns whether a status may follow another within one attempt."""
+    """Returns whether one status may follow another within an attempt."""
     return new in TRANSITIONS.get(current, ())
 
 
@@ -282,50 +225,40 @@ def _move(gate: Document, new: str, now: str) -> None:
 
 
 def _recounted(gate: Document) -> Document:
-    gate["status"] |= _counters(gate)
+    gate["status"] |= counters(gate)
     return gate
 
 
-def _counters(document: Document) -> dict[str, int]:
-    latest = [result["status"] for result in latest_results(document).values()]
-    return {
-        "passed_count": latest.count("passed"),
-        "failed_count": latest.count("failed"),
-        "total_count": len(_rules(document)),
-    }
-
-
-def _attempt_record(gate: Document) -> Document:
+def _attempt_record(gate: Document) -> AttemptRecord:
     status, metadata = gate["status"], gate["metadata"]
     return {
         "attempt": attempt_of(gate),
         "status": status["current_status"],
         "started_at": metadata.get("started_at"),
         "completed_at": metadata.get("completed_at"),
-        **_counters(gate),
+        **counters(gate),
         "errors": deepcopy(status.get("errors", [])),
     }
 
 
-def _not_before(result: Document, kept: list[Document]) -> Document:
-    """Returns a result that is the latest of its rule, also when the clock was set back."""
-    earlier = [_made_ms(one) for one in kept if one["rule_id"] == result["rule_id"]]
-    made_ms = max([_made_ms(result), *earlier])
-    return {**result, "validated_at": format_ms(made_ms)}
+def _not_before(result: RuleResult, kept: list[RuleResult]) -> RuleResult:
+    """Returns the result, made the latest of its rule even if the clock was set back."""
+    earlier = [made_ms(one) for one in kept if one["rule_id"] == result["rule_id"]]
+    return {**result, "validated_at": format_ms(max([made_ms(result), *earlier]))}
 
 
 def _trim(gate: Document, most: int) -> None:
     by_rule: dict[str, list[int]] = {}
-    results = _results(gate)
-    for place, result in enumerate(results):
-        by_rule.setdefault(result["rule_id"], []).append(place)
+    results = results_of(gate)
+    for number, result in enumerate(results):
+        by_rule.setdefault(result["rule_id"], []).append(number)
     kept = {
-        place
-        for places in by_rule.values()
-        for place in sorted(places, key=lambda one: (_made_ms(results[one]), one))[-most:]
+        number
+        for numbers in by_rule.values()
+        for number in sorted(numbers, key=lambda one: (made_ms(results[one]), one))[-most:]
     }
     gate["validation_execution"]["results"] = [
-        result for place, result in enumerate(results) if place in kept
+        result for number, result in enumerate(results) if number in kept
     ]
 
 
@@ -340,14 +273,14 @@ def _version_problem(version: str) -> str | None:
 
 def _identity_findings(document: Document) -> list[Finding]:
     found, seen = [], set()
-    for place, rule in enumerate(_rules(document)):
+    for number, rule in enumerate(rules_of(document)):
         if rule["rule_id"] in seen:
-            path = f"validation_config.rules[{place}].rule_id"
+            path = f"validation_config.rules[{number}].rule_id"
             found.append(Finding(path, f"is that of an earlier rule: {rule['rule_id'][:60]!r}"))
         seen.add(rule["rule_id"])
     result_ids = set()
-    for place, result in enumerate(_results(document)):
-        path = f"validation_execution.results[{place}]"
+    for number, result in enumerate(results_of(document)):
+        path = f"validation_execution.results[{number}]"
         if result["rule_id"] not in seen:
             message = f"names no rule of this gate: {result['rule_id'][:60]!r}"
             found.append(Finding(f"{path}.rule_id", message, "warning"))
@@ -361,7 +294,7 @@ def _status_findings(document: Document) -> list[Finding]:
     status = document["status"]
     found = [
         Finding(f"status.{name}", f"is {status[name]}, but the results say {count}", "warning")
-        for name, count in _counters(document).items()
+        for name, count in counters(document).items()
         if status[name] != count
     ]
     current, verdict = status["current_status"], judge(document).status
@@ -372,24 +305,10 @@ def _status_findings(document: Document) -> list[Finding]:
     return found
 
 
-def _rule_of(error: Document) -> object:
+def _rule_of(error: GateError) -> object:
     return error.get("context", {}).get("rule_id")
-
-
-def _made_ms(result: Document) -> int:
-    return instant_ms(result["validated_at"]) or 0
 
 
 def _name(gate: Document) -> str:
     metadata = gate["metadata"]
     return f"the gate of {metadata['workflow_id']}, {metadata['phase_id']}"
-
-
-def _rules(document: Document) -> list[Document]:
-    rules: list[Document] = document["validation_config"]["rules"]
-    return rules
-
-
-def _results(document: Document) -> list[Document]:
-    results: list[Document] = document["validation_execution"]["results"]
-    return results

@@ -1,4 +1,4 @@
-"""Which gates keep an issue from being worked on: those of the phases before its own.
+"""Which gates hold an issue back: those of the phases before its own.
 
 A gate belongs to a phase of a plan when its workflow is the plan's file without folder and `.md`
 (or the bead's own `metadata.workflow_id`), and its phase is the plan's phase: `1`, `phase_1`, or
@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from queenbee.documents.gates.gate import judge, validate_gate
+from queenbee.documents.gates.gate import validate_gate
+from queenbee.documents.gates.judgement import judge
 from queenbee.documents.gates.store import list_gates
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
@@ -28,7 +29,7 @@ _FILE_PREFIX = "phase_"
 
 @dataclass(frozen=True)
 class GateState:
-    """Is one gate as the next phase sees it: what is missing or unreadable has not passed."""
+    """One gate as the next phase sees it: if it is missing or unreadable, it has not passed."""
 
     workflow_id: str
     phase_id: str
@@ -38,7 +39,7 @@ class GateState:
 
     @property
     def sentence(self) -> str:
-        """Why nothing behind it is ready."""
+        """Why nothing after it is ready."""
         return f"gate {self.workflow_id}/{self.phase_id} has not passed: it is {self.status}"
 
     def to_dict(self) -> dict[str, object]:
@@ -52,18 +53,18 @@ class GateState:
         }
 
 
-class GateBook:
-    """The gates of a hive, asked by issue."""
+class PhaseGates:
+    """All gates of a hive, which can say what holds an issue back."""
 
     def __init__(self, states: Iterable[GateState], unreadable: Iterable[str] = ()) -> None:
         self._states: dict[str, list[GateState]] = {}
         for state in states:
             self._states.setdefault(state.workflow_id, []).append(state)
         self._unreadable = tuple(unreadable)
-        """The names of files in which some gate is that nobody can read."""
+        """The names of files with a gate that cannot be read."""
 
     def before(self, fields: Mapping[str, Any]) -> list[GateState]:
-        """Returns the gates that must have passed before an issue is worked on."""
+        """Returns the gates that must have passed before anyone works on an issue."""
         metadata = fields.get("metadata")
         if not isinstance(metadata, dict):
             return []
@@ -92,15 +93,15 @@ class GateBook:
                     yield self._named(workflow_id, phase_id)
 
 
-def read_gates(folder: str) -> GateBook:
-    """Returns the gates of a folder; one that is not valid has not passed."""
+def read_gates(folder: str) -> PhaseGates:
+    """Returns the gates in a folder; one that is not valid has not passed."""
     gates, problems = list_gates(folder)
     names = [os.path.splitext(os.path.basename(problem.path))[0] for problem in problems]
-    return GateBook([_state(gate) for gate in gates], names)
+    return PhaseGates([_state(gate) for gate in gates], names)
 
 
 def workflows_of(metadata: Mapping[str, Any]) -> list[str]:
-    """Returns the workflow ids under which the gates of a bead's plan are."""
+    """Returns the workflow ids of the gates of a bead's plan."""
     named, plan = metadata.get("workflow_id"), metadata.get("plan_file")
     found = [named] if isinstance(named, str) and named else []
     if isinstance(plan, str) and plan:
@@ -114,7 +115,7 @@ def plan_workflow(plan_file: str) -> str:
 
 
 def phase_number(phase_id: str) -> tuple[int, str] | None:
-    """Returns the number and letters of a phase, or None for an id that names none."""
+    """Returns the number and letters of a phase, or None for an id without a number."""
     match = _PHASE.fullmatch(phase_id)
     # No plan has a phase of more digits, and `int` refuses 4,300 of them.
     return (int(match[1]), match[2]) if match is not None and len(match[1]) <= 9 else None
@@ -144,7 +145,7 @@ def _state(gate: GateFile) -> GateState:
     findings = validate_gate(gate.document)
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
-        told = f"{errors[0].path}: {errors[0].message}"
-        return GateState(workflow_id, phase_id, "not valid", passed=False, blocking=(told,))
+        first = f"{errors[0].path}: {errors[0].message}"
+        return GateState(workflow_id, phase_id, "not valid", passed=False, blocking=(first,))
     verdict = judge(gate.document)
     return GateState(workflow_id, phase_id, verdict.status, verdict.passed, verdict.blocking)

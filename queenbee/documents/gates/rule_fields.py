@@ -1,8 +1,7 @@
-"""What the four types of a gate's rules take, and what is wrong with one.
+"""The fields of the four types of rules, and what is wrong with a rule.
 
-Read also are the field names that the source's own validator uses: `path` with `type`,
-`pattern` with `match_type` and `case_sensitive`, `command` with `working_directory`, and
-`script_args`.
+The field names of the source's own validator are read too: `path` with `type`, `pattern` with
+`match_type` and `case_sensitive`, `command` with `working_directory`, and `script_args`.
 """
 
 from __future__ import annotations
@@ -10,13 +9,13 @@ from __future__ import annotations
 import re
 import warnings
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from queenbee.checks.bounds import MAX_CHECKS
 from queenbee.documents.fields import environment_findings
 from queenbee.documents.findings import Finding
 from queenbee.documents.schema import is_whole, member_path
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -27,22 +26,22 @@ _SPELLINGS = {
     "test_pass": (("test_command", "command"),),
     "custom": (("script_path",),),
 }
-"""What each type requires, in the document's spelling and then in its validator's."""
+"""The required fields of each type, in the document's spelling and then its validator's."""
 
 
 def rules_findings(rules: list[dict[str, Any]], path: str) -> list[Finding]:
-    """Returns what is wrong with rules whose shape is right."""
+    """Returns what is wrong with rules that fit the schema."""
     if len(rules) > MAX_CHECKS:
         return [Finding(path, f"has {len(rules):,} rules; one gate has at most {MAX_CHECKS}")]
     return [
         finding
-        for place, rule in enumerate(rules)
-        for finding in rule_findings(rule, f"{path}[{place}]")
+        for number, rule in enumerate(rules)
+        for finding in rule_findings(rule, f"{path}[{number}]")
     ]
 
 
 def rule_findings(rule: dict[str, Any], path: str) -> list[Finding]:
-    """Returns what is wrong with the `rule_config` of a rule whose shape is right."""
+    """Returns what is wrong with the `rule_config` of a rule that fits the schema."""
     config, where = rule["rule_config"], member_path(path, "rule_config")
     found = []
     for names in _SPELLINGS.get(rule["rule_type"], ()):
@@ -60,8 +59,8 @@ def rule_findings(rule: dict[str, Any], path: str) -> list[Finding]:
 def bad_patterns(rule: dict[str, Any], path: str) -> list[Finding]:
     """Returns an error for each regular expression of a rule that Python cannot use.
 
-    Another tool's gate may be written for another dialect, and have passed there; such a rule
-    can never pass here.
+    A gate of another tool may use another dialect, and have passed there; such a rule can never
+    pass here.
     """
     config = rule["rule_config"]
     if rule["rule_type"] != "content_match":
@@ -75,16 +74,16 @@ def bad_patterns(rule: dict[str, Any], path: str) -> list[Finding]:
 
 
 def spelled(config: dict[str, Any], name: str, other: str) -> Any:
-    """Returns the value of a field by the document's name, or by its validator's."""
+    """Returns the value of a field under the document's name, or its validator's."""
     return config.get(name, config.get(other))
 
 
 def patterns_of(config: dict[str, Any]) -> list[tuple[str, bool, bool]]:
-    """Returns each pattern of a valid `content_match`, with whether it is plain text, and
-    whether case matters.
+    """Returns each pattern of a valid `content_match`, whether it is plain text, and whether case
+    matters.
 
-    The document's `patterns` are regular expressions; the validator's `pattern` is a text
-    unless it says otherwise.
+    The document's `patterns` are regular expressions; the validator's `pattern` is plain text
+    unless `match_type` says otherwise.
     """
     many = "patterns" in config
     texts = config["patterns"] if many else [config["pattern"]]
@@ -163,4 +162,4 @@ _OPTIONAL: dict[str, dict[str, _Rule]] = {
     "test_pass": _PROGRAM,
     "custom": _PROGRAM | {"args": _ARGUMENTS, "script_args": _ARGUMENTS},
 }
-"""What each type may have; null is as good as absent."""
+"""The optional fields of each type; null counts as absent."""

@@ -1,39 +1,40 @@
-"""The four types of a gate's rules: which check each is, and what the gate keeps of its result."""
+"""The four types of rules: the check that each makes, and what the gate keeps of its result."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from queenbee.checks.bounds import DEFAULT_TIMEOUT_S, LONGEST_S
-from queenbee.checks.engine import (
+from queenbee.checks.check import (
     Check,
     Command,
     ContentMatch,
     Expectation,
     FileExists,
+    Pattern,
     Script,
     Unknown,
 )
-from queenbee.checks.files import Pattern
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.fields import named_environment
 from queenbee.documents.gates.rule_fields import patterns_of, spelled
 from queenbee.documents.json_documents import parse_json
 from queenbee.errors import Unreadable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    from queenbee.checks.engine import CheckResult
-    from queenbee.checks.processes import Output
+    from queenbee.checks.check import CheckResult
+    from queenbee.checks.output import Output
+    from queenbee.documents.gates.judgement import GateError, RuleResult
 
 CONTENT_TIMEOUT_S = 30
-"""A search that takes longer is a pattern that never ends."""
+"""A search that takes longer probably never ends."""
 
 _SHOWN_CHARS = 4_000
-"""Of each stream in a result: the state file is read by every check. The evidence has it all."""
+"""Kept of each stream in a result: every check reads the state file. The evidence has it all."""
 
 _COUNT = re.compile(r"(\d{1,9}) (passed|failed|skipped|errors?)\b")
 
@@ -52,7 +53,7 @@ def rule_check(rule: dict[str, Any]) -> Check:
         expect=Expectation(int(config.get("expected_exit_code") or 0)),
         timeout_s=min(timeout_s, LONGEST_S),
         severity="warning" if rule.get("severity", "error") == "warning" else "error",
-        # All rules run, whatever came of those before.
+        # All rules run, even after one has failed.
         on_failure="continue",
         cwd=config.get("working_directory"),
         environment=named_environment(config.get("env")),
@@ -60,22 +61,22 @@ def rule_check(rule: dict[str, Any]) -> Check:
 
 
 def judged(result: CheckResult) -> CheckResult:
-    """Returns the result of a script after its own word: JSON with a `status` on its output.
+    """Returns the result as the script itself reports it: JSON with a `status` in its output.
 
-    The exit code is held to in any case; a script can only take a pass back.
+    The exit code counts in any case; a script can only turn a pass into something else.
     """
-    said = _said(result)
-    if said is None or result.status != "passed" or said.get("status") == "passed":
+    report = _report(result)
+    if report is None or result.status != "passed" or report.get("status") == "passed":
         return result
-    status = said.get("status")
-    told = str(said.get("message") or f"the script says {status!r}")[:_SHOWN_CHARS]
-    return replace(result, status="skipped" if status == "skipped" else "failed", reason=told)
+    status = report.get("status")
+    reason = str(report.get("message") or f"the script says {status!r}")[:_SHOWN_CHARS]
+    return replace(result, status="skipped" if status == "skipped" else "failed", reason=reason)
 
 
 def gate_result(
     rule: dict[str, Any], result: CheckResult, *, result_id: str, now_ms: int, evidence: str | None
-) -> dict[str, Any]:
-    """Returns what the gate keeps of a rule's result; one that was interrupted is `skipped`."""
+) -> RuleResult:
+    """Returns what the gate keeps of a rule's result; an interrupted one is `skipped`."""
     details = dict(result.details)
     if isinstance(result.check.what, (Command, Script)) and result.status != "skipped":
         details = _program_details(result)
@@ -91,8 +92,8 @@ def gate_result(
     }
 
 
-def gate_error(rule: dict[str, Any], result: dict[str, Any], *, error_id: str) -> dict[str, Any]:
-    """Returns what `status.errors` says of a failed result."""
+def gate_error(rule: dict[str, Any], result: RuleResult, *, error_id: str) -> GateError:
+    """Returns the entry of `status.errors` for a failed result."""
     severity = rule.get("severity", "error")
     context = {
         "rule_id": rule["rule_id"],
@@ -118,7 +119,7 @@ def _what(
     rule_type: str, config: dict[str, Any]
 ) -> Command | Script | FileExists | ContentMatch | Unknown:
     if rule_type == "file_exists":
-        # "A file exists" says the document; the validator's spelling means anything.
+        # The document says "a file exists"; the validator's spelling means anything.
         file_type: Literal["file", "directory", "any"] = config.get("type") or (
             "file" if "file_path" in config else "any"
         )
@@ -131,18 +132,18 @@ def _what(
     if rule_type == "custom":
         args = spelled(config, "args", "script_args") or []
         return Script(config["script_path"], tuple(args))
-    # Of a later minor version.
+    # From a later minor version.
     return Unknown(rule_type)
 
 
-def _said(result: CheckResult) -> dict[str, Any] | None:
+def _report(result: CheckResult) -> dict[str, Any] | None:
     if not isinstance(result.check.what, Script) or result.stdout.left_out_bytes:
         return None
     try:
-        said = parse_json(result.stdout.data(), "its output")
+        report = parse_json(result.stdout.data(), "its output")
     except Unreadable:
         return None
-    return said if isinstance(said, dict) and "status" in said else None
+    return report if isinstance(report, dict) and "status" in report else None
 
 
 def _program_details(result: CheckResult) -> dict[str, Any]:
@@ -155,9 +156,9 @@ def _program_details(result: CheckResult) -> dict[str, Any]:
     summary = _test_summary(result)
     if summary:
         details["test_summary"] = summary
-    said = _said(result)
-    if said is not None:
-        details["script_output"] = said
+    report = _report(result)
+    if report is not None:
+        details["script_output"] = report
     return details
 
 
@@ -172,7 +173,7 @@ def _test_summary(result: CheckResult) -> dict[str, int] | None:
 
 
 def _summary_line(result: CheckResult) -> str:
-    """Returns the last line that counts tests, as pytest and others end with."""
+    """Returns the last line that counts tests; pytest and others end with one."""
     if not isinstance(result.check.what, Command):
         return ""
     lines = result.stdout.text()[-_SHOWN_CHARS:].splitlines()

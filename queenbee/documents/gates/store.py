@@ -1,7 +1,7 @@
-"""Where phase gates lie: one JSON file each, in `.claude/state/validation/` of the project.
+"""The files of phase gates: one JSON file each, in `.claude/state/validation/` of the project.
 
-A gate is found by the workflow and phase in its content. The folder may hold other files (the
-document's schema, logs, another tool's results); what is no gate is passed over.
+A gate is found by the workflow and phase in its content. The folder may contain other files (the
+document's schema, logs, another tool's results); they are skipped.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
-from queenbee.documents.gates.gate import Verdict, judge, validate_gate
+from queenbee.documents.gates.gate import validate_gate
+from queenbee.documents.gates.judgement import Verdict, judge
 from queenbee.documents.json_documents import json_files, read_json, write_object
 from queenbee.errors import Conflict, InvalidInput, NotFound, QueenError, StoreError, Unreadable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
@@ -25,18 +26,18 @@ if TYPE_CHECKING:
 
 _PREFIX = "phase_"
 _NAME_MAX_BYTES = 240
-"""What a file system takes, less the suffix of a file that is being written."""
+"""What a file system allows, less the suffix of a file that is being written."""
 
 
 class GateMissing(StoreError):
-    """A gate that was asked for and is not there: as little passed as one that failed."""
+    """A requested gate does not exist: it has passed no more than one that failed."""
 
     code = "gate_missing"
 
 
 @dataclass(frozen=True)
 class GateFile:
-    """Is one gate where it lies."""
+    """One gate and its file."""
 
     path: str
     document: dict[str, Any]
@@ -48,22 +49,17 @@ class GateFile:
         return metadata.get("workflow_id"), metadata.get("phase_id")
 
 
-def gates_folder(root: str) -> str:
-    """Returns where a project's gates lie, as the document has it."""
-    return os.path.join(root, ".claude", "state", "validation")
-
-
 def find_gate(folder: str, workflow_id: str, phase_id: str) -> GateFile:
-    """Returns the gate of a phase, known to be valid.
+    """Returns the gate of a phase, which is valid.
 
-    Raises `NotFound`, or `Unreadable` where the file is corrupt, not valid, of another major
-    version, or where two files hold the gate.
+    Raises `NotFound`, or `Unreadable` if the file is corrupt, not valid, or of another major
+    version, or if two files have the gate.
     """
     gates, problems = list_gates(folder)
     same = [gate for gate in gates if gate.key == (workflow_id, phase_id)]
     torn = [problem for problem in problems if phase_id and phase_id in _name_of(problem)]
     if torn and not same:
-        # It may well be the one; that it cannot be read is not that it is not there.
+        # It may be the gate; a file that cannot be read is not the same as no file.
         hint = "correct or remove the file"
         raise Unreadable(torn[0].message, hint=hint, path=torn[0].path)
     if not same:
@@ -87,8 +83,8 @@ def check_gate(
 ) -> Verdict:
     """Returns the verdict on a phase: missing or corrupt is never passed.
 
-    Raises `GateMissing` and `Unreadable`. With `allow_missing` a phase for which no gate was
-    made has passed; a corrupt one has not.
+    Raises `GateMissing` and `Unreadable`. With `allow_missing` a phase without a gate has
+    passed; one with a corrupt gate has not.
     """
     try:
         return judge(find_gate(folder, workflow_id, phase_id).document)
@@ -116,20 +112,20 @@ def list_gates(folder: str) -> tuple[list[GateFile], list[Finding]]:
 
 
 def create_gate(folder: str, document: dict[str, Any], *, lock: Lock = nullcontext) -> GateFile:
-    """Writes a new gate. Raises `Conflict` where its phase has one, and `Unwritable`."""
+    """Writes a new gate. Raises `Conflict` if its phase has one, and `Unwritable`."""
     metadata = document["metadata"]
     workflow_id, phase_id = metadata["workflow_id"], metadata["phase_id"]
     path = os.path.join(folder, _file_name(workflow_id, phase_id))
     with lock():
         try:
-            there = find_gate(folder, workflow_id, phase_id).path
+            existing = find_gate(folder, workflow_id, phase_id).path
         except NotFound:
-            there = path if os.path.lexists(path) else ""
-        if there:
+            existing = path if os.path.lexists(path) else ""
+        if existing:
             raise Conflict(
-                f"{there} is there already",
+                f"{existing} is there already",
                 hint=f"queen gate status --workflow {workflow_id} --phase {phase_id}",
-                path=there,
+                path=existing,
             )
         write_object(path, document)
     return GateFile(path, document)
@@ -143,7 +139,7 @@ def update_gate(
     *,
     lock: Lock = nullcontext,
 ) -> GateFile:
-    """Replaces a gate by what `change` makes of it as it is on disk now, under the lock."""
+    """Applies `change` to a gate as it is on disk now, under the lock, and returns it."""
     with lock():
         gate = find_gate(folder, workflow_id, phase_id)
         changed = change(gate.document)
@@ -156,9 +152,9 @@ def _valid(gate: GateFile) -> GateFile:
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        told = f"{errors[0].path}: {errors[0].message}"
+        first = f"{errors[0].path}: {errors[0].message}"
         raise Unreadable(
-            f"{gate.path} is not a valid gate: {told}{more}",
+            f"{gate.path} is not a valid gate: {first}{more}",
             hint="correct the file; queen doctor tells more",
             path=gate.path,
             findings=findings,
@@ -167,7 +163,7 @@ def _valid(gate: GateFile) -> GateFile:
 
 
 def _is_called_a_gate(name: str) -> bool:
-    # The source's own validator keeps its results as `phase_…_validation.json`.
+    # The source's own validator keeps its results in `phase_…_validation.json`.
     return name.startswith(_PREFIX) and not name.endswith("_validation.json")
 
 

@@ -1,6 +1,6 @@
-"""A Ralph bead: one unit of work with its Definition of Done. Reads and judges; touches no file.
+"""A Ralph bead: one unit of work with its Definition of Done. Reads and validates documents.
 
-The document stays a plain dict, so that what is not known here survives. `spec/2-ralph-bead.md`;
+The document stays a plain dict, so that unknown fields survive. `spec/2-ralph-bead.md`;
 `docs/ralph-beads.md` says what is added to it.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.checks.bounds import DEFAULT_TIMEOUT_S, LONGEST_S, MAX_CHECKS
 from queenbee.core.timestamps import instant_ms
@@ -17,12 +18,11 @@ from queenbee.documents.findings import Finding, first_told
 from queenbee.documents.schema import member_path, schema_findings
 from queenbee.errors import InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
-    from queenbee.checks.engine import Check
+    from queenbee.checks.check import Check
 
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "ralph-bead.schema.json")
 """The schema of the document, word for word; `queen bead schema ralph` prints it."""
@@ -33,12 +33,12 @@ LONGEST_BACKOFF_S = 300
 
 _DEPENDENCY_KEYS = ("dependencies", "depends_on")
 _MET = ("completed", "closed")
-"""The second is what Beads' own issues end in."""
+"""The second is the status of Beads' own finished issues."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Is what ends the loop; None stands for no limit."""
+    """What ends the loop; None means no limit."""
 
     max_iterations: int
     time_budget_s: int | None
@@ -48,7 +48,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Unmet:
-    """Is one dependency that keeps a bead blocked."""
+    """One dependency that keeps a bead blocked."""
 
     bead_id: str
     reason: str
@@ -62,7 +62,7 @@ def ralph_schema() -> dict[str, Any]:
 
 
 def validate_bead(document: object) -> list[Finding]:
-    """Returns everything that is wrong with a bead, or merely odd, each with its path."""
+    """Returns everything that is wrong with a bead, or only odd, each with its path."""
     found = schema_findings(document, ralph_schema())
     if not isinstance(document, dict):
         return found
@@ -78,7 +78,7 @@ def validate_bead(document: object) -> list[Finding]:
 
 
 def check_bead(document: object, source: str) -> None:
-    """Raises `InvalidInput`, whose `findings` has them all, for a bead with errors."""
+    """Raises `InvalidInput`, with all `findings`, for a bead with errors."""
     findings = validate_bead(document)
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
@@ -92,7 +92,7 @@ def check_bead(document: object, source: str) -> None:
 
 
 def checked_bead_id(bead_id: str) -> str:
-    """Returns the id unchanged. Raises `InvalidInput` where it cannot be one."""
+    """Returns the id unchanged. Raises `InvalidInput` if it cannot be one."""
     problem = id_problem(bead_id)
     if problem:
         raise InvalidInput(f"{bead_id[:80]!r} is not a bead id: {problem}", bead_id=bead_id)
@@ -100,7 +100,7 @@ def checked_bead_id(bead_id: str) -> str:
 
 
 def bead_status(document: Mapping[str, Any]) -> str:
-    """Returns the status; a bead without one has not begun."""
+    """Returns the status; a bead without one has not started."""
     status = document.get("status")
     return status if isinstance(status, str) else "pending"
 
@@ -111,7 +111,7 @@ def bead_checks(document: Mapping[str, Any]) -> list[Check]:
 
 
 def evidence_is_required(document: Mapping[str, Any]) -> bool:
-    """Returns whether a valid bead may only be completed with its evidence kept."""
+    """Returns whether a valid bead may only be completed if its evidence is kept."""
     return bool(_member(document, "dod").get("evidence_required", False))
 
 
@@ -130,7 +130,7 @@ def bead_limits(document: Mapping[str, Any]) -> Limits:
 
 def backoff_s(limits: Limits, failed_attempts: int) -> int:
     """Returns the wait after so many failed attempts in a row: doubled each time, to 300 s."""
-    # After 9 doublings even one second is over the longest wait.
+    # After 9 doublings even one second exceeds the longest wait.
     doubled: int = limits.backoff_s << min(failed_attempts - 1, 9)
     return min(doubled, LONGEST_BACKOFF_S)
 
@@ -166,8 +166,7 @@ def unmet_dependencies(
 
 
 def _check(verifier: Mapping[str, Any]) -> Check:
-    # Who runs a bead loads what runs it; who lists beads does not.
-    from queenbee.checks.engine import Check, Command, Expectation
+    from queenbee.checks.check import Check, Command, Expectation  # noqa: PLC0415 - start-up
 
     expect = verifier.get("expect", {})
     return Check(
@@ -202,12 +201,12 @@ def _dependency_findings(document: dict[str, Any]) -> list[Finding]:
 
 
 def _entry_findings(entries: list[object], key: str) -> Iterator[Finding]:
-    for place, entry in enumerate(entries):
+    for number, entry in enumerate(entries):
         bead_id = _dependency_id(entry)
         problem = "it is not one" if bead_id is None else id_problem(bead_id)
         if problem:
             message = f"must be a bead id, or an object with depends_on_id: {problem}"
-            yield Finding(f"{key}[{place}]", message)
+            yield Finding(f"{key}[{number}]", message)
 
 
 def _gate_findings(value: object) -> list[Finding]:
@@ -234,10 +233,10 @@ def _verifier_findings(verifiers: list[object]) -> list[Finding]:
         message = f"has {len(verifiers):,} verifiers; one bead has at most {MAX_CHECKS}"
         return [Finding("dod.verifiers", message, hint="put many commands into one script")]
     found = []
-    for place, verifier in enumerate(verifiers):
+    for number, verifier in enumerate(verifiers):
         if not isinstance(verifier, dict):
             continue
-        path = f"dod.verifiers[{place}]"
+        path = f"dod.verifiers[{number}]"
         command = verifier.get("command")
         if isinstance(command, str) and "\0" in command:
             found.append(Finding(member_path(path, "command"), "has a NUL: no command can"))

@@ -1,16 +1,17 @@
-"""Ralph beads as issues: what the tracker would say of a unit of work that is a file.
+"""Ralph beads as issues: each file as the tracker would describe it.
 
-Their statuses are those of Beads: `pending` is open, `completed` closed. `blocked` is what the
-loop writes where a dependency or a gate is not met; whether it still is, those say.
+Their statuses are those of Beads: `pending` is open, `completed` closed. The loop writes `blocked`
+if a dependency or a gate is not met; whether that still holds, the dependency or gate says.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DEFAULT_PRIORITY, Issue
-from queenbee.documents import folders as places
+from queenbee.documents.folders import bead_dirs
 from queenbee.documents.ralph.bead import (
     bead_dependencies,
     bead_status,
@@ -19,7 +20,6 @@ from queenbee.documents.ralph.bead import (
 )
 from queenbee.documents.ralph.store import BeadFolders, list_beads
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _STATUSES = {"pending": "open", "in_progress": "in_progress", "completed": "closed"}
 _SHOWN = 80
-"""Characters of an intent that stand in for a title."""
+"""How many characters of the intent serve as a title."""
 
 
 @dataclass(frozen=True)
 class RalphBeads:
-    """Is all Ralph beads of a hive, as they were on disk."""
+    """All Ralph beads of a hive, as they were on disk."""
 
     folders: BeadFolders
     files: Sequence[BeadFile]
@@ -63,14 +63,9 @@ class RalphBeads:
         return f"{unmet[0].bead_id} {unmet[0].reason}" if unmet else None
 
 
-def hive_bead_folders(layout: Layout) -> BeadFolders:
-    """Returns the folders of a hive's beads, as real paths."""
-    return BeadFolders(*map(os.path.realpath, places.bead_dirs(layout)))
-
-
 def read_beads(layout: Layout) -> RalphBeads:
-    """Returns the beads of a hive. Of two files with one id the first counts; doctor tells both."""
-    folders = hive_bead_folders(layout)
+    """Returns the beads of a hive. Of two files with one id the first counts; doctor lists both."""
+    folders = BeadFolders(*bead_dirs(layout))
     files, problems = list_beads(folders)
     by_id: dict[str, BeadFile] = {}
     for bead in files:
@@ -89,7 +84,7 @@ def _issue(bead: BeadFile, layout: Layout) -> Issue:
     document = bead.document
     title, intent, kind = (document.get(name) for name in ("title", "intent", "type"))
     needs = bead_dependencies(document) if _are_lists(document) else []
-    # The file from the root, so that every clone shows the same.
+    # The path from the root, so that every clone shows the same.
     metadata = {"bead_file": os.path.relpath(bead.path, os.path.realpath(layout.root))}
     if "phase_gate" in document:
         metadata["phase_gate"] = document["phase_gate"]

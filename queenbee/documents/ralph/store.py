@@ -1,9 +1,9 @@
-"""Where Ralph beads lie: found by id, rewritten whole, and moved so that no crash loses one.
+"""The files of Ralph beads: found by id, rewritten whole, and moved so that no crash loses one.
 
-Three folders: `.ralph/beads/` (standalone), `.beads/active/` and `.beads/completed/`. Between
-the last two a bead is moved by writing the new file and then removing the old one. A crash
-between the two steps leaves both, and they count as one bead: the copy in `completed/` wins,
-unless its status says that it is not completed.
+Beads are in three folders: `.ralph/beads/` (standalone), `.beads/active/` and
+`.beads/completed/`. A bead moves between the last two by writing the new file and then removing
+the old one. A crash between the two steps leaves both, and they count as one bead: the copy in
+`completed/` wins, unless its status says that it is not completed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import Finding
@@ -19,7 +20,6 @@ from queenbee.documents.ralph.bead import bead_status, checked_bead_id
 from queenbee.errors import Conflict, NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store.documents import sync_folder
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractContextManager
@@ -28,22 +28,28 @@ if TYPE_CHECKING:
     Lock = Callable[[], AbstractContextManager[object]]
 
 
-@dataclass(frozen=True)
 class BeadFolders:
-    """Is the three places of beads, as absolute paths."""
+    """The three folders of beads, as real paths, and the lock under which a bead is rewritten.
 
-    standalone: str
-    active: str
-    completed: str
+    The lock keeps other processes out; no program runs under it.
+    """
+
+    def __init__(
+        self, standalone: str, active: str, completed: str, *, lock: Lock = nullcontext
+    ) -> None:
+        self.standalone = os.path.realpath(standalone)
+        self.active = os.path.realpath(active)
+        self.completed = os.path.realpath(completed)
+        self.lock = lock
 
     def all(self) -> tuple[str, str, str]:
-        """Returns the folders in the order in which they are looked through."""
+        """Returns the folders in the order in which they are searched."""
         return self.standalone, self.active, self.completed
 
 
 @dataclass(frozen=True)
 class BeadFile:
-    """Is one bead where it lies; `stale` is the copy that an interrupted move left behind."""
+    """One bead and its file; `stale` is the copy that an interrupted move left behind."""
 
     bead_id: str
     path: str
@@ -51,29 +57,19 @@ class BeadFile:
     stale: str | None = None
 
 
-def bead_folders(root: str, beads_dir: str | None = None) -> BeadFolders:
-    """Returns the folders of a project; `beads_dir` where its `.beads` lies elsewhere."""
-    beads = beads_dir or os.path.join(root, ".beads")
-    return BeadFolders(
-        os.path.realpath(os.path.join(root, ".ralph", "beads")),
-        os.path.realpath(os.path.join(beads, "active")),
-        os.path.realpath(os.path.join(beads, "completed")),
-    )
-
-
 def read_bead(path: str) -> BeadFile:
     """Returns the bead in a file, valid or not. Raises `NotFound` or `Unreadable`."""
     document = read_object(path)
-    # Paths are compared to tell in which folder a bead lies, whatever way led there.
+    # Comparing real paths tells in which folder a bead is, however it was named.
     folder, name = os.path.split(os.path.abspath(path))
     return BeadFile(_id_of(document, path), os.path.join(os.path.realpath(folder), name), document)
 
 
 def find_bead(folders: BeadFolders, bead_id: str) -> BeadFile:
-    """Returns the bead with this id: the id in a file's content, or the name of one without.
+    """Returns the bead with this id: the id in a file's content, or else the file's name.
 
-    Raises `InvalidInput` for what can be no id, `NotFound`, and `Conflict` where two files hold
-    the id and no interrupted move explains it.
+    Raises `InvalidInput` for a text that cannot be an id, `NotFound`, and `Conflict` if two files
+    have the id and no interrupted move explains it.
     """
     checked_bead_id(bead_id)
     beads, problems = list_beads(folders)
@@ -98,8 +94,8 @@ def find_bead(folders: BeadFolders, bead_id: str) -> BeadFile:
 def list_beads(folders: BeadFolders) -> tuple[list[BeadFile], list[Finding]]:
     """Returns all beads, and a finding for each file that cannot be read.
 
-    What an interrupted move left twice is listed once. A file that names its id in its content
-    goes before one that only is called so.
+    A bead that an interrupted move left in two folders is listed once. A file with the id in its
+    content takes precedence over one with the id only as its name.
     """
     beads: list[BeadFile] = []
     problems: list[Finding] = []
@@ -115,19 +111,15 @@ def list_beads(folders: BeadFolders) -> tuple[list[BeadFile], list[Finding]]:
 
 
 def update_bead(
-    bead: BeadFile,
-    change: Callable[[dict[str, Any]], None],
-    *,
-    folders: BeadFolders,
-    lock: Lock = nullcontext,
+    bead: BeadFile, change: Callable[[dict[str, Any]], None], folders: BeadFolders
 ) -> BeadFile:
     """Returns the bead after `change` to its document as it is on disk now, not as it was read.
 
-    A bead of `active/` whose status has become `completed` moves to `completed/`, and one there
-    that is no longer completed moves back. `lock` keeps other processes from changing it in
-    between. Raises `NotFound`, `Unreadable`, `Unwritable`, or `Conflict` from `find_bead`.
+    A bead in `active/` whose status has become `completed` moves to `completed/`, and one there
+    that is no longer completed moves back. Raises `NotFound`, `Unreadable`, `Unwritable`, or
+    `Conflict` from `find_bead`.
     """
-    with lock():
+    with folders.lock():
         current = _current(bead, folders)
         change(current.document)
         return _placed(current, folders)
@@ -159,12 +151,12 @@ def _move(bead: BeadFile, target: str, done: bool) -> None:
             path=target,
         )
     if not done:
-        # 1. Back to active/: the old copy says first that it is not completed, or after a
-        # crash behind step 2 it would win over the new one.
+        # 1. Back to active/: first the old copy says that it is not completed, or after a crash
+        # following step 2 it would win over the new one.
         write_object(bead.path, bead.document)
-    # 2. The new file, synced under its name: from here on it is the one that counts.
+    # 2. The new file, synced under its name: from here on it counts.
     write_object(target, bead.document)
-    # 3. Only then the old one goes; before step 2 a crash would have lost the bead.
+    # 3. Only then remove the old one: earlier, a crash would lose the bead.
     _remove(bead.path)
 
 
@@ -185,7 +177,7 @@ def _current(bead: BeadFile, folders: BeadFolders) -> BeadFile:
 
 
 def _without_moved(beads: list[BeadFile], folders: BeadFolders) -> list[BeadFile]:
-    """Returns the beads, the two copies that an interrupted move left of one made one again."""
+    """Returns the beads, with the two copies that an interrupted move left merged into one."""
     same: dict[str, list[BeadFile]] = {}
     for bead in beads:
         same.setdefault(bead.bead_id, []).append(bead)
@@ -197,10 +189,10 @@ def _without_moved(beads: list[BeadFile], folders: BeadFolders) -> list[BeadFile
 
 
 def _are_one(copies: list[BeadFile], folders: BeadFolders) -> bool:
-    # A move keeps the name; the folders are looked through in this order.
-    places = [os.path.split(bead.path) for bead in copies]
-    name = places[0][1]
-    return places == [(folders.active, name), (folders.completed, name)]
+    # A move keeps the name; the folders are searched in this order.
+    paths = [os.path.split(bead.path) for bead in copies]
+    name = paths[0][1]
+    return paths == [(folders.active, name), (folders.completed, name)]
 
 
 def _winner(copies: list[BeadFile]) -> BeadFile:

@@ -13,22 +13,20 @@ from hypothesis import strategies as st
 from mutants import mutant
 
 from queenbee.checks.bounds import MAX_CHECKS
-from queenbee.documents.gates import gate as gates
+from queenbee.documents.gates import judgement
 from queenbee.documents.gates.gate import (
     SCHEMA_PATH,
     TRANSITIONS,
     add_rule,
-    attempt_of,
     begin_attempt,
     finish_attempt,
     gate_schema,
     history,
     is_valid_transition,
-    judge,
-    latest_results,
     new_gate,
     validate_gate,
 )
+from queenbee.documents.gates.judgement import attempt_of, judge, latest_results
 from queenbee.errors import Conflict, InvalidInput
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "gates"
@@ -413,7 +411,7 @@ def test_a_gate_never_passes_with_an_error_rule_that_did_not_pass_last(ran, chan
 
 def test_a_verdict_by_any_passed_result_would_be_noticed():
     broken = mutant(
-        gates, "_made_ms(result) >= _made_ms(latest[rule_id])", 'result["status"] == "passed"'
+        judgement, "made_ms(result) >= made_ms(latest[rule_id])", 'result["status"] == "passed"'
     )
     results = [result(), result(status="failed", at="2025-11-15T14:00:01Z")]
     assert broken.judge(gate([rule()], results)).status == "passed"

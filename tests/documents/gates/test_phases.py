@@ -12,8 +12,8 @@ from hives import QuickQueen, write_lines
 
 from queenbee.documents.gates.gate import new_gate
 from queenbee.documents.gates.phases import (
-    GateBook,
     GateState,
+    PhaseGates,
     declared_gates,
     phase_number,
     plan_workflow,
@@ -104,7 +104,7 @@ def test_gates_are_declared_as_workflow_and_phase(
 
 
 class TestTheBook:
-    BOOK = GateBook(
+    BOOK = PhaseGates(
         [
             GateState("accounts", "phase_1", "passed", passed=True),
             GateState("accounts", "3a", "failed", passed=False),

@@ -8,7 +8,7 @@ import pathlib
 
 import pytest
 
-from queenbee.checks.engine import describe, run_checks
+from queenbee.checks import describe, run_checks
 from queenbee.documents.gates.rule_fields import rule_findings
 from queenbee.documents.gates.rules import gate_error, gate_result, judged, rule_check
 

@@ -14,14 +14,14 @@ import threading
 
 import pytest
 
+from queenbee.checks import CheckRunner
 from queenbee.documents.gates.gate import add_rule, history, new_gate, validate_gate
-from queenbee.documents.gates.run import GatePlace, gate_checks, run_gate
+from queenbee.documents.gates.run import gate_checks, run_gate
 from queenbee.documents.gates.store import (
     GateMissing,
     check_gate,
     create_gate,
     find_gate,
-    gates_folder,
     list_gates,
     update_gate,
 )
@@ -37,21 +37,23 @@ class Yard:
 
     def __init__(self, root):
         self.root = os.path.realpath(root)
-        self.folder = gates_folder(self.root)
+        self.folder = os.path.join(self.root, ".claude", "state", "validation")
         self.records = []
         self.now_ms = NOW_MS
 
-    def place(self, **more):
+    def runner(self, **more):
         settings = {
-            "folder": self.folder,
             "cwd": self.root,
             "env": {"PATH": os.environ["PATH"]},
             "evidence_dir": os.path.join(self.root, ".beads", "evidence"),
-            "record": self.records.append,
+            "record": self.record,
             "now_ms": self.tick,
-            "random_bytes": os.urandom,
         }
-        return GatePlace(**(settings | more))
+        return CheckRunner(**(settings | more))
+
+    def record(self, record):
+        self.records.append(record)
+        return record
 
     def tick(self):
         self.now_ms += 1
@@ -68,8 +70,8 @@ class Yard:
         )
         return create_gate(self.folder, document)
 
-    def run(self, **more):
-        return run_gate("wf", "one", self.place(**more))
+    def run(self, on_progress=None, **more):
+        return run_gate(self.folder, "wf", "one", self.runner(on_progress=on_progress), **more)
 
     def check(self, **more):
         return check_gate(self.folder, "wf", "one", **more)
@@ -375,16 +377,17 @@ def test_control_c_keeps_what_was_found_and_leaves_the_gate_in_progress(yard):
     yard.make("true", "kill -INT $PPID; sleep 60", "touch third")
     script = """
         import os, sys, time
-        from queenbee.documents.gates.run import GatePlace, run_gate
+        from queenbee.checks import CheckRunner
+        from queenbee.documents.gates.run import run_gate
         root, folder = sys.argv[1:]
-        place = GatePlace(
-            folder=folder, cwd=root, env=dict(os.environ),
+        runner = CheckRunner(
+            cwd=root, env=dict(os.environ),
             evidence_dir=os.path.join(root, ".beads", "evidence"),
-            record=lambda record: print(record["verdict"], flush=True),
-            now_ms=lambda: time.time_ns() // 1_000_000, random_bytes=os.urandom,
+            record=lambda record: print(record["verdict"], flush=True) or record,
+            now_ms=lambda: time.time_ns() // 1_000_000,
         )
         try:
-            run_gate("wf", "one", place)
+            run_gate(folder, "wf", "one", runner)
         except KeyboardInterrupt:
             print("stopped", flush=True)
     """

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queenbee.checks import Command, Expectation, describe
 from queenbee.checks.bounds import MAX_CHECKS
-from queenbee.checks.engine import Command, Expectation, describe
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import MOST_TOLD

@@ -10,14 +10,17 @@ import sys
 import textwrap
 
 import pytest
+from bead_files import bead_folders
 from live_processes import is_alive
 from mutants import mutant
 
+from queenbee.checks import CheckRunner
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.ralph import run as ralph_run
+from queenbee.documents.ralph.bead import unmet_dependencies
 from queenbee.documents.ralph.run import run_bead
-from queenbee.documents.ralph.store import bead_folders, find_bead, list_beads
-from queenbee.documents.ralph.verify import Workplace, complete_bead, verify_bead
+from queenbee.documents.ralph.store import find_bead, list_beads
+from queenbee.documents.ralph.verify import complete_bead, verify_bead
 from queenbee.errors import Conflict, InvalidInput, NotFound, Unwritable
 
 START_MS = 1_763_217_020_000
@@ -45,21 +48,23 @@ class Bench:
         self.clock = Clock()
         self.records = []
         self.lines = []
-        self.folders = bead_folders(self.root)
+        self.folders = bead_folders(root)
         self.evidence_dir = os.path.join(self.root, ".beads", "evidence")
 
-    def place(self, **more):
+    def context(self, **more):
         settings = {
-            "folders": self.folders,
             "cwd": self.root,
             "env": dict(os.environ) | {"API_TOKEN": "secret"},
             "evidence_dir": self.evidence_dir,
-            "record": self.records.append,
+            "record": self.record,
             "now_ms": self.clock.now_ms,
-            "sleep": self.clock.sleep,
             "tell": self.lines.append,
         }
-        return Workplace(**(settings | more))
+        return CheckRunner(**(settings | more)), self.folders
+
+    def record(self, record):
+        self.records.append(record)
+        return record
 
     def put(self, *commands, folder="active", **members):
         verifiers = [
@@ -79,8 +84,14 @@ class Bench:
     def bead(self, bead_id="gt-1"):
         return find_bead(self.folders, bead_id)
 
-    def run(self, agent_command, run_bead=run_bead, **more):
-        return run_bead(self.bead(), agent_command, self.place(**more))
+    def run(self, agent_command, run_bead=run_bead, waits_for=None, **more):
+        return run_bead(
+            self.bead(),
+            agent_command,
+            *self.context(**more),
+            waits_for=waits_for,
+            sleep=self.clock.sleep,
+        )
 
     def read(self, name):
         with open(os.path.join(self.root, name)) as file:
@@ -93,12 +104,12 @@ def bench(tmp_path):
 
 
 def test_a_pass_tells_its_verdict_and_leaves_the_status(bench):
-    done = verify_bead(bench.put("true", status="pending"), bench.place())
+    done = verify_bead(bench.put("true", status="pending"), *bench.context())
     assert (done.verdict, bench.bead().document["status"]) == ("passed", "pending")
 
 
 def test_a_pass_is_recorded_with_its_results(bench):
-    verify_bead(bench.put("echo out; exit 3", "true"), bench.place())
+    verify_bead(bench.put("echo out; exit 3", "true"), *bench.context())
     (record,) = bench.records
     folder = f"evidence/gt-1/{record['started_at'].replace(':', '').replace('-', '')}"
     first, second = record.pop("results")
@@ -123,13 +134,13 @@ def test_a_pass_is_recorded_with_its_results(bench):
 
 def test_a_name_that_is_no_text_is_recorded_as_it_can_be(bench):
     verifier = {"name": "half \ud800", "command": "true"}
-    done = verify_bead(bench.put(dod={"verifiers": [verifier]}), bench.place())
+    done = verify_bead(bench.put(dod={"verifiers": [verifier]}), *bench.context())
     assert done.record["results"][0]["name"] == "half ?"
     assert bench.bead().document["dod"]["verifiers"][0]["name"] == "half \ud800"
 
 
 def test_the_output_of_a_check_is_kept_beside_the_ledger(bench):
-    verify_bead(bench.put("echo out; echo err >&2; exit 3"), bench.place())
+    verify_bead(bench.put("echo out; echo err >&2; exit 3"), *bench.context())
     log = bench.read(os.path.join(".beads", bench.records[0]["results"][0]["evidence"]))
     assert "what: sh -c echo out; echo err >&2; exit 3 (expects exit code 0" in log
     assert "reason: exit code 3, expected 0\n" in log
@@ -139,25 +150,25 @@ def test_the_output_of_a_check_is_kept_beside_the_ledger(bench):
 
 
 def test_evidence_is_ignored_by_git_until_somebody_wants_it(bench):
-    verify_bead(bench.put("true"), bench.place())
+    verify_bead(bench.put("true"), *bench.context())
     ignore = os.path.join(bench.evidence_dir, ".gitignore")
     assert bench.read(ignore) == "*\n"
     os.unlink(ignore)
-    verify_bead(bench.bead(), bench.place())
+    verify_bead(bench.bead(), *bench.context())
     assert not os.path.exists(ignore)
 
 
 def test_two_passes_in_one_millisecond_keep_evidence_of_both(bench):
     bench.put("true")
     for _ in range(2):
-        verify_bead(bench.bead(), bench.place(now_ms=lambda: START_MS))
+        verify_bead(bench.bead(), *bench.context(now_ms=lambda: START_MS))
     files = [record["results"][0]["evidence"] for record in bench.records]
     assert len(set(files)) == 2
     assert all(bench.read(os.path.join(".beads", file)) for file in files)
 
 
 def test_a_pass_writes_its_results_into_the_bead(bench):
-    verify_bead(bench.put("true", ralph_meta={"own": 1, "empty": None}), bench.place())
+    verify_bead(bench.put("true", ralph_meta={"own": 1, "empty": None}), *bench.context())
     meta = bench.bead().document["ralph_meta"]
     assert (meta["own"], meta["empty"], meta["verifier_results"][0]["status"]) == (
         1,
@@ -168,38 +179,38 @@ def test_a_pass_writes_its_results_into_the_bead(bench):
 
 def test_a_bead_without_verifiers_cannot_be_verified_and_says_so(bench):
     with pytest.raises(InvalidInput, match=r"cannot be verified: its dod\.verifiers is empty"):
-        verify_bead(bench.put(), bench.place())
+        verify_bead(bench.put(), *bench.context())
 
 
 @pytest.mark.parametrize("act", [verify_bead, complete_bead], ids=["verify", "complete"])
 def test_an_invalid_bead_runs_nothing(act, bench):
     bead = bench.put("touch ran", priority=9)
     with pytest.raises(InvalidInput, match="is not a valid bead: priority"):
-        act(bead, bench.place())
+        act(bead, *bench.context())
     assert not os.path.exists(os.path.join(bench.root, "ran"))
 
 
 def test_a_verifier_sees_the_allow_list_and_what_it_names(bench):
     bench.put('test -z "$API_TOKEN"')
-    assert verify_bead(bench.bead(), bench.place()).verdict == "passed"
+    assert verify_bead(bench.bead(), *bench.context()).verdict == "passed"
     verifier = {"name": "x", "command": 'test "$API_TOKEN" = secret', "env": ["API_TOKEN"]}
     bench.put(dod={"verifiers": [verifier]})
-    assert verify_bead(bench.bead(), bench.place()).verdict == "passed"
+    assert verify_bead(bench.bead(), *bench.context()).verdict == "passed"
 
 
 def test_a_bead_completes_when_its_checks_pass(bench):
-    done = complete_bead(bench.put("true"), bench.place())
+    done = complete_bead(bench.put("true"), *bench.context())
     assert (done.verdict, done.bead.document["status"]) == ("passed", "completed")
     assert bench.bead().path == os.path.join(bench.folders.completed, "gt-1.json")
 
 
 def test_a_bead_does_not_complete_when_a_check_fails(bench):
-    done = complete_bead(bench.put("false", status="in_progress"), bench.place())
+    done = complete_bead(bench.put("false", status="in_progress"), *bench.context())
     assert (done.verdict, bench.bead().document["status"]) == ("failed", "in_progress")
 
 
 def test_completing_without_verifying_is_recorded_with_its_reason(bench):
-    complete_bead(bench.put("false"), bench.place(), unverified_because="the server is down")
+    complete_bead(bench.put("false"), *bench.context(), unverified_because="the server is down")
     assert bench.bead().document["status"] == "completed"
     (record,) = bench.records
     assert (record["verdict"], record["results"], record["reason"]) == (
@@ -212,12 +223,12 @@ def test_completing_without_verifying_is_recorded_with_its_reason(bench):
 def test_a_bead_that_requires_evidence_is_not_completed_without(bench):
     bead = bench.put("true", dod={"evidence_required": True}, status="in_progress")
     with pytest.raises(Conflict, match="gt-1 requires evidence"):
-        complete_bead(bead, bench.place(), unverified_because="in a hurry")
+        complete_bead(bead, *bench.context(), unverified_because="in a hurry")
     assert (bench.bead().document["status"], bench.records) == ("in_progress", [])
 
 
 def test_a_bead_that_requires_evidence_is_completed_with_it(bench):
-    complete_bead(bench.put("true", dod={"evidence_required": True}), bench.place())
+    complete_bead(bench.put("true", dod={"evidence_required": True}), *bench.context())
     assert bench.bead().document["status"] == "completed"
 
 
@@ -226,7 +237,7 @@ def test_a_bead_that_requires_evidence_is_completed_with_it(bench):
     [("true", "completed", "completed"), ("false", "in_progress", "active")],
 )
 def test_a_bead_that_says_it_is_completed_is_held_to_it(command, status, folder, bench):
-    complete_bead(bench.put(command, folder="completed", status="completed"), bench.place())
+    complete_bead(bench.put(command, folder="completed", status="completed"), *bench.context())
     bead = bench.bead()
     assert bead.document["status"] == status
     assert os.path.dirname(bead.path) == getattr(bench.folders, folder)
@@ -236,7 +247,7 @@ def test_a_bead_that_waits_for_another_is_not_completed(bench):
     bench.put("true", id="smoke", type="gate")
     bead = bench.put("touch ran", depends_on=["smoke"])
     with pytest.raises(Conflict, match="smoke is a gate that has not passed: it is pending"):
-        complete_bead(bead, bench.place())
+        complete_bead(bead, *bench.context())
     assert not os.path.exists(os.path.join(bench.root, "ran"))
 
 
@@ -425,7 +436,7 @@ def test_what_is_handed_over_has_a_bound(bench):
 
 
 def test_what_an_earlier_pass_found_is_told_to_the_first_attempt(bench):
-    verify_bead(bench.put("exit 4", constraints={"max_iterations": 1}), bench.place())
+    verify_bead(bench.put("exit 4", constraints={"max_iterations": 1}), *bench.context())
     bench.run('printf "%s" "$QUEEN_FAILURES" > told')
     assert bench.read("told") == "## Check 1\nexit code 4, expected 0\n"
 
@@ -494,14 +505,15 @@ def test_a_gate_bead_blocks_until_it_has_passed(bench):
     bench.put("true", depends_on=["smoke"])
     assert bench.run("true").status == "blocked"
     with open(os.path.join(bench.root, "up"), "w"):
-        assert complete_bead(bench.bead("smoke"), bench.place()).verdict == "passed"
+        assert complete_bead(bench.bead("smoke"), *bench.context()).verdict == "passed"
     assert bench.run("true").status == "completed"
 
 
 def test_a_dependency_may_be_known_elsewhere(bench):
     bench.put("true", dependencies=["qb-7"])
     issues = {"qb-7": {"status": "closed"}}
-    assert bench.run("true", lookup=issues.get).status == "completed"
+    found = bench.run("true", waits_for=lambda bead: unmet_dependencies(bead, issues.get))
+    assert found.status == "completed"
 
 
 def test_a_completed_bead_is_not_run(bench):
@@ -526,13 +538,13 @@ def test_what_an_agent_adds_to_its_bead_is_kept(bench):
 
 def test_a_bead_whose_evidence_is_gone_is_not_completed(bench):
     bench.put("true", dod={"evidence_required": True})
-    place = bench.place(record=lambda record: remove_evidence(bench, record))
-    outcome = run_bead(bench.bead(), "true", place)
+    outcome = bench.run("true", record=lambda record: without_evidence(bench, record))
     assert (outcome.status, outcome.why) == ("failed", "evidence")
 
 
-def remove_evidence(bench, record):
+def without_evidence(bench, record):
     os.unlink(os.path.join(bench.root, ".beads", record["results"][1]["evidence"]))
+    return record
 
 
 def test_without_a_place_for_evidence_nothing_is_completed(bench):
@@ -552,7 +564,7 @@ def test_a_bead_that_its_agent_removes_is_told_as_missing(bench):
 
 def test_an_id_of_any_shape_keeps_its_evidence_in_the_evidence_folder(bench):
     bench.put("true", id="ünï cödé 漢字")
-    verify_bead(bench.bead("ünï cödé 漢字"), bench.place())
+    verify_bead(bench.bead("ünï cödé 漢字"), *bench.context())
     evidence = bench.records[0]["results"][0]["evidence"]
     assert evidence.split("/")[:2] == ["evidence", "-n--c-d----"]
     assert bench.read(os.path.join(".beads", evidence))
@@ -560,21 +572,21 @@ def test_an_id_of_any_shape_keeps_its_evidence_in_the_evidence_folder(bench):
 
 DRIVER = """
     import os, sys, time
+    from queenbee.checks import CheckRunner
     from queenbee.documents.ralph.run import run_bead
-    from queenbee.documents.ralph.store import bead_folders, find_bead
-    from queenbee.documents.ralph.verify import Workplace
+    from queenbee.documents.ralph.store import BeadFolders, find_bead
     root, agent = sys.argv[1:]
-    folders = bead_folders(root)
-    place = Workplace(
-        folders=folders, cwd=root, env=dict(os.environ),
-        evidence_dir=os.path.join(root, ".beads", "evidence"),
-        record=lambda record: print(
-            record["verdict"], [one["status"] for one in record["results"]], flush=True
-        ),
-        now_ms=lambda: time.time_ns() // 1_000_000, sleep=time.sleep,
+    names = (".ralph/beads", ".beads/active", ".beads/completed")
+    folders = BeadFolders(*(os.path.join(root, name) for name in names))
+    def record(run):
+        print(run["verdict"], [one["status"] for one in run["results"]], flush=True)
+        return run
+    runner = CheckRunner(
+        cwd=root, env=dict(os.environ), evidence_dir=os.path.join(root, ".beads", "evidence"),
+        record=record, now_ms=lambda: time.time_ns() // 1_000_000,
     )
     try:
-        run_bead(find_bead(folders, "gt-1"), agent, place)
+        run_bead(find_bead(folders, "gt-1"), agent, runner, folders)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
 """
@@ -607,10 +619,10 @@ def test_a_request_to_end_that_comes_while_a_pass_is_recorded_waits_for_it(bench
 
     def record(run):
         os.kill(os.getpid(), signal.SIGHUP)
-        bench.records.append(run)
+        return run
 
     with pytest.raises(KeyboardInterrupt):
-        verify_bead(bench.bead(), bench.place(record=record))
+        verify_bead(bench.bead(), *bench.context(record=record))
     assert bench.bead().document["ralph_meta"]["verifier_results"][1]["status"] == "passed"
     assert signal.getsignal(signal.SIGHUP) is signal.SIG_DFL
 

@@ -7,16 +7,11 @@ import json
 import os
 
 import pytest
+from bead_files import bead_folders
 from mutants import mutant
 
 from queenbee.documents.ralph import store as ralph_store
-from queenbee.documents.ralph.store import (
-    bead_folders,
-    find_bead,
-    list_beads,
-    read_bead,
-    update_bead,
-)
+from queenbee.documents.ralph.store import find_bead, list_beads, read_bead, update_bead
 from queenbee.errors import Conflict, InvalidInput, NotFound, Unreadable, Unwritable
 
 DOD = {"verifiers": []}
@@ -24,7 +19,7 @@ DOD = {"verifiers": []}
 
 @pytest.fixture
 def folders(tmp_path):
-    return bead_folders(os.path.realpath(tmp_path))
+    return bead_folders(tmp_path)
 
 
 def put(folder, name, **members):
@@ -109,14 +104,14 @@ def test_a_folder_given_by_another_way_is_the_same_folder(folders, tmp_path):
     put(folders.active, "a", id="gt-1", status="in_progress")
     (tmp_path / "link").symlink_to(tmp_path / ".beads")
     bead = read_bead(str(tmp_path / "link" / "active" / "a.json"))
-    assert update_bead(bead, set_status("completed"), folders=folders).path == os.path.join(
+    assert update_bead(bead, set_status("completed"), folders).path == os.path.join(
         folders.completed, "a.json"
     )
 
 
 def test_an_update_keeps_unknown_keys_and_their_order(folders):
     path = put(folders.standalone, "a", id="gt-1", zebra=1, apple={"z": 1, "a": 10**30})
-    update_bead(read_bead(path), set_status("in_progress"), folders=folders)
+    update_bead(read_bead(path), set_status("in_progress"), folders)
     assert list(on_disk(path)) == ["intent", "dod", "id", "zebra", "apple", "status"]
     assert on_disk(path)["apple"] == {"z": 1, "a": 10**30}
 
@@ -125,7 +120,7 @@ def test_an_update_applies_to_what_is_on_disk_now(folders):
     path = put(folders.standalone, "a", id="gt-1")
     bead = read_bead(path)
     put(folders.standalone, "a", id="gt-1", title="written meanwhile")
-    update_bead(bead, set_status("in_progress"), folders=folders)
+    update_bead(bead, set_status("in_progress"), folders)
     assert on_disk(path)["title"] == "written meanwhile"
 
 
@@ -139,28 +134,29 @@ def test_an_update_holds_the_lock_from_reading_to_writing(folders):
         yield
         seen.append(on_disk(os.path.join(folders.completed, "a.json")))
 
-    bead = update_bead(read_bead(path), set_status("completed"), folders=folders, lock=lock)
+    folders.lock = lock
+    bead = update_bead(read_bead(path), set_status("completed"), folders)
     assert seen == [bead.document]
     assert bead.document["title"] == "before"
 
 
 def test_a_bead_outside_the_folders_is_rewritten_where_it_is(folders, tmp_path):
     path = put(str(tmp_path / "elsewhere"), "my-bead", id="gt-1")
-    update_bead(read_bead(path), set_status("completed"), folders=folders)
+    update_bead(read_bead(path), set_status("completed"), folders)
     assert on_disk(path)["status"] == "completed"
 
 
 def test_a_standalone_bead_stays_where_it_is(folders):
     path = put(folders.standalone, "a", id="gt-1")
-    update_bead(read_bead(path), set_status("completed"), folders=folders)
+    update_bead(read_bead(path), set_status("completed"), folders)
     assert on_disk(path)["status"] == "completed"
 
 
 def test_a_completed_bead_moves_and_a_reopened_one_moves_back(folders):
     old = put(folders.active, "a", id="gt-1", status="in_progress")
-    bead = update_bead(read_bead(old), set_status("completed"), folders=folders)
+    bead = update_bead(read_bead(old), set_status("completed"), folders)
     assert (bead.path, os.path.exists(old)) == (os.path.join(folders.completed, "a.json"), False)
-    again = update_bead(bead, set_status("pending"), folders=folders)
+    again = update_bead(bead, set_status("pending"), folders)
     assert (again.path, os.path.exists(bead.path)) == (old, False)
 
 
@@ -168,7 +164,7 @@ def test_a_move_does_not_overwrite_another_bead(folders):
     path = put(folders.active, "a", id="gt-1", status="in_progress")
     other = put(folders.completed, "a", id="gt-2", status="completed")
     with pytest.raises(Conflict, match="is another bead's"):
-        update_bead(read_bead(path), set_status("completed"), folders=folders)
+        update_bead(read_bead(path), set_status("completed"), folders)
     assert (on_disk(path)["status"], on_disk(other)["id"]) == ("in_progress", "gt-2")
 
 
@@ -200,7 +196,7 @@ def test_after_a_crash_while_completing_the_bead_is_there_once(step, number, fol
     put(folders.active, "a", id="gt-1", status="in_progress")
     with monkeypatch.context() as patch, pytest.raises(Crash):
         crash_at(patch, ralph_store, step, number)
-        update_bead(find_bead(folders, "gt-1"), set_status("completed"), folders=folders)
+        update_bead(find_bead(folders, "gt-1"), set_status("completed"), folders)
     status = find_bead(folders, "gt-1").document["status"]
     assert status == ("completed" if step == "_remove" else "in_progress")
 
@@ -213,7 +209,7 @@ def test_after_a_crash_while_reopening_the_bead_is_there_once(step, number, fold
     put(folders.completed, "a", id="gt-1", status="completed")
     with monkeypatch.context() as patch, pytest.raises(Crash):
         crash_at(patch, ralph_store, step, number)
-        update_bead(find_bead(folders, "gt-1"), set_status("pending"), folders=folders)
+        update_bead(find_bead(folders, "gt-1"), set_status("pending"), folders)
     status = find_bead(folders, "gt-1").document["status"]
     assert status == ("completed" if (step, number) == ("write_object", 1) else "pending")
 
@@ -225,8 +221,8 @@ def test_the_next_update_finishes_a_move_that_a_crash_cut_short(place, then, fol
     put(getattr(folders, place), "a", id="gt-1", status=place.replace("active", "in_progress"))
     with monkeypatch.context() as patch, pytest.raises(Crash):
         crash_at(patch, ralph_store, "_remove", 1)
-        update_bead(find_bead(folders, "gt-1"), set_status(to), folders=folders)
-    update_bead(find_bead(folders, "gt-1"), set_status(then), folders=folders)
+        update_bead(find_bead(folders, "gt-1"), set_status(to), folders)
+    update_bead(find_bead(folders, "gt-1"), set_status(then), folders)
     beads, _ = list_beads(folders)
     assert [(bead.document["status"], bead.stale) for bead in beads] == [(then, None)]
 
@@ -275,13 +271,13 @@ def test_a_folder_that_cannot_be_written_is_told(folders):
     with open(folders.completed, "w") as file:
         file.write("not a folder")
     with pytest.raises(Unwritable):
-        update_bead(read_bead(path), set_status("completed"), folders=folders)
+        update_bead(read_bead(path), set_status("completed"), folders)
     assert on_disk(path).get("status") is None
 
 
 def test_a_bead_of_ten_megabytes_is_found_and_rewritten(folders):
     path = put(folders.active, "a", id="gt-1", intent="x" * 10_000_000)
-    update_bead(find_bead(folders, "gt-1"), set_status("in_progress"), folders=folders)
+    update_bead(find_bead(folders, "gt-1"), set_status("in_progress"), folders)
     assert len(on_disk(path)["intent"]) == 10_000_000
 
 

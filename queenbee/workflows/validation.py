@@ -1,16 +1,18 @@
-"""What `queen bead validate` is given: files, standard input, ids; one bead or many of either kind.
+"""Validates beads from files, standard input or ids: what `queen bead validate` calls.
 
-Each bead is one `Validated`; what cannot be read as one at all is one too, with the reason.
+Each bead is one `Validated`; input that cannot be read as a bead is one too, with the reason.
 """
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.documents.agents import AGENTS_DIR, list_agents
 from queenbee.documents.findings import Finding
 from queenbee.documents.json_documents import parse_json
+from queenbee.documents.ralph.bead import validate_bead
 from queenbee.documents.sprints.rules import MAX_BYTES, check_bead
 from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import NotFound, Unreadable
@@ -20,7 +22,6 @@ from queenbee.store.files import split_lines
 from queenbee.store.layout import git_places
 from queenbee.store.ledger.codec import Unusable, decode
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
     from typing import Any, BinaryIO, Literal
@@ -36,10 +37,10 @@ _SPRINT = ("metadata", "issue_type")
 
 @dataclass(frozen=True)
 class Rules:
-    """Is how beads are held against their schema.
+    """How to validate beads.
 
-    `kind` is None where each bead shows it itself; `agents` are the agents there are, or None to
-    leave their paths unchecked.
+    `kind` None means that each bead's own fields decide; `agents` are the known agents, or None
+    to leave agent paths unchecked.
     """
 
     kind: Kind | None = None
@@ -49,7 +50,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Validated:
-    """Is one bead and all that is wrong with it; `source` says where it was found."""
+    """One bead and all that is wrong with it; `source` says where it was found."""
 
     source: str
     kind: Kind | None
@@ -75,10 +76,10 @@ class Validated:
 def validate_target(
     name: str, rules: Rules, *, stdin: BinaryIO, hive: Callable[[], Hive]
 ) -> list[Validated]:
-    """Returns the beads that a name stands for, validated: `-`, a file, or an id.
+    """Returns the beads that a name refers to, validated: `-`, a file, or an id.
 
-    A `.jsonl` file is the tracker's: its sprint beads are meant, and no other row. `hive` opens
-    the hive, which only an id needs. Raises `NotFound`, or `Unreadable` for what is no file.
+    A `.jsonl` file is a tracker's file, of which only the sprint beads are validated. `hive` opens
+    the hive, which only an id needs. Raises `NotFound`, or `Unreadable` if it is not a file.
     """
     if name == STDIN:
         return validate_data(stdin.read(MAX_FILE_BYTES + 1), "standard input", rules)
@@ -95,7 +96,7 @@ def validate_target(
 
 
 def validate_data(data: bytes, source: str, rules: Rules) -> list[Validated]:
-    """Returns the bead in a JSON document, or each of a list of them, validated."""
+    """Returns the bead in a JSON document, or each bead in a list, validated."""
     if len(data) > MAX_FILE_BYTES:
         text = f"is larger than {MAX_FILE_BYTES:,} bytes"
         return [Validated(source, rules.kind, None, [Finding("", text)])]
@@ -105,7 +106,7 @@ def validate_data(data: bytes, source: str, rules: Rules) -> list[Validated]:
         return [Validated(source, rules.kind, None, [Finding("", error.message)])]
     if isinstance(document, list):
         # What `bd show --json` prints.
-        return [_validated(one, f"{source}[{place}]", rules) for place, one in enumerate(document)]
+        return [_validated(one, f"{source}[{n}]", rules) for n, one in enumerate(document)]
     found = _validated(document, source, rules)
     if found.kind == "sprint" and len(data) > MAX_BYTES:
         text = f"has {len(data):,} bytes; a bead has at most {MAX_BYTES:,}"
@@ -138,8 +139,6 @@ def _validated(document: Any, source: str, rules: Rules) -> Validated:
     bead_id = document.get("id") if isinstance(document, dict) else None
     kind = rules.kind or _kind(document)
     if kind == "ralph":
-        from queenbee.documents.ralph.bead import validate_bead
-
         found = validate_bead(document)
     elif kind == "sprint":
         found = check_bead(document, agents=rules.agents, strict=rules.strict)
@@ -158,10 +157,10 @@ def _kind(document: object) -> Kind | None:
 
 
 def agents_for(start: str, agents_dir: str | None) -> Collection[str] | None:
-    """Returns the agents that beads may name, or None where nobody can know.
+    """Returns the agents that beads may name, or None if they are unknown.
 
-    They are in `agents_dir`, or else in `.claude/agents/` at the top of the git working tree that
-    `start` is in (outside git, in `start`), if there is such a folder. Raises `NotFound`.
+    They are in `agents_dir`, or else in `.claude/agents/` at the top of the git working tree
+    around `start` (outside git, in `start`), if that folder exists. Raises `NotFound`.
     """
     home = git_places(os.path.realpath(start)) if agents_dir is None else None
     folder = agents_dir or os.path.join(home.tree if home is not None else start, AGENTS_DIR)

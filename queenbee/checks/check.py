@@ -1,0 +1,175 @@
+"""The types of checks, their results, and how a check reads to a person.
+
+A check is a shell command, a script, a file that must exist, or text that a file must contain.
+Commands are given to `sh -c` on purpose: the documents' own contain `&`, `|` and `&&`. They come
+from a document that the caller chose to run, and from nowhere else. `docs/checks.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from queenbee.checks.bounds import DEFAULT_TIMEOUT_S
+from queenbee.checks.output import NOTHING, Output
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any, Literal
+
+_QUOTED_CHARS = 200
+
+
+@dataclass(frozen=True)
+class Command:
+    """A line for `sh -c`."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Script:
+    """A program and its arguments, started without a shell."""
+
+    path: str
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FileExists:
+    """A path that must exist and have this type."""
+
+    path: str
+    file_type: Literal["file", "directory", "any"] = "file"
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """One text, or regular expression, to find."""
+
+    text: str
+    literal: bool = False
+    case_sensitive: bool = True
+
+
+@dataclass(frozen=True)
+class ContentMatch:
+    """A file in which every pattern must occur."""
+
+    path: str
+    patterns: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """A check of an unknown type: it is skipped, and so never passes."""
+
+    type_name: str
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a program must do to pass; the two texts are literal."""
+
+    exit_code: int = 0
+    stdout_contains: str | None = None
+    stderr_contains: str | None = None
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing to verify. Relative paths start at the working directory of the run.
+
+    `on_failure` decides only whether the checks after it still run. `environment` adds to the
+    allow-list: a name with its value, or with None for the caller's own value.
+    """
+
+    name: str
+    what: Command | Script | FileExists | ContentMatch | Unknown
+    expect: Expectation = Expectation()
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    severity: Literal["error", "warning"] = "error"
+    on_failure: Literal["stop", "continue"] = "stop"
+    cwd: str | None = None
+    environment: Mapping[str, str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """The result of one check; `reason` is a sentence for people, whatever the status."""
+
+    check: Check
+    status: Literal["passed", "failed", "skipped", "interrupted"]
+    reason: str
+    exit_code: int | None = None
+    duration_s: float = 0.0
+    stdout: Output = NOTHING
+    stderr: Output = NOTHING
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The name of the check."""
+        return self.check.name
+
+
+def verdict(results: Sequence[CheckResult]) -> Literal["passed", "failed", "interrupted"]:
+    """Returns whether every check of error severity passed; nothing checked is nothing passed."""
+    if any(result.status == "interrupted" for result in results):
+        return "interrupted"
+    good = all(result.status == "passed" for result in results if result.check.severity == "error")
+    return "passed" if results and good else "failed"
+
+
+def describe(checks: Sequence[Check]) -> list[str]:
+    """Returns a line for each check: what would be run or looked at, and what is expected.
+
+    It names the variables that its document sets: they can change what a command does.
+    """
+    return [
+        f"{number}. {_printable(check.name[:_QUOTED_CHARS])}: {described(check)}{_variables(check)}"
+        for number, check in enumerate(checks, 1)
+    ]
+
+
+def described(check: Check) -> str:
+    """Returns what a check runs or looks at, and what it expects, as one line."""
+    match check.what:
+        case Command(text):
+            what = f"sh -c {_printable(text)}"
+        case Script(path, args):
+            what = f"run {_printable(' '.join([path, *args]))}"
+        case FileExists(path, file_type):
+            noun = "anything" if file_type == "any" else f"a {file_type}"
+            return f"{noun} exists at {_printable(path)}"
+        case ContentMatch(path, patterns):
+            texts = ", ".join(_printable(repr(pattern.text)) for pattern in patterns)
+            return f"{_printable(path)} contains {texts}"
+        case Unknown(type_name):
+            return f"cannot be run: {_printable(type_name)} is not known"
+    expect = f"exit code {check.expect.exit_code}"
+    if check.expect.stdout_contains is not None:
+        expect += f", standard output with {quoted(check.expect.stdout_contains)}"
+    if check.expect.stderr_contains is not None:
+        expect += f", standard error with {quoted(check.expect.stderr_contains)}"
+    where = f", in {_printable(check.cwd)}" if check.cwd else ""
+    limit = f"within {check.timeout_s:g} s"
+    return f"{what} (expects {expect}, {limit}{where})"
+
+
+def _variables(check: Check) -> str:
+    named = [
+        _printable(name if value is None else f"{name}={quoted(value)}")
+        for name, value in check.environment.items()
+    ]
+    return f" with {', '.join(named)}" if named else ""
+
+
+def quoted(text: str | None) -> str:
+    """Returns the beginning of a text in quotes."""
+    return repr(text if text is None or len(text) <= _QUOTED_CHARS else text[:_QUOTED_CHARS] + "…")
+
+
+def _printable(text: str) -> str:
+    """Returns the text with control characters escaped, so that a terminal does not obey them."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

@@ -1,0 +1,157 @@
+"""The evidence of a run of checks: what they printed, as files beside the ledger."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.checks.check import described
+from queenbee.checks.verification import shortened
+from queenbee.core.timestamps import format_ms
+from queenbee.errors import Unwritable
+from queenbee.store.documents import write_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from queenbee.checks.check import CheckResult
+    from queenbee.checks.output import Output
+    from queenbee.checks.verification import ResultRecord
+
+FAILURES_MAX_CHARS = 256 * 1024
+_SHOWN_CHARS = 2_000
+"""Of each stream of a failed check: the end of a test run says what was wrong."""
+
+_SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
+_SLUG_LENGTH = 60
+
+
+def write_evidence(
+    evidence_dir: str,
+    subject_id: str,
+    started_ms: int,
+    results: Sequence[CheckResult],
+) -> list[str | None]:
+    """Writes one file for each check that ran; returns their paths, None for a skipped one.
+
+    The paths begin with the evidence folder's own name, so that they are relative to the ledger.
+    A new evidence folder gets a `.gitignore`: to track outputs, remove that file. Raises
+    `Unwritable`.
+    """
+    run = _new_folder(evidence_dir, slug(subject_id), started_ms)
+    paths: list[str | None] = []
+    for number, result in enumerate(results, 1):
+        if result.status == "skipped":
+            paths.append(None)
+            continue
+        path = os.path.join(run, f"{number:02d}-{slug(result.name)}.log")
+        write_document(path, _log(result))
+        paths.append(os.path.relpath(path, _above(evidence_dir)))
+    return paths
+
+
+def missing_evidence(results: Iterable[ResultRecord], evidence_dir: str) -> list[str]:
+    """Returns the names of the checks whose evidence is missing or empty."""
+    above = _above(evidence_dir)
+    return [
+        result["name"]
+        for result in results
+        if not result["evidence"] or not _has_content(os.path.join(above, result["evidence"]))
+    ]
+
+
+def failures_text(results: Sequence[CheckResult]) -> str:
+    """Returns what failed, why, and the end of its output, for the next attempt."""
+    parts = []
+    for result in results:
+        if result.status == "failed":
+            parts.append(f"## {result.name}\n{result.reason}\n")
+            parts += [
+                f"{title}:\n{_ending(stream)}\n"
+                for title, stream in (
+                    ("standard output", result.stdout),
+                    ("standard error", result.stderr),
+                )
+                if stream.total_bytes
+            ]
+    return shortened("\n".join(parts), FAILURES_MAX_CHARS)
+
+
+def write_failures(evidence_dir: str, subject_id: str, failures: str) -> str:
+    """Replaces the file that says what failed, for the next attempt; returns its path."""
+    _make_evidence_dir(evidence_dir)
+    path = os.path.join(os.path.abspath(evidence_dir), slug(subject_id), "failures.txt")
+    write_document(path, failures.encode(errors="replace"))
+    return path
+
+
+def slug(text: str) -> str:
+    """Returns a safe file name that still shows what it was made from."""
+    safe = "".join(char if char in _SAFE else "-" for char in text[:_SLUG_LENGTH])
+    return safe.lstrip(".") or "-"
+
+
+def _above(evidence_dir: str) -> str:
+    return os.path.dirname(os.path.abspath(evidence_dir))
+
+
+def _new_folder(evidence_dir: str, subject: str, started_ms: int) -> str:
+    stamp = format_ms(started_ms).replace(":", "").replace("-", "")
+    base = os.path.join(evidence_dir, subject, stamp)
+    try:
+        _make_evidence_dir(evidence_dir)
+        os.makedirs(os.path.dirname(base), exist_ok=True)
+        for number in range(1, 1000):
+            folder = base if number == 1 else f"{base}-{number}"
+            try:
+                os.mkdir(folder)
+            except FileExistsError:
+                # Two runs started in one millisecond.
+                continue
+            return folder
+    except OSError as error:
+        reason = f"{base} cannot be written: {error.strerror}"
+        raise Unwritable(reason, path=base) from error
+    raise Unwritable(f"{base} cannot be written: a thousand runs began at once", path=base)
+
+
+def _make_evidence_dir(evidence_dir: str) -> None:
+    if os.path.isdir(evidence_dir):
+        return
+    try:
+        os.makedirs(evidence_dir, exist_ok=True)
+        with open(os.path.join(evidence_dir, ".gitignore"), "x", encoding="utf-8") as file:
+            file.write("*\n")
+    except FileExistsError:
+        # Another run created it at the same moment.
+        return
+    except OSError as error:
+        reason = f"{evidence_dir} cannot be written: {error.strerror}"
+        raise Unwritable(reason, path=evidence_dir) from error
+
+
+def _log(result: CheckResult) -> bytes:
+    head = [
+        f"check: {result.name}",
+        f"what: {described(result.check)}",
+        f"status: {result.status}",
+        f"reason: {result.reason}",
+        f"exit code: {result.exit_code}",
+        f"duration: {result.duration_s:.3f} s",
+    ]
+    parts = ["\n".join(head).encode(errors="replace")]
+    for title, stream in (("standard output", result.stdout), ("standard error", result.stderr)):
+        parts.append(f"\n--- {title}, {stream.total_bytes:,} bytes ---\n".encode())
+        parts.append(stream.data())
+    return b"".join(parts)
+
+
+def _ending(stream: Output) -> str:
+    return stream.text()[-_SHOWN_CHARS:].strip()
+
+
+def _has_content(path: str) -> bool:
+    try:
+        return os.path.getsize(path) > 0
+    except (OSError, ValueError):
+        return False

@@ -1,0 +1,117 @@
+"""Runs the checks of a bead or a gate, and keeps a record and the evidence of each run."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.checks.check import CheckResult, verdict
+from queenbee.checks.engine import run_checks
+from queenbee.checks.evidence import missing_evidence, write_evidence, write_failures
+from queenbee.checks.processes import Interrupts
+from queenbee.checks.verification import verification_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from queenbee.checks.check import Check
+    from queenbee.checks.engine import Progress
+    from queenbee.checks.verification import Subject, VerificationRecord
+
+
+class ChecksInterrupted(KeyboardInterrupt):
+    """A Ctrl-C, SIGTERM or SIGHUP while checks ran; `results` has one for each check."""
+
+    def __init__(self, results: Sequence[CheckResult]) -> None:
+        super().__init__("interrupted while checks ran")
+        self.results = results
+
+
+@dataclass(frozen=True)
+class CheckRun:
+    """One run of a list of checks: its record as the ledger has it, and its results."""
+
+    record: VerificationRecord
+    results: Sequence[CheckResult]
+
+
+@dataclass(frozen=True)
+class CheckRunner:
+    """Runs lists of checks in the folder `cwd`, and keeps a record and the evidence of each run.
+
+    `env` is the caller's whole environment, of which a check gets the allow-list. `now_ms` is the
+    clock. `record` adds the record of a run to the ledger, and returns it as the ledger has it.
+    While checks run, `on_progress` gets their progress, and `tell` lines for a person.
+    """
+
+    cwd: str
+    env: Mapping[str, str]
+    evidence_dir: str
+    now_ms: Callable[[], int]
+    record: Callable[[VerificationRecord], VerificationRecord]
+    on_progress: Callable[[Progress], None] | None = None
+    tell: Callable[[str], None] = lambda _: None
+
+    @contextmanager
+    def run(
+        self,
+        subject: Subject,
+        checks: Sequence[Check],
+        *,
+        time_left: Callable[[], float] | None = None,
+        judge: Callable[[CheckResult], CheckResult] = lambda result: result,
+    ) -> Iterator[CheckRun]:
+        """Runs the checks, keeps their evidence and record, and then enters the block.
+
+        `judge` has the last word on each result. Requests to end wait until the block, which
+        updates the subject's document, has finished: one that arrived since the checks started
+        raises `ChecksInterrupted` then. Raises `Unwritable`, and what `record` raises.
+        """
+        # 1. Until the end of the block no request to end interrupts: a terminal that is closed
+        # sends two SIGHUPs, and the second would lose the record and the document's update.
+        with Interrupts() as interrupts:
+            started_ms = self.now_ms()
+            found = run_checks(
+                checks,
+                cwd=self.cwd,
+                env=self.env,
+                interrupts=interrupts,
+                on_progress=self.on_progress,
+                time_left=time_left,
+            )
+            results = [judge(result) for result in found]
+            record = verification_record(
+                subject,
+                started_ms=started_ms,
+                finished_ms=self.now_ms(),
+                verdict=verdict(results),
+                results=results,
+                # 2. The evidence before the record that names it.
+                evidence=write_evidence(self.evidence_dir, subject.subject_id, started_ms, results),
+            )
+            # 3. The record before the document, which may say that its checks have passed.
+            yield CheckRun(self.record(record), results)
+        if interrupts.count:
+            raise ChecksInterrupted(results)
+
+    def record_unverified(self, subject: Subject, reason: str) -> CheckRun:
+        """Records why the subject counts as done though no check ran. Raises as `record` does."""
+        now_ms = self.now_ms()
+        record = verification_record(
+            subject,
+            started_ms=now_ms,
+            finished_ms=now_ms,
+            verdict="not_verified",
+            results=(),
+            evidence=(),
+        )
+        return CheckRun(self.record({**record, "reason": reason}), results=())
+
+    def missing_evidence(self, run: CheckRun) -> list[str]:
+        """Returns the names of the checks of a run whose evidence is missing or empty."""
+        return missing_evidence(run.record["results"], self.evidence_dir)
+
+    def write_failures(self, subject_id: str, failures: str) -> str:
+        """Writes the file that tells the next attempt what failed, and returns its path."""
+        return write_failures(self.evidence_dir, subject_id, failures)

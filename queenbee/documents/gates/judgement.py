@@ -1,0 +1,151 @@
+"""The judgement of a phase gate: what the latest results of its rules say together.
+
+Pure functions over the document. `spec/4-phase-gate.md`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NotRequired, TypedDict
+
+from queenbee.core.timestamps import instant_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any, Literal
+
+    Document = dict[str, Any]
+    Status = Literal["pending", "in_progress", "passed", "failed"]
+
+
+class RuleResult(TypedDict):
+    """What a gate keeps of one run of a rule."""
+
+    result_id: str
+    rule_id: str
+    validated_at: str
+    status: str
+    message: NotRequired[str]
+    details: NotRequired[dict[str, Any]]
+    attempt: NotRequired[int]
+
+
+class GateError(TypedDict):
+    """What `status.errors` keeps of a failed result."""
+
+    error_id: str
+    timestamp: str
+    message: str
+    context: dict[str, Any]
+
+
+class Counters(TypedDict):
+    """How many rules of a gate have passed and failed, by their latest results."""
+
+    passed_count: int
+    failed_count: int
+    total_count: int
+
+
+class AttemptRecord(Counters):
+    """One attempt at a gate, as its history keeps it."""
+
+    attempt: int
+    status: Status
+    started_at: str | None
+    completed_at: str | None
+    errors: list[GateError]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the latest result of every rule says, whatever `current_status` claims."""
+
+    status: Status
+    blocking: tuple[str, ...] = ()
+    """Why the gate has not passed, a sentence for each rule of error severity."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether the next phase may begin."""
+        return self.status == "passed"
+
+
+def judge(document: Document) -> Verdict:
+    """Returns the verdict: every rule of error severity must have passed when it last ran.
+
+    A rule without a result, or with a skipped one, leaves it `in_progress`; a failed one makes it
+    `failed`; warnings never block. A gate without rules, or without any result, has not passed.
+    """
+    latest = latest_results(document)
+    blocking, warnings, failed = [], [], False
+    for rule in rules_of(document):
+        result = latest.get(rule["rule_id"])
+        status = result["status"] if result else "not run"
+        if status == "passed":
+            continue
+        message = result.get("message") if result else None
+        line = f"{rule.get('rule_name') or rule['rule_id']}: {status}"
+        line = f"{line}: {message}" if message else line
+        if rule.get("severity", "error") == "warning":
+            warnings.append(line)
+        else:
+            blocking.append(line)
+            failed = failed or status == "failed"
+    if not rules_of(document):
+        blocking.append("it has no rules: nothing was checked")
+    elif not latest and not blocking:
+        blocking.append("none of its rules has run")
+    begun = latest or document["status"]["current_status"] != "pending"
+    waiting: Status = "in_progress" if begun else "pending"
+    status = "failed" if failed else waiting if blocking else "passed"
+    return Verdict(status, tuple(blocking), tuple(warnings))
+
+
+def latest_results(document: Document) -> dict[str, RuleResult]:
+    """Returns the latest result of each rule that has one.
+
+    The latest is the one with the newest `validated_at`; among equals, the last in the list.
+    """
+    rule_ids = {rule["rule_id"] for rule in rules_of(document)}
+    latest: dict[str, RuleResult] = {}
+    for result in results_of(document):
+        rule_id = result["rule_id"]
+        if rule_id in rule_ids and (
+            rule_id not in latest or made_ms(result) >= made_ms(latest[rule_id])
+        ):
+            latest[rule_id] = result
+    return latest
+
+
+def attempt_of(document: Mapping[str, Any]) -> int:
+    """Returns the number of the current attempt, from 1."""
+    return len(document["validation_execution"].get("previous_attempts", [])) + 1
+
+
+def counters(document: Document) -> Counters:
+    """Returns how many rules have passed and failed, by their latest results."""
+    latest = [result["status"] for result in latest_results(document).values()]
+    return {
+        "passed_count": latest.count("passed"),
+        "failed_count": latest.count("failed"),
+        "total_count": len(rules_of(document)),
+    }
+
+
+def made_ms(result: RuleResult) -> int:
+    """Returns when a result was made, in ms since 1970."""
+    return instant_ms(result["validated_at"]) or 0
+
+
+def rules_of(document: Document) -> list[Document]:
+    """Returns the rules of a gate."""
+    rules: list[Document] = document["validation_config"]["rules"]
+    return rules
+
+
+def results_of(document: Document) -> list[RuleResult]:
+    """Returns the results of a gate, of every rule and attempt that is kept."""
+    results: list[RuleResult] = document["validation_execution"]["results"]
+    return results

@@ -1,0 +1,138 @@
+"""The beads of a hive: shown, listed, ready by team, and their history; what `queen bead` calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee.core.beads import blockers_of
+from queenbee.documents.issue_rows import current_rows
+from queenbee.documents.json_documents import parse_json
+from queenbee.documents.sprints.history import (
+    record_dev_execution,
+    record_pull_request,
+    record_qa_execution,
+    record_scrum_result,
+)
+from queenbee.documents.sprints.teams import group_by_team, team_of
+from queenbee.errors import InvalidInput, Unreadable
+from queenbee.store.issues_file import read_rows_exactly
+from queenbee.workflows.bead_view import BeadView, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from queenbee.core.beads import Issue
+    from queenbee.documents.issue_rows import Row
+    from queenbee.workflows.hive import Hive
+
+    What = Literal["dev", "qa", "result", "pr"]
+
+
+_OF_JSON = {
+    "dev": record_dev_execution,
+    "qa": record_qa_execution,
+    "result": record_scrum_result,
+}
+
+
+def require_view(hive: Hive, bead_id: str) -> BeadView:
+    """Returns all that is known about a bead. Raises `NotFound`, or `InvalidInput` for no bead."""
+    view = hive.documents.view(hive.issues.get(bead_id))
+    if view is None:
+        raise InvalidInput(
+            f"{bead_id} is an issue, and no bead", hint=f"queen show {bead_id}", issue_id=bead_id
+        )
+    return view
+
+
+def brief_views(hive: Hive, issues: Sequence[Issue] | None = None) -> list[BeadView]:
+    """Returns the beads among the issues (default: all), with only what a list shows."""
+    beads = hive.documents.ralph_beads()
+    ralph = beads.by_id if beads is not None else {}
+    holders = {each.issue_id: each.droid for each in hive.assignments.find()}
+    everything = hive.issues.all()
+    held = hive.documents.held_back(everything)
+    found = []
+    for issue in hive.issues.find() if issues is None else issues:
+        kind = kind_of(issue, is_ralph=issue.id in ralph)
+        if kind is not None:
+            team = team_of(issue.fields) if kind != "ralph" else None
+            blockers = [] if issue.done else blockers_of(issue, everything)
+            blocked = f"waits for {', '.join(blockers)}" if blockers else None
+            waits = held.get(issue.id) or blocked
+            found.append(BeadView(issue.id, kind, issue, holders.get(issue.id), waits, team))
+    return found
+
+
+def ready_teams(hive: Hive, *, team: str | None = None) -> list[tuple[str | None, list[BeadView]]]:
+    """Returns the ready beads of each team, in the order of their sprints.
+
+    Ralph beads, which have no team, come last under None.
+    """
+    ready = hive.issues.ready(actor=hive.actor_or_none)
+    views = {view.bead_id: view for view in brief_views(hive, ready)}
+    rows = [dict(view.issue.fields) for view in views.values() if view.team is not None]
+    groups: list[tuple[str | None, list[BeadView]]] = [
+        (name, [views[str(row["id"])] for row in members])
+        for name, members in group_by_team(rows).items()
+    ]
+    alone = [view for view in views.values() if view.team is None]
+    if alone:
+        groups.append((None, alone))
+    return [group for group in groups if team is None or group[0] == team]
+
+
+def record_history(hive: Hive, what: What, bead_id: str, text: str) -> Row:
+    """Adds an entry to the history of a sprint bead, and returns its row.
+
+    `text` is the entry as a JSON object, or the address of a pull request. The same entry again
+    changes nothing. Raises `NotFound`, `InvalidInput`, `InvalidRecord`, or `NoAttemptLeft`.
+    """
+    entry = _entry(what, text)
+    # Before the lock: loading the models takes longer than everything under it, and the patterns
+    # of an `output_schema`, which anyone may write, can take forever.
+    row = _row(hive, bead_id)
+    changed = _changed(row, what, entry, hive.now_ms())
+    with hive.transaction() as tx:
+        current = _row(hive, bead_id)
+        if current != row:
+            changed = _changed(current, what, entry, tx.now_ms)
+        if changed != current:
+            tx.append_issue(changed)
+    return changed
+
+
+def _changed(row: Row, what: What, entry: dict[str, Any], now_ms: int) -> Row:
+    if what == "pr":
+        number = entry.get("pr_number")
+        return record_pull_request(row, entry["pr_url"], number=number, now_ms=now_ms)
+    return _OF_JSON[what](row, entry, now_ms=now_ms)
+
+
+def _row(hive: Hive, bead_id: str) -> Row:
+    hive.issues.get(bead_id)
+    row = current_rows(read_rows_exactly(hive.layout.issues_path)).get(bead_id)
+    if row is None:
+        raise InvalidInput(
+            f"{bead_id} is a Ralph bead: its history is what queen run and queen verify write",
+            hint=f"queen verify {bead_id}",
+            bead_id=bead_id,
+        )
+    return row
+
+
+def _entry(what: What, text: str) -> dict[str, Any]:
+    if what == "pr" and not text.lstrip().startswith("{"):
+        return {"pr_url": text.strip()}
+    try:
+        entry = parse_json(text.encode(), "the entry")
+    except (Unreadable, UnicodeEncodeError) as error:
+        raise InvalidInput(f"the entry cannot be read: {error}") from error
+    if not isinstance(entry, dict):
+        raise InvalidInput("the entry must be a JSON object")
+    if what == "pr" and not (
+        isinstance(entry.get("pr_url"), str) and type(entry.get("pr_number", 1)) is int
+    ):
+        raise InvalidInput("pr_url must be a text, and pr_number a whole number")
+    return entry

@@ -1,0 +1,77 @@
+"""The loop over a hive's Ralph bead: what `queen run` calls."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.checks.check import describe
+from queenbee.documents.ralph.run import run_bead
+from queenbee.documents.ralph.verify import checks_to_run, refuse_completed, unmet_of
+from queenbee.errors import Taken
+from queenbee.workflows.completing import closing
+from queenbee.workflows.locks import run_lock
+from queenbee.workflows.running import bead_folders, check_runner, require_ralph_bead, waits_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from queenbee.checks.runner import CheckRunner
+    from queenbee.documents.ralph.run import RunOutcome
+    from queenbee.documents.ralph.store import BeadFile
+    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.running import Watcher
+
+
+def run(
+    hive: Hive,
+    name: str,
+    agent_command: str,
+    *,
+    env: Mapping[str, str],
+    on_progress: Watcher | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> RunOutcome:
+    """Returns how the loop over a Ralph bead ended: the agent, its checks, and again.
+
+    A bead of the hive is claimed for the actor first, and its assignment is completed at the end;
+    the actor keeps one that failed. A file from elsewhere is not claimed. Raises `NotFound`,
+    `Taken`, `NoActor`, `Busy` while another loop runs over the bead, and what the loop raises.
+    """
+    runner = check_runner(hive, env, on_progress=on_progress, tell=tell)
+    with run_lock(hive, require_ralph_bead(hive, name).bead_id):
+        # Read again: only under the lock is no other loop changing it.
+        return _run(hive, require_ralph_bead(hive, name), agent_command, runner)
+
+
+def checks_of_loop(hive: Hive, name: str) -> list[str]:
+    """Returns a line for each check after the agent's work. Raises as `run` does."""
+    return describe(checks_to_run(require_ralph_bead(hive, name)))
+
+
+def _run(hive: Hive, bead: BeadFile, agent_command: str, runner: CheckRunner) -> RunOutcome:
+    folders, waits = bead_folders(hive), waits_for(hive)
+    if os.path.dirname(bead.path) not in folders.all():
+        return run_bead(bead, agent_command, runner, folders, waits_for=waits)
+    refuse_completed(bead)
+    checks_to_run(bead)
+    _refuse_taken(hive, bead.bead_id, hive.actor)
+    if not unmet_of(bead, folders, waits):
+        hive.assignments.claim(bead.bead_id)
+    outcome = run_bead(bead, agent_command, runner, folders, waits_for=waits)
+    # If the agent completed the bead itself, the assignment has ended already.
+    if outcome.status == "completed" and hive.assignments.active(bead.bead_id) is not None:
+        also = closing(hive, bead.bead_id)
+        hive.assignments.complete(bead.bead_id, reason=outcome.message, also=also)
+    return outcome
+
+
+def _refuse_taken(hive: Hive, issue_id: str, actor: str) -> None:
+    current = hive.assignments.active(issue_id)
+    if current is not None and current.droid != actor:
+        raise Taken(
+            f"{issue_id} is assigned to {current.droid} since {current.created_at}",
+            hint=f"queen msg send {current.droid} BODY --issue {issue_id}",
+            holder=current.droid,
+            assignment=current.to_dict(),
+        )

@@ -1,0 +1,48 @@
+"""The records of checks in a hive's ledger: added after a run, and read back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from queenbee.services.secrets import LooksLikeSecret, refuse_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from queenbee.checks.verification import VerificationRecord
+    from queenbee.services.hive import Hive
+
+KIND = "verifications"
+_LEFT_OUT = "left out, since it seems to hold a secret: the evidence has it"
+
+
+def recorder(hive: Hive) -> Callable[[VerificationRecord], VerificationRecord]:
+    """Returns a function that adds the record of a run to the ledger, and returns it from there.
+
+    Raises `UnknownDroid` for an unknown actor, before anything has run.
+    """
+    droid = hive.actor if hive.actor_or_none is not None else None
+
+    def record(run: VerificationRecord) -> VerificationRecord:
+        if not hive.allow_secrets:
+            _leave_secrets_out(run)
+        with hive.transaction() as tx:
+            return cast("VerificationRecord", tx.create(KIND, {"droid": droid, **run}))
+
+    return record
+
+
+def last_verification(hive: Hive, bead_id: str) -> Mapping[str, object] | None:
+    """Returns the newest record of a run of a bead's checks, as it is in the ledger, or None."""
+    equals = {"subject_id": bead_id, "subject_kind": "bead"}
+    found = hive.state(KIND).select(equals, newest_first=True, limit=1)
+    return found[0] if found else None
+
+
+def _leave_secrets_out(run: VerificationRecord) -> None:
+    # A script writes its reason itself, and the ledger is in git, where the evidence is not.
+    for result in run["results"]:
+        try:
+            refuse_secrets({"reason": result["reason"]})
+        except LooksLikeSecret:
+            result["reason"] = _LEFT_OUT
