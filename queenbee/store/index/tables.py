@@ -20,7 +20,7 @@ from queenbee.store.state import aliases_of, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from queenbee.core.fold import Fields
 

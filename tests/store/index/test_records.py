@@ -205,7 +205,9 @@ def test_an_index_that_skips_the_archive_is_caught(tmp_path, monkeypatch):
 
 def test_an_index_that_keeps_what_git_took_away_is_caught(tmp_path, monkeypatch):
     """Mutant: a line that only the tracked file had, and that never was recorded, stays."""
-    broken = mutant(index_intake, "gone = {raw for (raw,) in rows if isinstance(raw, bytes)}", "gone = set()")
+    broken = mutant(
+        index_intake, "gone = {raw for (raw,) in rows if isinstance(raw, bytes)}", "gone = set()"
+    )
     one = line_of("qm-1", 1, "bob", False, "hello world", 0)
     history = [("append", [one]), ("foreign", [one.replace(b"-1", b"-2")]), ("read", None)]
     history += [("rewrite_to", 1)]

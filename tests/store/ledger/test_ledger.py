@@ -332,7 +332,9 @@ class TestMutants:
 
     def test_a_writer_without_a_journal_is_caught(self, tmp_path):
         ledger = self.broken(
-            tmp_path, "self.journal.append(journal, [*gained, *lines])", "self.journal.forget_intent()"
+            tmp_path,
+            "self.journal.append(journal, [*gained, *lines])",
+            "self.journal.forget_intent()",
         )
         record(ledger, line(1))
         put(ledger.path, b"")
