@@ -29,7 +29,7 @@ the slowest of them (FAT) counts in steps of two seconds."""
 
 def digest_of(data: bytes) -> str:
     """Returns what tells the content of one segment from another's."""
-    from hashlib import sha1
+    from hashlib import sha1  # noqa: PLC0415 - start-up
 
     return sha1(data, usedforsecurity=False).hexdigest()
 

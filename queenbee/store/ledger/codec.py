@@ -42,7 +42,7 @@ def decoder(size_bytes: int) -> Callable[[bytes], dict[str, object]]:
     It raises `Unusable` for a line that is no record and no migration.
     """
     if "orjson" in sys.modules or size_bytes >= _ORJSON_FROM_BYTES:
-        import orjson
+        import orjson  # noqa: PLC0415 - start-up
 
         return lambda raw: _checked(raw, orjson.loads)
     return lambda raw: _checked(raw, _strict_loads)
@@ -97,7 +97,7 @@ def pack(fields: Mapping[str, object]) -> bytes:
     """
     try:
         if "orjson" in sys.modules:
-            import orjson
+            import orjson  # noqa: PLC0415 - start-up
 
             try:
                 raw = orjson.dumps(fields)
@@ -113,7 +113,7 @@ def pack(fields: Mapping[str, object]) -> bytes:
 def unpack(raw: bytes) -> dict[str, object]:
     """Returns the fields that `pack` was given."""
     if "orjson" in sys.modules:
-        import orjson
+        import orjson  # noqa: PLC0415 - start-up
 
         fields = orjson.loads(raw)
     else:

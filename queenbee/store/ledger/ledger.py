@@ -360,7 +360,7 @@ def _usable(lines: Iterable[bytes]) -> list[bytes]:
 
 def _unseen(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
     """Yields the lines whose digests are not among those seen, and adds them."""
-    from hashlib import blake2b
+    from hashlib import blake2b  # noqa: PLC0415 - start-up
 
     for line in lines:
         digest = blake2b(line, digest_size=16).digest()
