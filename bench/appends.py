@@ -10,7 +10,7 @@ import tempfile
 import time
 
 from bench.stores import make_hive
-from queenbee.services.hive import Hive
+from queenbee.services.hive import Services
 
 _LINE = b'{"id":"qm-0","body":"' + b"x" * 280 + b'"}\n'
 
@@ -35,7 +35,7 @@ def bare(folder: str, count: int, turns: multiprocessing.Queue) -> None:
 def ours(folder: str, count: int, turns: multiprocessing.Queue) -> None:
     """The same through the library: a message with journal, ledger, lock and sync."""
     latencies = []
-    with Hive.open(folder, droid=f"droid-{os.getpid()}") as hive:
+    with Services.open(folder, droid=f"droid-{os.getpid()}") as hive:
         for _ in range(count):
             begun = time.perf_counter()
             hive.messages.send("queen", "x" * 280, subject="benchmark")

@@ -18,7 +18,7 @@ import tempfile
 from contextlib import contextmanager
 from time import perf_counter
 
-from queenbee.store.lock import KernelLock, PortableLock
+from queenbee.store.lock import KernelLock, LongLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def _kernel(path: str) -> KernelLock:
     return KernelLock(path, holder="bench", timeout_s=60)
 
 
-def _portable(path: str) -> PortableLock:
-    return PortableLock(path, holder="bench", timeout_s=60)
+def _long(path: str) -> LongLock:
+    return LongLock(path, holder="bench", timeout_s=60)
 
 
 def _library(path: str) -> AbstractContextManager[object]:
@@ -61,7 +61,7 @@ def _library(path: str) -> AbstractContextManager[object]:
 LOCKS: list[tuple[str, Take]] = [
     ("flock that waits in the kernel (no deadline)", _blocking),
     ("flock that is tried again: KernelLock", _kernel),
-    ("filelock, polling every 4 ms: PortableLock", _portable),
+    ("filelock, polling every 10 ms: LongLock", _long),
     ("filelock as it comes, polling every 50 ms", _library),
 ]
 

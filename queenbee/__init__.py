@@ -12,6 +12,8 @@ Importing the package loads nothing; each name below loads what it needs when it
 
 from __future__ import annotations
 
+from queenbee._lazy import exports
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.core.beads import Issue as Issue
@@ -22,25 +24,15 @@ if TYPE_CHECKING:
     from queenbee.version import __version__ as __version__
     from queenbee.workflows.hive import Hive as Hive
 
-_HOMES = {
-    "Hive": "queenbee.workflows.hive",
-    "QueenError": "queenbee.errors",
-    "Message": "queenbee.core.records",
-    "Assignment": "queenbee.core.records",
-    "Reservation": "queenbee.core.records",
-    "Issue": "queenbee.core.beads",
-    "__version__": "queenbee.version",
-}
-__all__ = ["Assignment", "Hive", "Issue", "Message", "QueenError", "Reservation", "__version__"]
-
-
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        from importlib import import_module
-
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'queenbee' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES])
+__getattr__, __dir__, __all__ = exports(
+    __name__,
+    {
+        "Hive": "queenbee.workflows.hive",
+        "QueenError": "queenbee.errors",
+        "Message": "queenbee.core.records",
+        "Assignment": "queenbee.core.records",
+        "Reservation": "queenbee.core.records",
+        "Issue": "queenbee.core.beads",
+        "__version__": "queenbee.version",
+    },
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 class QueenError(Exception):
-    """Is the root of every refusal.
+    """The root of every refusal.
 
     `message` names the thing and the reason, `hint` the next command (or None). Keyword
     arguments beyond that become attributes and the `details` of the JSON form.
@@ -76,7 +76,7 @@ class UnknownDroid(NotFound):
 
 
 class Conflict(QueenError):
-    """The request is well formed, but somebody else's claim or the state stands against it."""
+    """The request is well formed, but somebody else's claim or the state prevents it."""
 
     code = "conflict"
 
@@ -100,7 +100,7 @@ class NotYours(Conflict):
 
 
 class IssueClosed(Conflict):
-    """A closed issue takes no claim."""
+    """A closed issue cannot be claimed."""
 
     code = "issue_closed"
 
@@ -124,13 +124,13 @@ class Unreadable(StoreError):
 
 
 class Unwritable(StoreError):
-    """A place that cannot be written; nothing was recorded."""
+    """A file or folder that cannot be written; nothing was recorded."""
 
     code = "unwritable"
 
 
 class DurabilityUnknown(StoreError):
-    """The write is in place, but the disk did not confirm it: it may not survive a power cut."""
+    """The write is done, but the disk did not confirm it: it may not survive a power cut."""
 
     code = "durability_unknown"
 

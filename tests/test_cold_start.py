@@ -28,7 +28,7 @@ OF_PYTHON = {
 OF_CLICK = {"click", "ast", "collections.abc", "dis", "inspect", "platform", "typing", "uuid"}
 """For those who do without: 25 ms."""
 
-PATTERNS = {"queenbee.core.apart", "queenbee.core.glob.index", "queenbee.core.glob.pattern"}
+PATTERNS = {"queenbee.core.glob.apart", "queenbee.core.glob.index", "queenbee.core.glob.pattern"}
 MESSAGES = {"queenbee.services.messages", "queenbee.cli.commands.msg"}
 LEASES = {"queenbee.services.leases.reservations", "queenbee.services.leases.live"}
 ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.commands.assignments"}
@@ -40,8 +40,7 @@ WRITING = {
 RARE = {
     "queenbee.cli.building", "queenbee.cli.progress", "queenbee.checks.check",
     "queenbee.checks.engine", "queenbee.checks.processes", "queenbee.checks.runner",
-    "queenbee.core.closing", "queenbee.services.care.doctor",
-    "queenbee.services.care.rotation", "queenbee.store.index.intake",
+    "queenbee.services.care.doctor", "queenbee.services.rotation", "queenbee.store.index.intake",
     "queenbee.store.index.records", "queenbee.store.index.search", "queenbee.store.index.tables",
     "queenbee.store.ledger.rotation",
 }  # fmt: skip
@@ -57,7 +56,7 @@ COMMANDS = {
     "msg inbox --json": PATTERNS | LEASES | ASSIGNMENTS | ISSUES | WRITING,
     "msg send reviewer hello": PATTERNS | LEASES | ASSIGNMENTS | ISSUES,
     "reserve src/ui/**": MESSAGES | ASSIGNMENTS | ISSUES,
-    "check src/x.py": MESSAGES | {"queenbee.core.apart"} | ASSIGNMENTS | ISSUES | WRITING,
+    "check src/x.py": MESSAGES | {"queenbee.core.glob.apart"} | ASSIGNMENTS | ISSUES | WRITING,
     "reserved": MESSAGES | ASSIGNMENTS | ISSUES | WRITING,
     "claim qb-1": PATTERNS | MESSAGES | LEASES,
     "assignments": PATTERNS | MESSAGES | LEASES | ISSUES | WRITING,

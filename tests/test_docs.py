@@ -20,12 +20,12 @@ from record_lines import any_lines
 from queenbee.cli import exits
 from queenbee.cli.main import queen
 from queenbee.core.fold import Table
+from queenbee.core.kinds import KINDS
 from queenbee.core.records import Assignment, Flag, Message, OptionalText, Record, Reservation, Text
 from queenbee.errors import QueenError
 from queenbee.store import settings as hive_settings
 from queenbee.store.ledger.codec import Unusable, decode, is_migration
 from queenbee.store.opening import INDEX_FROM_BYTES
-from queenbee.store.state import ALIASES
 
 NOT_YET: set[str] = set()
 """What is linked to and still being written."""
@@ -170,9 +170,7 @@ def test_every_environment_variable_that_users_set_is_listed():
 
 def test_every_setting_is_listed():
     listed = [words_in_code(row[0])[0] for row in first_cells(FORMAT, "Settings")]
-    module = hive_settings
-    known = (module._CHOICES, module._DURATIONS, module._NUMBERS, module._SIZES)
-    assert sorted(listed) == sorted(name for names in known for name in names)
+    assert sorted(listed) == sorted(setting.name for setting in hive_settings.SETTINGS)
 
 
 def test_the_size_from_which_an_index_is_used_is_what_the_format_says():
@@ -227,7 +225,7 @@ RENEWED = b'{"id":"qa-1","rev":2,"status":"active","updated_at":"2024-12-14T11:0
 @example(lines=[RENEWED, ENDED])
 @settings(max_examples=300)
 def test_the_reader_in_the_format_folds_as_queenbee_does(reader, lines):
-    table = Table(ALIASES)
+    table = Table(KINDS["reservations"].aliases)
     for raw in lines:
         try:
             fields = decode(raw)

@@ -17,7 +17,7 @@ from mutants import mutant
 
 from queenbee.cli import main
 from queenbee.core.ids import ulid
-from queenbee.services import hive as hive_module
+from queenbee.services import store as store_module
 from queenbee.services.care import indexes, statistics
 from queenbee.store import opening
 from queenbee.store.index import intake as index_intake
@@ -235,7 +235,7 @@ def _deterministic(monkeypatch: pytest.MonkeyPatch) -> Clock:
     minted = iter(range(10**6))
     monkeypatch.setattr(time, "time_ns", lambda: clock.now_ms * 1_000_000)
     monkeypatch.setattr(
-        hive_module, "ulid", lambda now_ms, _random: ulid(now_ms, next(minted).to_bytes(10))
+        store_module, "ulid", lambda now_ms, _random: ulid(now_ms, next(minted).to_bytes(10))
     )
     monkeypatch.setenv("QUEEN_DURABILITY", "buffered")
     for module in (opening, indexes, statistics):

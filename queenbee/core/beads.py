@@ -59,7 +59,7 @@ class Issue(Record):
 
     @property
     def done(self) -> bool:
-        """Whether nobody has to wait for it any more."""
+        """Whether other issues no longer have to wait for it."""
         return self.status in DONE
 
     def to_dict(self) -> dict[str, object]:
@@ -70,7 +70,7 @@ class Issue(Record):
 def read_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Issue]:
     """Returns the issues in these rows, by id; of two with one id the newest update wins.
 
-    Rows without an id (Beads' memories carry `_type` instead) are no issues.
+    Rows without an id (Beads' memories carry `_type` instead) are not issues.
     """
     newest: dict[str, Mapping[str, object]] = {}
     for row in rows:
@@ -105,7 +105,7 @@ def ready(
     """Returns the issues that `actor` could take up now, most urgent first, then oldest.
 
     `holders` gives the droid with the active assignment of an issue; `held_back` are issues
-    kept out by something else than the tracker, such as a gate that has not passed.
+    kept out by something other than the tracker, such as a gate that has not passed.
     """
     blocked = blocked_ids(issues)
     found = [
@@ -178,10 +178,10 @@ def _dependency(row: object, owner: str) -> tuple[str, str] | None:
 
 
 def _supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
-    """Returns whether a row stands in place of an earlier one with its id.
+    """Returns whether a row replaces an earlier one with its id.
 
-    Two of one instant, as a union merge may leave them in either order, are told apart by what
-    they say; the end of an issue stays. Without any time, the later row is the newer one.
+    A union merge may leave two rows of one instant in either order: then their contents decide,
+    and a closed issue stays closed. Without any time, the later row is the newer one.
     """
     ours, theirs = _updated_ms(row), _updated_ms(known)
     if ours != theirs or not ours:
@@ -190,7 +190,7 @@ def _supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
 
 
 def _rank(row: Mapping[str, object]) -> tuple[bool, str]:
-    from json import dumps
+    from json import dumps  # noqa: PLC0415 - start-up
 
     return str(row.get("status")) in DONE, dumps(row, sort_keys=True)
 

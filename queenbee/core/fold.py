@@ -5,8 +5,8 @@ the same state, whatever order a merge put them in. `docs/format.md`, section "F
 
     lines of one id, ordered by (rev, finality, newest timestamp, digest), merged field by field
 
-A line without `rev` takes the revision after the line of its id that stands before it, so that
-a file without any `rev` folds as "the latest line wins".
+A line without `rev` takes the revision after the line of its id before it, so that a file
+without any `rev` folds as "the latest line wins".
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     Fields = dict[str, object]
     Key = tuple[int, int, int, bytes]
@@ -29,7 +29,7 @@ _FINAL = 2
 
 
 class Line:
-    """One revision of a record: its bytes as they stand in the file, and its fields."""
+    """One revision of a record: its bytes as they are in the file, and its fields."""
 
     __slots__ = ("_key", "fields", "raw", "rev")
 
@@ -41,9 +41,9 @@ class Line:
 
     @property
     def key(self) -> Key:
-        """The line's place among the lines of its id; computed only where revisions meet."""
+        """What sorts the lines of an id; computed only where two have the same revision."""
         if self._key is None:
-            from hashlib import sha256
+            from hashlib import sha256  # noqa: PLC0415 - start-up
 
             digest = sha256(self.raw).digest()
             self._key = (self.rev, _finality(self.fields), newest_ms(self.fields), digest)
@@ -66,7 +66,7 @@ class Entry:
             self.fields = {**line.fields, "rev": line.rev}
 
     def add(self, line: Line) -> None:
-        """Takes one more line in. A new state is a new dict: views of the old one stay whole."""
+        """Adds a line. A new state is a new dict: views of the old one do not change."""
         top = self.lines[-1]
         self.last_rev = line.rev
         self.arrived.append(line.raw)
@@ -93,13 +93,13 @@ class Table:
         self.entries: dict[str, Entry] = {}
         self.aliases = aliases or {}
         self.positional = False
-        """Whether a line took its revision from where it stands: then order counts."""
+        """Whether a line took its revision from its position: then order counts."""
 
     def add(self, raw: bytes, fields: Fields, *, once: bool = False) -> str:
-        """Takes a usable line in and returns its id.
+        """Adds a usable line and returns its id.
 
         `raw` is the line without its line ending. A line that the record has already changes
-        nothing, except that one without `rev` counts again where it stands again; with `once`
+        nothing, except that one without `rev` counts again where it is repeated; with `once`
         it does not.
         """
         identifier = fields["id"]
@@ -114,7 +114,7 @@ class Table:
         if entry is None:
             self.entries[identifier] = Entry(Line(raw, fields, rev or 1))
             return identifier
-        # Where a line stands means something only if it states no revision.
+        # A line's position matters only if it states no revision.
         if (once or rev is not None) and raw in entry.arrived:
             return identifier
         if rev is None:
@@ -132,23 +132,12 @@ class Table:
     def __iter__(self) -> Iterator[Fields]:
         return iter([entry.fields for entry in self.entries.values()])
 
-    def __len__(self) -> int:
-        return len(self.entries)
-
-
-def fold(lines: Iterable[tuple[bytes, Fields]]) -> dict[str, Fields]:
-    """Returns the folded fields of every record in these lines, by id."""
-    table = Table()
-    for raw, fields in lines:
-        table.add(raw, fields)
-    return {identifier: entry.fields for identifier, entry in table.entries.items()}
-
 
 def merge(lines: list[Line]) -> Fields:
     """Returns the state of one record from its lines in order.
 
     What is once true stays true among lines of the same revision: `read` and `deleted` by
-    field, `status` by the order itself, in which a final status stands last.
+    field, `status` by the order itself, in which a final status comes last.
     """
     state: Fields = {}
     born = next(

@@ -1,4 +1,4 @@
-"""Readers-writer leases: when one ends, and when two stand against each other."""
+"""Readers-writer leases: when one ends, and when two exclude each other."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NEVER_MS = 2**62
 
 
 def as_of(fields: Mapping[str, object], now_ms: int) -> Reservation:
-    """Returns the reservation as it stands at `now_ms`: an active one past its end is expired.
+    """Returns the reservation as of `now_ms`: an active one past its end is expired.
 
-    A lease without a readable end has ended: what cannot be judged must not block for ever.
+    A lease without a readable end has ended: what cannot be judged must not block forever.
     """
     if Reservation(fields).status == "active":
         expires_ms = instant_ms(fields.get("expires_at"))

@@ -40,7 +40,7 @@ def checked_name(text: str) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Returns the known name that was probably meant, or None."""
-    from difflib import get_close_matches
+    from difflib import get_close_matches  # noqa: PLC0415 - start-up
 
     lowered = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)

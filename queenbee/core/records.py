@@ -46,7 +46,7 @@ class OptionalText:
 
 
 class Flag:
-    """A field that holds a truth; only JSON's own true and false count."""
+    """A field that is true or false; only JSON's own values count."""
 
     __slots__ = ("default", "name")
 
@@ -88,7 +88,7 @@ class Record:
 
     @property
     def age(self) -> tuple[int, str]:
-        """The record's place among others, oldest first: the same in every clone."""
+        """What sorts records by age, oldest first: the same in every clone."""
         return self.created_ms, self.id
 
     def to_dict(self) -> dict[str, object]:

@@ -1,9 +1,9 @@
-"""Which grant stands where a merge brought two that exclude each other.
+"""Which grant counts where a merge brought two together that exclude each other.
 
-Apart, two clones may each grant the same issue or overlapping files. The older grant keeps it
-(by `created_at`, then id); the other one is *superseded*, from the moment it was made and for
-good, so that whatever is granted later is judged alike everywhere. This is a function of the
-records alone: no line is rewritten for it. `docs/format.md`, section "Superseded grants".
+Before a merge, two clones may each grant the same issue or overlapping files. The older grant wins
+(by `created_at`, then id). The other one is *superseded*, from its beginning and for good, so that
+every clone judges later grants alike. This is a function of the records alone: no line is
+rewritten for it. `docs/format.md`, section "Superseded grants".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def superseded_assignments(of_one_issue: Iterable[Assignment]) -> dict[str, str]:
     """Returns the winner's id for each superseded assignment of one issue.
 
-    Those that stand follow one another, so that only the last of them can exclude the next.
+    Those that count follow one another, so that only the last of them can exclude the next.
     """
     last: Assignment | None = None
     ends_ms = 0
@@ -40,12 +40,12 @@ def superseded_leases(
     all_leases: Iterable[Reservation], *, fold_case: bool = False
 ) -> dict[str, str]:
     """Returns the winner's id for each superseded lease of the hive, in one sweep."""
-    from heapq import heappop, heappush
+    from heapq import heappop, heappush  # noqa: PLC0415 - start-up
 
-    from queenbee.core.glob.index import GlobIndex
+    from queenbee.core.glob.index import GlobIndex  # noqa: PLC0415 - start-up
 
     index = GlobIndex(fold_case=fold_case)
-    standing: dict[str, Reservation] = {}
+    counting: dict[str, Reservation] = {}
     ends: list[tuple[int, str]] = []
     lost: dict[str, str] = {}
     for lease in sorted(all_leases, key=attrgetter("age")):
@@ -54,12 +54,12 @@ def superseded_leases(
         try:
             met = index.overlapping(lease.pattern)
         except BadPattern:
-            continue  # What cannot be read protects nothing, and excludes nobody.
-        winners = [standing[key] for key, _ in met if _excludes(standing[key], lease)]
+            continue  # A pattern that cannot be read protects nothing, and excludes nobody.
+        winners = [counting[key] for key, _ in met if _excludes(counting[key], lease)]
         if winners:
             lost[lease.id] = min(winners, key=attrgetter("age")).id
         else:
-            standing[lease.id] = lease
+            counting[lease.id] = lease
             index.add(lease.id, lease.pattern)
             heappush(ends, (lease_end_ms(lease), lease.id))
     return lost

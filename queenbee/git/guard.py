@@ -12,7 +12,7 @@ from queenbee.core.glob.index import GlobIndex
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput
 from queenbee.services.leases.edits import is_exempt
-from queenbee.store.layout import git_places
+from queenbee.store.layout import git_tree
 from queenbee.store.logbook import note
 
 TYPE_CHECKING = False
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from queenbee.core.records import Reservation
-    from queenbee.services.hive import Hive
+    from queenbee.workflows.hive import Hive
 
 VARIABLE = "QUEEN_GUARD"
 ON, WARN, OFF = "on", "warn", "off"
@@ -100,5 +100,5 @@ def log_bypass(hive: Hive | None, cwd: str, text: str) -> bool:
     """Notes in the hive's state what passed the guard; returns whether that was possible."""
     if hive is not None:
         return note(hive.layout.state_dir, "guard", text)
-    home = git_places(os.path.realpath(cwd))
+    home = git_tree(os.path.realpath(cwd))
     return home is not None and note(os.path.join(home.common_dir, "queenbee"), "guard", text)

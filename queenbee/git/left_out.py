@@ -10,20 +10,20 @@ import os
 
 from queenbee.errors import ExternalFailure
 from queenbee.git.run import git, line
-from queenbee.services.care.doctor import Finding
+from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.files import START, read_after, split_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from queenbee.services.hive import Hive
     from queenbee.store.ledger.ledger import Ledger
+    from queenbee.workflows.hive import Hive
 
 _IGNORED, _UNTRACKED = "!!", "??"
 
 
-def left_out(hive: Hive) -> list[Finding]:
+def left_out(hive: Hive) -> list[Diagnosis]:
     """Returns the segments that git does not have, though it has the ledgers that they were taken
     from. Outside git there are none.
     """
@@ -49,7 +49,7 @@ def left_out(hive: Hive) -> list[Finding]:
 
 def _of_ledger(
     ledger: Ledger, kind: str, prefix: str, entries: Mapping[str, str]
-) -> Iterator[Finding]:
+) -> Iterator[Diagnosis]:
     ours = _status(f"{prefix}queen_{kind}.jsonl", entries)
     if ours in (_IGNORED, _UNTRACKED):
         return
@@ -64,8 +64,8 @@ def _of_ledger(
             yield _finding(ledger.archive.path(name), len(lines), ignored=left[name] == _IGNORED)
 
 
-def _finding(path: str, count: int, *, ignored: bool) -> Finding:
-    return Finding(
+def _finding(path: str, count: int, *, ignored: bool) -> Diagnosis:
+    return Diagnosis(
         "left_out",
         path,
         f"git {'ignores' if ignored else 'does not have'} this segment, and {count} of its lines "

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
-    from queenbee.services.hive import Hive
+    from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.store.layout import Layout
 
@@ -90,7 +90,7 @@ def _edit(event: Event, env: Mapping[str, str]) -> Answer | None:
         if not paths:
             continue
         hive = _open(places, env, event)
-        statuses = edits.look(hive, paths)
+        statuses = edits.look(hive.reservations, paths)
         # What another holds is said before anything is written: a fault in writing must not
         # let the edit pass.
         refusal = _refusal(event, hive, statuses)
@@ -98,13 +98,13 @@ def _edit(event: Event, env: Mapping[str, str]) -> Answer | None:
             return refusal
         if hive.actor_or_none is not None:
             try:
-                edits.keep(hive, statuses, event.session)
+                edits.keep(hive.reservations, statuses, event.session)
             except Held:
-                return _refusal(event, hive, edits.look(hive, paths))
+                return _refusal(event, hive, edits.look(hive.reservations, paths))
     return None
 
 
-def _refusal(event: Event, hive: Hive, statuses: Sequence[PathStatus]) -> Answer | None:
+def _refusal(event: Event, hive: Services, statuses: Sequence[PathStatus]) -> Answer | None:
     held = [each for each in statuses if each.status == "held"]
     if not held:
         return None
@@ -135,14 +135,14 @@ def _by_hive(event: Event, env: Mapping[str, str]) -> list[tuple[Layout, list[st
 
 def _hive_of(file: str, event: Event, env: Mapping[str, str]) -> Layout | None:
     """Returns the hive of the tree that a file lies in, wherever the session runs, or None."""
-    from queenbee.store.layout import discover, git_places
+    from queenbee.store.layout import discover, git_tree
 
     folder = os.path.dirname(os.path.realpath(file))
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     if env.get("BEADS_DIR"):
         # It speaks of the session's repository, and is relative to where the session runs.
-        here, there = git_places(os.path.realpath(event.cwd)), git_places(folder)
+        here, there = git_tree(os.path.realpath(event.cwd)), git_tree(folder)
         if (here and here.common_dir) != (there and there.common_dir):
             return None
         env = {**env, "BEADS_DIR": os.path.join(event.cwd, env["BEADS_DIR"])}
@@ -152,24 +152,24 @@ def _hive_of(file: str, event: Event, env: Mapping[str, str]) -> Layout | None:
         return None
 
 
-def _open(places: Layout, env: Mapping[str, str], event: Event) -> Hive:
+def _open(places: Layout, env: Mapping[str, str], event: Event) -> Services:
     from queenbee.hook.sessions import find_actor
-    from queenbee.services.hive import Hive
+    from queenbee.services.hive import Services
 
     places.settings.lock_timeout_s = min(places.settings.lock_timeout_s, _LOCK_TIMEOUT_S)
-    return Hive(places, actor=find_actor(places, env, event).name)
+    return Services(places, actor=find_actor(places, env, event).name)
 
 
 def _session_start(event: Event, env: Mapping[str, str]) -> Answer:
     from queenbee.hook import sessions
-    from queenbee.services.hive import Hive
+    from queenbee.services.hive import Services
     from queenbee.store.layout import discover
 
     places = discover(event.cwd, env)
     actor = sessions.find_actor(places, env, event)
     if actor.derived and actor.name is not None:
         sessions.remember_name(env, actor.name)
-    return answers.context(event, sessions.briefing(Hive(places, actor=actor.name), actor))
+    return answers.context(event, sessions.briefing(Services(places, actor=actor.name), actor))
 
 
 def _session_end(event: Event, env: Mapping[str, str]) -> None:
@@ -178,7 +178,7 @@ def _session_end(event: Event, env: Mapping[str, str]) -> None:
 
     hive = _open(discover(event.cwd, env), env, event)
     if hive.actor_or_none is not None and event.session:
-        end_session(hive, event.session)
+        end_session(hive.reservations, event.session)
 
 
 def _cwd() -> str:

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
-    from queenbee.services.hive import Hive
+    from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
 
 _SHOWN = 3
 
 
-def answer(event: Event, hive: Hive, held: Sequence[PathStatus]) -> Answer:
+def answer(event: Event, hive: Services, held: Sequence[PathStatus]) -> Answer:
     """Returns the denial of an edit; of one that has happened, the word about it."""
     reason = sentences(hive, held)
     if event.kind == events.BEFORE_EDIT:
@@ -28,14 +28,14 @@ def answer(event: Event, hive: Hive, held: Sequence[PathStatus]) -> Answer:
     )
 
 
-def sentences(hive: Hive, held: Sequence[PathStatus]) -> str:
+def sentences(hive: Services, held: Sequence[PathStatus]) -> str:
     """Returns one sentence for each file: by whom it is held, for what, and for how long."""
     lines = [f"{clean(each.path, 200)} is {_holder(hive, each)}." for each in held]
     more = len(lines) - _SHOWN
     return " ".join([*lines[:_SHOWN], *([f"And {more} more."] if more > 0 else [])])
 
 
-def _holder(hive: Hive, status: PathStatus) -> str:
+def _holder(hive: Services, status: PathStatus) -> str:
     lease = status.leases[0]
     pattern = f" ({clean(lease.pattern, 120)})" if lease.pattern != status.path else ""
     left = format_duration((lease.expires_ms - hive.now_ms()) / 1000)
@@ -45,7 +45,7 @@ def _holder(hive: Hive, status: PathStatus) -> str:
     return f"{mode} {clean(lease.droid)}{pattern}{issue}{why}, {left} left"
 
 
-def _instead(hive: Hive, first: PathStatus) -> str:
+def _instead(hive: Services, first: PathStatus) -> str:
     wait = f"queen reserve {_quoted(first.path)} --wait 90s{_as(hive)}"
     return (
         "Do not change it in another way, such as by a shell command. Work on something else, "
@@ -53,12 +53,12 @@ def _instead(hive: Hive, first: PathStatus) -> str:
     )
 
 
-def _ask(hive: Hive, first: PathStatus) -> str:
+def _ask(hive: Services, first: PathStatus) -> str:
     about = f"'About {first.path}: ...'" if "'" not in first.path else "'...'"
     return f"queen msg send {clean(first.leases[0].droid)} {clean(about, 200)}{_as(hive)}"
 
 
-def _as(hive: Hive) -> str:
+def _as(hive: Services) -> str:
     return f" --as {hive.actor_or_none}" if hive.actor_or_none else ""
 
 

@@ -7,7 +7,7 @@ import os
 from queenbee.core.names import MAX_LENGTH, is_name
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import UnknownDroid
-from queenbee.services.hive import Hive
+from queenbee.services.hive import Services
 from queenbee.services.leases.edits import TTL_S
 from queenbee.store import identity
 
@@ -47,7 +47,7 @@ def find_actor(places: Layout, env: Mapping[str, str], event: Event) -> Actor:
     name = session_name(event.agent, event.session)
     if name is not None:
         try:
-            Hive(places, actor=name).droids.check(name)
+            Services(places, actor=name).droids.check(name)
         except UnknownDroid:
             name = None
     return Actor(name, derived=True)
@@ -68,7 +68,7 @@ def session_name(agent: str, session: str | None) -> str | None:
     return f"{prefix}-{part}"
 
 
-def briefing(hive: Hive, actor: Actor) -> str:
+def briefing(hive: Services, actor: Actor) -> str:
     """Returns what an agent should know as its session begins, in at most 15 lines."""
     lines = _about(hive, actor)
     if actor.name is not None:
@@ -110,7 +110,7 @@ def clean(text: str, length: int = 80) -> str:
     return shown if len(shown) <= length else shown[: length - 1] + "…"
 
 
-def _about(hive: Hive, actor: Actor) -> list[str]:
+def _about(hive: Services, actor: Actor) -> list[str]:
     shared = "QueenBee: several agents share this repository"
     if actor.name is not None:
         kept = f"A file that you edit is reserved for you for {format_duration(TTL_S)}"
@@ -136,7 +136,7 @@ def _listed(heading: str, items: Sequence[str], command: str) -> list[str]:
     return [f"{heading}: {len(items)} ({command})", *(f"  {item}" for item in items[:_SHOWN])]
 
 
-def _lease(hive: Hive, lease: Reservation) -> str:
+def _lease(hive: Services, lease: Reservation) -> str:
     left = format_duration((lease.expires_ms - hive.now_ms()) / 1000)
     issue = f" for {clean(lease.issue_id)}" if lease.issue_id else ""
     return f"{clean(lease.pattern, 120)}{issue}, {left} left"

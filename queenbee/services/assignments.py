@@ -7,12 +7,15 @@ from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.standing import superseded_assignments
 from queenbee.errors import InvalidInput, NotFound, NotYours, Taken
+from queenbee.store.identity import checked_droid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from queenbee.services.hive import Hive
+    from queenbee.core.beads import Issue
+    from queenbee.services.leases.reservations import Reservations
+    from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
 
 KIND = "assignments"
@@ -23,18 +26,27 @@ SUPERVISORS = ("queen", "human")
 class Assignments:
     """The assignments of a hive."""
 
-    def __init__(self, hive: Hive) -> None:
-        self._hive = hive
+    def __init__(
+        self,
+        store: Store,
+        *,
+        claimable: Callable[[str], Issue | None],
+        reservations: Callable[[], Reservations],
+    ) -> None:
+        self._store = store
+        self._claimable = claimable
+        """Returns the tracker's issue of an id, or raises because nobody may claim it."""
+        self._reservations = reservations
 
     def claim(
         self, issue_id: str, *, worktree: str | None = None, reason: str | None = None
     ) -> Assignment:
-        """Takes an issue for the actor; a repeat returns the assignment that stands.
+        """Takes an issue for the actor; a repeat returns the same assignment.
 
         Never steals: raises `Taken` where another droid has it, `NotFound` and `IssueClosed` as
         the tracker says.
         """
-        return self._give(issue_id, self._hive.actor, worktree, reason)
+        return self._give(issue_id, self._store.actor, worktree, reason)
 
     def assign(
         self,
@@ -48,16 +60,16 @@ class Assignments:
         """Gives an issue to a droid and tells it by message.
 
         Where another droid has it, `reassign` moves it: the old record ends as `reassigned`, with
-        the leases made for it, and both droids are told; without it, raises `Taken`.
+        the leases made for it, and both droids get a message; without it, raises `Taken`.
         """
-        self._hive.droids.check(droid)
+        checked_droid(self._store.layout, droid)
         return self._give(issue_id, droid, worktree, reason, reassign=reassign)
 
     def release(self, issue_id: str, *, reason: str | None = None) -> Assignment:
         """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`.
 
-        Also an assignment that lost to an older one: it counts for nothing, but stays until its
-        droid has seen to it.
+        Also ends an assignment that lost to an older one: it counts for nothing, but stays in the
+        list of conflicts until its droid releases it.
         """
         return self._end(issue_id, "released", reason)
 
@@ -80,7 +92,7 @@ class Assignments:
 
         Raises `NotFound`, or `NotYours` where it is another droid's.
         """
-        actor = self._hive.actor
+        actor = self._store.actor
         current = self.active(issue_id)
         if current is None:
             raise NotFound(
@@ -106,7 +118,7 @@ class Assignments:
                 f"{status!r} is no status of an assignment",
                 hint=f"one of: {', '.join(ASSIGNMENT_STATUSES)}, all",
             )
-        state = self._hive.state(KIND)
+        state = self._store.state(KIND)
         equals: dict[str, object] = {}
         if issue_id is not None:
             equals["issue_id"] = issue_id
@@ -123,7 +135,7 @@ class Assignments:
         """Returns (the older grant, the superseded one) for each that a merge brought together
         and that nobody has ended yet.
         """
-        state = self._hive.state(KIND)
+        state = self._store.state(KIND)
         active = self._judged([Assignment(row) for row in state.select({"status": "active"})])
         return [
             (Assignment(state.get(each.superseded_by) or {}), each)
@@ -132,13 +144,13 @@ class Assignments:
         ]
 
     def active(self, issue_id: str) -> Assignment | None:
-        """Returns the assignment of an issue that stands, or None."""
+        """Returns the assignment of an issue that counts, or None."""
         standing = self.find(issue_id=issue_id)
         return standing[0] if standing else None
 
     def _judged(self, found: list[Assignment]) -> list[Assignment]:
         """Returns the assignments, those that lost to an older one marked `superseded_by`."""
-        state = self._hive.state(KIND)
+        state = self._store.state(KIND)
         lost: dict[str, str] = {}
         for issue_id in dict.fromkeys(each.issue_id for each in found):
             rows = state.select({"issue_id": issue_id})
@@ -158,11 +170,11 @@ class Assignments:
         *,
         reassign: bool = False,
     ) -> Assignment:
-        actor = self._hive.actor
-        if droid == actor:  # Where another droid works is not for us to guess.
-            worktree = worktree or self._hive.layout.worktree
-        with self._hive.transaction() as tx:
-            issue = self._hive.issues.check_claimable(issue_id)
+        actor = self._store.actor
+        if droid == actor:  # Another droid's worktree is not known here.
+            worktree = worktree or self._store.layout.worktree
+        with self._store.transaction() as tx:
+            issue = self._claimable(issue_id)
             current = self.active(issue_id)
             if current is not None and current.droid == droid:
                 return current
@@ -186,19 +198,21 @@ class Assignments:
             )
             if droid != actor:
                 title = f": {issue.title}" if issue is not None and issue.title else ""
-                _tell(tx, actor, droid, issue_id, "Assigned", reason, title=title)
+                body = _said("Assigned", actor, reason)
+                _tell(tx, actor, droid, issue_id, f"Assigned{title}", body)
             return Assignment(given)
 
     def _move(self, tx: Transaction, old: Assignment, droid: str, reason: str | None) -> None:
-        actor = self._hive.actor
+        actor = self._store.actor
         tx.behind(self._outlived_ms(old))
         tx.update(KIND, old.id, _ending(tx, old, "reassigned", by=actor, reason=reason))
-        ended = self._hive.reservations.stage_release(
+        ended = self._reservations().stage_release(
             tx, self._leases_for(old), by=actor, reason=f"{old.issue_id} was given to {droid}"
         )
         if old.droid != actor:
             lost = f" Your leases for it ended: {', '.join(ended)}." if ended else ""
-            _tell(tx, actor, old.droid, old.issue_id, f"Reassigned to {droid}", reason, lost)
+            what = f"Reassigned to {droid}"
+            _tell(tx, actor, old.droid, old.issue_id, what, _said(what, actor, reason) + lost)
 
     def _end(
         self,
@@ -208,49 +222,50 @@ class Assignments:
         *,
         also: Callable[[Transaction], None] | None = None,
     ) -> Assignment:
-        actor = self._hive.actor
+        actor = self._store.actor
         checked_issue_id(issue_id)
-        with self._hive.transaction() as tx:
+        with self._store.transaction() as tx:
             lost = self._lost(issue_id) if status == "released" else None
             current = lost or self.check_ending(issue_id)
-            # The leases first: killed in between, the assignment still stands and can be ended.
-            self._hive.reservations.stage_release(
+            # The leases first: killed in between, the assignment is still active and can be ended.
+            self._reservations().stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
             )
             tx.behind(self._outlived_ms(current))
             changes = _ending(tx, current, status, by=actor, reason=reason)
             ended = Assignment(tx.update(KIND, current.id, changes))
             for droid in dict.fromkeys((current.droid, current.assigned_by)):
-                # Whoever gave the work hears of its end, and its holder if somebody else ended it.
+                # Who gave the work is told of its end, and its holder if somebody else ended it.
                 if droid != actor and (droid == current.droid or status == "completed"):
-                    _tell(tx, actor, droid, issue_id, status.capitalize(), reason)
+                    what = status.capitalize()
+                    _tell(tx, actor, droid, issue_id, what, _said(what, actor, reason))
             if also is not None:
                 also(tx)
             return ended
 
     def _ends_ms(self, issue_id: str) -> list[int]:
-        rows = self._hive.state(KIND).select({"issue_id": issue_id})
+        rows = self._store.state(KIND).select({"issue_id": issue_id})
         ended = [each for each in map(Assignment, rows) if each.status != "active"]
         return [assignment_end_ms(each) for each in ended]
 
     def _lost(self, issue_id: str) -> Assignment | None:
-        """Returns a superseded assignment that the actor may end, unless one of its own stands."""
-        actor, current = self._hive.actor, self.active(issue_id)
+        """Returns a superseded assignment that the actor may end, unless it has one that counts."""
+        actor, current = self._store.actor, self.active(issue_id)
         if current is not None and actor in (current.droid, *SUPERVISORS):
             return None
         lost = [loser for _, loser in self.conflicts() if loser.issue_id == issue_id]
         return next((each for each in lost if actor in (each.droid, *SUPERVISORS)), None)
 
     def _outlived_ms(self, ended: Assignment) -> list[int]:
-        """Returns what the end must come behind: else it would free what lost to the assignment."""
-        rows = self._hive.state(KIND).select({"issue_id": ended.issue_id})
+        """Returns what the end must follow: else it would free what lost to the assignment."""
+        rows = self._store.state(KIND).select({"issue_id": ended.issue_id})
         all_of_it = [Assignment(row) for row in rows]
         lost = superseded_assignments(all_of_it)
         followed = [each.created_ms for each in all_of_it if lost.get(each.id) == ended.id]
         return [ended.created_ms, *followed]
 
     def _leases_for(self, assignment: Assignment) -> list[str]:
-        held = self._hive.reservations.find(droid=assignment.droid)
+        held = self._reservations().find(droid=assignment.droid)
         return [lease.id for lease in held if lease.issue_id == assignment.issue_id]
 
 
@@ -276,20 +291,12 @@ def _taken(current: Assignment, to: str | None) -> Taken:
     )
 
 
-def _tell(
-    tx: Transaction,
-    actor: str,
-    droid: str,
-    issue_id: str,
-    what: str,
-    reason: str | None,
-    more: str = "",
-    *,
-    title: str = "",
-) -> None:
-    from queenbee.services.messages import stage
+def _tell(tx: Transaction, actor: str, droid: str, issue_id: str, subject: str, body: str) -> None:
+    from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
 
-    because = f": {reason}" if reason else "."
-    body = f"{what} by {actor}{because}{more}"
-    fields = {"subject": f"[{issue_id}] {what}{title}", "body": body, "issue_id": issue_id}
+    fields = {"subject": f"[{issue_id}] {subject}", "body": body, "issue_id": issue_id}
     stage(tx, actor, [droid], {**fields, "importance": "normal"})
+
+
+def _said(what: str, actor: str, reason: str | None) -> str:
+    return f"{what} by {actor}" + (f": {reason}" if reason else ".")

@@ -1,7 +1,7 @@
 """What services ask of the documents that agents hand over, without knowing any of them.
 
-Beads, gates and their checks belong to the layers above. Its hive answers
-these questions; the one here answers that there is nothing. ADR 0008.
+Beads, gates and their checks belong to the layers above. The whole hive answers these questions;
+the answers here are those of a hive without documents. ADR 0008.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from queenbee.core.beads import Issue
-    from queenbee.services.care.doctor import Finding
+    from queenbee.services.diagnosis import Diagnosis
 
 
 class Documents:
@@ -29,9 +29,9 @@ class Documents:
         """Returns what is known of an issue as a bead: its checks, evidence and gates, or None."""
         return None
 
-    def examine(self) -> Iterable[Finding]:
+    def examine(self) -> Iterable[Diagnosis]:
         """Returns what is wrong with the documents."""
         return ()
 
     def repair(self) -> None:
-        """Finishes what an interrupted write has left half done, and nothing else."""
+        """Finishes what an interrupted write left half done, and nothing else."""

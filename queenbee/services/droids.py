@@ -1,69 +1,57 @@
-"""Droids: who exists in this hive."""
+"""Droids: which names a hive knows, and when each was last seen."""
 
 from __future__ import annotations
 
-import os
-
-from queenbee.core.names import ALWAYS_KNOWN, checked_name, is_name, nearest
-from queenbee.errors import UnknownDroid
+from queenbee.core.kinds import KINDS
+from queenbee.core.names import ALWAYS_KNOWN, is_name
+from queenbee.core.timestamps import instant_ms
+from queenbee.store import identity
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.services.hive import Hive
-
-
-_NAMED_IN = {"messages": ("from", "to"), "assignments": ("droid",), "reservations": ("droid",)}
+    from queenbee.services.store import Store
 
 
 class Droids:
     """The names in `.factory/droids/`, and those that have acted in this hive."""
 
-    def __init__(self, hive: Hive) -> None:
-        self._hive = hive
+    def __init__(self, store: Store) -> None:
+        self._store = store
 
     def listed(self) -> set[str]:
-        """Returns the names that `.factory/droids/*.md` gives; empty where there are none."""
-        try:
-            files = os.listdir(self._hive.layout.droids_dir)
-        except OSError:
-            return set()
-        return {
-            name for file in files if file.endswith(".md") and is_name(name := file[: -len(".md")])
-        }
+        """Returns the names that `.factory/droids/*.md` gives."""
+        return identity.listed_droids(self._store.layout)
 
     def check(self, name: str) -> str:
-        """Returns the name unchanged. Raises `InvalidInput` or `UnknownDroid`.
-
-        A name must be listed where the setting `droids` is `strict`, or `auto` (the default) and
-        the list has any; `human` and `queen` always exist.
-        """
-        checked_name(name)
-        setting = self._hive.layout.settings.droids
-        if setting == "off" or name in ALWAYS_KNOWN:
-            return name
-        listed = self.listed()
-        if name in listed or (setting == "auto" and not listed):
-            return name
-        close = nearest(name, listed | ALWAYS_KNOWN)
-        raise UnknownDroid(
-            f"there is no droid {name!r} in {self._hive.layout.droids_dir}",
-            hint=f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(listed))}",
-            droid=name,
-            known=sorted(listed | ALWAYS_KNOWN),
-        )
+        """Returns the name unchanged. Raises `InvalidInput` or `UnknownDroid`."""
+        return identity.checked_droid(self._store.layout, name)
 
     def known(self) -> list[str]:
-        """Returns every name of this hive, sorted: those listed, and where any name serves,
+        """Returns every name of this hive, sorted: those listed, and where any name is allowed,
         those that wrote, were written to, or held anything; `human` and `queen` where they
         took part.
         """
         seen: set[str] = set()
-        for kind, columns in _NAMED_IN.items():
-            state = self._hive.state(kind)
-            for column in columns:
-                seen.update(each for each in state.distinct(column) if isinstance(each, str))
+        for kind in KINDS.values():
+            for field in kind.droids:
+                values = self._store.state(kind.name).distinct(field)
+                seen.update(value for value in values if isinstance(value, str))
         listed = self.listed()
-        setting = self._hive.layout.settings.droids
-        if listed and setting != "off":
+        if listed and self._store.layout.settings.droids != "off":
             seen &= ALWAYS_KNOWN
         return sorted({name for name in seen if is_name(name)} | listed)
+
+    def last_seen_ms(self) -> dict[str, int]:
+        """Returns for each droid the newest instant at which it wrote, in ms since 1970.
+
+        A line that somebody else wrote about a droid (an assignment, a takeover) counts as its
+        own: a droid that is given work is given time to show up.
+        """
+        seen: dict[str, int] = {}
+        for kind in KINDS.values():
+            for droid, instant in kind.signs:
+                for name, value in self._store.state(kind.name).project((droid, instant), {}):
+                    at_ms = instant_ms(value)
+                    if isinstance(name, str) and at_ms is not None:
+                        seen[name] = max(seen.get(name, 0), at_ms)
+        return seen

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.fold import newest_ms
+from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import format_ms
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -38,6 +40,7 @@ class Revision:
 
 def revisions(kind: str, lines: Iterable[Fields]) -> list[Revision]:
     """Returns the lines of one record, in the order of the fold, as revisions."""
+    author = kind_of(kind).author
     found: list[Revision] = []
     state: Fields = {}
     for line in lines:
@@ -46,29 +49,17 @@ def revisions(kind: str, lines: Iterable[Fields]) -> list[Revision]:
             for name, value in line.items()
             if name != "rev" and state.get(name) != value
         }
-        found.append(
-            Revision(line, changes, _at(line, changes), _by(kind, line, changes, not found))
-        )
+        by = author(line, changes, first=not found)
+        by = by if isinstance(by, str) else None
+        found.append(Revision(line, changes, _at(line, changes), by))
         state = {**state, **line}
     return found
 
 
 def _at(line: Fields, changes: Fields) -> str | None:
-    # When a lease will end is no time at which anything was written.
+    # When a lease will end says nothing about when a line was written.
     stamps = {name: value for name, value in changes.items() if name != "expires_at"}
     instant = newest_ms(stamps)
     if instant < 0:
         instant = newest_ms({name: v for name, v in line.items() if name != "expires_at"})
     return format_ms(instant) if instant >= 0 else None
-
-
-def _by(kind: str, line: Fields, changes: Fields, first: bool) -> str | None:
-    if kind == "messages":
-        who = line.get("from") if first else line.get("to")
-        if "deleted" in changes:
-            who = line.get("deleted_by") or line.get("from")
-    elif kind == "assignments":
-        who = line.get("assigned_by") if first else line.get("updated_by") or line.get("droid")
-    else:
-        who = (not first and line.get("released_by")) or line.get("droid")
-    return who if isinstance(who, str) else None

@@ -1,4 +1,4 @@
-"""Issues: Beads' `issues.jsonl`, and what documents beside it add, with who is assigned to what."""
+"""Issues: Beads' `issues.jsonl`, the documents beside it that add issues, and what is ready."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ from queenbee.store.files import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from queenbee.services.hive import Hive
+    from queenbee.services.assignments import Assignments
+    from queenbee.services.documents import Documents
+    from queenbee.services.store import Store
 
 
 class Issues:
     """The issues of the tracker, and the beads beside them that count as issues.
 
-    Of an id that both have, the tracker's row says what it is.
+    Where both have an id, the tracker's row counts.
     """
 
-    def __init__(self, hive: Hive) -> None:
-        self._hive = hive
+    def __init__(
+        self, store: Store, documents: Documents, *, assignments: Callable[[], Assignments]
+    ) -> None:
+        self._store = store
+        self._documents = documents
+        self._assignments = assignments
         self._stamp: tuple[int, ...] | None = None
         self._tracked: dict[str, Issue] = {}
         self.unusable = 0
@@ -39,7 +45,7 @@ class Issues:
 
     def tracked(self) -> dict[str, Issue]:
         """Returns the tracker's own issues by id, tombstones included. Raises `Unreadable`."""
-        path = self._hive.layout.issues_path
+        path = self._store.layout.issues_path
         stamp = stamp_of(path)
         if stamp != self._stamp:
             rows, self.unusable = issues_file.read_rows(path)
@@ -72,18 +78,18 @@ class Issues:
         return beads.ready(
             issues,
             actor=actor,
-            holders={each.issue_id: each.droid for each in self._hive.assignments.find()},
-            now_ms=self._hive.now_ms(),
-            held_back={*self._hive.documents.held_back(issues), *self._finished(issues)},
+            holders={each.issue_id: each.droid for each in self._assignments().find()},
+            now_ms=self._store.now_ms(),
+            held_back={*self._documents.held_back(issues), *self._finished(issues)},
         )
 
     def _finished(self, issues: Mapping[str, Issue]) -> list[str]:
         """Returns the issues that were completed here and whose row has not changed since: the
-        tracker has not heard of it yet, and nobody should do the work again.
+        tracker does not know yet, and nobody should do the work again.
         """
         return [
             each.issue_id
-            for each in self._hive.assignments.find(status="completed")
+            for each in self._assignments().find(status="completed")
             if each.issue_id in issues
             and each.issue_id in self._tracked
             and (instant_ms(issues[each.issue_id].updated_at) or 0) <= assignment_end_ms(each)
@@ -94,13 +100,13 @@ class Issues:
         return beads.blockers_of(issue, self._read())
 
     def check_claimable(self, issue_id: str) -> Issue | None:
-        """Returns the issue, or None where any id serves. Raises `NotFound`, `IssueClosed`.
+        """Returns the issue, or None where any id is allowed. Raises `NotFound`, `IssueClosed`.
 
         An id must be in the file where the setting `issues` is `strict`, or `auto` (the default)
         and the file exists.
         """
         checked_issue_id(issue_id)
-        setting = self._hive.layout.settings.issues
+        setting = self._store.layout.settings.issues
         issue = self.get_or_none(issue_id)
         if issue is not None and issue.done:
             raise IssueClosed(
@@ -108,7 +114,7 @@ class Issues:
                 hint="queen ready",
                 issue_id=issue_id,
             )
-        exists = os.path.exists(self._hive.layout.issues_path)
+        exists = os.path.exists(self._store.layout.issues_path)
         if issue is None and (setting == "strict" or (setting == "auto" and exists)):
             raise self._unknown(issue_id)
         return issue
@@ -116,11 +122,11 @@ class Issues:
     def _unknown(self, issue_id: str) -> NotFound:
         close = nearest(issue_id, self._read())
         return NotFound(
-            f"there is no issue {issue_id!r} in {self._hive.layout.issues_path}",
+            f"there is no issue {issue_id!r} in {self._store.layout.issues_path}",
             hint=f"did you mean {close!r}?" if close else "queen issues",
             issue_id=issue_id,
         )
 
     def _read(self) -> dict[str, Issue]:
-        tracked, beside = self.tracked(), self._hive.documents.issues()
+        tracked, beside = self.tracked(), self._documents.issues()
         return {**beside, **tracked} if beside else tracked

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.core.fold import Fields
-    from queenbee.services.hive import Hive
+    from queenbee.services.droids import Droids
+    from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
 
 KIND = "messages"
@@ -41,8 +42,9 @@ class Hit:
 class Messages:
     """The messages of a hive."""
 
-    def __init__(self, hive: Hive) -> None:
-        self._hive = hive
+    def __init__(self, store: Store, droids: Droids) -> None:
+        self._store = store
+        self._droids = droids
 
     def send(
         self,
@@ -63,15 +65,12 @@ class Messages:
         seconds. Raises `InvalidInput`, `UnknownDroid`, `NotFound` for a parent that does not
         exist.
         """
-        sender = self._hive.actor
-        if importance not in IMPORTANCES:
-            raise InvalidInput(
-                f"{importance!r} is no importance", hint=f"one of: {', '.join(IMPORTANCES)}"
-            )
+        sender = self._store.actor
+        _check_importance(importance)
         if issue_id is not None:
             checked_issue_id(issue_id)
         recipients = self._recipients(to, sender)
-        with self._hive.transaction() as tx:
+        with self._store.transaction() as tx:
             parent = self.get(reply_to) if reply_to is not None else None
             fields = {
                 "subject": subject if subject is not None else _subject_of(body, parent),
@@ -81,15 +80,12 @@ class Messages:
                 "importance": importance,
                 "ack_by": format_ms(tx.now_ms + ack_within_s * 1000) if ack_within_s else None,
             }
-            return [
-                Message(sent)
-                for sent in stage(tx, sender, recipients, fields, parent.thread if parent else None)
-            ]
+            return stage(tx, sender, recipients, fields, parent.thread if parent else None)
 
     def reply(self, message_id: str, body: str, *, importance: str = "normal") -> Message:
         """Answers a message: to its sender, or to its recipient where the sender follows up."""
         parent = self.get(message_id)
-        to = parent.to if parent.from_ == self._hive.actor else parent.from_
+        to = parent.to if parent.from_ == self._store.actor else parent.from_
         return self.send(to, body, reply_to=parent.id, importance=importance)[0]
 
     def inbox(
@@ -107,7 +103,7 @@ class Messages:
 
         `overdue` keeps those whose acknowledgement is asked for, late, and not given.
         """
-        to = self._hive.droids.check(droid) if droid is not None else self._hive.actor
+        to = self._recipient(droid)
         equals: dict[str, object] = {"to": to}
         if unread:
             equals["read"] = False
@@ -117,7 +113,7 @@ class Messages:
             equals["issue_id"] = issue_id
         if not overdue:
             return self._select(equals, since_ms=since_ms, newest_first=True, limit=limit)
-        now_ms = self._hive.now_ms()
+        now_ms = self._store.now_ms()
         found = self._select(equals, since_ms=since_ms, newest_first=True)
         return [message for message in found if _is_overdue(message, now_ms)][:limit]
 
@@ -126,11 +122,11 @@ class Messages:
         order of their arrival, which no clock and no merge changes: a client that passes the
         last id it saw misses none and sees none twice. Raises `NotFound`.
         """
-        to = self._hive.droids.check(droid) if droid is not None else self._hive.actor
+        to = self._recipient(droid)
         self._get(after)
-        with self._hive.transaction() as tx:
+        with self._store.transaction() as tx:
             tx.touch(KIND)  # What came by git is in the journal from here on.
-        state = self._hive.state(KIND)
+        state = self._store.state(KIND)
         seen = state.first_line(after)
         assert seen is not None
         arrived: list[Message] = []
@@ -148,7 +144,7 @@ class Messages:
         """
         deadline = time.monotonic() + timeout_s
         while True:
-            ledger = self._hive.state(KIND).ledger
+            ledger = self._store.state(KIND).ledger
             before = ledger.stamp()
             found = self.inbox(unread=True, from_=from_, issue_id=issue_id)
             paths = ledger.path, ledger.journal_path
@@ -160,7 +156,7 @@ class Messages:
 
         All or none. Raises `NotFound`, and `NotYours` for a message to somebody else.
         """
-        with self._hive.transaction() as tx:
+        with self._store.transaction() as tx:
             messages = self._to_actor(message_ids)
             seen = {"read": True, "acked_at": tx.now}
             return [
@@ -183,13 +179,13 @@ class Messages:
     ) -> list[Hit]:
         """Returns the messages whose subject or body has all words of the query, best first.
 
-        A word may end in `*`; words in double quotes stand together. Raises `InvalidInput`.
+        A word may end in `*`; words in double quotes must follow each other. Raises `InvalidInput`.
         """
-        from queenbee.store.index.search import find_text
+        from queenbee.store.index.search import find_text  # noqa: PLC0415 - start-up
 
         equals = {"issue_id": issue_id, "from": from_}
         hits = find_text(
-            self._hive.state(KIND),
+            self._store.state(KIND),
             query,
             {name: value for name, value in equals.items() if value is not None},
             since_ms=since_ms,
@@ -199,7 +195,7 @@ class Messages:
 
     def sent(self, *, limit: int | None = None) -> list[Message]:
         """Returns the messages that the actor wrote, newest first."""
-        return self._select({"from": self._hive.actor}, newest_first=True, limit=limit)
+        return self._select({"from": self._store.actor}, newest_first=True, limit=limit)
 
     def get(self, message_id: str) -> Message:
         """Returns one message. Raises `NotFound`, also for one that was deleted."""
@@ -209,7 +205,7 @@ class Messages:
         return message
 
     def _get(self, message_id: str) -> Message:
-        fields = self._hive.state(KIND).get(message_id)
+        fields = self._store.state(KIND).get(message_id)
         if fields is None:
             raise NotFound(f"there is no message {message_id!r}", hint="queen msg inbox")
         return Message(fields)
@@ -218,7 +214,7 @@ class Messages:
         """Returns a thread by any of its messages, or all that was said about an issue; oldest
         first. Raises `NotFound`.
         """
-        state = self._hive.state(KIND)
+        state = self._store.state(KIND)
         fields = state.get(identifier)
         if fields is not None:
             root = Message(fields).thread
@@ -240,7 +236,7 @@ class Messages:
 
         All or none. Raises `NotFound`, and `NotYours` for a message to somebody else.
         """
-        with self._hive.transaction() as tx:
+        with self._store.transaction() as tx:
             messages = self._to_actor(message_ids)
             seen = {"read": True, "read_at": tx.now}
             return [
@@ -252,8 +248,8 @@ class Messages:
         """Hides a message for both sides; only its sender or recipient may. Repeats change
         nothing. Raises `NotFound`, `NotYours`.
         """
-        actor = self._hive.actor
-        with self._hive.transaction() as tx:
+        actor = self._store.actor
+        with self._store.transaction() as tx:
             message = self._get(message_id)
             if actor not in (message.from_, message.to):
                 raise NotYours(
@@ -265,8 +261,11 @@ class Messages:
             gone = {"deleted": True, "deleted_at": tx.now, "deleted_by": actor}
             return Message(tx.update(KIND, message.id, gone))
 
+    def _recipient(self, droid: str | None) -> str:
+        return self._droids.check(droid) if droid is not None else self._store.actor
+
     def _to_actor(self, message_ids: Sequence[str]) -> list[Message]:
-        actor = self._hive.actor
+        actor = self._store.actor
         messages = [self.get(each) for each in dict.fromkeys(several(message_ids))]
         for message in messages:
             if message.to != actor:
@@ -279,7 +278,7 @@ class Messages:
 
     def _recipients(self, to: str, sender: str) -> list[str]:
         if to == EVERYONE:
-            others = [name for name in self._hive.droids.known() if name != sender]
+            others = [name for name in self._droids.known() if name != sender]
             if not others:
                 raise NotFound(
                     "nobody else is known in this hive yet",
@@ -289,7 +288,7 @@ class Messages:
         names = [name.strip() for name in to.split(",") if name.strip()]
         if not names:
             raise InvalidInput("no recipient is named", hint="queen msg send NAME BODY")
-        return [self._hive.droids.check(name) for name in dict.fromkeys(names)]
+        return [self._droids.check(name) for name in dict.fromkeys(names)]
 
     def _select(
         self,
@@ -299,7 +298,7 @@ class Messages:
         newest_first: bool = False,
         limit: int | None = None,
     ) -> list[Message]:
-        rows = self._hive.state(KIND).select(
+        rows = self._store.state(KIND).select(
             equals, since_ms=since_ms, newest_first=newest_first, limit=limit
         )
         return [Message(fields) for fields in rows]
@@ -311,16 +310,23 @@ def stage(
     recipients: Sequence[str],
     fields: Mapping[str, object],
     thread_id: str | None = None,
-) -> list[Fields]:
+) -> list[Message]:
     """Adds one message per recipient to a transaction; several share the first one's thread."""
-    staged: list[Fields] = []
+    staged: list[Message] = []
     for to in recipients:
         record: Fields = {"from": sender, "to": to, **fields, "thread_id": thread_id, "read": False}
         identifier = tx.mint(KIND)
         if thread_id is None and len(recipients) > 1:
             record["thread_id"] = thread_id = identifier
-        staged.append(tx.create(KIND, record, identifier=identifier))
+        staged.append(Message(tx.create(KIND, record, identifier=identifier)))
     return staged
+
+
+def _check_importance(importance: str) -> None:
+    if importance not in IMPORTANCES:
+        raise InvalidInput(
+            f"{importance!r} is no importance", hint=f"one of: {', '.join(IMPORTANCES)}"
+        )
 
 
 def _is_overdue(message: Message, now_ms: int) -> bool:

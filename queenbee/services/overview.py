@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.errors import NotFound
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from queenbee.core.beads import Issue
-    from queenbee.core.records import Assignment, Message, Reservation
-    from queenbee.services.hive import Hive
+    from queenbee.core.records import Assignment, Message
+    from queenbee.services.hive import Services
 
 
 class Overview:
     """An issue with what the hive knows about it."""
 
-    def __init__(
-        self,
-        issue_id: str,
-        issue: Issue | None,
-        blockers: list[str],
-        assignments: list[Assignment],
-        reservations: list[Reservation],
-        messages: list[Message],
-        bead: Mapping[str, object] | None = None,
-    ) -> None:
+    def __init__(self, hive: Services, issue_id: str) -> None:
         self.issue_id = issue_id
-        self.issue = issue
-        """None where the tracker does not have it, but records speak of it."""
-        self.blockers = blockers
-        self.assignments = assignments
+        self.issue: Issue | None = hive.issues.get_or_none(issue_id)
+        """None where the tracker does not have it, but records name it."""
+        self.blockers = hive.issues.blockers(self.issue) if self.issue is not None else []
+        self.assignments: list[Assignment] = hive.assignments.find(issue_id=issue_id, status="all")
         """Oldest first, ended ones included."""
-        self.reservations = reservations
+        self.reservations = [
+            lease for lease in hive.reservations.find() if lease.issue_id == issue_id
+        ]
         """The live leases made for it."""
-        self.messages = messages
+        self.messages = _thread(hive, issue_id)
         """Its thread, oldest first."""
-        self.bead = bead
+        if self.issue is None and not (self.assignments or self.reservations or self.messages):
+            hive.issues.get(issue_id)
+        self.bead: Mapping[str, object] | None = hive.documents.about(issue_id, self.issue)
         """Its checks, evidence and gates, where it is a bead."""
 
     def to_dict(self) -> dict[str, object]:
@@ -52,17 +48,13 @@ class Overview:
         }
 
 
-def overview(hive: Hive, issue_id: str) -> Overview:
-    """Returns what is known about an issue. Raises `NotFound` where nothing is."""
-    issue = hive.issues.get_or_none(issue_id)
-    assignments = hive.assignments.find(issue_id=issue_id, status="all")
-    reservations = [each for each in hive.reservations.find() if each.issue_id == issue_id]
+def _thread(hive: Services, issue_id: str) -> list[Message]:
     try:
-        messages = hive.messages.thread(issue_id)
+        return hive.messages.thread(issue_id)
     except NotFound:
-        messages = []
-    if issue is None and not (assignments or reservations or messages):
-        hive.issues.get(issue_id)
-    blockers = hive.issues.blockers(issue) if issue is not None else []
-    bead = hive.documents.about(issue_id, issue)
-    return Overview(issue_id, issue, blockers, assignments, reservations, messages, bead)
+        return []
+
+
+def overview(hive: Services, issue_id: str) -> Overview:
+    """Returns what is known about an issue. Raises `NotFound` where nothing is."""
+    return Overview(hive, issue_id)

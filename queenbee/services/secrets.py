@@ -1,4 +1,4 @@
-"""What looks like a credential is not written: what is committed to git stays in git.
+"""Refuses texts that look like credentials: what is committed to git stays in git.
 
 The detectors are those of detect-secrets, without its two that judge by entropy, which would
 refuse every commit hash. They are loaded only for a text that could hold a credential at all.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from itertools import islice
 
+from queenbee.core.kinds import KINDS
 from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 OVERRIDE = "QUEEN_ALLOW_SECRET"
-"""The environment variable that lets a text through all the same, when set to 1."""
+"""The environment variable that lets every text through, when set to 1."""
 
 _GUESSES = frozenset({"Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)"})
 _KEYWORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential")
@@ -27,21 +28,20 @@ letters with digits, assigns something to one of these keywords, or holds one of
 other lines, none of the detectors finds anything (a test).
 """
 _MARKS = ("PRIVATE KEY", "://")
-_HARMLESS = r"[0-9a-f]{7,64}|q[marv]-[0-9A-Z]{20,26}|[\w./-]*\.[a-z]{1,5}(?::\d+)*"
+_PREFIXES = "|".join(kind.prefix for kind in KINDS.values())
+_HARMLESS = rf"[0-9a-f]{{7,64}}|({_PREFIXES})-[0-9A-Z]{{20,26}}|[\w./-]*\.[a-z]{{1,5}}(?::\d+)*"
 """Commit hashes, our own ids, and the names of files are in every other message."""
 _WINDOW = 2_000
-"""Longer lines are looked at in pieces, which overlap by a half: no detector needs more context,
-and some of their expressions take a time that grows with the square of it.
+"""Longer lines are checked in pieces, which overlap by half: no detector needs more context, and
+some of their expressions take quadratic time.
 """
-
 
 _MOST_PIECES = 200
 """A megabyte of nothing but key-like words would take seconds; half a second must do."""
 
-
 _NO_TEXT = ("_at", "_id", "session", "pattern")
-"""How the names of fields end that hold an instant, an id, or the name of files: long, of letters
-and digits, and nobody's words. Each would load the detectors, which cost more than the write.
+"""The endings of fields that hold an instant, an id or the names of files: long, of letters and
+digits, and not written by anyone. Each would load the detectors, which cost more than the write.
 """
 
 
@@ -88,14 +88,16 @@ def _worth_a_look(line: str) -> bool:
 def _mixed(word: str) -> bool:
     if word.isalpha() or not any(map(str.isdigit, word)) or not any(map(str.isalpha, word)):
         return False
-    import re
+    import re  # noqa: PLC0415 - start-up
 
     return len(word) > _WINDOW or not re.fullmatch(_HARMLESS, word.strip("()[]{},;:.'\"`"))
 
 
 def _detected(line: str) -> Iterable[str]:
     if not _plugins:
-        from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
+        from detect_secrets.core.plugins.util import (  # noqa: PLC0415 - start-up
+            get_mapping_from_secret_type_to_class,
+        )
 
         known: Mapping[str, Any] = get_mapping_from_secret_type_to_class()
         _plugins.update((kind, make()) for kind, make in known.items() if kind not in _GUESSES)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from queenbee.core.names import checked_name
-from queenbee.errors import NoActor, Unwritable
+from queenbee.core.names import ALWAYS_KNOWN, checked_name, is_name, nearest
+from queenbee.errors import NoActor, UnknownDroid, Unwritable
+from queenbee.store.documents import write_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,13 +43,41 @@ def nobody() -> NoActor:
     )
 
 
+def listed_droids(layout: Layout) -> set[str]:
+    """Returns the names that `.factory/droids/*.md` gives; empty where there are none."""
+    try:
+        files = os.listdir(layout.droids_dir)
+    except OSError:
+        return set()
+    return {name for file in files if file.endswith(".md") and is_name(name := file[: -len(".md")])}
+
+
+def checked_droid(layout: Layout, name: str) -> str:
+    """Returns the name unchanged. Raises `InvalidInput` or `UnknownDroid`.
+
+    A name must be listed where the setting `droids` is `strict`, or `auto` (the default) and
+    the list has any; `human` and `queen` always exist.
+    """
+    checked_name(name)
+    setting = layout.settings.droids
+    if setting == "off" or name in ALWAYS_KNOWN:
+        return name
+    listed = listed_droids(layout)
+    if name in listed or (setting == "auto" and not listed):
+        return name
+    close = nearest(name, listed | ALWAYS_KNOWN)
+    raise UnknownDroid(
+        f"there is no droid {name!r} in {layout.droids_dir}",
+        hint=f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(listed))}",
+        droid=name,
+        known=sorted(listed | ALWAYS_KNOWN),
+    )
+
+
 def remember(layout: Layout, name: str) -> None:
     """Keeps the name for this worktree. Raises `Unwritable`."""
-    from queenbee.store.documents import write_document
-
-    folder = os.path.dirname(layout.identity_path)
-    if not os.path.isdir(folder):
-        from queenbee.store.setup import make_state_dir
+    if not os.path.isdir(os.path.dirname(layout.identity_path)):
+        from queenbee.store.setup import make_state_dir  # noqa: PLC0415 - start-up
 
         make_state_dir(layout)
     try:

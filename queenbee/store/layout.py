@@ -22,8 +22,8 @@ OUTSIDE = "QUEEN_ALLOW_OUTSIDE"
 """The environment variable that allows a hive outside the repository it is used from."""
 
 
-class GitPlaces:
-    """What git's own files say about one working tree."""
+class GitTree:
+    """One working tree, by what git's own files say about it."""
 
     __slots__ = ("common_dir", "git_dir", "main_tree", "tree")
 
@@ -46,39 +46,30 @@ class GitPlaces:
 class Layout:
     """Every path that QueenBee owns, and how they were found."""
 
-    __slots__ = (
-        "beads_dir",
-        "common_dir",
-        "how",
-        "identity_path",
-        "settings",
-        "state_dir",
-        "tree",
-        "worktree",
-    )
-
     def __init__(
         self,
-        *,
         beads_dir: str,
-        common_dir: str | None,
         state_dir: str,
-        tree: str,
-        worktree: str | None,
-        identity_path: str,
         settings: Settings,
         how: list[str],
+        *,
+        home: GitTree | None,
+        here: GitTree | None,
     ) -> None:
         self.beads_dir = beads_dir
-        self.common_dir = common_dir
-        """The git directory that all worktrees of the hive's repository share; None outside git."""
         self.state_dir = state_dir
-        self.tree = tree
-        """The top of the tree that patterns are relative to, for this working directory."""
-        self.worktree = worktree
-        """The name of the linked worktree that we are in, or None in the main one."""
-        self.identity_path = identity_path
         self.settings = settings
+        self.common_dir = home.common_dir if home else None
+        """The git directory that all worktrees of the hive's repository share; None outside git."""
+        self.tree = here.tree if here else self.root
+        """The top of the tree that patterns are relative to, for this working directory."""
+        self.worktree = os.path.basename(here.tree) if here and here.linked else None
+        """The name of the linked worktree that we are in, or None in the main one."""
+        self.identity_path = (
+            os.path.join(here.git_dir, "queenbee-droid")
+            if here
+            else os.path.join(beads_dir, ".queenbee", "droid")
+        )
         self.how = how
         """One sentence for each step that led here."""
 
@@ -118,7 +109,7 @@ class Layout:
     def exists(self) -> bool:
         """Returns whether there is a hive here.
 
-        A checkout of a branch without ledgers takes `.beads/` away, but not the journal.
+        A checkout of a branch without ledgers removes `.beads/`, but not the journal.
         """
         return os.path.isdir(self.beads_dir) or os.path.isdir(
             os.path.join(self.state_dir, "journal")
@@ -135,7 +126,7 @@ def discover(
     for a `.beads` that is no directory or leads out of the repository.
     """
     cwd = os.path.realpath(cwd)
-    here = git_places(cwd)
+    here = git_tree(cwd)
     beads, how = _find_beads(cwd, env, here, beads_dir)
     beads, how = _follow_redirect(beads, how, env, here)
     if os.path.lexists(beads) and not os.path.isdir(beads):
@@ -144,7 +135,7 @@ def discover(
             hint="move it away, then run: queen init",
             path=beads,
         )
-    layout = _layout(beads, how, env, cwd, here)
+    layout = _layout(beads, how, env, here)
     if must_exist and not layout.exists():
         raise NoHive(f"there is no hive here: {beads} does not exist", hint="queen init")
     named = beads_dir or env.get("BEADS_DIR")
@@ -164,7 +155,7 @@ def working_directory() -> str:
         raise NoHive("the working directory no longer exists", hint="cd out of it") from error
 
 
-def git_places(start: str) -> GitPlaces | None:
+def git_tree(start: str) -> GitTree | None:
     """Returns what git's files say about the tree that holds `start`, or None outside git.
 
     Raises `Unreadable` for a `.git` file that leads nowhere.
@@ -172,7 +163,7 @@ def git_places(start: str) -> GitPlaces | None:
     for folder in _upward(start):
         dot_git = os.path.join(folder, ".git")
         if os.path.isdir(dot_git):
-            return _places(folder, dot_git)
+            return _git_tree(folder, dot_git)
         if os.path.isfile(dot_git):
             target = _first_line(dot_git)
             if target.startswith("gitdir:"):
@@ -180,14 +171,14 @@ def git_places(start: str) -> GitPlaces | None:
                     os.path.join(folder, target.removeprefix("gitdir:").strip())
                 )
                 if not os.path.isdir(git_dir):
-                    # Git refuses to work here too; a lock made at a place that is gone would
-                    # be shared with nobody.
+                    # Git refuses to work here too; a lock made in a directory that is gone
+                    # would be shared with nobody.
                     raise Unreadable(
                         f"{dot_git} leads to {git_dir}, which does not exist",
                         hint="git worktree repair",
                         path=dot_git,
                     )
-                return _places(folder, git_dir)
+                return _git_tree(folder, git_dir)
     return None
 
 
@@ -197,7 +188,7 @@ def folds_case(common_dir: str | None) -> bool:
 
 
 def _looks_like_a_hive(beads: str) -> bool:
-    """Returns whether a folder can be meant: a slip in a name must not fill it with ledgers."""
+    """Returns whether a folder may be meant: a typing error must not fill it with ledgers."""
     if os.path.basename(beads) == BEADS or not os.path.isdir(beads):
         return True
     known = (settings_file.FILE_NAME, "issues.jsonl", ".queenbee")
@@ -205,29 +196,15 @@ def _looks_like_a_hive(beads: str) -> bool:
 
 
 def _find_beads(
-    cwd: str, env: Mapping[str, str], here: GitPlaces | None, beads_dir: str | None
+    cwd: str, env: Mapping[str, str], here: GitTree | None, beads_dir: str | None
 ) -> tuple[str, list[str]]:
     if beads_dir:
-        return _real(os.path.join(cwd, beads_dir)), ["--beads-dir names it"]
+        return os.path.realpath(os.path.join(cwd, beads_dir)), ["--beads-dir names it"]
     if env.get("BEADS_DIR"):
-        beads = _real(os.path.join(cwd, env["BEADS_DIR"]))
+        beads = os.path.realpath(os.path.join(cwd, env["BEADS_DIR"]))
         _refuse_outside(beads, "BEADS_DIR", env, here)
         return beads, ["the environment variable BEADS_DIR names it"]
-    folders = _upward(cwd, here)
-    if here is not None and here.linked and here.main_tree is not None:
-        # Looked for where the main worktree has it: what this branch has decides nothing.
-        folders = [os.path.join(here.main_tree, os.path.relpath(f, here.tree)) for f in folders]
-        folders = [os.path.normpath(folder) for folder in folders]
-    found = next((f for f in folders if os.path.lexists(os.path.join(f, BEADS))), None)
-    if here is None:
-        if found is None:
-            return os.path.join(cwd, BEADS), ["no .beads/ from here upward, and no git repository"]
-        how = "the first .beads/ from here upward, outside git"
-    elif here.linked and here.main_tree is not None:
-        how = f"a linked worktree shares the .beads/ of the main one ({here.main_tree})"
-    else:
-        how = "the first .beads/ from here upward" if found else "the top of the git working tree"
-    folder = found or folders[-1]
+    folder, how = _nearest(cwd, here)
     beads = os.path.join(folder, BEADS)
     if os.path.islink(beads):
         target = os.path.realpath(beads)
@@ -236,8 +213,26 @@ def _find_beads(
     return beads, [how]
 
 
+def _nearest(cwd: str, here: GitTree | None) -> tuple[str, str]:
+    """Returns the folder that has a `.beads/` or should get one, and how it was found."""
+    folders = _upward(cwd, here)
+    if here is not None and here.main_tree is not None and here.linked:
+        # Looked for in the main worktree: what this branch has does not matter.
+        folders = [os.path.join(here.main_tree, os.path.relpath(f, here.tree)) for f in folders]
+        folders = [os.path.normpath(folder) for folder in folders]
+    found = next((f for f in folders if os.path.lexists(os.path.join(f, BEADS))), None)
+    if here is None and found is None:
+        return cwd, "no .beads/ from here upward, and no git repository"
+    how = "the first .beads/ from here upward" if found else "the top of the git working tree"
+    if here is None:
+        how = f"{how}, outside git"
+    elif here.linked and here.main_tree is not None:
+        how = f"a linked worktree shares the .beads/ of the main one ({here.main_tree})"
+    return found or folders[-1], how
+
+
 def _follow_redirect(
-    beads: str, how: list[str], env: Mapping[str, str], here: GitPlaces | None
+    beads: str, how: list[str], env: Mapping[str, str], here: GitTree | None
 ) -> tuple[str, list[str]]:
     redirect = os.path.join(beads, "redirect")
     if not os.path.isfile(redirect):
@@ -250,7 +245,7 @@ def _follow_redirect(
         raise Unreadable(
             f"{redirect} names no path", hint="correct it, or remove it", path=redirect
         )
-    beads = _real(os.path.join(os.path.dirname(beads), target))
+    beads = os.path.realpath(os.path.join(os.path.dirname(beads), target))
     if not os.path.isdir(beads):
         raise Unreadable(
             f"{redirect} leads to {beads}, which is not a directory",
@@ -261,47 +256,34 @@ def _follow_redirect(
     return beads, [*how, f"{redirect} leads to {beads}"]
 
 
-def _layout(
-    beads: str, how: list[str], env: Mapping[str, str], cwd: str, here: GitPlaces | None
-) -> Layout:
+def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | None) -> Layout:
     settings = settings_file.load(beads, env)
-    home = git_places(os.path.dirname(beads))
+    home = git_tree(os.path.dirname(beads))
     own = os.path.join(beads, ".queenbee")
     shared = _shared_state(beads, home) if home else own
     state_dir = own if settings.state == "beads" else shared
-    told = os.path.exists(os.path.join(beads, settings_file.FILE_NAME))
-    if not told and os.path.isdir(os.path.join(own, "journal")) and not os.path.isdir(shared):
-        # A checkout can take queen.toml away; the state that it placed is ignored by git and
-        # stays, and answers for it.
+    said = os.path.exists(os.path.join(beads, settings_file.FILE_NAME))
+    if not said and os.path.isdir(os.path.join(own, "journal")) and not os.path.isdir(shared):
+        # A checkout can remove queen.toml; the state directory that it chose is ignored by git and
+        # is still there.
         state_dir = own
     if home is None:
         how = [*how, "outside git, the state is kept in .beads/.queenbee/"]
-    tree = here.tree if here else os.path.dirname(beads)
-    identity = os.path.join(here.git_dir, "queenbee-droid") if here else os.path.join(own, "droid")
-    return Layout(
-        beads_dir=beads,
-        common_dir=home.common_dir if home else None,
-        state_dir=state_dir,
-        tree=tree,
-        worktree=os.path.basename(here.tree) if here and here.linked else None,
-        identity_path=identity,
-        settings=settings,
-        how=how,
-    )
+    return Layout(beads, state_dir, settings, how, home=home, here=here)
 
 
-def _shared_state(beads: str, home: GitPlaces) -> str:
-    """Returns the place in the git directory for the state of the hive at `beads`.
+def _shared_state(beads: str, home: GitTree) -> str:
+    """Returns the directory inside git's for the state of the hive at `beads`.
 
-    A hive that is not at the top of its tree has a place of its own: the journal of one must
-    never be taken for the journal of another.
+    A hive that is not at the top of its tree has a directory of its own: two hives must never
+    share a journal.
     """
     shared = os.path.join(home.common_dir, "queenbee")
     name = os.path.relpath(beads, home.tree)
     return shared if name == BEADS else os.path.join(shared, "at", name)
 
 
-def _places(tree: str, git_dir: str) -> GitPlaces:
+def _git_tree(tree: str, git_dir: str) -> GitTree:
     pointer = os.path.join(git_dir, "commondir")
     common_dir = git_dir
     if os.path.isfile(pointer):
@@ -311,16 +293,16 @@ def _places(tree: str, git_dir: str) -> GitPlaces:
         main_tree = None
         if os.path.basename(common_dir) == ".git" and not _config_says(common_dir, "core", "bare"):
             main_tree = os.path.dirname(common_dir)
-    return GitPlaces(tree, git_dir, common_dir, main_tree)
+    return GitTree(tree, git_dir, common_dir, main_tree)
 
 
-def _refuse_outside(beads: str, what: str, env: Mapping[str, str], here: GitPlaces | None) -> None:
+def _refuse_outside(beads: str, what: str, env: Mapping[str, str], here: GitTree | None) -> None:
     if here is None or env.get(OUTSIDE) == "1":
         return
     trees = [here.tree, *([here.main_tree] if here.main_tree else [])]
     if any(os.path.commonpath([beads, tree]) == tree for tree in trees):
         return
-    there = git_places(os.path.dirname(beads))
+    there = git_tree(os.path.dirname(beads))
     if there is not None and there.common_dir == here.common_dir:
         return
     raise Unreadable(
@@ -330,7 +312,7 @@ def _refuse_outside(beads: str, what: str, env: Mapping[str, str], here: GitPlac
     )
 
 
-def _upward(start: str, here: GitPlaces | None = None) -> list[str]:
+def _upward(start: str, here: GitTree | None = None) -> list[str]:
     """Returns the folder and those above it, not past the top of the git working tree."""
     folders = [start]
     while folders[-1] != os.path.dirname(folders[-1]):
@@ -338,10 +320,6 @@ def _upward(start: str, here: GitPlaces | None = None) -> list[str]:
             break
         folders.append(os.path.dirname(folders[-1]))
     return folders
-
-
-def _real(path: str) -> str:
-    return os.path.realpath(path)
 
 
 def _first_line(path: str) -> str:

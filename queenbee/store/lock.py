@@ -1,16 +1,17 @@
-"""The one lock of a hive: held to read, check and append, for a millisecond or less.
+"""Locks between processes: one for turns at writing, and one for work that takes longer.
 
-A kernel lock needs no staleness rule: the kernel releases it when its holder dies. The lock
-file is never removed. ADR 0004 says why this is `flock` where there is one, and filelock
-elsewhere.
+`KernelLock` guards the ledgers. It is held to read, check and append, for a millisecond or less.
+`LongLock` is held while documents are rewritten, or while checks run. The kernel releases either
+when its holder dies, so nothing has to judge whether a lock is stale. ADR 0004 and ADR 0010.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-import sys
 import time
+from contextlib import suppress
 
 from queenbee.errors import Busy, Unwritable
 
@@ -18,8 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
 
-if sys.platform != "win32":
-    import fcntl
+    from filelock import BaseFileLock
 
 DEFAULT_TIMEOUT_S = 10.0
 _NOTE_BYTES = 160
@@ -27,13 +27,15 @@ _NOTE_BYTES = 160
 _FIRST_PAUSE_S = 0.000_2
 _LONGEST_PAUSE_S = 0.004
 """Between two tries: the lock is held for about 0.3 ms, so a longer pause only wastes turns."""
+_POLL_S = 0.01
+"""Between two tries for a long lock: its holder waits for a disk or for programs."""
 
 
 class KernelLock:
-    """A lock on one file, between processes. Not reentrant: the hive sees to threads.
+    """A lock on one file, between processes. Not reentrant: the store serialises its threads.
 
     Used as a context manager. Raises `Busy`, which names the holder, when `timeout_s` runs
-    out, and `Unwritable` where the lock file cannot be opened.
+    out, and `Unwritable` where the lock file cannot be opened. The file is never removed.
     """
 
     def __init__(self, path: str, *, holder: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
@@ -47,11 +49,13 @@ class KernelLock:
         pause_s = _FIRST_PAUSE_S
         while not self._try():
             if time.monotonic() >= deadline:
-                raise self._busy()
+                raise _busy(self.path, self.path, self.timeout_s)
             # Spreads the waiters; importing `random` would take longer than most of them wait.
             time.sleep(pause_s * (0.5 + os.urandom(1)[0] / 255))
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
-        self._sign()
+        with suppress(OSError):  # On a full disk, the lock is held all the same.
+            # Of one length, over the note before: cutting a file costs ten times a write.
+            os.pwrite(self._fd, _note(self.holder).ljust(_NOTE_BYTES), 0)
         return self
 
     def __exit__(
@@ -77,26 +81,14 @@ class KernelLock:
             lock=self.path,
         )
 
-    def _sign(self) -> None:
-        """Leaves a note of who holds the lock, for the message of those who wait in vain."""
-        note = json.dumps({"pid": os.getpid(), "holder": self.holder, "since": time.time()})
-        try:
-            # Of one length, over the note before: cutting a file costs ten times a write.
-            os.pwrite(self._fd, note.encode().ljust(_NOTE_BYTES), 0)
-        except OSError:
-            return  # A full disk: the lock is held all the same.
-
     def _try(self) -> bool:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             fd = os.open(self.path, flags, 0o666)
         except OSError as error:
-            raise Unwritable(
-                f"the lock {self.path} cannot be opened: {error.strerror}", path=self.path
-            ) from error
+            raise _unusable(self.path, "opened", error) from error
         try:
-            if sys.platform != "win32":
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Somebody may have removed the file between our open and our lock: then two
             # processes would each hold a lock, on two files.
             ours, theirs = os.fstat(fd), os.stat(self.path)
@@ -107,45 +99,43 @@ class KernelLock:
             pass
         except OSError as error:
             os.close(fd)
-            raise Unwritable(
-                f"{self.path} cannot be locked: {error.strerror}", path=self.path
-            ) from error
+            raise _unusable(self.path, "locked", error) from error
         except BaseException:
-            os.close(fd)  # Interrupted: whoever catches that must not go on holding the lock.
+            os.close(fd)  # Interrupted: a caller that catches that must not go on holding it.
             raise
         os.close(fd)
         return False
 
-    def _busy(self) -> Busy:
+
+class LongLock:
+    """A lock on one file for work that takes longer than a turn at writing, by filelock.
+
+    Used as a context manager. Raises `Busy`, which names the holder, when `timeout_s` runs
+    out, and `Unwritable` where the lock file cannot be opened.
+    """
+
+    def __init__(self, path: str, *, holder: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+        self.path = path
+        self.holder = holder
+        self.timeout_s = timeout_s
+        self._note_path = f"{path}.holder"  # Some versions of filelock empty the lock's own file.
+        self._lock: BaseFileLock | None = None
+
+    def __enter__(self) -> LongLock:
+        from filelock import FileLock, Timeout  # noqa: PLC0415 - start-up
+
+        lock = FileLock(self.path, timeout=self.timeout_s)
         try:
-            with open(self.path, "rb") as file:
-                note = json.loads(file.read(4096))
-            who = f"{note['holder']} (process {note['pid']})"
-        except (OSError, ValueError, KeyError, TypeError):
-            note, who = {}, "another process"
-        return Busy(
-            f"the hive is locked by {who} for longer than {self.timeout_s:g} s",
-            hint="try again; nothing was written",
-            lock=self.path,
-            holder=note,
-        )
-
-
-class PortableLock(KernelLock):
-    """The same lock by the filelock library, for systems that have no `flock`."""
-
-    def __enter__(self) -> PortableLock:
-        import filelock
-
-        self._lock = filelock.FileLock(self.path, timeout=self.timeout_s, poll_interval=0.004)
-        try:
-            self._lock.acquire()
-        except filelock.Timeout as error:
-            raise self._busy() from error
+            lock.acquire(poll_interval=_POLL_S)
+        except Timeout as error:
+            raise _busy(self.path, self._note_path, self.timeout_s) from error
         except OSError as error:
-            raise Unwritable(
-                f"{self.path} cannot be locked: {error.strerror}", path=self.path
-            ) from error
+            raise _unusable(self.path, "opened", error) from error
+        self._lock = lock
+        with suppress(OSError):  # On a full disk, the lock is held all the same.
+            fd = os.open(self._note_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
+            with open(fd, "wb") as file:
+                file.write(_note(self.holder))
         return self
 
     def __exit__(
@@ -154,13 +144,32 @@ class PortableLock(KernelLock):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        assert self._lock is not None
+        with suppress(OSError):  # A note that stays is overwritten by the next holder.
+            os.unlink(self._note_path)
         self._lock.release()
 
-    def confirm(self) -> None:
-        """Does nothing: where there is no `flock`, a file that is open cannot be removed."""
+
+def _note(holder: str) -> bytes:
+    """Returns who holds a lock, for the message of those whose wait times out."""
+    return json.dumps({"pid": os.getpid(), "holder": holder, "since": time.time()}).encode()
 
 
-def hive_lock(path: str, *, holder: str, timeout_s: float) -> KernelLock:
-    """Returns the lock that this system has."""
-    kind = PortableLock if sys.platform == "win32" else KernelLock
-    return kind(path, holder=holder, timeout_s=timeout_s)
+def _busy(path: str, note_path: str, timeout_s: float) -> Busy:
+    try:
+        with open(note_path, "rb") as file:
+            note = json.loads(file.read(4096))
+        who = f"{note['holder']} (process {note['pid']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        note, who = {}, "another process"
+    return Busy(
+        f"the hive is locked by {who} for longer than {timeout_s:g} s",
+        hint="try again; nothing was written",
+        lock=path,
+        holder=note,
+    )
+
+
+def _unusable(path: str, done: str, error: OSError) -> Unwritable:
+    what = f"the lock {path}" if done == "opened" else path
+    return Unwritable(f"{what} cannot be {done}: {error.strerror}", path=path)

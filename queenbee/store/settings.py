@@ -35,62 +35,112 @@ TEMPLATE = """\
 # archive_after = "1d"   # how long a record must be closed before it moves
 """
 
-_CHOICES = {
-    "state": ("git", "beads"),
-    "droids": ("auto", "strict", "off"),
-    "issues": ("auto", "strict", "off"),
-    "durability": ("synced", "buffered"),
-}
-_DURATIONS = {
-    "ttl": (MIN_TTL_S, MAX_TTL_S),
-    "lock_timeout": (0, 3600),
-    "archive_after": (0, 3650 * 86_400),
-}
-_SIZES = {"rotate_at": 64 * 1024 * 1024}
 _UNITS = {"KiB": 1024, "MiB": 1024 * 1024}
-_NUMBERS = {"gate_results": (0, 10_000)}
+_DAY_S = 86_400
+
+
+class Setting:
+    """One setting: its name in the file, its attribute in `Settings`, and what it may be."""
+
+    __slots__ = ("allowed", "attribute", "default", "name")
+
+    def __init__(self, name: str, default: object, allowed: str, *, unit: str = "") -> None:
+        self.name = name
+        self.default = default
+        self.allowed = allowed
+        """What the file may say, for a hint."""
+        self.attribute = name + unit
+
+    def read(self, value: object) -> object:
+        """Returns what a value in the file means, or None where it is not allowed."""
+        raise NotImplementedError
+
+
+class _Choice(Setting):
+    __slots__ = ("choices",)
+
+    def __init__(self, name: str, default: str, *others: str) -> None:
+        self.choices = (default, *others)
+        super().__init__(name, default, " or ".join(f'"{each}"' for each in self.choices))
+
+    def read(self, value: object) -> object:
+        return value if value in self.choices else None
+
+
+class _Duration(Setting):
+    __slots__ = ("least_s", "most_s")
+
+    def __init__(self, name: str, default_s: float, least_s: int, most_s: int) -> None:
+        self.least_s, self.most_s = least_s, most_s
+        allowed = f'a duration such as "2h", of {least_s} to {most_s} seconds'
+        super().__init__(name, default_s, allowed, unit="_s")
+
+    def read(self, value: object) -> object:
+        try:
+            seconds = parse_duration_s(value) if isinstance(value, str) else -1
+        except InvalidInput:
+            return None
+        return seconds if self.least_s <= seconds <= self.most_s else None
+
+
+class _Number(Setting):
+    __slots__ = ("most",)
+
+    def __init__(self, name: str, default: int, most: int) -> None:
+        self.most = most
+        super().__init__(name, default, f"a whole number of 0 to {most}")
+
+    def read(self, value: object) -> object:
+        return value if type(value) is int and 0 <= value <= self.most else None
+
+
+class _Size(Setting):
+    __slots__ = ("most_bytes",)
+
+    def __init__(self, name: str, default_bytes: int, most_bytes: int) -> None:
+        self.most_bytes = most_bytes
+        most = f"{most_bytes // 2**20}MiB"
+        allowed = f'"off", or a size such as "512KiB" or "4MiB", up to "{most}"'
+        super().__init__(name, default_bytes, allowed, unit="_bytes")
+
+    def read(self, value: object) -> object:
+        if value == "off":
+            return 0
+        digits, unit = (value[:-3], value[-3:]) if isinstance(value, str) else ("", "")
+        size = int(digits) * _UNITS.get(unit, 0) if digits.isascii() and digits.isdigit() else 0
+        return size if 0 < size <= self.most_bytes else None
+
+
+SETTINGS = (
+    _Choice("state", "git", "beads"),
+    _Choice("droids", "auto", "strict", "off"),
+    _Choice("issues", "auto", "strict", "off"),
+    _Choice("durability", "synced", "buffered"),
+    _Duration("ttl", DEFAULT_TTL_S, MIN_TTL_S, MAX_TTL_S),
+    _Duration("lock_timeout", 10.0, 0, 3600),
+    _Duration("archive_after", _DAY_S, 0, 3650 * _DAY_S),
+    _Number("gate_results", 10, 10_000),
+    _Size("rotate_at", 4 * 1024 * 1024, 64 * 1024 * 1024),
+)
 
 
 class Settings:
-    """What the hive's owner decided; the defaults where nothing is said."""
+    """What the hive's owner decided; the defaults where the file says nothing."""
 
-    __slots__ = (
-        "archive_after_s",
-        "droids",
-        "durability",
-        "gate_results",
-        "issues",
-        "lock_timeout_s",
-        "rotate_at_bytes",
-        "state",
-        "ttl_s",
-        "unknown",
-    )
+    state: str
+    droids: str
+    issues: str
+    durability: str
+    ttl_s: int
+    lock_timeout_s: float
+    archive_after_s: int
+    gate_results: int
+    rotate_at_bytes: int
+    """0 where ledgers are not rotated by themselves."""
 
-    def __init__(
-        self,
-        *,
-        state: str = "git",
-        droids: str = "auto",
-        issues: str = "auto",
-        durability: str = "synced",
-        ttl_s: int = DEFAULT_TTL_S,
-        lock_timeout_s: float = 10.0,
-        gate_results: int = 10,
-        rotate_at_bytes: int = 4 * 1024 * 1024,
-        archive_after_s: int = 86_400,
-        unknown: tuple[str, ...] = (),
-    ) -> None:
-        self.state = state
-        self.droids = droids
-        self.issues = issues
-        self.durability = durability
-        self.ttl_s = ttl_s
-        self.lock_timeout_s = lock_timeout_s
-        self.gate_results = gate_results
-        self.rotate_at_bytes = rotate_at_bytes
-        """0 where ledgers are not rotated by themselves."""
-        self.archive_after_s = archive_after_s
+    def __init__(self, said: Mapping[str, object] | None = None, unknown: tuple[str, ...] = ()):
+        for setting in SETTINGS:
+            setattr(self, setting.attribute, (said or {}).get(setting.attribute, setting.default))
         self.unknown = unknown
         """Settings that this version does not know: kept, ignored, reported by doctor."""
 
@@ -98,40 +148,31 @@ class Settings:
 def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
     """Returns the settings of the hive in `beads_dir`; `QUEEN_DURABILITY` overrides the file's.
 
-    Raises `Unreadable`, naming the line at fault, for a file that is not TOML or says what no
-    setting allows: guessing at shared settings would give two processes two truths.
+    Raises `Unreadable`, naming the setting at fault, for a file that is not TOML or has a value
+    that is not allowed: guessing at shared settings would let two processes disagree.
     """
     path = os.path.join(beads_dir, FILE_NAME)
     values = _read(path)
-    known: dict[str, object] = {}
-    for name, allowed in _CHOICES.items():
-        value = values.pop(name, None)
-        if value is not None:
-            if value not in allowed:
-                raise _wrong(path, name, value, " or ".join(f'"{each}"' for each in allowed))
-            known[name] = value
-    for name, (least, most) in _DURATIONS.items():
-        value = values.pop(name, None)
-        if value is not None:
-            known[f"{name}_s"] = _duration(path, name, value, least, most)
-    for name, (least, most) in _NUMBERS.items():
-        value = values.pop(name, None)
-        if value is not None:
-            if type(value) is not int or not least <= value <= most:
-                raise _wrong(path, name, value, f"a whole number of {least} to {most}")
-            known[name] = value
-    for name, most in _SIZES.items():
-        value = values.pop(name, None)
-        if value is not None:
-            known[f"{name}_bytes"] = _size(path, name, value, most)
+    said: dict[str, object] = {}
+    for setting in SETTINGS:
+        if setting.name in values:
+            value = values.pop(setting.name)
+            said[setting.attribute] = setting.read(value)
+            if said[setting.attribute] is None:
+                raise Unreadable(
+                    f"{path}: {setting.name} is {value!r}",
+                    hint=f"set {setting.name} to {setting.allowed}",
+                    path=path,
+                    setting=setting.name,
+                )
     durability = env.get("QUEEN_DURABILITY")
     if durability:
-        if durability not in _CHOICES["durability"]:
+        if durability not in ("synced", "buffered"):
             raise InvalidInput(
                 f"QUEEN_DURABILITY is {durability!r}", hint="set it to synced or buffered"
             )
-        known["durability"] = durability
-    return Settings(**known, unknown=tuple(sorted(values)))  # type: ignore[arg-type]
+        said["durability"] = durability
+    return Settings(said, unknown=tuple(sorted(values)))
 
 
 def _read(path: str) -> dict[str, object]:
@@ -144,7 +185,7 @@ def _read(path: str) -> dict[str, object]:
     # As made by `queen init`, the file holds comments only: worth 10 ms of import to notice.
     if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
         return {}
-    import tomllib
+    import tomllib  # noqa: PLC0415 - start-up
 
     try:
         return tomllib.loads(text)
@@ -152,30 +193,3 @@ def _read(path: str) -> dict[str, object]:
         raise Unreadable(
             f"{path} is not TOML: {error}", hint="correct the file, or delete it", path=path
         ) from error
-
-
-def _duration(path: str, name: str, value: object, least: int, most: int) -> int:
-    try:
-        seconds = parse_duration_s(value) if isinstance(value, str) else -1
-    except InvalidInput:
-        seconds = -1
-    if not least <= seconds <= most:
-        raise _wrong(path, name, value, f'a duration such as "2h", of {least} to {most} seconds')
-    return seconds
-
-
-def _size(path: str, name: str, value: object, most: int) -> int:
-    if value == "off":
-        return 0
-    digits, unit = (value[:-3], value[-3:]) if isinstance(value, str) else ("", "")
-    size = int(digits) * _UNITS.get(unit, 0) if digits.isascii() and digits.isdigit() else 0
-    if not 0 < size <= most:
-        allowed = f'"off", or a size such as "512KiB" or "4MiB", up to "{most // 2**20}MiB"'
-        raise _wrong(path, name, value, allowed)
-    return size
-
-
-def _wrong(path: str, name: str, value: object, allowed: str) -> Unreadable:
-    return Unreadable(
-        f"{path}: {name} is {value!r}", hint=f"set {name} to {allowed}", path=path, setting=name
-    )

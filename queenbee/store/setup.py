@@ -19,7 +19,7 @@ ATTRIBUTES = "queen_*.jsonl text eol=lf merge=union"
 def init(layout: Layout) -> list[str]:
     """Makes `.beads/` with its attributes and settings; returns what was made.
 
-    Run twice, it changes nothing; a hive is never emptied or reset by it.
+    Run twice, it changes nothing; it never empties or resets a hive.
     """
     made: list[str] = []
     make_beads_dir(layout)
@@ -53,7 +53,7 @@ def read_attributes(layout: Layout) -> str:
 
 
 def make_beads_dir(layout: Layout) -> None:
-    """Makes `.beads/` where a checkout took it away."""
+    """Makes `.beads/` where a checkout removed it."""
     _make(layout.beads_dir, layout)
 
 
@@ -69,7 +69,7 @@ def make_state_dir(layout: Layout) -> None:
 
 
 def what_to_grant(layout: Layout, folder: str) -> str:
-    """Returns the hint for a place that cannot be written: the folder to grant, or the setting."""
+    """Returns the hint for what cannot be written: the folder to grant, or the setting."""
     if folder.startswith(layout.beads_dir):
         return f"let this process write to {layout.beads_dir}"
     return (

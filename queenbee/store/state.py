@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from queenbee.core.fold import Table
+from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import (
@@ -26,15 +27,7 @@ if TYPE_CHECKING:
 
     Decoder = Callable[[bytes], Fields]
 
-ALIASES = {"agent": "droid", "previous_agent": "previous_droid"}
-"""Names that an existing Go tool writes for ours."""
-
 FLAGS = frozenset({"read", "deleted"})
-
-
-def aliases_of(kind: str) -> Mapping[str, str]:
-    """Returns the foreign names that lines of this kind may have."""
-    return ALIASES if kind in ("assignments", "reservations") else {}
 
 
 def value_of(fields: Fields, name: str) -> object:
@@ -58,7 +51,7 @@ class Folded:
     def _start_over(self) -> None:
         self.unusable = 0
         self.migrations: list[Fields] = []
-        self._table = Table(aliases_of(self.kind))
+        self._table = Table(kind_of(self.kind).aliases)
         self._columns: dict[str, _Column] = {}
         self._changed: list[str] = []
         self._generation += 1
@@ -128,7 +121,7 @@ class Folded:
             entry = self._table.entries.get(identifier)
             if entry is None or not lost_precision(entry.fields):
                 return entry.fields if entry else None
-            again = Table(aliases_of(self.kind))
+            again = Table(kind_of(self.kind).aliases)
             for raw in entry.arrived:
                 again.add(raw, decode_exactly(raw))
             return again.get(identifier)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from queenbee.documents.gates.phases import GateState
     from queenbee.documents.ralph.issues import RalphBeads
     from queenbee.documents.ralph.store import BeadFile
-    from queenbee.services.hive import Hive
+    from queenbee.services.hive import Services
 
     Kind = Literal["ralph", "sprint", "session"]
 
@@ -92,7 +92,7 @@ def kind_of(issue: Issue, *, is_ralph: bool) -> Kind | None:
 
 
 def bead_view(
-    hive: Hive,
+    hive: Services,
     issue: Issue,
     beads: RalphBeads | None,
     *,
@@ -139,7 +139,7 @@ def _checks(issue: Issue, bead: BeadFile | None, valid: BeadFile | None) -> list
 
 
 def _waits_for(
-    hive: Hive,
+    hive: Services,
     issue: Issue,
     valid: BeadFile | None,
     lookup: Callable[[str], Mapping[str, Any] | None],

@@ -23,7 +23,7 @@ from queenbee.documents.sessions.session import validate_session
 from queenbee.documents.sprints.rules import check_bead
 from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import QueenError
-from queenbee.services.care.doctor import Finding
+from queenbee.services.diagnosis import Diagnosis
 from queenbee.workflows.locks import documents_lock
 from queenbee.workflows.verifications import KIND
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from queenbee.documents import findings
     from queenbee.documents.plans.plan import Plan
     from queenbee.documents.ralph.issues import RalphBeads
-    from queenbee.services.hive import Hive
+    from queenbee.services.hive import Services
 
 _LISTED = 3
 """Errors of one document that are listed; the command in the hint lists them all."""
 
 
-def examine(hive: Hive, beads: RalphBeads | None) -> Iterator[Finding]:
+def examine(hive: Services, beads: RalphBeads | None) -> Iterator[Diagnosis]:
     """Returns what is wrong with the documents of a hive."""
     if beads is not None:
         yield from _ralph_beads(beads)
@@ -55,7 +55,7 @@ def examine(hive: Hive, beads: RalphBeads | None) -> Iterator[Finding]:
     yield from _records(hive)
 
 
-def finish_moves(hive: Hive, beads: RalphBeads | None) -> None:
+def finish_moves(hive: Services, beads: RalphBeads | None) -> None:
     """Finishes the moves that left a bead in two folders, as far as that is possible."""
     folders = BeadFolders(*bead_dirs(hive.layout), lock=documents_lock(hive))
     for bead in beads.files if beads is not None else ():
@@ -64,9 +64,9 @@ def finish_moves(hive: Hive, beads: RalphBeads | None) -> None:
                 update_bead(bead, lambda _: None, folders)
 
 
-def _ralph_beads(beads: RalphBeads) -> Iterator[Finding]:
+def _ralph_beads(beads: RalphBeads) -> Iterator[Diagnosis]:
     for problem in beads.problems:
-        yield Finding("unreadable", problem.path, _bare(problem.message, problem.path))
+        yield Diagnosis("unreadable", problem.path, _bare(problem.message, problem.path))
     for bead in beads.files:
         # Not its id, which may be what is wrong with it.
         hint = f"queen bead validate {bead.path}"
@@ -74,21 +74,21 @@ def _ralph_beads(beads: RalphBeads) -> Iterator[Finding]:
         first = beads.by_id[bead.bead_id]
         if bead is not first:
             text = f"the bead {bead.bead_id} is in {first.path} too"
-            yield Finding("duplicate_bead", bead.path, text, hint="remove all but one")
+            yield Diagnosis("duplicate_bead", bead.path, text, hint="remove all but one")
         if bead.stale is not None:
             text = f"left behind when {bead.bead_id} was moved; {bead.path} counts"
-            yield Finding(
+            yield Diagnosis(
                 "stale_copy", bead.stale, text, hint="queen doctor --fix", severity="note"
             )
 
 
-def _gates(hive: Hive) -> Iterator[Finding]:
+def _gates(hive: Services) -> Iterator[Diagnosis]:
     folder = gates_dir(hive.layout)
     if not json_stamp(folder):
         return
     gates, problems = list_gates(folder)
     for problem in problems:
-        yield Finding("unreadable", problem.path, _bare(problem.message, problem.path))
+        yield Diagnosis("unreadable", problem.path, _bare(problem.message, problem.path))
     seen: dict[object, str] = {}
     for gate in gates:
         workflow_id, phase_id = gate.key
@@ -97,11 +97,11 @@ def _gates(hive: Hive) -> Iterator[Finding]:
         key = repr(gate.key)
         if key in seen:
             text = f"the gate {workflow_id}/{phase_id} is in {seen[key]} too"
-            yield Finding("duplicate_gate", gate.path, text, hint="remove all but one")
+            yield Diagnosis("duplicate_gate", gate.path, text, hint="remove all but one")
         seen.setdefault(key, gate.path)
 
 
-def _sprint_beads(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+def _sprint_beads(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
     for issue in issues:
         if is_sprint_bead(issue.fields):
             hint = f"queen bead validate {issue.id}"
@@ -109,7 +109,7 @@ def _sprint_beads(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
             yield from _errors("bead", hive.layout.issues_path, found, hint, subject=issue.id)
 
 
-def _cycles(hive: Hive, issues: Mapping[str, Issue]) -> Iterator[Finding]:
+def _cycles(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnosis]:
     """Returns the cycles of issues that wait for one another, so that none is ever ready."""
     graph = {
         key: [target for target, kind in issue.dependencies if kind in BLOCKING]
@@ -118,10 +118,10 @@ def _cycles(hive: Hive, issues: Mapping[str, Issue]) -> Iterator[Finding]:
     for cycle in find_cycles(graph):
         text = f"a cycle: {' waits for '.join((*cycle, cycle[0]))}; none of them is ever ready"
         hint = "take one of these dependencies out"
-        yield Finding("cycle", hive.layout.issues_path, text, hint=hint)
+        yield Diagnosis("cycle", hive.layout.issues_path, text, hint=hint)
 
 
-def _plans(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+def _plans(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
     """Returns what is wrong with the plans that open beads were made from."""
     plans: dict[str, list[Issue]] = {}
     for issue in issues:
@@ -136,11 +136,11 @@ def _plans(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
             yield from _missing("plan", path, beads[0].id)
 
 
-def _plan(hive: Hive, path: str, beads: Sequence[Issue]) -> Iterator[Finding]:
+def _plan(hive: Services, path: str, beads: Sequence[Issue]) -> Iterator[Diagnosis]:
     try:
         plan = parse_plan(read_markdown(path))
     except QueenError as error:
-        yield Finding(error.code, path, _bare(error.message, path), hint=error.hint)
+        yield Diagnosis(error.code, path, _bare(error.message, path), hint=error.hint)
         return
     yield from _errors("plan", path, check_plan(plan), f"queen plan check {path}")
     yield from _annotations(hive, plan, path)
@@ -149,10 +149,10 @@ def _plan(hive: Hive, path: str, beads: Sequence[Issue]) -> Iterator[Finding]:
         number = plan_and_sprint(bead.fields)[1]
         if number not in numbers:
             text = f"{bead.id} was made from sprint {number}, which is no longer in the plan"
-            yield Finding("orphan", path, text, severity="note")
+            yield Diagnosis("orphan", path, text, severity="note")
 
 
-def _annotations(hive: Hive, plan: Plan, path: str) -> Iterator[Finding]:
+def _annotations(hive: Services, plan: Plan, path: str) -> Iterator[Diagnosis]:
     """Returns the annotations under sprints that name the wrong bead."""
     beads = {key: one for key, one in hive.issues.all().items() if one.status != "tombstone"}
     for sprint in plan.sprints:
@@ -162,10 +162,10 @@ def _annotations(hive: Hive, plan: Plan, path: str) -> Iterator[Finding]:
         fault = "which is the bead of something else" if bead else "and there is no such bead"
         text = f"the annotation of sprint {sprint.number} names {sprint.bead_id}, {fault}"
         hint = f"queen plan annotate {path}"
-        yield Finding("annotation", path, text, line=sprint.line, hint=hint)
+        yield Diagnosis("annotation", path, text, line=sprint.line, hint=hint)
 
 
-def _sessions(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
+def _sessions(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
     """Returns what is wrong with the sessions that open beads were made from."""
     sessions: dict[str, str] = {}
     for issue in issues:
@@ -181,13 +181,13 @@ def _sessions(hive: Hive, issues: Iterable[Issue]) -> Iterator[Finding]:
         yield from _errors("session", path, validate_session(path), hint)
 
 
-def _records(hive: Hive) -> Iterator[Finding]:
+def _records(hive: Services) -> Iterator[Diagnosis]:
     path = hive.layout.ledger_path(KIND)
     for fields in hive.state(KIND).everything() if os.path.exists(path) else ():
         lacks = [name for name in ("subject_id", "verdict") if not fields.get(name)]
         if lacks:
             text = f"{fields['id']}: no {' and no '.join(lacks)}"
-            yield Finding("record", path, text, severity="note")
+            yield Diagnosis("record", path, text, severity="note")
 
 
 def _bare(message: str, path: str) -> str:
@@ -195,19 +195,19 @@ def _bare(message: str, path: str) -> str:
     return message.removeprefix(f"{path} ")
 
 
-def _missing(what: str, path: str, bead_id: str) -> Iterator[Finding]:
+def _missing(what: str, path: str, bead_id: str) -> Iterator[Diagnosis]:
     text = f"the {what} that {bead_id} was made from is not here"
-    yield Finding(what, path, text, severity="note")
+    yield Diagnosis(what, path, text, severity="note")
 
 
 def _errors(
     code: str, path: str, found: Iterable[findings.Finding], hint: str, *, subject: str = ""
-) -> Iterator[Finding]:
+) -> Iterator[Diagnosis]:
     errors = [finding for finding in found if finding.severity == "error"]
     for finding in errors[:_LISTED]:
         where = ": ".join(filter(None, (subject, finding.path)))
         message = f"{where}: {finding.message}" if where else finding.message
-        yield Finding(code, path, message, line=finding.line, hint=hint)
+        yield Diagnosis(code, path, message, line=finding.line, hint=hint)
     if len(errors) > _LISTED:
         text = ": ".join(filter(None, (subject, f"and {len(errors) - _LISTED} more errors")))
-        yield Finding(code, path, text, hint=hint)
+        yield Diagnosis(code, path, text, hint=hint)

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from queenbee.documents.gates.phases import PhaseGates
     from queenbee.documents.ralph.issues import RalphBeads
     from queenbee.documents.ralph.store import BeadFile
-    from queenbee.services.care.doctor import Finding
-    from queenbee.services.hive import Hive
+    from queenbee.services.diagnosis import Diagnosis
+    from queenbee.services.hive import Services
     from queenbee.workflows.bead_view import BeadView
 
 
 class HiveDocuments(Documents):
     """The documents of an open hive, as they are on disk at each call."""
 
-    def __init__(self, hive: Hive) -> None:
+    def __init__(self, hive: Services) -> None:
         self._hive = hive
         self._beads: tuple[object, RalphBeads] | None = None
         self._gates: tuple[object, PhaseGates] | None = None
@@ -69,7 +69,7 @@ class HiveDocuments(Documents):
         view = self.view(issue)
         return view.to_dict() if view is not None else None
 
-    def examine(self) -> Iterator[Finding]:
+    def examine(self) -> Iterator[Diagnosis]:
         """Returns what is wrong with beads, gates, plans, sessions and records of checks."""
         from queenbee.workflows.doctor import examine  # noqa: PLC0415 - start-up
 

@@ -8,14 +8,19 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from queenbee.services import hive
-from queenbee.workflows.documents import HiveDocuments
+from queenbee.services.hive import Services
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.workflows.documents import HiveDocuments
 
 
-class Hive(hive.Hive):
+class Hive(Services):
     """An open hive whose beads count as issues and whose gates hold phases back."""
 
     @cached_property
     def documents(self) -> HiveDocuments:
         """The beads and gates of this hive."""
+        from queenbee.workflows.documents import HiveDocuments  # noqa: PLC0415 - start-up
+
         return HiveDocuments(self)

@@ -10,21 +10,21 @@ from queenbee.checks.evidence import slug
 from queenbee.documents.folders import lock_path, run_lock_path
 from queenbee.errors import Busy
 from queenbee.store import setup
-from queenbee.store.lock import hive_lock
+from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-    from queenbee.services.hive import Hive
+    from queenbee.services.hive import Services
 
 
-def documents_lock(hive: Hive) -> Callable[[], AbstractContextManager[object]]:
+def documents_lock(hive: Services) -> Callable[[], AbstractContextManager[object]]:
     """Returns the lock that keeps other processes from rewriting a bead or a gate."""
 
     def lock() -> AbstractContextManager[object]:
         setup.make_state_dir(hive.layout)
-        return hive_lock(
+        return LongLock(
             lock_path(hive.layout),
             holder=hive.actor_or_none or "somebody",
             timeout_s=hive.layout.settings.lock_timeout_s,
@@ -34,7 +34,7 @@ def documents_lock(hive: Hive) -> Callable[[], AbstractContextManager[object]]:
 
 
 @contextmanager
-def run_lock(hive: Hive, bead_id: str) -> Iterator[None]:
+def run_lock(hive: Services, bead_id: str) -> Iterator[None]:
     """Keeps a second loop away from a bead: the two would mix up attempts and undo each other.
 
     Raises `Busy`, which names the holder, at once.
@@ -43,9 +43,7 @@ def run_lock(hive: Hive, bead_id: str) -> Iterator[None]:
     path = run_lock_path(hive.layout, slug(bead_id), zlib.crc32(bead_id.encode(errors="replace")))
     with ExitStack() as held:
         try:
-            held.enter_context(
-                hive_lock(path, holder=hive.actor_or_none or "somebody", timeout_s=0)
-            )
+            held.enter_context(LongLock(path, holder=hive.actor_or_none or "somebody", timeout_s=0))
         except Busy as error:
             note = error.details.get("holder")
             who = (

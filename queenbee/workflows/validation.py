@@ -19,7 +19,7 @@ from queenbee.errors import NotFound, Unreadable
 from queenbee.store.documents import MAX_BYTES as MAX_FILE_BYTES
 from queenbee.store.documents import read_document
 from queenbee.store.files import split_lines
-from queenbee.store.layout import git_places
+from queenbee.store.layout import git_tree
 from queenbee.store.ledger.codec import Unusable, decode
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def agents_for(start: str, agents_dir: str | None) -> Collection[str] | None:
     They are in `agents_dir`, or else in `.claude/agents/` at the top of the git working tree
     around `start` (outside git, in `start`), if that folder exists. Raises `NotFound`.
     """
-    home = git_places(os.path.realpath(start)) if agents_dir is None else None
+    home = git_tree(os.path.realpath(start)) if agents_dir is None else None
     folder = agents_dir or os.path.join(home.tree if home is not None else start, AGENTS_DIR)
     if os.path.isdir(folder):
         return list_agents(folder)

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from queenbee.checks.verification import VerificationRecord
-    from queenbee.services.hive import Hive
+    from queenbee.services.hive import Services
 
 KIND = "verifications"
 _LEFT_OUT = "left out, since it seems to hold a secret: the evidence has it"
 
 
-def recorder(hive: Hive) -> Callable[[VerificationRecord], VerificationRecord]:
+def recorder(hive: Services) -> Callable[[VerificationRecord], VerificationRecord]:
     """Returns a function that adds the record of a run to the ledger, and returns it from there.
 
     Raises `UnknownDroid` for an unknown actor, before anything has run.
@@ -32,7 +32,7 @@ def recorder(hive: Hive) -> Callable[[VerificationRecord], VerificationRecord]:
     return record
 
 
-def last_verification(hive: Hive, bead_id: str) -> Mapping[str, object] | None:
+def last_verification(hive: Services, bead_id: str) -> Mapping[str, object] | None:
     """Returns the newest record of a run of a bead's checks, as it is in the ledger, or None."""
     equals = {"subject_id": bead_id, "subject_kind": "bead"}
     found = hive.state(KIND).select(equals, newest_first=True, limit=1)

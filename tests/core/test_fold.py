@@ -13,7 +13,7 @@ from mutants import mutant
 from record_lines import encoded, lines_with_rev, lines_without_rev
 
 from queenbee.core import fold as fold_module
-from queenbee.core.fold import MAX_REV, Table, fold
+from queenbee.core.fold import MAX_REV, Table
 from queenbee.core.records import Record
 
 DOCUMENT = os.path.join(os.path.dirname(__file__), "fixtures", "records-document")
@@ -25,6 +25,14 @@ def folded(lines, module=fold_module, aliases=None):
     for raw in lines:
         table.add(raw, json.loads(raw))
     return {key: json.dumps(Record(entry.fields).to_dict()) for key, entry in table.entries.items()}
+
+
+def fold(lines):
+    """Returns the folded fields of every record in these lines, by id."""
+    table = Table()
+    for raw, fields in lines:
+        table.add(raw, fields)
+    return {fields["id"]: fields for fields in table}
 
 
 def one(*lines):

@@ -10,9 +10,10 @@ from hives import Clock, records, snapshot, write_lines
 
 from queenbee.core.beads import Issue
 from queenbee.errors import IssueClosed, NotFound, NotYours
-from queenbee.services.care.doctor import Finding, examine, repair
+from queenbee.services.care.doctor import examine, repair
+from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.documents import Documents
-from queenbee.services.hive import Hive
+from queenbee.services.hive import Services
 from queenbee.services.overview import overview
 from queenbee.services.transaction import Transaction
 from queenbee.store import setup
@@ -24,7 +25,7 @@ class Known(Documents):
     def __init__(self) -> None:
         self.beads: dict[str, Issue] = {}
         self.waiting: dict[str, str] = {}
-        self.wrong: list[Finding] = []
+        self.wrong: list[Diagnosis] = []
 
     def issues(self) -> dict[str, Issue]:
         return self.beads
@@ -35,14 +36,14 @@ class Known(Documents):
     def about(self, issue_id: str, issue: Issue | None) -> dict[str, object] | None:
         return {"kind": "ralph"} if issue_id in self.beads else None
 
-    def examine(self) -> list[Finding]:
+    def examine(self) -> list[Diagnosis]:
         return self.wrong
 
     def repair(self) -> None:
         self.wrong = []
 
 
-class Joined(Hive):
+class Joined(Services):
     """A hive with such documents."""
 
     @cached_property
@@ -68,7 +69,7 @@ def tracker(beads: Path) -> Path:
     return beads / "issues.jsonl"
 
 
-def ready(hive: Hive) -> list[str]:
+def ready(hive: Services) -> list[str]:
     return [issue.id for issue in hive.issues.ready(actor="ui")]
 
 
@@ -124,7 +125,7 @@ def test_an_overview_says_what_is_known_of_a_bead_and_nothing_of_others(
 
 
 def test_the_doctor_examines_and_repairs_documents_too(joined: Joined) -> None:
-    joined.documents.wrong = [Finding("stale_copy", "a.json", "is there twice")]
+    joined.documents.wrong = [Diagnosis("stale_copy", "a.json", "is there twice")]
     assert [finding.code for finding in examine(joined)] == ["stale_copy"]
     assert [finding.fixed for finding in repair(joined)] == [True]
 
@@ -151,7 +152,7 @@ class TestCompletingWithMore:
         self, joined: Joined, repo: Path, clock: Clock
     ) -> None:
         joined.assignments.claim("qb-1")
-        other = Hive.open(repo, droid="api", env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
+        other = Services.open(repo, droid="api", env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
         with pytest.raises(NotYours):
             other.assignments.check_ending("qb-1")
         with pytest.raises(NotFound, match="nobody is assigned to qb-2"):

@@ -10,7 +10,7 @@ from hives import Queen, commit_file, git
 
 from queenbee import Hive
 from queenbee.errors import NoHive, Unreadable
-from queenbee.store.layout import OUTSIDE, discover, folds_case, git_places
+from queenbee.store.layout import OUTSIDE, discover, folds_case, git_tree
 
 
 def found(cwd, env=None, **more):
@@ -302,7 +302,7 @@ class TestABrokenRepository:
     @pytest.mark.parametrize("text", ["", "no gitdir\n", "\udcff\n"])
     def test_a_git_file_that_says_nothing_is_no_repository(self, tmp_path, text):
         (tmp_path / ".git").write_text(text, errors="surrogateescape")
-        assert git_places(str(tmp_path)) is None
+        assert git_tree(str(tmp_path)) is None
 
 
 class TestCase:

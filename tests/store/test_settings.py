@@ -37,7 +37,8 @@ def test_the_template_says_what_the_defaults_are(tmp_path):
     )
     spelled, plain = load(tmp_path, uncommented), settings.Settings()
     assert all(
-        getattr(spelled, name) == getattr(plain, name) for name in settings.Settings.__slots__
+        getattr(spelled, each.attribute) == getattr(plain, each.attribute)
+        for each in settings.SETTINGS
     )
 
 

@@ -15,6 +15,7 @@ import orjson
 
 from queenbee.core.beads import blocked_ids, missing_blockers, read_rows, ready
 from queenbee.core.fold import Table, explicit_rev
+from queenbee.core.kinds import KINDS
 from queenbee.core.leases import as_of
 from queenbee.core.records import Assignment, Message, Reservation
 from queenbee.core.standing import superseded_assignments, superseded_leases
@@ -23,7 +24,7 @@ from queenbee.store.files import split_lines
 from queenbee.store.ledger import codec
 from queenbee.store.ledger.codec import Unusable, encode
 from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.state import ALIASES, Folded
+from queenbee.store.state import Folded
 from tests.torture.places import require
 
 NOW_MS = 1_734_172_200_000
@@ -113,7 +114,7 @@ def _decoded(line: bytes) -> dict[str, object] | None:
 
 
 def _folded(records: list[tuple[bytes, dict[str, object]]]) -> Table:
-    table = Table(ALIASES)
+    table = Table(KINDS["reservations"].aliases)
     for raw, fields in records:
         table.add(raw, fields)
     return table

@@ -163,7 +163,7 @@ class NoLock:
 def work(tree: str, log: str, name: str, threads: int, operations: int, broken: str) -> None:
     """Lets the threads of one process work; the notes go to `log`."""
     if broken == "lock":
-        transaction.hive_lock = NoLock
+        transaction.KernelLock = NoLock
     notes: list[list[object]] = []
     droids = [
         Droid(

@@ -12,11 +12,11 @@ from queenbee.cli.render import printable, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.services.care.doctor import Finding
-    from queenbee.services.hive import Hive
+    from queenbee.services.diagnosis import Diagnosis
+    from queenbee.workflows.hive import Hive
 
 
-def _show(findings: Sequence[Finding]) -> None:
+def _show(findings: Sequence[Diagnosis]) -> None:
     for each in findings:
         place = f"{each.file}:{each.line}" if each.line else each.file
         state = "fixed" if each.fixed else each.severity

@@ -19,7 +19,7 @@ from queenbee.git.left_out import left_out
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.services.hive import Hive
+    from queenbee.workflows.hive import Hive
 
 _SHOWN = 20
 _WAY_PAST = f"{rules.VARIABLE}=warn (it is logged)"

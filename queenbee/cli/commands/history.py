@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.services.history import Revision
-    from queenbee.services.hive import Hive
+    from queenbee.workflows.hive import Hive
 
 
 def _show(revisions: Sequence[Revision]) -> None:

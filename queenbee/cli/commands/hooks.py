@@ -9,7 +9,7 @@ import click
 from queenbee.cli.app import Answer, QueenGroup, Session, command
 from queenbee.cli.render import printable, say
 from queenbee.hook import claude
-from queenbee.store.layout import git_places
+from queenbee.store.layout import git_tree
 
 _settings = click.option(
     "--settings",
@@ -23,7 +23,7 @@ def _path(session: Session, settings: str | None) -> str:
     """Returns the settings that are meant. Raises `NoHive` where there is no repository either."""
     if settings is not None:
         return os.path.abspath(settings)
-    home = git_places(os.path.realpath(os.getcwd()))
+    home = git_tree(os.path.realpath(os.getcwd()))
     return os.path.join(home.tree if home else session.hive.layout.tree, claude.SETTINGS)
 
 

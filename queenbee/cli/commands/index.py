@@ -13,7 +13,7 @@ from queenbee.cli.render import say, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.services.hive import Hive
+    from queenbee.workflows.hive import Hive
 
 
 def _show_status(rows: Sequence[dict[str, object]]) -> None:

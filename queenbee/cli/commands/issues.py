@@ -13,8 +13,8 @@ from queenbee.core.beads import Issue
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.services.hive import Hive
     from queenbee.services.overview import Overview
+    from queenbee.workflows.hive import Hive
 
 
 # What fits on one screen; all of it is there with --json, or queen msg thread ISSUE.

@@ -16,8 +16,8 @@ from queenbee.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.services.hive import Hive
     from queenbee.services.messages import Hit
+    from queenbee.workflows.hive import Hive
 
 ACK_WITHIN_S = 3600
 

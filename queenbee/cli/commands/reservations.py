@@ -17,8 +17,8 @@ from queenbee.errors import InvalidInput
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.services.hive import Hive
     from queenbee.services.leases.reservations import PathStatus
+    from queenbee.workflows.hive import Hive
 
 _ID = re.compile(r"qr-[0-9A-Z]{26}")
 
@@ -90,7 +90,7 @@ def reserve(
     ** for any number of folders. Quote it, or the shell puts in its place what is there now. The
     name of a folder means everything below it.
     """
-    for place in hive.reservations.places(patterns):
+    for place in hive.reservations.resolve(patterns):
         if place.note:
             tell(place.note)
     return hive.reservations.reserve(
@@ -205,12 +205,12 @@ def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
 
     Exit 0 with such a path, or 1 with the reason why there is none.
     """
-    one, other = hive.reservations.places([left_pattern, right_pattern])
+    one, other = hive.reservations.resolve([left_pattern, right_pattern])
     witness = hive.reservations.overlap(left_pattern, right_pattern)
     value = {"a": one.pattern, "b": other.pattern, "overlap": witness is not None}
     reason = None
     if witness is None:
-        from queenbee.core.apart import why_apart
+        from queenbee.core.glob.apart import why_apart
 
         reason = why_apart(one.pattern, other.pattern)
     return Answer({**value, "witness": witness, "reason": reason}, yes=witness is not None)

@@ -29,7 +29,7 @@ _MEMO_SIZE = 4096
 
 
 class Chars:
-    """Is a set of characters, as sorted and disjoint ranges of code points; never `/` or NUL.
+    """A set of characters, as sorted and disjoint ranges of code points; never `/` or NUL.
 
     With `folded`, it is asked only about folded characters, and offers only those.
     """
@@ -55,6 +55,11 @@ class Chars:
 
     def __hash__(self) -> int:
         return self._hash
+
+
+if TYPE_CHECKING:
+    Part = str | Chars | None | tuple[tuple["Part", ...], ...]
+    """A part of a segment: a character, a set, a star (None), or the alternatives of a group."""
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:

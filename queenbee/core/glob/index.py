@@ -44,7 +44,7 @@ _OPEN = ""
 
 
 class GlobIndex:
-    """Is a set of patterns under keys that answers which of them meet a new one.
+    """A set of patterns under keys that answers which of them meet a new one.
 
     It answers as a comparison with each of them would, in the order in which they were added.
     """
@@ -56,7 +56,7 @@ class GlobIndex:
         self._count = 0
         self._literal: dict[str, dict[str, None]] = {}
         self._starting: dict[str, dict[str, dict[tuple[str, int], Branch]]] = {}
-        # Both in bins by literal end; in a bin sorted, so that what lies below a folder is a slice.
+        # Both in bins by literal end; in a bin sorted, so that what is below a folder is a slice.
         self._paths: dict[str, list[tuple[str, int, str]]] = {}
         self._shapes: dict[str, list[tuple[str, int, int, str, Branch]]] = {}
 
@@ -67,7 +67,7 @@ class GlobIndex:
         return key in self._patterns
 
     def add(self, key: str, pattern: str) -> None:
-        """Adds the pattern, in place of one that has the key already.
+        """Adds the pattern, replacing one that has the key already.
 
         One that is not usable is not held, and answers no question.
         """
@@ -90,7 +90,7 @@ class GlobIndex:
                 insort(self._shapes.setdefault(tail, []), (beginning, added, number, key, branch))
 
     def discard(self, key: str) -> None:
-        """Takes the key's pattern out, if there is one."""
+        """Removes the key's pattern, if there is one."""
         old = self._patterns.pop(key, None)
         if old is None:
             return

@@ -38,7 +38,7 @@ _IN_CLASS = frozenset("[]\\-!^")
 
 
 class Group:
-    """Is a pair of braces with at least two different alternatives."""
+    """A pair of braces with at least two different alternatives."""
 
     __slots__ = ("alternatives", "spans")
 
@@ -52,7 +52,7 @@ class Group:
 
 
 class Tree:
-    """Is a pattern that was read: its items as written, its branches, its normal form."""
+    """A pattern that was read: its items as written, its branches, its normal form."""
 
     __slots__ = ("branches", "normal")
 
@@ -217,7 +217,7 @@ class _Reader:
             ranges.append((low, high))
         self.at += 1
         (low, high), *others = merged(ranges)
-        # A lone dot stays a class: `[.]` is no way to write the folder itself.
+        # A lone dot stays a class: `[.]` does not mean the folder itself.
         if low == high != ord(".") and not others and not negated:
             return chr(low)
         return negated, ((low, high), *others)
@@ -309,7 +309,7 @@ class _Reader:
                 raise self._partial(segment[name.index(GLOBSTAR)][1])
             elif name and name != ["."]:
                 resolved.append(segment)
-        # What names the root itself names a folder, and a folder stands for all below it.
+        # A pattern that names the root names a folder, and a folder means everything below it.
         return resolved or [[(GLOBSTAR, column)]]
 
     def _leave(self, resolved: list[Segment], column: int) -> None:

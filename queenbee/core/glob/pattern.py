@@ -24,8 +24,8 @@ from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from queenbee.core.glob.chars import Part
     from queenbee.core.glob.parse import Item
-    from queenbee.core.glob.segments import Part
 
     Run = tuple[str | Segment, ...]
 
@@ -38,7 +38,7 @@ _INVOLVED = frozenset("[{}\\")
 
 
 class Branch:
-    """Is one sequence of segments: the runs between its `**`, of names and `Segment`s."""
+    """One sequence of segments: the runs between its `**`, of names and `Segment`s."""
 
     __slots__ = ("_sample", "runs")
 
@@ -48,14 +48,14 @@ class Branch:
 
     @property
     def sample(self) -> str:
-        """Is a path that the branch covers."""
+        """A path that the branch covers."""
         if self._sample is None:
             self._sample = meeting_path(self, self) or ""
         return self._sample
 
 
 class Pattern:
-    """Is a pattern that was read, ready to be compared; `path` is the only one that it names."""
+    """A pattern that was read, ready to be compared; `path` is the only path that it names."""
 
     __slots__ = ("branches", "normal", "path")
 
@@ -123,7 +123,7 @@ def literal_path(pattern: str) -> str | None:
 
 
 def literal_prefix(pattern: str) -> str:
-    """Returns the folder that everything covered is, or lies in: `src/auth` of `src/auth/*.py`.
+    """Returns the folder that holds, or is, everything covered: `src/auth` of `src/auth/*.py`.
 
     A literal pattern is its own prefix; `""` is the root. Raises `BadPattern`.
     """

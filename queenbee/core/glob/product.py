@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from queenbee.core.glob.segments import Part
+    from queenbee.core.glob.chars import Part
 
     Place = str | Chars
     Node = tuple[int, int]
@@ -29,7 +29,7 @@ _MEMO_SIZE = 1024
 
 
 class Automaton:
-    """Is one segment as states in order; an edge that reads leads to the next state.
+    """One segment as states in order; an edge that reads leads to the next state.
 
     Free edges (to alternatives, out of them, past a star) lead forward too. A star is the one
     thing that stays where it is.
@@ -66,7 +66,7 @@ class Automaton:
 
     @property
     def walk(self) -> _Walk:
-        """Is the order in which the product walks this automaton, made when first needed."""
+        """The order in which the product walks this automaton, made when first needed."""
         if self._walk is None:
             self._walk = _Walk(self)
         return self._walk
@@ -131,7 +131,7 @@ class Automaton:
 
 
 class _Walk:
-    """Is an automaton with the three names that no segment has taken out of its language."""
+    """An automaton with the three names that no segment has taken out of its language."""
 
     __slots__ = ("back", "end", "onward", "stays")
 

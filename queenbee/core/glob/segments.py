@@ -13,14 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.core.glob.chars import Chars
+    from queenbee.core.glob.chars import Chars, Part
     from queenbee.core.glob.product import Automaton
 
-    Part = str | Chars | None | tuple[tuple["Part", ...], ...]
-    """A character, a set, a star (None), or the alternatives of a group."""
-
     Runs = tuple[str | tuple[str | Chars, ...], ...]
-    """What stands between the stars of one choice of alternatives."""
+    """What is between the stars of one choice of alternatives."""
 
 MAX_CHOICES = 8
 """Up to this many choices of alternatives are compared one by one, which is faster than the
@@ -31,7 +28,7 @@ _NO_NAMES = ("", ".", "..")
 
 
 class Segment:
-    """Is a segment that holds a wildcard, a class or alternatives."""
+    """A segment that holds a wildcard, a class or alternatives."""
 
     __slots__ = ("_automaton", "_hash", "choices", "parts")
 
@@ -50,9 +47,9 @@ class Segment:
 
     @property
     def automaton(self) -> Automaton:
-        """Is the segment as an automaton, made when it is first needed."""
+        """The segment as an automaton, made when it is first needed."""
         if self._automaton is None:
-            from queenbee.core.glob.product import Automaton
+            from queenbee.core.glob.product import Automaton  # noqa: PLC0415 - start-up
 
             self._automaton = Automaton(self.parts)
         return self._automaton
@@ -87,7 +84,7 @@ def sample_name(segment: str | Segment) -> str | None:
 
 def common_name_by_automata(one: Segment, other: Segment) -> str | None:
     """Returns what `common_name` returns, decided without the shortcuts for few choices."""
-    from queenbee.core.glob.product import common_word
+    from queenbee.core.glob.product import common_word  # noqa: PLC0415 - start-up
 
     return common_word(one.automaton, other.automaton)
 

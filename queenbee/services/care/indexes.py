@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+from typing import TYPE_CHECKING
 
+from queenbee.core.kinds import kind_of
 from queenbee.store.documents import write_document
 from queenbee.store.files import START, read_after, size_of, split_lines
 from queenbee.store.ledger.codec import Unusable, decoder, is_migration
 from queenbee.store.opening import INDEX_FROM_BYTES
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.services.hive import Hive
-
-_GROUPS = {
-    "messages": {"by_to": "to", "by_issue": "issue_id", "by_thread": "thread_id"},
-    "assignments": {"by_droid": "droid", "by_issue": "issue_id", "by_status": "status"},
-    "reservations": {"by_droid": "droid", "by_issue": "issue_id", "by_status": "status"},
-}
+    from queenbee.services.store import Store
 
 
-def status(hive: Hive) -> list[dict[str, object]]:
+def status(store: Store) -> list[dict[str, object]]:
     """Returns for each ledger whether it is large enough for an index, and the index's state."""
     rows: list[dict[str, object]] = []
-    for kind in hive.kinds():
-        path = hive.layout.index_path(kind)
-        size = hive.ledger(kind).size_bytes()
+    for kind in store.kinds():
+        path = store.layout.index_path(kind)
+        size = store.ledger(kind).size_bytes()
         state = "not needed"
         if size >= INDEX_FROM_BYTES:
             state = "used" if os.path.exists(path) else "absent"
@@ -43,37 +38,37 @@ def status(hive: Hive) -> list[dict[str, object]]:
     return rows
 
 
-def rebuild(hive: Hive) -> list[dict[str, object]]:
-    """Throws every index away and builds those anew that their ledgers' sizes call for."""
-    hive.rebuild_indexes()
-    return status(hive)
+def rebuild(store: Store) -> list[dict[str, object]]:
+    """Deletes every index and builds those anew that their ledgers' sizes call for."""
+    store.rebuild_indexes()
+    return status(store)
 
 
-def export(hive: Hive) -> list[str]:
+def export(store: Store) -> list[str]:
     """Writes `queen_<kind>.idx.json` beside each ledger and returns their paths.
 
     `spec` section "Indexes": `by_id` gives the number (from 1) of the newest line of an id in
     the tracked file; the others give ids by the value of a field.
     """
     made = []
-    for kind in hive.kinds():
-        ledger = hive.layout.ledger_path(kind)
+    for kind in store.kinds():
+        ledger = store.layout.ledger_path(kind)
         if not os.path.exists(ledger):
             continue
         path = ledger.removesuffix(".jsonl") + ".idx.json"
-        document = {"by_id": _line_numbers(ledger), **_groups(hive, kind)}
+        document = {"by_id": _line_numbers(ledger), **_groups(store, kind)}
         write_document(path, json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n")
         made.append(path)
     return made
 
 
-def _groups(hive: Hive, kind: str) -> dict[str, dict[str, list[str]]]:
+def _groups(store: Store, kind: str) -> dict[str, dict[str, list[str]]]:
     groups: dict[str, dict[str, list[str]]] = {}
-    for name, column in _GROUPS.get(kind, {}).items():
+    for name, column in kind_of(kind).exported.items():
         groups[name] = {}
         for identifier, value in sorted(
             (str(row[0]), row[1])
-            for row in hive.state(kind).project(("id", column), {})
+            for row in store.state(kind).project(("id", column), {})
             if isinstance(row[1], str)
         ):
             groups[name].setdefault(str(value), []).append(identifier)

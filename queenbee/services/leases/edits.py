@@ -1,6 +1,6 @@
-"""Edits: what must hold before an agent changes a file, and what is kept for it afterwards.
+"""Edits: what is checked before an agent changes a file, and what is leased to it for that.
 
-An agent that never heard of leases is safe too: a free file is leased to it for a short time
+An agent that knows nothing of leases is safe too: a free file is leased to it for a short time
 when it is edited, each further edit keeps the lease alive, and the session's end ends it.
 """
 
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 
-from queenbee.core.glob import pattern as globs
+from queenbee.core import glob
 from queenbee.errors import BadPattern, InvalidInput, NotFound
+from queenbee.services.leases.paths import path_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from queenbee.core.records import Reservation
-    from queenbee.services.hive import Hive
-    from queenbee.services.leases.reservations import PathStatus
+    from queenbee.services.leases.reservations import PathStatus, Reservations
     from queenbee.store.layout import Layout
 
 TTL_S = 15 * 60
@@ -26,7 +26,7 @@ _RENEW_BELOW_MS = TTL_S * 1000 // 2
 """Half of it: a run of edits writes a line every few minutes, not one for each of them."""
 
 
-def changed_paths(places: Layout, files: Iterable[str]) -> list[str]:
+def changed_paths(layout: Layout, files: Iterable[str]) -> list[str]:
     """Returns what an edit of these files (absolute names) changes, as paths from the root.
 
     An edit writes through a symbolic link: both the link and the file behind it count. The
@@ -35,34 +35,34 @@ def changed_paths(places: Layout, files: Iterable[str]) -> list[str]:
     found: dict[str, None] = {}
     for file in files:
         for each in (file, os.path.realpath(file)):
-            path = path_in_tree(places, each)
-            if path is not None and not is_exempt(places, path):
+            path = path_in_tree(layout, each)
+            if path is not None and not is_exempt(layout, path):
                 found[path] = None
     return list(found)
 
 
-def path_in_tree(places: Layout, file: str) -> str | None:
+def path_in_tree(layout: Layout, file: str) -> str | None:
     """Returns a file's path from the root of its tree, or None where it is not a file in it."""
-    from queenbee.services.leases.paths import path_of
-
     try:
-        return path_of(file, tree=places.tree, cwd=places.tree)
+        return path_of(file, tree=layout.tree, cwd=layout.tree)
     except InvalidInput:
         return None
 
 
-def is_exempt(places: Layout, path: str) -> bool:
+def is_exempt(layout: Layout, path: str) -> bool:
     """Returns whether this is one of the hive's own files: everybody writes to them."""
-    own = os.path.relpath(places.beads_dir, places.tree)
+    own = os.path.relpath(layout.beads_dir, layout.tree)
     return ".beads" in path.split("/") or path == own or path.startswith(own + "/")
 
 
-def look(hive: Hive, paths: Iterable[str]) -> list[PathStatus]:
-    """Returns what these paths from the root are to the actor; writes nothing."""
-    return hive.reservations.check([os.path.join(hive.layout.tree, path) for path in paths])
+def look(reservations: Reservations, paths: Iterable[str]) -> list[PathStatus]:
+    """Returns the status of these paths from the root for the actor; writes nothing."""
+    return reservations.check(
+        [os.path.join(reservations.store.layout.tree, path) for path in paths]
+    )
 
 
-def keep(hive: Hive, statuses: Sequence[PathStatus], session: str | None) -> None:
+def keep(reservations: Reservations, statuses: Sequence[PathStatus], session: str | None) -> None:
     """Leases the paths of an edit to the actor: new leases where it has none, longer ones where
     less than half of the time is left. Raises `Held` where another droid was faster.
     """
@@ -71,37 +71,41 @@ def keep(hive: Hive, statuses: Sequence[PathStatus], session: str | None) -> Non
         lease = _longest([lease for lease in each.leases if lease.exclusive])
         if lease is None:
             wanted.append(each.path)
-        elif lease.expires_ms - hive.now_ms() < _RENEW_BELOW_MS:
+        elif lease.expires_ms - reservations.store.now_ms() < _RENEW_BELOW_MS:
             ending.append((each.path, lease.id))
     if ending:
         try:
-            hive.reservations.renew(ids=[lease_id for _, lease_id in ending], ttl_s=TTL_S)
-        except NotFound:  # It ended between the look and the turn at writing.
+            reservations.renew(ids=[lease_id for _, lease_id in ending], ttl_s=TTL_S)
+        except NotFound:  # It ended after we looked.
             wanted += [path for path, _ in ending]
     if wanted:
-        names = [os.path.join(hive.layout.tree, name) for name in map(_escaped, wanted) if name]
+        names = [
+            os.path.join(reservations.store.layout.tree, name)
+            for name in map(_escaped, wanted)
+            if name
+        ]
         if names:
-            hive.reservations.reserve(names, ttl_s=TTL_S, session=session)
+            reservations.reserve(names, ttl_s=TTL_S, session=session)
 
 
 def _escaped(path: str) -> str | None:
-    """Returns the pattern of a path, or None for a name that no pattern can say."""
+    """Returns the pattern of a path, or None for a name that no pattern can express."""
     try:
-        return globs.escape(path)
+        return glob.escape(path)
     except BadPattern:
         return None
 
 
-def end_session(hive: Hive, session: str) -> list[Reservation]:
+def end_session(reservations: Reservations, session: str) -> list[Reservation]:
     """Ends the leases that edits took for this session; those asked for by name stay."""
     for _ in range(2):
-        live = hive.reservations.find(droid=hive.actor)
+        live = reservations.find(droid=reservations.store.actor)
         ids = [lease.id for lease in live if lease.session == session]
         if not ids:
             break
         try:
-            return hive.reservations.release(ids=ids)
-        except NotFound:  # One of them ended by itself meanwhile: the others still stand.
+            return reservations.release(ids=ids)
+        except NotFound:  # One of them ended by itself meanwhile.
             continue
     return []
 

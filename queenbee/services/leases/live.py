@@ -1,7 +1,7 @@
 """The live leases of a hive, found by pattern or path without trying each.
 
-A process that asks a few times scans: building an index would cost more than it saves. One that
-asks on keeps an index, brought up to date from the log of changes.
+A process that asks a few times scans: building an index would cost more than it saves. A process
+that keeps asking has an index, which the log of changes keeps up to date.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _SCANS = 3
 
 
 class LiveLeases:
-    """What is reserved now, judged at the instant of each question. Safe for threads."""
+    """What is reserved at the instant of each question. Safe for threads."""
 
     def __init__(self, *, fold_case: bool, cache_path: str) -> None:
-        self._fold_case = fold_case
+        self.fold_case = fold_case
         self._cache_path = cache_path
         self._mutex = threading.RLock()
         """Held for each question: an index that is half built would grant what is held."""
@@ -51,7 +51,7 @@ class LiveLeases:
             if index is not None:
                 found = dict(index.overlapping(pattern))
             else:
-                found = dict(scan_overlapping(pattern, _named(state, ACTIVE), self._fold_case))
+                found = dict(scan_overlapping(pattern, _named(state, ACTIVE), self.fold_case))
             return [(lease, found[lease.id]) for lease in self._live(state, found, now_ms)]
 
     def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
@@ -61,7 +61,7 @@ class LiveLeases:
             if index is not None:
                 keys: Iterable[str] = index.covering(path)
             else:
-                keys = scan_covering(path, _named(state, ACTIVE), self._fold_case)
+                keys = scan_covering(path, _named(state, ACTIVE), self.fold_case)
             return self._live(state, keys, now_ms)
 
     def everything(self, state: Records, now_ms: int, *, ended: bool = False) -> list[Reservation]:
@@ -72,7 +72,7 @@ class LiveLeases:
         found = [leases.as_of(fields, now_ms) for fields in rows]
         with self._mutex:
             self._asked += 1
-            return self._judged(state, found) if ended else self._standing(state, found)
+            return self._judged(state, found) if ended else self._counting(state, found)
 
     def _live(self, state: Records, keys: Iterable[str], now_ms: int) -> list[Reservation]:
         found: list[Reservation] = []
@@ -82,14 +82,14 @@ class LiveLeases:
             if lease is not None and leases.is_live(lease):
                 found.append(lease)
             elif self._index is not None:
-                # An ended lease lives again only by a new line, which brings it back here, or by
-                # a clock that is set back, which `_followed` sees.
+                # An ended lease becomes live again only by a new line, which adds it here, or by
+                # a clock that is set back, which `_followed` notices.
                 self._index.discard(key)
-        # By age: the files' order is another one in every clone.
-        return sorted(self._standing(state, found), key=attrgetter("age"))
+        # By age: the files' order differs from clone to clone.
+        return sorted(self._counting(state, found), key=attrgetter("age"))
 
-    def _standing(self, state: Records, found: list[Reservation]) -> list[Reservation]:
-        """Returns those that live and lost to no older one."""
+    def _counting(self, state: Records, found: list[Reservation]) -> list[Reservation]:
+        """Returns those that are live and have not lost to an older one."""
         live = [lease for lease in found if leases.is_live(lease)]
         return [lease for lease in self._judged(state, live) if leases.is_live(lease)]
 
@@ -102,7 +102,7 @@ class LiveLeases:
             return None
         changed, self._cursor = state.changes(self._cursor)
         if changed is None or self._index is None:
-            self._index = GlobIndex(fold_case=self._fold_case)
+            self._index = GlobIndex(fold_case=self.fold_case)
             for identifier, pattern in _named(state, ACTIVE):
                 self._index.add(identifier, pattern)
         else:
@@ -110,8 +110,8 @@ class LiveLeases:
                 _replace(self._index, identifier, state.get(identifier) or {})
         return self._index
 
-    # Grants made on one machine never exclude each other. So only where lines came from
-    # elsewhere is anything to be judged, and what was judged holds until more of them come.
+    # Grants made on one machine never exclude each other. So a verdict is needed only where lines
+    # came from elsewhere, and it holds until more of them arrive.
 
     def verdicts(self, state: Records) -> dict[str, str]:
         """Returns the winner's id for each lease of the hive that lost to an older one."""
@@ -122,7 +122,7 @@ class LiveLeases:
             lost = recall(self._cache_path, foreign)
             if lost is None:
                 whole = map(Reservation, state.everything())
-                lost = superseded_leases(whole, fold_case=self._fold_case)
+                lost = superseded_leases(whole, fold_case=self.fold_case)
                 keep(self._cache_path, foreign, lost)
             self._verdicts = foreign, lost
         return self._verdicts[1]

@@ -1,21 +1,21 @@
-"""What a user types becomes a pattern from the root of the repository.
+"""Turns what a user types into a pattern from the root of the repository.
 
-Core decides what a pattern means; this looks at the tree: a name that exists is meant
-literally, the name of a directory means what is below it. `docs/format.md`, "Patterns".
+Core decides what a pattern means. This looks at the tree: a name that exists is meant
+literally, and the name of a directory means everything below it. `docs/format.md`, "Patterns".
 """
 
 from __future__ import annotations
 
 import os
 
-from queenbee.core.glob import pattern as globs
+from queenbee.core import glob
 from queenbee.errors import BadPattern, InvalidInput
 
 _SPECIAL = frozenset("*?[{")
 
 
-class Place:
-    """A pattern from the root, and what a user should know about how it was understood."""
+class Resolved:
+    """A pattern from the root, and what a user should know about how it was read."""
 
     __slots__ = ("note", "pattern")
 
@@ -24,39 +24,39 @@ class Place:
         self.note = note
 
 
-def pattern_of(text: str, *, tree: str, cwd: str) -> Place:
+def pattern_of(text: str, *, tree: str, cwd: str) -> Resolved:
     """Returns the pattern that `text` means, typed in `cwd`, for the tree at `tree`.
 
     Raises `BadPattern` for what is malformed, and `InvalidInput` for what is outside the tree.
     """
     if not text or text.startswith("!"):
-        globs.normalise(text)  # Refuses both, saying where and why.
+        glob.normalise(text)  # Refuses both, with the reason.
     typed = os.path.join(cwd, text)
     if "\0" not in text and os.path.lexists(typed):
         return _existing(text, typed, tree)
     known, rest = _known_folders(text, cwd)
-    text = "/".join([globs.escape(known), rest]) if known else text
+    text = "/".join([glob.escape(known), rest]) if known else text
     if os.path.isabs(text):
         relative = _below(text, tree, text)
     else:
         prefix = _from_root(cwd, tree, or_root=True)
-        relative = f"{globs.escape(prefix)}/{text}" if prefix else text
-    pattern = globs.normalise(_resolved(relative, tree, text))
+        relative = f"{glob.escape(prefix)}/{text}" if prefix else text
+    pattern = glob.normalise(_resolved(relative, tree, text))
     if _SPECIAL.isdisjoint(rest) and "\\" not in rest and not rest.endswith("/"):
-        return Place(pattern, f"{pattern} does not exist yet; it is taken for a file")
-    return Place(pattern)
+        return Resolved(pattern, f"{pattern} does not exist yet; it is taken for a file")
+    return Resolved(pattern)
 
 
-def _existing(text: str, typed: str, tree: str) -> Place:
+def _existing(text: str, typed: str, tree: str) -> Resolved:
     is_dir = os.path.isdir(typed)
     if is_dir and os.path.islink(typed):
         path = _from_root(typed, tree, typed=text)
         note = f"{path} is a symbolic link; it is reserved itself, and what is behind it is not"
-        return Place(globs.normalise(globs.escape(path)), f"{note}: {path}/")
+        return Resolved(glob.normalise(glob.escape(path)), f"{note}: {path}/")
     if is_dir:
         path = _from_root(os.path.realpath(typed), tree, typed=text)
-        return Place(globs.normalise(globs.escape(path) + "/**" if path else "**"))
-    return Place(globs.normalise(globs.escape(_from_root(typed, tree, typed=text))))
+        return Resolved(glob.normalise(glob.escape(path) + "/**" if path else "**"))
+    return Resolved(glob.normalise(glob.escape(_from_root(typed, tree, typed=text))))
 
 
 def _known_folders(text: str, cwd: str) -> tuple[str, str]:
@@ -127,7 +127,7 @@ def _resolved(pattern: str, tree: str, typed: str) -> str:
     if real == named:
         return pattern
     path = _from_root(real, tree, typed=typed)
-    return "/".join([*([globs.escape(path)] if path else []), *parts[literal:]])
+    return "/".join([*([glob.escape(path)] if path else []), *parts[literal:]])
 
 
 def outside(typed: str, tree: str) -> BadPattern:

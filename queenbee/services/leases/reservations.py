@@ -1,23 +1,21 @@
 """Reservations: readers-writer leases on glob patterns.
 
 Two droids conflict when their patterns overlap and at least one is exclusive. A lease ends at
-its TTL, by its owner, or by a takeover that is recorded in it and told to its owner.
+its TTL, by its owner, or by a takeover that it records and its owner gets a message about.
 """
 
 from __future__ import annotations
 
 import time
 
-from queenbee.core import leases
-from queenbee.core.glob import pattern as globs
+from queenbee.core import glob, leases
 from queenbee.core.names import checked_issue_id, several
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
-from queenbee.services.leases.granting import KIND, Request, checked_ttl_s, extended, granted
-from queenbee.services.leases.holders import Holder, refusal
-from queenbee.services.leases.live import LiveLeases, covers, overlaps
-from queenbee.services.leases.paths import Place, path_of, pattern_of
+from queenbee.services.leases.granting import KIND, Request, checked_ttl_s, end, extend, grant
+from queenbee.services.leases.live import LiveLeases, covers
+from queenbee.services.leases.paths import Resolved, path_of, pattern_of
 from queenbee.store.layout import folds_case
 from queenbee.store.watch import wait_for_change
 
@@ -25,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from queenbee.services.hive import Hive
+    from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
 
 
@@ -51,11 +49,11 @@ class PathStatus:
 class Reservations:
     """The reservations of a hive."""
 
-    def __init__(self, hive: Hive) -> None:
-        self._hive = hive
-        self.fold_case = folds_case(hive.layout.common_dir)
-        self._leases = LiveLeases(
-            fold_case=self.fold_case, cache_path=hive.layout.verdicts_path(KIND)
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.fold_case = folds_case(store.layout.common_dir)
+        self._live = LiveLeases(
+            fold_case=self.fold_case, cache_path=store.layout.verdicts_path(KIND)
         )
 
     def reserve(
@@ -74,41 +72,35 @@ class Reservations:
 
         Reserving a pattern again extends its lease and never shortens it. Raises `Held`, which
         lists every holder; with `wait_s`, `Busy` when that time runs out. `force` (which needs a
-        reason) ends what stands in the way, records who and why in it, and tells its holders.
-        A new lease that is taken for an agent's `session` says so, and ends with it.
+        reason) ends the leases of the holders, records who and why, and tells them. A new lease
+        that is taken for an agent's `session` is marked with it, and ends with it.
         """
-        droid = self._hive.actor
-        patterns = several(patterns)
-        ttl_s = checked_ttl_s(self._hive.layout.settings.ttl_s if ttl_s is None else ttl_s)
+        droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
         if force and not (reason and reason.strip()):
             raise InvalidInput(
                 "a takeover needs a reason: its holder will read it", hint="add --reason TEXT"
             )
         if issue_id is not None:
             checked_issue_id(issue_id)
-        wanted: dict[str, str] = {}
-        for place, text in zip(self.places(patterns), patterns, strict=True):
-            wanted.setdefault(place.pattern, text)
-        if not wanted:
-            raise InvalidInput("no pattern is named", hint="queen reserve 'src/**'")
-        origin = {"session": session, "worktree": self._hive.layout.worktree} if session else {}
-        request = Request(droid, wanted, exclusive, ttl_s, issue_id, reason, force, origin)
-        deadline = time.monotonic() + wait_s
-        while True:
-            before = self._hive.state(KIND).ledger.stamp()
-            try:
-                return self._grant(request)
-            except Held as held:
-                if wait_s <= 0:
-                    raise
-                self._wait(held, before, deadline, wait_s)
+        layout = self.store.layout
+        request = Request(
+            droid,
+            self._wanted(several(patterns)),
+            exclusive=exclusive,
+            ttl_s=ttl_s,
+            issue_id=issue_id,
+            reason=reason,
+            force=force,
+            origin={"session": session, "worktree": layout.worktree} if session else {},
+        )
+        return self._wait_and_grant(request, wait_s)
 
-    def places(self, patterns: Iterable[str]) -> list[Place]:
-        """Returns what was typed as patterns from the root, with what should be said about them.
+    def resolve(self, patterns: Iterable[str]) -> list[Resolved]:
+        """Returns what was typed as patterns from the root, with what a user should know.
 
         Raises `BadPattern`.
         """
-        tree, cwd = self._hive.layout.tree, self._hive.cwd
+        tree, cwd = self.store.layout.tree, self.store.cwd
         return [pattern_of(text, tree=tree, cwd=cwd) for text in patterns]
 
     def release(
@@ -119,11 +111,14 @@ class Reservations:
 
         Raises `NotFound` for what nobody holds, and `NotYours` for what another droid holds.
         """
-        droid = self._hive.actor
-        with self._hive.transaction() as tx:
+        droid = self.store.actor
+        with self.store.transaction() as tx:
+            state = self.store.state(KIND)
+            # Those that lost to older ones count for nothing, but can be ended too.
             lost = [loser for _, loser in self.conflicts() if loser.droid == droid]
-            mine = self._select(tx.now_ms, droid, patterns, ids, everything, lost)
-            return self._end(tx, [lease.id for lease in mine], {})
+            live = [*self._live.everything(state, tx.now_ms), *lost]
+            mine = self._chosen(live, droid, patterns, ids, everything=everything)
+            return end(tx, state, self._live, [lease.id for lease in mine], {})
 
     def renew(
         self,
@@ -134,19 +129,19 @@ class Reservations:
         ttl_s: int | None = None,
     ) -> list[Reservation]:
         """Extends leases of the actor to `ttl_s` from now; never shortens one. All or none."""
-        droid = self._hive.actor
-        ttl_s = checked_ttl_s(self._hive.layout.settings.ttl_s if ttl_s is None else ttl_s)
-        with self._hive.transaction() as tx:
-            mine = self._select(tx.now_ms, droid, patterns, ids, everything)
-            return [extended(tx, lease, ttl_s, {}) for lease in mine]
+        droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
+        with self.store.transaction() as tx:
+            live = self._live.everything(self.store.state(KIND), tx.now_ms)
+            mine = self._chosen(live, droid, patterns, ids, everything=everything)
+            return [extend(tx, lease, ttl_s, {}) for lease in mine]
 
     def stale(self) -> list[Reservation]:
         """Returns the live leases whose droid has written nothing for half of their TTL, so that
-        a person can decide what becomes of them; each with `last_seen_at`, as far as is known.
+        a person can decide about them; each with `last_seen_at`, as far as is known.
         """
-        from queenbee.services.activity import last_seen_ms
+        from queenbee.services.droids import Droids  # noqa: PLC0415 - start-up
 
-        now_ms, seen_ms = self._hive.now_ms(), last_seen_ms(self._hive)
+        now_ms, seen_ms = self.store.now_ms(), Droids(self.store).last_seen_ms()
         stale = []
         for lease in self.find():
             begun_ms = instant_ms(lease.fields.get("updated_at")) or lease.created_ms
@@ -162,8 +157,8 @@ class Reservations:
 
         `path` keeps those that cover this literal path.
         """
-        state, now_ms = self._hive.state(KIND), self._hive.now_ms()
-        found = self._leases.everything(state, now_ms, ended=ended)
+        state, now_ms = self.store.state(KIND), self.store.now_ms()
+        found = self._live.everything(state, now_ms, ended=ended)
         literal = self._literal(path) if path is not None else None
         return [
             lease
@@ -175,11 +170,11 @@ class Reservations:
 
     def check(self, paths: Sequence[str]) -> list[PathStatus]:
         """Returns for each literal path whether it is free, the actor's, or held by another."""
-        state, now_ms = self._hive.state(KIND), self._hive.now_ms()
-        actor = self._hive.actor_or_none
+        state, now_ms = self.store.state(KIND), self.store.now_ms()
+        actor = self.store.actor_or_none
         statuses = []
         for path in (self._literal(each) for each in several(paths)):
-            covering = self._leases.covering(state, path, now_ms)
+            covering = self._live.covering(state, path, now_ms)
             others = [lease for lease in covering if lease.droid != actor]
             status = "held" if others else "mine" if covering else "free"
             statuses.append(PathStatus(path, status, others or covering))
@@ -187,17 +182,17 @@ class Reservations:
 
     def overlapping(self, pattern: str) -> list[Reservation]:
         """Returns the live leases that share a path with a pattern from the root."""
-        state = self._hive.state(KIND)
-        found = self._leases.overlapping(state, pattern, self._hive.now_ms())
+        state = self.store.state(KIND)
+        found = self._live.overlapping(state, pattern, self.store.now_ms())
         return [lease for lease, _ in found]
 
     def conflicts(self) -> list[tuple[Reservation, Reservation]]:
         """Returns (the older grant, the superseded one) for each that a merge brought together
         and that has not ended by itself yet.
         """
-        state, now_ms = self._hive.state(KIND), self._hive.now_ms()
+        state, now_ms = self.store.state(KIND), self.store.now_ms()
         pairs: list[tuple[Reservation, Reservation]] = []
-        for loser_id, winner_id in self._leases.verdicts(state).items():
+        for loser_id, winner_id in self._live.verdicts(state).items():
             loser = leases.as_of(state.get(loser_id) or {}, now_ms)
             if leases.is_live(loser):
                 winner = leases.as_of(state.get(winner_id) or {}, now_ms)
@@ -207,83 +202,52 @@ class Reservations:
 
     def overlap(self, left: str, right: str) -> str | None:
         """Returns a path that both patterns cover, or None. Raises `BadPattern`."""
-        one, other = self.places([left, right])
-        return globs.overlap(one.pattern, other.pattern, fold_case=self.fold_case)
-
-    def _grant(self, request: Request) -> list[Reservation]:
-        with self._hive.transaction() as tx:
-            state = self._hive.state(KIND)
-            met = {
-                pattern: self._leases.overlapping(state, pattern, tx.now_ms)
-                for pattern in request.patterns
-            }
-            holders = [
-                Holder(lease, pattern, witness)
-                for pattern, leased in met.items()
-                for lease, witness in leased
-                if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
-            ]
-            if holders and not request.force:
-                raise refusal(holders, tx.now_ms, request.patterns)
-            if holders:
-                self._take_over(tx, request, holders)
-            if state.greatest("released_at") > tx.now:
-                tx.not_before(self._ends_ms(met))
-            return [
-                granted(tx, request, pattern, [lease for lease, _ in leased])
-                for pattern, leased in met.items()
-            ]
+        one, other = self.resolve([left, right])
+        return glob.overlap(one.pattern, other.pattern, fold_case=self.fold_case)
 
     def stage_release(
         self, tx: Transaction, lease_ids: Sequence[str], *, by: str, reason: str
     ) -> list[str]:
         """Ends leases in a transaction, recording who and why; returns their patterns."""
         changes = {"released_by": by, "release_reason": reason}
-        return [lease.pattern for lease in self._end(tx, lease_ids, changes)]
+        ended = end(tx, self.store.state(KIND), self._live, lease_ids, changes)
+        return [lease.pattern for lease in ended]
 
-    def _end(
-        self, tx: Transaction, lease_ids: Sequence[str], changes: dict[str, str]
-    ) -> list[Reservation]:
-        state = self._hive.state(KIND)
-        # Ended before what lost to it was made, a lease would no longer have excluded that.
-        lost = [loser for loser, by in self._leases.verdicts(state).items() if by in lease_ids]
-        tx.behind(Reservation(state.get(each) or {}).created_ms for each in [*lease_ids, *lost])
-        changes = {**changes, "status": "released", "released_at": tx.now}
-        return [Reservation(tx.update(KIND, each, changes)) for each in lease_ids]
+    def _wanted(self, patterns: Sequence[str]) -> dict[str, str]:
+        """Returns the patterns from the root, each with the text that was typed first for it."""
+        wanted: dict[str, str] = {}
+        for resolved, text in zip(self.resolve(patterns), patterns, strict=True):
+            wanted.setdefault(resolved.pattern, text)
+        if not wanted:
+            raise InvalidInput("no pattern is named", hint="queen reserve 'src/**'")
+        return wanted
 
-    def _ends_ms(self, patterns: Iterable[str]) -> list[int]:
-        """Returns when the ended leases that a new one follows came to their end."""
-        rows = self._hive.state(KIND).select({"status": "released"})
-        return [
-            leases.lease_end_ms(lease)
-            for lease in map(Reservation, rows)
-            if any(overlaps(lease, each, fold_case=self.fold_case) for each in patterns)
-        ]
+    def _ttl_s(self, ttl_s: int | None) -> int:
+        return checked_ttl_s(self.store.layout.settings.ttl_s if ttl_s is None else ttl_s)
 
-    def _take_over(self, tx: Transaction, request: Request, holders: list[Holder]) -> None:
-        from queenbee.services.messages import stage
+    def _grant(self, request: Request) -> list[Reservation]:
+        with self.store.transaction() as tx:
+            return grant(tx, self.store.state(KIND), self._live, request)
 
-        lost = {holder.lease.id: holder.lease for holder in holders}
-        self.stage_release(tx, list(lost), by=request.droid, reason=request.reason or "")
-        for owner in dict.fromkeys(lease.droid for lease in lost.values()):
-            patterns = ", ".join(each.pattern for each in lost.values() if each.droid == owner)
-            issue_id = next((e.issue_id for e in lost.values() if e.droid == owner), None)
-            fields: dict[str, object] = {
-                "subject": f"Your reservation was taken over by {request.droid}",
-                "body": f"{request.droid} took over {patterns}: {request.reason}",
-                "issue_id": issue_id,
-                "importance": "high",
-            }
-            stage(tx, request.droid, [owner], fields)
+    def _wait_and_grant(self, request: Request, wait_s: float) -> list[Reservation]:
+        deadline = time.monotonic() + wait_s
+        while True:
+            before = self.store.state(KIND).ledger.stamp()
+            try:
+                return self._grant(request)
+            except Held as held:
+                if wait_s <= 0:
+                    raise
+                self._wait(held, before, deadline, wait_s)
 
     def _wait(self, held: Held, before: tuple[object, ...], deadline: float, wait_s: float) -> None:
         """Returns when the refusal may no longer stand; raises `Busy` at the deadline."""
         ends_ms = held.details["ends_ms"]
         assert isinstance(ends_ms, int)
-        ledger = self._hive.state(KIND).ledger
-        # The first lease to end by itself is worth a look too; the clock that judges it is the
-        # hive's, and may be set while we wait.
-        until = time.monotonic() + max(0, ends_ms - self._hive.now_ms()) / 1000
+        ledger = self.store.state(KIND).ledger
+        # When the first lease ends by itself, it is worth another try; the clock that judges it is
+        # the store's, and may be set while we wait.
+        until = time.monotonic() + max(0, ends_ms - self.store.now_ms()) / 1000
         paths = ledger.path, ledger.journal_path
         wait_for_change(ledger.stamp, before, paths, min(deadline, until))
         if time.monotonic() >= deadline:
@@ -293,16 +257,16 @@ class Reservations:
                 **held.details,
             ) from held
 
-    def _select(
+    def _chosen(
         self,
-        now_ms: int,
+        live: Sequence[Reservation],
         droid: str,
         patterns: Sequence[str],
         ids: Sequence[str],
+        *,
         everything: bool,
-        lost: Sequence[Reservation] = (),
     ) -> list[Reservation]:
-        live = [*self._leases.everything(self._hive.state(KIND), now_ms), *lost]
+        """Returns the leases of a droid that these patterns and ids name, or all of them."""
         mine = [lease for lease in live if lease.droid == droid]
         if everything:
             if not mine:
@@ -311,37 +275,40 @@ class Reservations:
         chosen: dict[str, Reservation] = {}
         for text in several(patterns):
             # What it means here comes first; then what `queen reserved` shows, copied as it is.
-            meant = self.places([text])[0].pattern
-            matching = [lease for lease in mine if lease.pattern == meant]
-            matching = matching or [lease for lease in mine if lease.pattern == text]
-            if not matching:
-                others = [lease for lease in live if lease.pattern in (meant, text)]
-                raise self._not_held(text, others, droid)
-            chosen.update((lease.id, lease) for lease in matching)
+            meant = self.resolve([text])[0].pattern
+            named = _with_pattern(mine, meant) or _with_pattern(mine, text)
+            if not named:
+                raise _not_held(
+                    text, [each for each in live if each.pattern in (meant, text)], droid
+                )
+            chosen.update((lease.id, lease) for lease in named)
         for identifier in several(ids):
             one = [lease for lease in live if lease.id == identifier]
             if not one or one[0].droid != droid:
-                raise self._not_held(identifier, one, droid)
+                raise _not_held(identifier, one, droid)
             chosen[identifier] = one[0]
         if not chosen:
             raise InvalidInput("nothing is named", hint="name patterns, --id ID, or --all")
         return list(chosen.values())
 
-    def _not_held(
-        self, named: str, others: Sequence[Reservation], droid: str
-    ) -> NotFound | NotYours:
-        if others:
-            owner = others[0].droid
-            return NotYours(
-                f"{named} is reserved by {owner}, not by {droid}",
-                hint=f"ask its holder: queen msg send {owner} BODY",
-                owner=owner,
-                reservation=others[0].to_dict(),
-            )
-        return NotFound(
-            f"{droid} holds no live reservation {named!r}",
-            hint=f"queen reserved --droid {droid}; one that has ended is reserved anew",
-        )
-
     def _literal(self, path: str) -> str:
-        return path_of(path, tree=self._hive.layout.tree, cwd=self._hive.cwd)
+        return path_of(path, tree=self.store.layout.tree, cwd=self.store.cwd)
+
+
+def _with_pattern(found: Iterable[Reservation], pattern: str) -> list[Reservation]:
+    return [lease for lease in found if lease.pattern == pattern]
+
+
+def _not_held(named: str, others: Sequence[Reservation], droid: str) -> NotFound | NotYours:
+    if others:
+        owner = others[0].droid
+        return NotYours(
+            f"{named} is reserved by {owner}, not by {droid}",
+            hint=f"ask its holder: queen msg send {owner} BODY",
+            owner=owner,
+            reservation=others[0].to_dict(),
+        )
+    return NotFound(
+        f"{droid} holds no live reservation {named!r}",
+        hint=f"queen reserved --droid {droid}; one that has ended is reserved anew",
+    )

@@ -12,11 +12,12 @@ from contextlib import suppress
 from functools import wraps
 
 from queenbee.core.fold import Table
+from queenbee.core.kinds import kind_of
 from queenbee.store.index.intake import CaughtUp, Intake
 from queenbee.store.index.tables import Tables, is_damage, text_of
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import decode, decode_exactly
-from queenbee.store.state import FLAGS, Folded, aliases_of, value_of
+from queenbee.store.state import FLAGS, Folded, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,14 +131,14 @@ class Indexed:
 
     @_else_scanned
     def exact(self, identifier: str) -> Fields | None:
-        table = Table(aliases_of(self.kind))
+        table = Table(kind_of(self.kind).aliases)
         for raw in self._tables.raws(identifier):
             table.add(raw, decode_exactly(raw))
         return table.get(identifier)
 
     @_else_scanned
     def first_line(self, identifier: str) -> bytes | None:
-        table = Table(aliases_of(self.kind))
+        table = Table(kind_of(self.kind).aliases)
         for raw in self._tables.raws(identifier):
             table.add(raw, decode(raw))
         entry = table.entries.get(identifier)
@@ -145,7 +146,7 @@ class Indexed:
 
     @_else_scanned
     def history(self, identifier: str) -> list[Fields]:
-        table = Table(aliases_of(self.kind))
+        table = Table(kind_of(self.kind).aliases)
         for raw in self._tables.raws(identifier):
             table.add(raw, decode(raw))
         entry = table.entries.get(identifier)

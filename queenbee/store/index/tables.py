@@ -12,11 +12,12 @@ import threading
 from contextlib import contextmanager
 
 from queenbee.core.fold import Table, explicit_rev
+from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.files import Mark, size_of
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import Unusable, decode, decoder, is_migration, pack, unpack
-from queenbee.store.state import aliases_of, value_of
+from queenbee.store.state import value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,24 +28,6 @@ if TYPE_CHECKING:
 VERSION = 10
 """Of the tables below; an index of another version is built anew."""
 
-COLUMNS = {
-    "messages": ("to", "from", "issue_id", "thread_id"),
-    "assignments": ("issue_id", "droid", "status"),
-    "reservations": ("droid", "status", "issue_id", "pattern", "expires_at", "released_at"),
-    "verifications": ("subject_kind", "subject_id"),
-}
-_INDEXES = {
-    "messages": (
-        '"to", created_ms, id',
-        '"to", created_ms, id) WHERE (read = 0 AND deleted = 0',
-        '"from", created_ms, id',
-        "issue_id, created_ms",
-        "thread_id, created_ms",
-    ),
-    "assignments": ("issue_id, created_ms", "droid, created_ms", "status, created_ms"),
-    "reservations": ("droid, created_ms", "status, pattern, id", "released_at", "issue_id"),
-    "verifications": ("subject_id, created_ms",),
-}
 _LONG_WAL_BYTES = 8 * 1024 * 1024
 _OPEN_S = 2.0
 _WAIT_S = 30.0
@@ -61,7 +44,7 @@ class Tables:
     def __init__(self, kind: str, path: str) -> None:
         self.kind = kind
         self.path = path
-        self.columns = COLUMNS.get(kind, ())
+        self.columns = kind_of(kind).columns
         self.mutex = threading.RLock()
         self.db = self._open()
 
@@ -110,7 +93,7 @@ class Tables:
         assert isinstance(body, bytes)
         fields = unpack(body)
         if count == 1:  # The line itself, as it stands in the ledger.
-            table = Table(aliases_of(self.kind))
+            table = Table(kind_of(self.kind).aliases)
             return table.get(table.add(body, fields)) or {}
         return fields
 
@@ -198,7 +181,7 @@ def _version(db: sqlite3.Connection) -> object:
 
 
 def _create(db: sqlite3.Connection, kind: str) -> None:
-    named = "".join(f', "{column}" TEXT' for column in COLUMNS.get(kind, ()))
+    named = "".join(f', "{column}" TEXT' for column in kind_of(kind).columns)
     db.execute(
         "CREATE TABLE records (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, "
         "count INTEGER NOT NULL, created_ms INTEGER NOT NULL, read INTEGER NOT NULL, "
@@ -214,7 +197,7 @@ def _create(db: sqlite3.Connection, kind: str) -> None:
     db.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value)")
     db.execute("INSERT INTO meta VALUES ('born', ?)", (_birth(),))
     db.execute("CREATE INDEX by_seq ON records (seq)")
-    for number, columns in enumerate(_INDEXES.get(kind, ())):
+    for number, columns in enumerate(kind_of(kind).indexes):
         db.execute(f"CREATE INDEX by_{number} ON records ({columns})")
     db.execute(f"PRAGMA user_version = {VERSION}")
 
@@ -304,7 +287,7 @@ class Taker:
                 self._db.execute("DELETE FROM migrations WHERE raw = ?", (raw,))
             else:
                 gone.setdefault(str(fields["id"]), set()).add(raw)
-        table = Table(aliases_of(self._kind))
+        table = Table(kind_of(self._kind).aliases)
         for identifier, entry in self._known(gone).entries.items():
             self._db.execute("DELETE FROM lines WHERE id = ?", (identifier,))
             for raw in entry.arrived:
@@ -321,7 +304,7 @@ class Taker:
 
     def _known(self, ids: Iterable[str]) -> Table:
         """Returns a table that holds what the index has of these ids."""
-        table = Table(aliases_of(self._kind))
+        table = Table(kind_of(self._kind).aliases)
         for some in _batches(sorted(ids)):
             marks = ", ".join("?" * len(some))
             many = []

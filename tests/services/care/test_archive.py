@@ -11,7 +11,8 @@ from hives import Clock, records, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Busy, Unwritable
-from queenbee.services.care import doctor, rotation
+from queenbee.services import rotation
+from queenbee.services.care import doctor
 
 DAY_S = 86_400
 

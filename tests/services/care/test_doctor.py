@@ -8,7 +8,8 @@ import pytest
 from hives import Clock, records, snapshot, write_lines
 
 from queenbee import Hive
-from queenbee.services.care.doctor import Finding, examine, repair
+from queenbee.services.care.doctor import examine, repair
+from queenbee.services.diagnosis import Diagnosis
 from queenbee.store import setup
 
 MESSAGE = {"id": "qm-1", "created_at": "2024-12-14T10:00:00Z", "from": "a", "to": "b", "body": ""}
@@ -32,11 +33,11 @@ def messages(beads: Path) -> Path:
     return beads / "queen_messages.jsonl"
 
 
-def codes(found: list[Finding]) -> list[str]:
+def codes(found: list[Diagnosis]) -> list[str]:
     return [each.code for each in found]
 
 
-def only(hive: Hive) -> Finding:
+def only(hive: Hive) -> Diagnosis:
     [finding] = examine(hive)
     return finding
 

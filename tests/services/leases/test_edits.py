@@ -19,7 +19,7 @@ SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
 
 
 def edit(hive: Hive, *paths: str, session: str | None = SESSION) -> None:
-    edits.keep(hive, edits.look(hive, paths), session)
+    edits.keep(hive.reservations, edits.look(hive.reservations, paths), session)
 
 
 def changed(hive: Hive, *files: Path) -> list[str]:
@@ -114,9 +114,9 @@ def test_a_lease_that_ends_between_the_look_and_the_write_is_taken_anew(
 ) -> None:
     edit(hive, "src/app.py")
     clock.advance(edits.TTL_S - 1)
-    seen = edits.look(hive, ["src/app.py"])
+    seen = edits.look(hive.reservations, ["src/app.py"])
     clock.advance(2)
-    edits.keep(hive, seen, SESSION)
+    edits.keep(hive.reservations, seen, SESSION)
     (lease,) = hive.reservations.find()
     assert lease.expires_ms == clock.now_ms + edits.TTL_S * 1000
 
@@ -128,10 +128,10 @@ def test_a_long_lease_of_ones_own_is_not_shortened(hive: Hive) -> None:
 
 
 def test_files_of_one_edit_are_leased_together_or_not_at_all(hive: Hive, reviewer: Hive) -> None:
-    seen = edits.look(hive, ["a.py", "b.py"])
+    seen = edits.look(hive.reservations, ["a.py", "b.py"])
     (theirs,) = reviewer.reservations.reserve(["b.py"])
     with pytest.raises(Held):
-        edits.keep(hive, seen, SESSION)
+        edits.keep(hive.reservations, seen, SESSION)
     assert hive.reservations.find() == [theirs]
 
 
@@ -140,10 +140,10 @@ def test_files_of_one_edit_are_leased_together_or_not_at_all(hive: Hive, reviewe
 )
 def test_a_name_of_any_letters_is_leased_as_that_name_alone(hive: Hive, name: str) -> None:
     edit(hive, name)
-    (status,) = edits.look(hive, [name])
+    (status,) = edits.look(hive.reservations, [name])
     assert status.status == "mine"
     assert [lease.pattern for lease in hive.reservations.find(path=name)]
-    (other,) = edits.look(hive, ["app/i/page.tsx"])
+    (other,) = edits.look(hive.reservations, ["app/i/page.tsx"])
     assert other.status == "free"
 
 
@@ -154,14 +154,14 @@ def test_a_sessions_end_ends_its_leases_alone(hive: Hive, open_as: Opener) -> No
     edit(hive, "a.py")
     edit(hive, "b.py", session="another")
     (asked,) = hive.reservations.reserve(["c.py"])
-    ended = edits.end_session(hive, SESSION)
+    ended = edits.end_session(hive.reservations, SESSION)
     assert [lease.pattern for lease in ended] == ["a.py"]
     left = [lease.pattern for lease in open_as("ui-engineer").reservations.find()]
     assert left == ["b.py", asked.pattern]
 
 
 def test_a_session_without_leases_ends_with_nothing(hive: Hive, beads: Path) -> None:
-    assert edits.end_session(hive, SESSION) == []
+    assert edits.end_session(hive.reservations, SESSION) == []
     assert records(beads / "queen_reservations.jsonl") == []
 
 
@@ -169,7 +169,7 @@ def test_what_is_reserved_by_name_outlasts_the_session_that_edited_it(hive: Hive
     edit(hive, "a.py")
     (lease,) = hive.reservations.reserve(["a.py"])
     assert not lease.session
-    assert edits.end_session(hive, SESSION) == []
+    assert edits.end_session(hive.reservations, SESSION) == []
     assert hive.reservations.find() == [lease]
 
 
@@ -188,8 +188,8 @@ def test_neither_instants_nor_ids_nor_names_of_files_load_the_detectors_of_secre
 ) -> None:
     script = (
         "import sys; from queenbee import Hive; from queenbee.services.leases import edits;"
-        "hive = Hive.open(droid='tester', env={});"
-        f"edits.keep(hive, edits.look(hive, ['src2/lib3/[x]1234567890abc']), {SESSION!r});"
+        "hive = Hive.open(droid='tester', env={}); leases = hive.reservations;"
+        f"edits.keep(leases, edits.look(leases, ['src2/lib3/[x]1234567890abc']), {SESSION!r});"
         "print(len(hive.reservations.find()), 'detect_secrets' in sys.modules)"
     )
     done = subprocess.run(

@@ -164,14 +164,14 @@ def test_a_link_itself_is_reserved_with_a_note_on_what_is_behind_it(tree: Path) 
 
 def test_a_working_directory_behind_a_link_is_the_real_one(tree: Path, clock: Clock) -> None:
     hive = Hive.open(tree / "lib" / "auth", droid="x", env={}, clock=clock)
-    assert hive.reservations.places(["login.py"])[0].pattern == "src/auth/login.py"
+    assert hive.reservations.resolve(["login.py"])[0].pattern == "src/auth/login.py"
 
 
 def test_a_repository_behind_a_link_is_the_real_one(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "shortcut").symlink_to(tree)
     hive = Hive.open(tmp_path / "shortcut", droid="x", env={})
     typed = str(tmp_path / "shortcut" / "src" / "db.py")
-    assert hive.reservations.places([typed])[0].pattern == "src/db.py"
+    assert hive.reservations.resolve([typed])[0].pattern == "src/db.py"
     assert hive.reservations.check([typed])[0].path == "src/db.py"
 
 

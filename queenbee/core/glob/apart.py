@@ -10,7 +10,7 @@ _ENDS = frozenset("*?[]{}\\,/")
 def why_apart(left: str, right: str) -> str:
     """Returns the plainest reason why two patterns that do not overlap share no path.
 
-    It explains the verdict of `globs.overlap` and decides nothing. Raises `BadPattern`.
+    It explains the verdict of `glob.overlap` and decides nothing. Raises `BadPattern`.
     """
     if is_literal(left) and is_literal(right):
         return f"{literal_path(left)} and {literal_path(right)} are two paths"
@@ -28,7 +28,7 @@ def why_apart(left: str, right: str) -> str:
 
 
 def _literal_end(pattern: str) -> str:
-    """Returns the text that every path of the pattern ends in, as far as it is plain to see."""
+    """Returns the text that every path of the pattern ends in, as far as its end is literal."""
     if "{" in pattern or "\\" in pattern or pattern.endswith("**"):
         return ""
     begin = len(pattern)

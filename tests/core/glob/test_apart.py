@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.core.apart import why_apart
+from queenbee.core.glob.apart import why_apart
 from queenbee.core.glob.pattern import overlap
 
 

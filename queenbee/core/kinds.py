@@ -1,0 +1,157 @@
+"""Every kind of record, once: its ids, view and index, and what the layers above ask about it.
+
+To add a kind, add a class here and to `KINDS`, a view to `core.records`, and a service. Ledger,
+journal, index, doctor and history take any kind, also one that only another version knows.
+"""
+
+from __future__ import annotations
+
+from queenbee.core.fold import newest_ms
+from queenbee.core.leases import assignment_end_ms, lease_end_ms
+from queenbee.core.records import Assignment, Message, Record, Reservation
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.core.fold import Fields
+
+_WRITTEN_BY_GO = {"agent": "droid", "previous_agent": "previous_droid"}
+_BY_RECIPIENT = {"by_to": "to", "by_issue": "issue_id", "by_thread": "thread_id"}
+_BY_DROID = {"by_droid": "droid", "by_issue": "issue_id", "by_status": "status"}
+
+
+class Kind:
+    """A kind of record; this class itself stands for the kinds that this version does not know."""
+
+    prefix = ""
+    """What ids of this kind begin with, before a `-`."""
+    view: type[Record] = Record
+    everywhere = False
+    """Whether every hive has the kind; the others begin with their first record."""
+    listed_by = ""
+    """The command that shows such records."""
+    aliases: Mapping[str, str] = {}
+    """Field names that foreign writers use, each with ours."""
+    columns: tuple[str, ...] = ()
+    """The fields that an index can be asked for; a change needs a new `VERSION` of its tables."""
+    indexes: tuple[str, ...] = ()
+    """The columns of each SQL index."""
+    exported: Mapping[str, str] = {}
+    """The groups of `queen index export`, each with the field that makes it."""
+    droids: tuple[str, ...] = ()
+    """The fields that name a droid."""
+    signs: tuple[tuple[str, str], ...] = ()
+    """Signs of life: the field of a droid, and of an instant at which that droid wrote."""
+    required: tuple[str, ...] = ()
+    """The fields without which the doctor reports a record, by their names."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __str__(self) -> str:
+        return self.name
+
+    def closed_ms(self, fields: Fields) -> int | None:
+        """Returns since when nothing more is expected of a record, in ms since 1970.
+
+        The instant is in the future for an open record, and None where no rule is known.
+        """
+        return None
+
+    def author(self, line: Fields, changes: Fields, *, first: bool) -> object:
+        """Returns who wrote a line of a record, as far as the line says.
+
+        `changes` are the fields in which it differs from the line before it.
+        """
+        return (not first and line.get("released_by")) or line.get("droid")
+
+
+class _Messages(Kind):
+    prefix = "qm"
+    view = Message
+    everywhere = True
+    listed_by = "queen msg inbox"
+    columns = ("to", "from", "issue_id", "thread_id")
+    indexes = (
+        '"to", created_ms, id',
+        '"to", created_ms, id) WHERE (read = 0 AND deleted = 0',
+        '"from", created_ms, id',
+        "issue_id, created_ms",
+        "thread_id, created_ms",
+    )
+    exported = _BY_RECIPIENT
+    droids = ("from", "to")
+    signs = (("from", "created_at"), ("to", "read_at"), ("to", "acked_at"))
+
+    def closed_ms(self, fields: Fields) -> int:
+        """Returns when the message last changed: it can be read in the archive too."""
+        return newest_ms(fields)
+
+    def author(self, line: Fields, changes: Fields, *, first: bool) -> object:
+        if "deleted" in changes:
+            return line.get("deleted_by") or line.get("from")
+        return line.get("from") if first else line.get("to")
+
+
+class _Assignments(Kind):
+    prefix = "qa"
+    view = Assignment
+    everywhere = True
+    listed_by = "queen assignments"
+    aliases = _WRITTEN_BY_GO
+    columns = ("issue_id", "droid", "status")
+    indexes = ("issue_id, created_ms", "droid, created_ms", "status, created_ms")
+    exported = _BY_DROID
+    droids = ("droid",)
+    signs = (("droid", "created_at"), ("droid", "updated_at"))
+    required = ("issue_id", "droid")
+
+    def closed_ms(self, fields: Fields) -> int:
+        return assignment_end_ms(Assignment(fields))
+
+    def author(self, line: Fields, changes: Fields, *, first: bool) -> object:
+        return line.get("assigned_by") if first else line.get("updated_by") or line.get("droid")
+
+
+class _Reservations(Kind):
+    prefix = "qr"
+    view = Reservation
+    everywhere = True
+    listed_by = "queen reserved"
+    aliases = _WRITTEN_BY_GO
+    columns = ("droid", "status", "issue_id", "pattern", "expires_at", "released_at")
+    indexes = ("droid, created_ms", "status, pattern, id", "released_at", "issue_id")
+    exported = _BY_DROID
+    droids = ("droid",)
+    signs = (("droid", "created_at"), ("droid", "updated_at"), ("droid", "released_at"))
+    required = ("droid",)
+
+    def closed_ms(self, fields: Fields) -> int:
+        return lease_end_ms(Reservation(fields))
+
+
+class _Verifications(Kind):
+    prefix = "qv"
+    listed_by = "queen show"
+    columns = ("subject_kind", "subject_id")
+    indexes = ("subject_id, created_ms",)
+
+    def closed_ms(self, fields: Fields) -> int:
+        return newest_ms(fields)
+
+
+KINDS: dict[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        _Messages("messages"),
+        _Assignments("assignments"),
+        _Reservations("reservations"),
+        _Verifications("verifications"),
+    )
+}
+
+
+def kind_of(name: str) -> Kind:
+    """Returns the kind of this name; also for a name that this version does not know."""
+    return KINDS.get(name) or Kind(name)

@@ -1,0 +1,181 @@
+"""The open store that services share: where it is, who acts, what time it is, what is recorded.
+
+A service reads by `state(kind)` and writes inside `transaction()`. Time, identity and directory
+are fetched here, once, and passed down from here.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+from queenbee.core.ids import RANDOM_BYTES, following, ulid
+from queenbee.core.kinds import KINDS
+from queenbee.store import identity
+from queenbee.store.layout import discover, working_directory
+from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.opening import open_records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+    from queenbee.services.transaction import Transaction
+    from queenbee.store.layout import Layout
+    from queenbee.store.records import Progress, Records
+
+
+class Store:
+    """An open store. Safe for threads; every read sees what others have written by then."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        actor: str | None = None,
+        cwd: str | None = None,
+        clock: Callable[[], int] | None = None,
+        allow_secrets: bool = False,
+    ) -> None:
+        self.layout = layout
+        self.allow_secrets = allow_secrets
+        """Whether texts that look like credentials may be written."""
+        self.cwd = os.path.realpath(cwd or layout.tree)
+        """The directory that patterns and paths given to the services are relative to."""
+        self.progress: Progress | None = None
+        """Called while an index is built."""
+        self._actor = actor
+        self._clock = clock or (lambda: time.time_ns() // 1_000_000)
+        self._states: dict[str, Records] = {}
+        self._writing = threading.Lock()
+        self._minting = threading.Lock()
+        self._last_id = (-1, "")
+
+    @classmethod
+    def open(
+        cls,
+        start: str | os.PathLike[str] | None = None,
+        *,
+        droid: str | None = None,
+        beads_dir: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        clock: Callable[[], int] | None = None,
+    ) -> Self:
+        """Returns the hive that the directory `start` (default: the working directory) is in.
+
+        `droid` is who acts; without it, the environment or what this worktree remembers.
+        `clock` returns milliseconds since 1970. Raises `NoHive` where there is none.
+        """
+        env = os.environ if env is None else env
+        cwd = os.fspath(start) if start is not None else working_directory()
+        given = os.fspath(beads_dir) if beads_dir is not None else None
+        found = discover(cwd, env, beads_dir=given)
+        actor = identity.find_actor(found, env, droid)
+        return cls(
+            found,
+            actor=actor[0] if actor else None,
+            cwd=cwd,
+            clock=clock,
+            allow_secrets=env.get("QUEEN_ALLOW_SECRET") == "1",
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forgets what was read, and closes the indexes that answered."""
+        states, self._states = self._states, {}
+        for state in states.values():
+            state.close()
+
+    @property
+    def actor(self) -> str:
+        """Who is acting. Raises `NoActor` where nobody said, `UnknownDroid` for a stranger."""
+        if self._actor is None:
+            raise identity.nobody()
+        return identity.checked_droid(self.layout, self._actor)
+
+    @property
+    def actor_or_none(self) -> str | None:
+        """Who is acting, or None where nobody said and nobody needs to know."""
+        return self._actor
+
+    def now_ms(self) -> int:
+        """Returns the present, in ms since 1970."""
+        return self._clock()
+
+    def state(self, kind: str) -> Records:
+        """Returns the folded state of one kind of record, as of now."""
+        state = self._states.get(kind)
+        if state is None:
+            state = self._states.setdefault(kind, self._open_records(kind))
+        state.refresh()
+        return state
+
+    def opened(self) -> list[Records]:
+        """Returns the states that were asked for until now."""
+        return list(self._states.values())
+
+    def ledger(self, kind: str) -> Ledger:
+        """Returns the files of one kind of record, unread."""
+        return Ledger(self.layout.ledger_path(kind), self.layout.journal_path(kind))
+
+    def kinds(self) -> list[str]:
+        """Returns the kinds of record that this hive has a ledger for, ours first."""
+        try:
+            files = os.listdir(self.layout.beads_dir)
+        except OSError:
+            files = []
+        named = [
+            name.removeprefix("queen_").removesuffix(".jsonl")
+            for name in sorted(files)
+            if name.startswith("queen_") and name.endswith(".jsonl")
+        ]
+        ours = [kind.name for kind in KINDS.values() if kind.everywhere]
+        return list(dict.fromkeys([*ours, *named]))
+
+    def rebuild_indexes(self) -> None:
+        """Deletes every index and builds those anew that their ledgers' sizes call for."""
+        from queenbee.store.index.tables import remove  # noqa: PLC0415 - start-up
+
+        self.close()
+        for kind in self.kinds():
+            remove(self.layout.index_path(kind))
+            self._open_records(kind).close()
+
+    def transaction(self) -> Transaction:
+        """Returns a context manager in which nobody else writes: read, check, then append.
+
+        What is appended inside is recorded as a whole when the block ends without an error, and
+        on disk when the `with` statement returns. Raises `Busy` and `Unwritable`.
+        """
+        from queenbee.services.transaction import Transaction  # noqa: PLC0415 - start-up
+
+        return Transaction(self, self._writing)
+
+    def committed(self, kinds: Sequence[str]) -> None:
+        """Called when a transaction has recorded lines of these kinds, without any lock."""
+
+    def mint(self, kind: str) -> str:
+        """Returns a new id; ids minted by one store sort in the order of their minting."""
+        with self._minting:
+            now_ms = self.now_ms()
+            last_ms, last = self._last_id
+            fresh = following(last) if now_ms == last_ms else ulid(now_ms, os.urandom(RANDOM_BYTES))
+            self._last_id = (now_ms, fresh)
+        return f"{KINDS[kind].prefix}-{fresh}"
+
+    def _open_records(self, kind: str) -> Records:
+        path = self.layout.index_path(kind)
+        return open_records(kind, self.ledger(kind), path, progress=self.progress)
