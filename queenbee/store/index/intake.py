@@ -88,7 +88,7 @@ class Intake:
             or tracked.rest
             or journal.lines
             # A last line without its newline may be gone, and leave nothing to read.
-            or self._tables.meta("unended")
+            or self._tables.blob("unended")
             or archive_stamp(self._ledger) != (self._tables.meta("archive") or "")
         )
 

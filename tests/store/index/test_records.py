@@ -355,6 +355,16 @@ class TestRewrittenWhileItIsRead:
         indexed.close()
 
 
+def test_an_index_that_is_up_to_date_is_not_written_to(files, monkeypatch):
+    """A hot command only reads, and waits for nobody."""
+    opened(files).close()
+    monkeypatch.setattr(index_tables.Tables, "transaction", None)
+    again = opened(files)
+    assert len(again.everything()) == 3000
+    assert again._folded is None
+    again.close()
+
+
 def test_an_index_is_taken_up_where_the_last_process_left_it(files):
     """A second process reads only what was appended since."""
     opened(files).close()
