@@ -165,7 +165,7 @@ class Appender:
     def roll_back(self) -> None:
         """Takes back what was written, unless a foreign writer has appended behind it.
 
-        Raises `Unwritable` where the disk does not let it: some of it may then stand.
+        Raises `Unwritable` where the disk does not let it: some of it may then remain.
         """
         try:
             if self._written and os.fstat(self._fd).st_size == self.size + self._written:
@@ -231,18 +231,18 @@ class Original:
         write_document(self.path, data)
         late = self._from(self.size_bytes)
         if late:
-            page = Appender(self.path)
+            file = Appender(self.path)
             try:
-                page.append(late)
+                file.append(late)
             finally:
-                page.close()
+                file.close()
 
     def let_go(self) -> None:
         """Forgets what was read, which may be much; the file stays open."""
         self.data = b""
 
     def close(self) -> None:
-        """Lets go of the old file."""
+        """Closes the old file."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)

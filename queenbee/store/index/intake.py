@@ -43,7 +43,7 @@ class CaughtUp:
         self.agreed = agreed
         """Up to here ledger and journal hold the same lines."""
         self.all_agreed = all_agreed
-        """Whether that is all that was read. Whoever reads on then moves both positions."""
+        """Whether that is all that was read. The next reader then moves both positions."""
         self.unrecorded = unrecorded
         """Whether the tracked files have lines that the journal lacks."""
 

@@ -211,8 +211,8 @@ class Indexed:
         return [str(identifier) for (identifier,) in rows], (born, last)
 
     def ranked_text(self, match: str, words: int, marks: tuple[str, str]) -> list[tuple[str, str]]:
-        """Returns (id, snippet) of the records that an FTS5 query matches: the best first, of
-        alike ones the newest. Raises `sqlite3.Error`, also where this SQLite has no FTS5.
+        """Returns (id, snippet) of the records that an FTS5 query matches: the best first, and
+        the newest among equals. Raises `sqlite3.Error`, also where this SQLite has no FTS5.
         """
         with self._tables.mutex:
             return self._certainly(lambda: self._search(match, words, marks))

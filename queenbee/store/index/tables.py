@@ -31,8 +31,8 @@ VERSION = 10
 _LONG_WAL_BYTES = 8 * 1024 * 1024
 _OPEN_S = 2.0
 _WAIT_S = 30.0
-"""For one who brings the index up to date: another would read the same lines meanwhile. Nobody
-needs so long to open it.
+"""For a reader that waits while another brings the index up to date: it would read the same lines.
+Opening takes no such time.
 """
 _BATCH = 500
 """Ids in one query: SQLite allows 999 parameters in the oldest builds still about."""
@@ -92,7 +92,7 @@ class Tables:
         """Returns the fields of a record, from its row."""
         assert isinstance(body, bytes)
         fields = unpack(body)
-        if count == 1:  # The line itself, as it stands in the ledger.
+        if count == 1:  # The line itself, as the ledger has it.
             table = Table(kind_of(self.kind).aliases)
             return table.get(table.add(body, fields)) or {}
         return fields
@@ -120,8 +120,8 @@ class Tables:
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def clear(self) -> None:
-        """Throws all records away, inside a transaction. Whoever waits for its end finds the
-        tables filled again: were the file deleted instead, each would go and build another.
+        """Throws all records away, inside a transaction. Processes that wait for its end find the
+        tables filled again; if the file were deleted instead, each would build another.
         """
         rows = self.ask(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' "
@@ -166,8 +166,8 @@ class Tables:
 
 
 def is_damage(error: Exception) -> bool:
-    """Returns whether an error tells of what stands in the file, not of who else uses it, of the
-    disk, or of permissions.
+    """Returns whether an error comes from what is in the file, and not from another process, the
+    disk, or permissions.
     """
     if isinstance(error, sqlite3.OperationalError):
         # Our statements are right, so the tables are not; but this SQLite may lack FTS5.

@@ -1,8 +1,8 @@
 """The archive: what is closed leaves a ledger for segments that are never written again.
 
 A segment is a tracked file, `.beads/archive/queen_<kind>.<n>.jsonl`. The journal keeps every
-line, so nothing can be lost by moving one. What it does not keep is where its lines stand: that
-is noted in a file beside it, a cache that can be deleted. `docs/format.md`, "Archive"; ADR 0009.
+line, so moving one cannot lose it. It does not say which file a line is in now: that is noted in a
+file beside it, a cache that can be deleted. `docs/format.md`, "Archive"; ADR 0009.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Segment:
 
 
 class Archived:
-    """Where the lines of a journal stand: up to `mark`, each is in a segment or among `kept`."""
+    """Where the lines of a journal are now: up to `mark`, each is in a segment or in `kept`."""
 
     __slots__ = ("back", "kept", "mark", "segments", "settled_bytes")
 

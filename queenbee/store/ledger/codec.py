@@ -39,7 +39,7 @@ class Unusable(ValueError):
 def decoder(size_bytes: int) -> Callable[[bytes], dict[str, object]]:
     """Returns the function that decodes one line, fit for an input of this size.
 
-    It raises `Unusable` for a line that is no record and no migration.
+    It raises `Unusable` for a line that is neither a record nor a migration.
     """
     if "orjson" in sys.modules or size_bytes >= _ORJSON_FROM_BYTES:
         import orjson  # noqa: PLC0415 - start-up
@@ -203,7 +203,7 @@ def _strict_loads(raw: bytes) -> object:
 def _text_only(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Returns the object, if all of it is text: a lone surrogate can be escaped, but is none.
 
-    Also the value of a key that stands twice, and of which only the last one stays.
+    It checks all values of a repeated key, of which only the last one remains.
     """
     _dumps({"": pairs})
     return dict(pairs)

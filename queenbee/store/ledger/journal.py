@@ -134,7 +134,7 @@ class Journal:
 
 
 def joined(lines: Iterable[bytes]) -> bytes:
-    """Returns the lines as they stand in a file."""
+    """Returns the lines as a file holds them."""
     return b"".join(line + b"\n" for line in lines)
 
 

@@ -1,7 +1,7 @@
 """Rotation: what is closed moves from a ledger to new segments of its archive.
 
 The journal keeps every line, and the state is a function of the set of lines. So a crash at any
-step costs nothing: at worst, a line stands in a segment and in the ledger. The new segments are
+step costs nothing: at worst, a line is in a segment and in the ledger. The new segments are
 on disk before the ledger gets shorter. `docs/format.md`, section "Archive"; ADR 0009.
 """
 
@@ -74,7 +74,7 @@ def rotate(ledger: Ledger, is_closed: IsClosed, agreed: Position | None = None) 
     """Moves the lines of all records that `is_closed` says are closed; under the hive's lock.
 
     It is asked for the newest revision of each record. Records with a line that has no `rev`
-    stay: another program wrote it, may look for it, and its place in the file is what it means.
+    stay: another program wrote it and may look for it, and its place in the file has a meaning.
     Up to `agreed`, ledger and journal hold the same lines. Raises `Unwritable`; every line is
     then where it was, or in two places.
     """
@@ -259,7 +259,7 @@ def _write_segments(ledger: Ledger, base: Archived, lines: Iterable[bytes]) -> d
 
 
 def _note(ledger: Ledger, archived: Archived, written: Mapping[str, str]) -> bool:
-    """Notes where the lines stand now, unless git took a segment away meanwhile: then the next
+    """Notes where the lines are now, unless git took a segment away meanwhile: then the next
     write finds out.
     """
     listing = ledger.archive.listing()
