@@ -25,7 +25,7 @@ from queenbee.core.records import Assignment, Flag, Message, OptionalText, Recor
 from queenbee.errors import QueenError
 from queenbee.store import settings as hive_settings
 from queenbee.store.ledger.codec import Unusable, decode, is_migration
-from queenbee.store.state import INDEX_FROM_BYTES
+from queenbee.store.opening import INDEX_FROM_BYTES
 
 NOT_YET: set[str] = set()
 """What is linked to and still being written."""

@@ -19,9 +19,10 @@ from queenbee.cli import main
 from queenbee.core.ids import ulid
 from queenbee.services import store as store_module
 from queenbee.services.care import indexes, statistics
-from queenbee.store import state as state_module
+from queenbee.store import opening
 from queenbee.store.index import intake as index_intake
 from queenbee.store.index import records as index
+from queenbee.store.index import segments as index_segments
 from queenbee.store.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.slow
@@ -239,7 +240,7 @@ def _deterministic(monkeypatch: pytest.MonkeyPatch) -> Clock:
         store_module, "ulid", lambda now_ms, _random: ulid(now_ms, next(minted).to_bytes(10))
     )
     monkeypatch.setenv("QUEEN_DURABILITY", "buffered")
-    for module in (state_module, indexes, statistics):
+    for module in (opening, indexes, statistics):
         monkeypatch.setattr(module, "INDEX_FROM_BYTES", FROM_BYTES)
     return clock
 
@@ -304,11 +305,14 @@ def test_each_ledger_of_the_hive_has_an_index(place: Path, monkeypatch: pytest.M
 
 
 MUTANTS = {
-    "skips the archive": ("if anew or not held:", "if False:"),
+    "skips the archive": (index_segments, "if anew or not held:", "if False:"),
     "trusts what git rewrote": (
-        "same = self._blocks_alike(position.tracked)", "same = size_of(self._ledger.path)"
+        index_intake, "lacking = self._ledger.journal.lacking(lacking, both.journal)",
+        "lacking = set()",
     ),
-    "forgets the journal": ("apart = taker.take(lines, once=True) or apart", "pass"),
+    "forgets the journal": (
+        index_intake, "bool(self._taker.take(lines, once=True).fresh) or self._apart", "False"
+    ),
 }  # fmt: skip
 
 
@@ -317,8 +321,11 @@ def test_an_index_that_is_wrong_is_caught(
     truth: dict[str, object], place: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Mutant: the same commands, with an index that keeps its promise no longer."""
-    broken = mutant(index_intake, *MUTANTS[name])
-    monkeypatch.setattr(index, "Intake", broken.Intake)
+    broken = mutant(*MUTANTS[name])
+    if MUTANTS[name][0] is index_segments:
+        monkeypatch.setattr(index_intake, "Segments", broken.Segments)
+    else:
+        monkeypatch.setattr(index, "Intake", broken.Intake)
     assert differences(truth, run_program(place, monkeypatch, Happening)) != []
 
 

@@ -89,7 +89,7 @@ class Notices:
         news: News = {}
         for kind, service in self._services.items():
             # Only a grant that came from elsewhere can win over one of ours.
-            if not self._store.state(kind).ledger.foreign():
+            if not self._store.state(kind).foreign():
                 continue
             for winner, loser in service().conflicts():
                 if loser.droid == actor:

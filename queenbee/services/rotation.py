@@ -36,21 +36,18 @@ def rotate(
         return since_ms is not None and since_ms <= before_ms
 
     if not store.ledger(kind).size_bytes():
-        return Rotation(0, 0, 0, [])
+        return Rotation()
     with store.transaction():
         # Another process may have done it while this one waited for its turn.
         if due_at is not None and not rotation.is_due(store.ledger(kind), due_at):
-            return Rotation(0, 0, 0, [])
-        ledger = store.state(kind).ledger
+            return Rotation()
+        state = store.state(kind)
         try:
-            done = rotation.rotate(ledger, is_closed)
+            done = rotation.rotate(state.ledger, is_closed, state.agreed)
         except Unwritable as error:
             add_hint(error, store.layout)
             raise
-        agreed = ledger.agreed
-        state = store.state(kind)
-        state.ledger.agreed = agreed
-        state.remember_agreement()
+        store.state(kind).agree(done.agreed)
     return done
 
 

@@ -15,7 +15,7 @@ from queenbee.core.kinds import KINDS
 from queenbee.store import identity
 from queenbee.store.layout import discover, working_directory
 from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.state import open_records
+from queenbee.store.opening import open_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from queenbee.services.transaction import Transaction
     from queenbee.store.layout import Layout
-    from queenbee.store.state import Progress, Records
+    from queenbee.store.records import Progress, Records
 
 
 class Store:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queenbee.store.issues_file import Added
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Receipt
-    from queenbee.store.state import Records
+    from queenbee.store.records import Records
 
     class Written(Protocol):
         """What a transaction needs of the store that it writes to."""
@@ -170,9 +170,7 @@ class Transaction:
                 path = self._store.layout.issues_path
                 receipts.append(append_rows(path, self._rows))
             for kind, lines in self._lines.items():
-                state = self._store.state(kind)
-                receipts.append(state.ledger.append(lines))
-                state.remember_agreement()
+                receipts.append(self._store.state(kind).append(lines))
         except BaseException as error:
             # The lock is still ours: what the first ledgers got can be taken back.
             for receipt in receipts:

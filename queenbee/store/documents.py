@@ -94,7 +94,7 @@ def _remove(temporary: str) -> None:
     try:
         os.unlink(temporary)
     except OSError:
-        return  # It has changed hands, or the disk fails: then that is what is told.
+        return  # It has changed hands, or the disk fails, which is reported then.
 
 
 def _replace(temporary: str, path: str) -> bool:

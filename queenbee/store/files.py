@@ -10,6 +10,9 @@ import zlib
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
 from queenbee.store.documents import sync_folder, write_document
 
+Stamp = tuple[int, ...]
+"""A file's inode, size in bytes and time of its last change in ns; empty where there is none."""
+
 _SAFE = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 """Links are not followed out of the hive, and opening a FIFO does not hang."""
 
@@ -110,15 +113,6 @@ def read_at(path: str, offset: int, size: int) -> bytes:
         os.close(fd)
 
 
-def mark_at(path: str, offset: int) -> Mark:
-    """Returns the mark behind the last whole line before an offset, or the file's start."""
-    begin = max(0, offset - 2 * _BLOCK_BYTES)
-    data = read_at(path, begin, offset - begin)
-    end = data.rfind(b"\n") + 1
-    inode = os.stat(path).st_ino if os.path.exists(path) else 0
-    return Mark(inode, begin + end if end else 0, checksum(data[max(0, end - TAIL_BYTES) : end]))
-
-
 class Appender:
     """A file open for appending, under the hive's lock.
 
@@ -171,7 +165,7 @@ class Appender:
     def roll_back(self) -> None:
         """Takes back what was written, unless a foreign writer has appended behind it.
 
-        Raises `Unwritable` where the disk does not let it: some of it may then stand.
+        Raises `Unwritable` where the disk does not let it: some of it may then remain.
         """
         try:
             if self._written and os.fstat(self._fd).st_size == self.size + self._written:
@@ -237,18 +231,18 @@ class Original:
         write_document(self.path, data)
         late = self._from(self.size_bytes)
         if late:
-            page = Appender(self.path)
+            file = Appender(self.path)
             try:
-                page.append(late)
+                file.append(late)
             finally:
-                page.close()
+                file.close()
 
     def let_go(self) -> None:
         """Forgets what was read, which may be much; the file stays open."""
         self.data = b""
 
     def close(self) -> None:
-        """Lets go of the old file."""
+        """Closes the old file."""
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)
@@ -286,12 +280,17 @@ def size_of(path: str) -> int:
         return 0
 
 
-def stamp_of(path: str) -> tuple[int, ...]:
-    """Returns a value that changes whenever the file does; empty where there is none."""
+def stamp_of(path: str) -> Stamp:
+    """Returns a value that changes whenever the file does. Does not follow a link.
+
+    Raises `Unreadable`.
+    """
     try:
-        status = os.stat(path)
-    except OSError:
+        status = os.stat(path, follow_symlinks=False)
+    except FileNotFoundError:
         return ()
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 

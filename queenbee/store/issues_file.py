@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 
 class Added:
-    """Rows that are in place, but may not have reached the disk yet. Owed: one `close`."""
+    """Rows that are in the file, but may not be on disk yet. The caller must `close` it."""
 
-    __slots__ = ("_page",)
+    __slots__ = ("_file",)
 
-    def __init__(self, page: Appender) -> None:
-        self._page = page
+    def __init__(self, file: Appender) -> None:
+        self._file = file
 
     def sync(self) -> None:
         """Returns when the rows are on disk. Raises `DurabilityUnknown`."""
-        self._page.sync()
+        self._file.sync()
 
     def take_back(self) -> None:
         """Undoes the append. Only under the lock that it was made under."""
-        self._page.roll_back()
+        self._file.roll_back()
 
     def close(self) -> None:
-        """Lets go of the file."""
-        self._page.close()
+        """Closes the file."""
+        self._file.close()
 
 
 def read_rows(path: str) -> tuple[list[Fields], int]:
@@ -79,12 +79,12 @@ def append_rows(path: str, lines: Sequence[bytes]) -> Added:
     tracker does not know. Raises `Unwritable`, or `Busy` where the tracker replaced the file in
     between: nothing of ours is in the new one then.
     """
-    page = Appender(path)
-    added = Added(page)
+    file = Appender(path)
+    added = Added(file)
     try:
-        torn = b"" if page.ends_with_newline() else b"\n"
-        page.append(torn + joined(lines))
-        if stamp_of(path)[:1] != (page.end().inode,):
+        torn = b"" if file.ends_with_newline() else b"\n"
+        file.append(torn + joined(lines))
+        if stamp_of(path)[:1] != (file.end().inode,):
             raise Busy(
                 f"{path} was replaced by another program while it was written to",
                 hint="try again; nothing was written",

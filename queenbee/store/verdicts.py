@@ -25,7 +25,7 @@ def recall(path: str, of: str) -> dict[str, str] | None:
 
 
 def keep(path: str, of: str, lost: dict[str, str]) -> None:
-    """Keeps verdicts, where that is possible. Half a file is no file to the next reader."""
+    """Keeps verdicts where that is possible. A reader never sees half a file."""
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         temporary = f"{path}.{os.urandom(4).hex()}.tmp"

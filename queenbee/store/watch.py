@@ -1,14 +1,15 @@
-"""Waiting for a file to change, without spinning: by the system's file events, or by looking.
+"""Waiting for a file to change: by the system's file events, or by looking again and again.
 
 The events come from watchfiles (inotify, FSEvents, kqueue). Where it is missing, or the system
-gives no events (no watches left, a folder that is not there yet), two `stat` calls every 25 ms
-serve instead.
+gives no events (no watches left, a folder that does not exist yet), a look every 25 ms serves
+instead.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from contextlib import closing, suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 POLL_S = 0.025
 _TRUST_S = 0.5
-"""How long events are relied on before a look: network file systems report none of what other
-hosts wrote, and a waiter looks at its clock for the end of a lease."""
+"""How long to rely on events before looking anyway: network file systems report none of what
+other hosts wrote."""
 
 
 def wait_for_change(
@@ -25,35 +26,67 @@ def wait_for_change(
 ) -> bool:
     """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline.
 
-    `deadline_s` is on the monotonic clock. `paths` are the files of which each change shows in
-    the stamp: their folders are what is watched, since git replaces files.
+    `deadline_s` is on the monotonic clock. `paths` are the files whose changes show in the
+    stamp: their folders are watched, since git replaces files.
     """
+    wait = _Wait(stamp, before, deadline_s)
     folders = dict.fromkeys(os.path.dirname(path) for path in paths)
-    notify = _watcher([folder for folder in folders if os.path.isdir(folder)])
-    # The watch stands before the first look: what changes from here on is seen by one of the two.
-    while stamp() == before:
-        left_s = deadline_s - time.monotonic()
-        if left_s <= 0:
-            return False
-        if notify is None:
-            time.sleep(min(POLL_S, left_s))
-        else:
-            notify(max(1, int(min(_TRUST_S, left_s) * 1000)))
-    return True
+    # Where there are no events. A RuntimeError: no watches are left, as with many waiters.
+    with suppress(ImportError, OSError, RuntimeError):
+        _wait_for_events(wait, [folder for folder in folders if os.path.isdir(folder)])
+    while not wait.is_over():
+        time.sleep(min(POLL_S, wait.left_s()))
+    return wait.changed
 
 
-def _watcher(folders: list[str]) -> Callable[[int], None] | None:
-    """Returns a function that waits for an event in the folders for so many ms, or None."""
-    try:
-        from watchfiles._rust_notify import RustNotify
+class _Wait:
+    """When to stop: at a change, or at the deadline."""
 
-        events = RustNotify(folders, False, False, 0, False, True)
-    except (ImportError, OSError, RuntimeError, TypeError):
-        return None  # A RuntimeError: the system has no watches left, as with many waiters.
+    def __init__(self, stamp: Callable[[], object], before: object, deadline_s: float) -> None:
+        self._stamp = stamp
+        self._before = before
+        self._deadline_s = deadline_s
+        self._is_watched = False
+        self.changed = False
 
-    def wait(timeout_ms: int) -> None:
-        # 10 ms to gather what belongs together, 2 ms of quiet to end it.
-        if events.watch(10, 2, timeout_ms, None) == "signal":
-            raise KeyboardInterrupt
+    def left_s(self) -> float:
+        """Returns how long to wait at most."""
+        return max(0.0, self._deadline_s - time.monotonic())
 
-    return wait
+    def is_over(self) -> bool:
+        """Looks whether to stop."""
+        self.changed = self._stamp() != self._before
+        return self.changed or not self.left_s()
+
+    def is_set(self) -> bool:
+        """Returns whether to stop watching; watchfiles asks this every 2 ms.
+
+        By the first time it has begun: what changes from then on is seen by this look or by an
+        event. After that, only the clock is looked at.
+        """
+        if self._is_watched:
+            return not self.left_s()
+        self._is_watched = True
+        return self.is_over()
+
+
+def _wait_for_events(wait: _Wait, folders: Sequence[str]) -> None:
+    """Returns when it is over. Raises what watchfiles does where it cannot watch."""
+    if wait.is_over() or not folders:
+        return
+    from watchfiles import watch  # noqa: PLC0415 - start-up
+
+    events = watch(
+        *folders,
+        watch_filter=None,
+        debounce=10,  # ms to gather what belongs together
+        step=2,  # ms of quiet to end that
+        rust_timeout=int(_TRUST_S * 1000),
+        yield_on_timeout=True,
+        stop_event=wait,
+        recursive=False,
+    )
+    with closing(events):
+        for _ in events:
+            if wait.is_over():
+                return

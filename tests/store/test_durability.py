@@ -104,8 +104,8 @@ class TestAWriteThatIsAcknowledged:
     def test_waiting_under_the_lock_is_caught(self, hive, syncs, monkeypatch):
         append = Ledger.append
 
-        def append_and_sync(ledger, lines):
-            receipt = append(ledger, lines)
+        def append_and_sync(ledger, lines, agreed):
+            receipt = append(ledger, lines, agreed)
             receipt.sync()
             return receipt
 
@@ -205,10 +205,10 @@ class TestTwoLedgersInOneTurn:
     def test_where_the_second_is_interrupted_nothing_stays(self, hive, before, monkeypatch):
         append = Ledger.append
 
-        def interrupted(ledger, lines):
+        def interrupted(ledger, lines, agreed):
             if ledger.path == hive.layout.ledger_path("messages"):
                 raise KeyboardInterrupt
-            return append(ledger, lines)
+            return append(ledger, lines, agreed)
 
         monkeypatch.setattr(Ledger, "append", interrupted)
         with pytest.raises(KeyboardInterrupt):

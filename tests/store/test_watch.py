@@ -16,7 +16,7 @@ from queenbee.store.watch import wait_for_change
 def way(request, monkeypatch):
     """Both ways of waiting, under the same expectations."""
     if request.param == "polling":
-        monkeypatch.setattr(watch, "_watcher", lambda folders: None)
+        monkeypatch.setattr(watch, "_wait_for_events", lambda wait, folders: None)
     return request.param
 
 
@@ -54,6 +54,35 @@ def test_a_file_that_is_replaced_wakes_the_waiter(file, way):
     writer.start()
     assert wait_for_change(stamp, stamp(), [str(file)], time.monotonic() + 60)
     writer.join()
+
+
+def test_a_change_while_the_watch_begins_is_seen(file, monkeypatch):
+    """Neither the look before it nor an event shows it."""
+    looks = []
+
+    def stamp():
+        looks.append(file.stat().st_size)
+        if len(looks) == 1:
+            file.write_text("x")
+        return looks[-1]
+
+    monkeypatch.setattr(watch, "_TRUST_S", 3600)
+    assert wait_for_change(stamp, 0, [str(file)], time.monotonic() + 60)
+    assert looks[:2] == [0, 1]
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="asks /proc")
+def test_no_thread_and_no_open_file_is_left_behind(file, way):
+    files = set(os.listdir("/proc/self/fd"))
+    threads = set(os.listdir("/proc/self/task"))
+    stamp = stamp_of(file)
+    before = stamp()
+    for _ in range(3):
+        assert not wait_for_change(stamp, before, [str(file)], time.monotonic() + 0.01)
+    # The kernel ends the thread of a watch that is closed; it is awaited, not timed.
+    while not set(os.listdir("/proc/self/task")) <= threads:
+        time.sleep(0.001)
+    assert set(os.listdir("/proc/self/fd")) <= files
 
 
 def test_the_deadline_ends_the_wait(file, way):

@@ -15,7 +15,7 @@ from hives import QuickQueen
 from queenbee import Hive
 from queenbee.core.timestamps import format_ms, parse_ms
 from queenbee.errors import QueenError, StoreError
-from queenbee.store import state as state_module
+from queenbee.store import opening
 from tests.torture.places import errors_of, git, make_repository, must, require
 
 START_MS = 1_734_172_200_000
@@ -207,12 +207,12 @@ def check(world: World) -> dict[str, object]:
         for kind in ("messages", "assignments", "reservations"):
             spoil(clone, kind, ("twice", "reversed", "CRLF")[number % 3])
         # The last clone is asked through an index, the others fold in memory.
-        small = state_module.INDEX_FROM_BYTES
-        state_module.INDEX_FROM_BYTES = 0 if number == len(world.clones) - 1 else small
+        small = opening.INDEX_FROM_BYTES
+        opening.INDEX_FROM_BYTES = 0 if number == len(world.clones) - 1 else small
         try:
             answers.append(told(clone, world.now_ms, ids, droids))
         finally:
-            state_module.INDEX_FROM_BYTES = small
+            opening.INDEX_FROM_BYTES = small
     for clone, answer in zip(world.clones[1:], answers[1:], strict=True):
         for command, text in answer.items():
             require(

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 
-from queenbee.store import state as state_module
+from queenbee.store import opening
 from queenbee.store.layout import discover
 from queenbee.store.ledger.codec import Unusable, decode
 from queenbee.store.setup import init
@@ -141,7 +141,7 @@ class Adopt(Scene):
 
 class Indexed(Scene):
     def act(self) -> None:
-        state_module.INDEX_FROM_BYTES = 0
+        opening.INDEX_FROM_BYTES = 0
         open_hive(self.tree, "ui", durability="synced").messages.send("api", "indexed")
 
 
@@ -372,7 +372,7 @@ def _check_whole_grants(tree: str) -> None:
 def busy(tree: str, log: str, number: str) -> None:
     """Appends, reserves and releases as fast as it can, noting what was acknowledged."""
     if int(number) % 2:
-        state_module.INDEX_FROM_BYTES = 0
+        opening.INDEX_FROM_BYTES = 0
     hive = open_hive(tree, f"busy-{number}", durability="synced")
     with open(log, "ab", buffering=0) as acknowledged:
         turn = 0

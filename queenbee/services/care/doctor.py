@@ -20,7 +20,7 @@ from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.rotation import MOST_BYTES
 from queenbee.store import setup
 from queenbee.store.files import START, Original, read_after, size_of
-from queenbee.store.ledger.codec import Unusable, decoder
+from queenbee.store.ledger.codec import CONFLICT_MARKERS, Unusable, decoder
 from queenbee.store.state import Folded
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.services.hive import Services
 
-_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
 _CLOCK_SLACK_MS = 24 * 3_600_000
 
 
@@ -98,7 +97,7 @@ def _without_markers(path: str) -> None:
     original = Original(path)
     try:
         lines = original.data.split(b"\n")
-        kept = [line for line in lines if not line.startswith(_MARKERS)]
+        kept = [line for line in lines if not line.startswith(CONFLICT_MARKERS)]
         if len(kept) != len(lines):
             original.replace_by(b"\n".join(kept))
     finally:
@@ -145,7 +144,7 @@ def _tracked_file(path: str) -> Iterator[Diagnosis]:
         try:
             fields = decode(line)
         except Unusable as error:
-            marker = line.startswith(_MARKERS)
+            marker = line.startswith(CONFLICT_MARKERS)
             hint = "queen doctor --fix takes the marker out" if marker else "it is left alone"
             code = "conflict_marker" if marker else "unusable_line"
             yield Diagnosis(code, path, f"not a record: {error}", line=number, hint=hint)

@@ -10,7 +10,7 @@ from queenbee.core.kinds import kind_of
 from queenbee.store.documents import write_document
 from queenbee.store.files import START, read_after, size_of, split_lines
 from queenbee.store.ledger.codec import Unusable, decoder, is_migration
-from queenbee.store.state import INDEX_FROM_BYTES
+from queenbee.store.opening import INDEX_FROM_BYTES
 
 if TYPE_CHECKING:
     from queenbee.services.store import Store

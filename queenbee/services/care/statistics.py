@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.files import size_of
-from queenbee.store.state import INDEX_FROM_BYTES
+from queenbee.store.opening import INDEX_FROM_BYTES
 
 if TYPE_CHECKING:
     from queenbee.services.store import Store

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from queenbee.services.leases.live import LiveLeases
     from queenbee.services.transaction import Transaction
-    from queenbee.store.state import Records
+    from queenbee.store.records import Records
 
 KIND = "reservations"
 _SHOWN = 10

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from queenbee.core.fold import Fields
-    from queenbee.store.state import Cursor, Records
+    from queenbee.store.records import Cursor, Records
 
 ACTIVE: Mapping[str, object] = {"status": "active"}
 
@@ -115,7 +115,7 @@ class LiveLeases:
 
     def verdicts(self, state: Records) -> dict[str, str]:
         """Returns the winner's id for each lease of the hive that lost to an older one."""
-        foreign = state.ledger.foreign()
+        foreign = state.foreign()
         if not foreign:
             return {}
         if self._verdicts is None or self._verdicts[0] != foreign:

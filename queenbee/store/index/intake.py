@@ -1,43 +1,51 @@
-"""How an index catches up with a ledger: what was appended, rewritten, pulled or archived since.
+"""How an index catches up: with the journal, and with what only the tracked files have.
 
-A file that git rewrote is read again from the first block that differs: the state is a function
-of the set of lines, so lines that were seen stay seen. On any doubt the index is built anew.
-`docs/format.md`, "Index"; ADR 0006.
+The journal is only ever appended to, so a position says what the index has read of it. Git
+rewrites the tracked file at any time. The index then compares it with the journal and keeps the
+lines that the journal lacks as *loose* lines: when one vanishes from the tracked file, it is
+taken out of the records again. On any doubt the index is built anew. `docs/format.md`, "Index";
+ADR 0011.
 """
 
 from __future__ import annotations
 
-from queenbee.store.files import (
-    TAIL_BYTES,
-    Chunk,
-    Mark,
-    checksum,
-    mark_at,
-    read_after,
-    read_at,
-    size_of,
-    split_lines,
-)
-from queenbee.store.index.tables import SegmentRow, Taker
-from queenbee.store.ledger.archive import Archived
+from queenbee.store.files import START, TAIL_BYTES, Chunk, read_after, size_of, split_lines
+from queenbee.store.index.segments import Doubt, Segments, archive_stamp
+from queenbee.store.index.tables import Taker
 from queenbee.store.ledger.batch import Position
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from queenbee.store.index.tables import Tables
-    from queenbee.store.ledger.archive import Stamp
+    from queenbee.store.ledger.archive import Archived
     from queenbee.store.ledger.ledger import Ledger
-    from queenbee.store.state import Progress
+    from queenbee.store.records import Progress
 
 _CHUNK_BYTES = 4 * 1024 * 1024
-_BLOCK_BYTES = 1024 * 1024
-_MANY_LOOSE = 10_000
+_STEP_BYTES = 256 * 1024
+"""How much of two files is compared at once: 300 MiB take 0.20 s, and 0.38 s by 4 MiB."""
 _SOME_LINES = 10_000
-_UNCOUNTED = 2**62
+_MANY_LOOSE = 10_000
+"""Beyond so many, loose lines are not remembered one by one: where the tracked file is rewritten
+before the journal has them, the index is built anew."""
+_TOO_MANY = b""
+"""Stands for these among the loose lines. No line is empty."""
 
 
-class Doubt(Exception):
-    """The index cannot be trusted and has to be built anew."""
+class CaughtUp:
+    """How far an index has come."""
+
+    __slots__ = ("agreed", "all_agreed", "unrecorded")
+
+    def __init__(self, agreed: Position, *, all_agreed: bool, unrecorded: bool) -> None:
+        self.agreed = agreed
+        """Up to here ledger and journal hold the same lines."""
+        self.all_agreed = all_agreed
+        """Whether that is all that was read. The next reader then moves both positions."""
+        self.unrecorded = unrecorded
+        """Whether the tracked files have lines that the journal lacks."""
 
 
 class Intake:
@@ -47,341 +55,316 @@ class Intake:
         self._tables = tables
         self._ledger = ledger
         self._progress = progress
-        self._archived_bytes = 0
 
-    def catch_up(self) -> bool:
-        """Takes in what is new, and tells the ledger how far its files agree. Returns whether
-        the index has come exactly as far as that. Raises `sqlite3.Error`.
-        """
-        segments = self._ledger.archive.listing()
-        position, agreed = self._tables.position("at"), self._tables.position("agreed")
-        if self._is_behind(position):
+    def catch_up(self) -> CaughtUp:
+        """Reads what is new. Raises `sqlite3.Error`."""
+        tables = self._tables
+        if self._is_behind():
             try:
-                with self._tables.transaction():
-                    position, agreed = self._take_all_or_anew()
+                with tables.transaction():
+                    self._read_or_build()
             finally:
                 self.report(1, 1)
-        self._ledger.agreed = Position(agreed.tracked, agreed.journal, segments)
-        self._ledger.unrecorded = self._any_loose()
-        return position == agreed
+        at, agreed = tables.position("at"), tables.position("agreed")
+        unrecorded = "SELECT 1 FROM loose UNION ALL SELECT 1 FROM segments WHERE held = 0 LIMIT 1"
+        return CaughtUp(
+            agreed,
+            all_agreed=_marks(at) == _marks(agreed),
+            unrecorded=bool(tables.ask(unrecorded)),
+        )
 
     def report(self, done: int, total: int) -> None:
-        """Says how far it has come."""
+        """Reports how far it has come."""
         if self._progress is not None:
             self._progress(done, total)
 
-    def let_go_of_agreed(self) -> None:
-        """The journal has by now what both files were seen to hold."""
-        if self._tables.ask("SELECT 1 FROM loose LIMIT 1"):
-            end = self._ledger.agreed.tracked.offset
-            self._tables.db.execute(
-                "DELETE FROM loose WHERE before <= ? OR before = ?", (end, _UNCOUNTED)
-            )
-
-    def _is_behind(self, position: Position) -> bool:
-        tracked, journal = self._ledger.chunks(position, limit=_CHUNK_BYTES)
-        news = tracked.restarted, journal.restarted, tracked.lines, tracked.rest, journal.lines
-        # A last line without its end may be gone, and leave nothing to read.
-        return any(news) or bool(self._unended()) or self._archive_stamp() != self._archive_seen()
-
-    def _any_loose(self) -> bool:
+    def _is_behind(self) -> bool:
+        at = self._tables.position("at")
+        tracked, journal = self._ledger.chunks(at, limit=_CHUNK_BYTES)
         return bool(
-            self._tables.ask("SELECT 1 FROM loose LIMIT 1")
-            or self._tables.ask("SELECT 1 FROM segments WHERE held = 0 LIMIT 1")
+            tracked.restarted
+            or journal.restarted
+            or tracked.lines
+            or tracked.rest
+            or journal.lines
+            # A last line without its newline may be gone, and leave nothing to read.
+            or self._tables.blob("unended")
+            or archive_stamp(self._ledger) != (self._tables.meta("archive") or "")
         )
 
-    def _take_all_or_anew(self) -> tuple[Position, Position]:
+    def _read_or_build(self) -> None:
         self.report(0, 1)
         try:
-            return self._take_all()
+            _Pass(self._tables, self._ledger, self).run()
         except Doubt:
             self._tables.clear()
-            self._archived_bytes = 0
-            return self._take_all()
+            _Pass(self._tables, self._ledger, self).run()
 
-    def _take_all(self) -> tuple[Position, Position]:
-        position, agreed = self._tables.position("at"), self._tables.position("agreed")
-        position, agreed, again = self._after_rewriting(position, agreed)
-        position = self._before_unusable(position)
-        self._doubt_a_line_that_went_on(position)
-        taker = Taker(self._tables)
-        # 0. The archive stands before all else.
-        base, come = self._take_segments(taker, position)
-        if base.mark.offset:
-            position = Position(position.tracked, base.mark)
-        if come:
-            agreed = Position()
-        together = position == agreed
-        was_apart, apart, moved = bool(self._tables.meta("apart")), False, False
-        # 1. As long as both files go on alike, each line is read once.
-        while True:
-            tracked, journal = self._chunks(position)
-            if not tracked.lines or tracked.lines != journal.lines:
-                break
-            self._take_tracked(taker, position, tracked.lines, again)
-            position = Position(tracked.end, journal.end)
-            if together:
-                agreed = position
-            self._report(position)
-        # 2. Then what the tracked file has, in its order, then what the journal alone has.
-        while tracked.lines:
-            moved = self._take_tracked(taker, position, tracked.lines, again) or moved
-            self._hold_loosely(split_lines(tracked.lines), tracked.end.offset)
-            position = Position(tracked.end, position.journal)
-            tracked, _ = self._chunks(position)
-            self._report(position)
-        # A line without its newline is read again with it, and counts once where it stays the same.
-        moved = self._take_tracked(taker, position, tracked.rest, again) or moved
-        if base.kept:
-            kept = split_lines(base.kept)
-            apart = taker.take(kept, once=True)
-            self._let_go(kept)
-        position = self._past_what_both_have(position)
-        _, journal = self._chunks(position)
-        while journal.lines:
-            lines = split_lines(journal.lines)
-            apart = taker.take(lines, once=True) or apart
-            self._let_go(lines)
-            position = Position(position.tracked, journal.end)
-            _, journal = self._chunks(position)
-            self._report(position)
-        if position == agreed:
-            self._tables.db.execute("DELETE FROM loose")
-        self._tables.put_meta("unended", tracked.rest)
-        positional = taker.positional or self._tables.meta("positional")
-        if positional and (again or come or (was_apart and moved)):
-            # Where a line stands is what it means. The tracked lines were given another order, or
-            # new ones stand before those that the journal alone had, or behind the archive's.
+
+class _Pass:
+    """One reading of what is new, inside a transaction."""
+
+    def __init__(self, tables: Tables, ledger: Ledger, intake: Intake) -> None:
+        self._tables = tables
+        self._ledger = ledger
+        self._intake = intake
+        self._taker = Taker(tables)
+        self._segments = Segments(tables, ledger, self._take_archived)
+        self._at = tables.position("at")
+        self._agreed = tables.position("agreed")
+        self._kept: list[bytes] = []
+        """Lines of the journal before the position that are still to be read."""
+        self._unended = tables.blob("unended")
+        """The last tracked line as it was read, where no newline ended it."""
+        self._provisional = tables.meta("provisional") == "1"
+        """Whether nothing but that line brought what it says."""
+        self._torn = 0
+        """How many lines without a newline are unusable: one or none."""
+        self._unusable = int(tables.meta("unusable") or 0)
+        self._any_loose = bool(tables.ask("SELECT 1 FROM loose LIMIT 1"))
+        self._was_apart = bool(tables.meta("apart"))
+        """Whether the journal alone had lines."""
+        self._apart = False
+        self._moved = False
+        """Whether the tracked file brought lines to records in which the order of lines counts."""
+        self._archived_bytes = 0
+
+    def run(self) -> None:
+        """Reads what is new, and writes down how far. Raises `Doubt`."""
+        tracked, journal = self._ledger.chunks(self._at, limit=TAIL_BYTES)
+        if journal.restarted or (tracked.restarted and self._taker.positional):
+            # Where the order of lines counts, nothing that was read of another file is right.
             raise Doubt
-        if apart or again or come:
-            # The journal alone may have what was read elsewhere before.
-            self._tables.put_meta("apart", 1)
-        taker.finish()
-        self._remember_blocks(position.tracked)
-        self._tables.put_position("at", position)
-        self._tables.put_position("agreed", agreed)
-        return position, agreed
-
-    def _chunks(self, position: Position) -> tuple[Chunk, Chunk]:
-        """Returns what both files hold after a position that was reached in them. One that is
-        rewritten meanwhile has come to its end: what it is now, the next refresh reads.
-        """
-        tracked, journal = self._ledger.chunks(position, limit=_CHUNK_BYTES)
+        now = (tracked.lines or tracked.rest).split(b"\n")[0]
+        if self._provisional and (tracked.restarted or not _same_lines(now, self._unended)):
+            raise Doubt
+        archive_changed = self._read_archive()
         if tracked.restarted:
-            tracked = Chunk(b"", b"", position.tracked, restarted=True)
-        if journal.restarted:
-            journal = Chunk(b"", b"", position.journal, restarted=True)
-        return tracked, journal
+            self._compare()
+        else:
+            self._skip_agreed()
+            self._read_on()
+        reordered = tracked.restarted or archive_changed
+        if self._taker.positional and (reordered or (self._was_apart and self._moved)):
+            # New tracked lines come before those of the journal alone, archived ones before all.
+            raise Doubt
+        self._apart = self._apart or reordered
+        self._write_down()
 
-    def _take_tracked(self, taker: Taker, position: Position, data: bytes, again: bool) -> bool:
-        """Takes in what the tracked file has at a position; returns whether it changed a record."""
-        seen, begin = taker.unusable, position.tracked.offset
-        moved = taker.take(split_lines(data), once=again)
-        if taker.unusable > seen:
-            row = begin, begin + len(data), taker.unusable - seen
-            self._tables.db.execute("INSERT INTO unusable VALUES (?, ?, ?)", row)
-        return moved
+    def _write_down(self) -> None:
+        tables = self._tables
+        all_recorded = _marks(self._at) == _marks(self._agreed) and not self._unended
+        if all_recorded and self._too_many_loose():
+            tables.db.execute("DELETE FROM loose")
+        if self._apart:
+            tables.put_meta("apart", 1)
+        tables.put_meta("unended", self._unended)
+        tables.put_meta("provisional", int(self._provisional))
+        tables.put_meta("unusable", self._unusable)
+        tables.put_meta("torn", self._torn)
+        self._taker.finish()
+        tables.put_position("at", self._at)
+        tables.put_position("agreed", self._agreed)
 
-    def _before_unusable(self, position: Position) -> Position:
-        """Returns a position from which the unusable lines of whole pieces are counted again."""
-        offset = position.tracked.offset
-        (begin,) = self._tables.ask("SELECT min(begin) FROM unusable WHERE end > ?", offset)[0]
-        self._tables.db.execute("DELETE FROM unusable WHERE end > ?", (offset,))
-        if not isinstance(begin, int) or begin >= offset:
-            return position
-        return Position(mark_at(self._ledger.path, begin), position.journal)
-
-    def _take_segments(self, taker: Taker, position: Position) -> tuple[Archived, bool]:
-        """Takes in the segments whose lines the index may lack.
-
-        Returns from where on the journal has more than they do, where that is behind the
-        position (else the empty note), and whether segments came or went since it was begun.
+    def _read_archive(self) -> bool:
+        """Reads the segments that are new; returns whether any came or went since the index was
+        begun.
         """
         anew = self._tables.meta("at") is None
-        seen = self._archive_stamp()
-        if not anew and seen == self._archive_seen():
-            return Archived(), False
-        noted = self._ledger.noted() or Archived()
-        known = {row.name: row for row in self._segments()}
-        now = [
-            self._take_segment(taker, name, stamp, known.pop(name, None), noted, anew)
-            for name, stamp in self._ledger.archive.listing().items()
-        ]
-        for gone in known.values():
-            # What only a segment had may vanish with it, and then it never was.
-            if not gone.held and gone.digest not in noted.digests:
-                raise Doubt
-        self._tables.db.execute("DELETE FROM segments")
-        self._tables.db.executemany(
-            "INSERT INTO segments VALUES (?, ?, ?, ?, ?)", (row.values() for row in now)
-        )
-        self._tables.put_meta("archive", seen)
-        come = not anew and (bool(known) or any(row.is_new for row in now))
-        read = {row.digest for row in now if row.taken}
-        ahead = noted.mark.offset > position.journal.offset and noted.digests <= read
-        return (noted if ahead else Archived()), come
+        if archive_stamp(self._ledger) == (self._tables.meta("archive") or ""):
+            return False
+        changed = self._segments.follow(anew=anew)
+        noted = self._segments.ahead_of(self._at.journal)
+        if noted is not None:
+            self._kept = split_lines(noted.kept)
+            self._at = Position(self._at.tracked, noted.mark)
+        return changed and not anew
 
-    def _take_segment(
-        self,
-        taker: Taker,
-        name: str,
-        stamp: Stamp,
-        before: SegmentRow | None,
-        noted: Archived,
-        anew: bool,
-    ) -> SegmentRow:
-        same = before is not None and before.stamp == str(stamp)
-        digest = before.digest if before and same else noted.digest_of(stamp)
-        data = None
-        if digest is None:
-            data, digest = self._ledger.archive.read(name)
-        held = digest in noted.digests
-        if before is not None and before.digest == digest:
-            return SegmentRow(name, str(stamp), digest, held or before.held, before.taken)
-        if before is not None and not before.held:
-            raise Doubt
-        # What the journal has is read there; but the archive stands before all else.
-        if anew or not held:
-            self._take_archived(taker, data or self._ledger.archive.read(name)[0])
-        return SegmentRow(name, str(stamp), digest, held, anew or not held, is_new=True)
+    def _take_archived(self, lines: list[bytes]) -> None:
+        self._taker.take(lines, once=True)
+        self._let_go(lines)
+        self._archived_bytes += sum(map(len, lines)) + len(lines)
+        self._report()
 
-    def _segments(self) -> list[SegmentRow]:
-        rows = self._tables.ask("SELECT name, stamp, digest, held, taken FROM segments")
-        return [
-            SegmentRow(str(name), str(stamp), str(digest), held == 1, taken == 1)
-            for name, stamp, digest, held, taken in rows
-        ]
+    # Where both files are what they were: what was appended.
 
-    def _take_archived(self, taker: Taker, data: bytes) -> None:
+    def _read_on(self) -> None:
+        # 1. As long as both files go on alike, each line is read once.
+        together = _marks(self._at) == _marks(self._agreed)
+        while True:
+            tracked, journal = self._chunks()
+            if not tracked.lines or tracked.lines != journal.lines:
+                break
+            self._unusable += self._take_tracked(tracked.lines)
+            self._at = Position(tracked.end, journal.end)
+            if together:
+                self._agreed = Position(tracked.end, journal.end, self._agreed.segments)
+            self._report()
+        # 2. Then what the tracked file has, then what the journal alone has.
+        while tracked.lines:
+            self._unusable += self._take_tracked(tracked.lines, loose=True)
+            self._at = Position(tracked.end, self._at.journal)
+            self._report()
+            tracked, _ = self._chunks()
+        self._take_unended(tracked.rest)
+        self._read_journal()
+
+    def _take_unended(self, rest: bytes) -> None:
+        """Reads a line without its newline, which is read again with it."""
+        taken = self._taker.take(split_lines(rest), once=False)
+        self._moved = self._moved or taken.positional
+        self._hold(taken.fresh)
+        self._torn = taken.unusable
+        known = self._provisional and _same_lines(rest, self._unended)
+        self._provisional = known or bool(taken.fresh)
+        self._unended = rest
+
+    def _take_tracked(self, data: bytes, *, loose: bool = False) -> int:
+        """Returns how many of the lines are unusable."""
         lines = split_lines(data)
-        for begin in range(0, len(lines), _SOME_LINES):
-            some = lines[begin : begin + _SOME_LINES]
-            taker.take(some, once=True)
-            self._archived_bytes += sum(map(len, some)) + len(some)
-            self._report(Position())
-
-    def _archive_stamp(self) -> str:
-        noted, listing = self._ledger.archive.note_stamp(), self._ledger.archive.listing()
-        return f"{noted} {listing}" if listing else ""
-
-    def _archive_seen(self) -> str:
-        return self._tables.meta("archive") or ""
-
-    # What only the tracked file has may vanish from it unseen, and then it never was. Such lines
-    # are held loosely, until the next write takes them into the journal.
-
-    def _hold_loosely(self, lines: list[bytes], before: int) -> None:
-        (count,) = self._tables.ask("SELECT count(*) FROM loose")[0]
-        assert isinstance(count, int)
-        if count + len(lines) <= _MANY_LOOSE:
-            rows = ((raw, before) for raw in lines)
-            self._tables.db.executemany("INSERT OR REPLACE INTO loose VALUES (?, ?)", rows)
-        elif not count or self._tables.ask("SELECT max(before) FROM loose")[0][0] != _UNCOUNTED:
-            self._tables.db.execute("INSERT OR REPLACE INTO loose VALUES (x'', ?)", (_UNCOUNTED,))
-
-    def _let_go(self, lines: list[bytes]) -> None:
-        """The journal has these lines."""
-        self._tables.db.executemany("DELETE FROM loose WHERE raw = ?", ((raw,) for raw in lines))
-
-    def _doubt_what_vanished(self, where: Mark) -> None:
-        query = "SELECT raw FROM loose WHERE before > ?"
-        missing = {bytes(raw) for (raw,) in self._tables.ask(query, where.offset)}  # type: ignore[call-overload]
-        while missing:
-            tracked = read_after(self._ledger.path, where, limit=_CHUNK_BYTES)
-            missing.difference_update(split_lines(tracked.lines))
-            if not tracked.lines:
-                break
-            where = tracked.end
-        if self._ledger.journal.lacking(missing):
-            raise Doubt
-
-    def _doubt_a_line_that_went_on(self, position: Position) -> None:
-        unended = self._unended()
-        if not unended:
-            return
-        tracked, _ = self._ledger.chunks(position, limit=_CHUNK_BYTES)
-        now = (tracked.lines or tracked.rest).split(b"\n")[0]
-        if split_lines(now) != split_lines(unended):
-            raise Doubt
-
-    def _unended(self) -> bytes:
-        """Returns the last tracked line as it was read, where no newline ended it yet."""
-        rows = self._tables.ask("SELECT value FROM meta WHERE key = 'unended'")
-        return bytes(rows[0][0]) if rows else b""  # type: ignore[call-overload]
-
-    def _past_what_both_have(self, position: Position) -> Position:
-        """Returns the position with the journal moved on as far as it repeats the tracked file,
-        byte for byte, in a part that was read.
-        """
-        while position.journal.offset < position.tracked.offset:
-            _, journal = self._chunks(position)
-            begin, size = position.journal.offset, len(journal.lines)
-            same = begin + size <= position.tracked.offset
-            if not size or not same or read_at(self._ledger.path, begin, size) != journal.lines:
-                break
-            position = Position(position.tracked, journal.end)
-        return position
-
-    def _after_rewriting(
-        self, position: Position, agreed: Position
-    ) -> tuple[Position, Position, bool]:
-        """Returns where to go on reading, and whether lines may come that were seen before."""
-        tracked, journal = self._ledger.chunks(position, limit=TAIL_BYTES)
-        if journal.restarted or (tracked.restarted and self._tables.meta("positional")):
-            # A line without `rev` means something by its place: nothing read so far stands.
-            raise Doubt
-        if not tracked.restarted:
-            return position, agreed, False
-        same = self._blocks_alike(position.tracked)
-        where = mark_at(self._ledger.path, same)
-        self._doubt_what_vanished(where)
-        if agreed.tracked.offset <= where.offset:
-            there = Mark(where.inode, agreed.tracked.offset, agreed.tracked.sum)
-            agreed = Position(there, agreed.journal)
+        taken = self._taker.take(lines, once=False)
+        self._moved = self._moved or taken.positional
+        if loose:
+            self._hold(taken.fresh)
         else:
-            agreed = Position()
-        return Position(where, position.journal), agreed, True
+            self._let_go(lines)
+        return taken.unusable
 
-    def _blocks_alike(self, until: Mark) -> int:
-        """Returns how many bytes of the tracked file are what they were, as far as blocks tell."""
-        known = self._tables.ask("SELECT digest FROM blocks ORDER BY number")
-        same = 0
-        for (digest,) in known:
-            if _digest(self._ledger.path, same) != digest:
+    def _read_journal(self) -> None:
+        self._take_journal(self._kept)
+        self._kept = []
+        while (journal := self._chunks()[1]).lines:
+            self._take_journal(split_lines(journal.lines))
+            self._at = Position(self._at.tracked, journal.end)
+            self._report()
+
+    def _take_journal(self, lines: list[bytes]) -> None:
+        self._apart = bool(self._taker.take(lines, once=True).fresh) or self._apart
+        self._let_go(lines)
+
+    def _chunks(self) -> tuple[Chunk, Chunk]:
+        """Returns what both files hold after the position reached in them. One that is rewritten
+        meanwhile has nothing more: the next refresh reads what it is now.
+        """
+        tracked, journal = self._ledger.chunks(self._at, limit=_CHUNK_BYTES)
+        if tracked.restarted:
+            tracked = Chunk(b"", b"", self._at.tracked, restarted=True)
+        if journal.restarted:
+            journal = Chunk(b"", b"", self._at.journal, restarted=True)
+        return tracked, journal
+
+    def _skip_agreed(self) -> None:
+        """Reads up to where a writer found that both files agree, and of the tracked file only:
+        it may just have copied a whole clone to the journal.
+        """
+        agreed, listing = self._agreed, self._ledger.archive.listing()
+        ahead = agreed.journal.offset > self._at.journal.offset and agreed.segments == listing
+        both = self._ledger.chunks(agreed, limit=TAIL_BYTES)
+        if not ahead or any(chunk.restarted for chunk in both):
+            return
+        while (left := agreed.tracked.offset - self._at.tracked.offset) > 0:
+            tracked = read_after(self._ledger.path, self._at.tracked, limit=min(left, _CHUNK_BYTES))
+            if tracked.restarted or not tracked.lines:
+                return
+            self._unusable += self._take_tracked(tracked.lines, loose=True)
+            self._at = Position(tracked.end, self._at.journal)
+        if self._at.tracked == agreed.tracked:
+            self._at = Position(agreed.tracked, agreed.journal)
+            self._tables.db.execute("DELETE FROM loose")
+
+    # Where git rewrote the tracked file.
+
+    def _compare(self) -> None:
+        """Brings the loose lines up to date with another tracked file."""
+        if self._too_many_loose():
+            raise Doubt
+        # 1. What the journal has is not loose.
+        self._read_journal()
+        # 2. What the tracked file has, and neither the journal nor the note of the archive.
+        both, base = self._past_what_is_alike()
+        tracked = read_after(self._ledger.path, both.tracked)
+        if tracked.restarted:  # Rewritten again, just now.
+            both, self._agreed = Position(START, base.mark), Position()
+        lines = split_lines(tracked.lines)
+        lacking = {*lines, *split_lines(tracked.rest)}
+        lacking.difference_update(split_lines(base.kept), split_lines(base.back))
+        lacking = self._ledger.journal.lacking(lacking, both.journal)
+        # 3. Loose lines that are not among these are gone.
+        rows = self._tables.ask("SELECT raw FROM loose")
+        gone = {raw for (raw,) in rows if isinstance(raw, bytes)} - lacking
+        self._taker.forget(gone)
+        self._let_go(gone)
+        self._unusable = 0
+        for some in _pieces([line for line in lines if line in lacking]):
+            taken = self._taker.take(some, once=True)
+            self._unusable += taken.unusable
+            self._hold(taken.fresh)
+            self._report()
+        self._take_unended(tracked.rest)
+        self._at = Position(tracked.end, self._at.journal)
+        # 4. What was appended to the journal meanwhile is not among these either.
+        self._read_journal()
+
+    def _past_what_is_alike(self) -> tuple[Position, Archived]:
+        """Returns up to where the tracked file has what the journal has, in the same order, and
+        what is noted of the archive.
+        """
+        base = self._segments.note()
+        both = Position(START, base.mark)
+        self._agreed = Position()
+        if base.kept:
+            tracked = read_after(self._ledger.path, START, limit=len(base.kept))
+            if tracked.lines != base.kept:
+                return both, base
+            both = Position(tracked.end, base.mark)
+        while True:
+            tracked, journal = self._ledger.chunks(both, limit=_STEP_BYTES)
+            if not tracked.lines or tracked.lines != journal.lines:
                 break
-            same += _BLOCK_BYTES
-        self._tables.db.execute("DELETE FROM blocks WHERE number >= ?", (same // _BLOCK_BYTES,))
-        if same == len(known) * _BLOCK_BYTES and _ends_alike(self._ledger.path, until):
-            return until.offset
-        return same
+            both = Position(tracked.end, journal.end)
+        listing = self._ledger.archive.listing()
+        if base.stamps == listing:
+            self._agreed = Position(both.tracked, both.journal, listing)
+        return both, base
 
-    def _remember_blocks(self, mark: Mark) -> None:
-        (count,) = self._tables.ask("SELECT count(*) FROM blocks")[0]
+    # What only the tracked file has may vanish from it, and then it never was. Such lines are
+    # loose until the next write records them in the journal.
+
+    def _hold(self, lines: list[bytes]) -> None:
+        if not lines:
+            return
+        [[count]] = self._tables.ask("SELECT count(*) FROM loose")
         assert isinstance(count, int)
-        rows = [
-            (number, _digest(self._ledger.path, number * _BLOCK_BYTES))
-            for number in range(count, mark.offset // _BLOCK_BYTES)
-        ]
-        # Of another file than was read, they would say that it was read.
-        if rows and not read_after(self._ledger.path, mark, limit=1).restarted:
-            self._tables.db.executemany("INSERT INTO blocks VALUES (?, ?)", rows)
+        held = lines if count + len(lines) <= _MANY_LOOSE else [_TOO_MANY]
+        rows = ((raw,) for raw in held)
+        self._tables.db.executemany("INSERT OR IGNORE INTO loose VALUES (?)", rows)
+        self._any_loose = True
 
-    def _report(self, position: Position) -> None:
-        if self._progress is not None:
-            files = sum(map(size_of, (self._ledger.path, self._ledger.journal_path)))
-            archived = sum(size for _, size, _ in self._ledger.archive.listing().values())
-            done = position.tracked.offset + position.journal.offset
-            # Never all of it: the blocks and the commit are still to come.
-            self.report(min(self._archived_bytes + done, archived + files), archived + files + 1)
+    def _let_go(self, lines: Iterable[bytes]) -> None:
+        """These lines are in the journal or in a segment, or gone."""
+        if self._any_loose:
+            rows = ((raw,) for raw in lines)
+            self._tables.db.executemany("DELETE FROM loose WHERE raw = ?", rows)
 
+    def _too_many_loose(self) -> bool:
+        return bool(self._tables.ask("SELECT 1 FROM loose WHERE raw = ?", _TOO_MANY))
 
-def _digest(path: str, offset: int) -> bytes:
-    from hashlib import sha1
-
-    chunk = read_at(path, offset, _BLOCK_BYTES)
-    return sha1(chunk, usedforsecurity=False).digest()
+    def _report(self) -> None:
+        files = sum(map(size_of, (self._ledger.path, self._ledger.journal_path)))
+        archived = sum(size for _, size, _ in self._ledger.archive.listing().values())
+        done = self._archived_bytes + self._at.tracked.offset + self._at.journal.offset
+        # Never all of it: the commit is still to come.
+        self._intake.report(min(done, archived + files), archived + files + 1)
 
 
-def _ends_alike(path: str, mark: Mark) -> bool:
-    size = min(TAIL_BYTES, mark.offset)
-    return checksum(read_at(path, mark.offset - size, size)) == mark.sum
+def _marks(position: Position) -> Position:
+    """Returns the position without its segments."""
+    return Position(position.tracked, position.journal)
+
+
+def _same_lines(left: bytes, right: bytes) -> bool:
+    return split_lines(left) == split_lines(right)
+
+
+def _pieces(lines: list[bytes]) -> Iterator[list[bytes]]:
+    return (lines[begin : begin + _SOME_LINES] for begin in range(0, len(lines), _SOME_LINES))

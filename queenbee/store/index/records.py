@@ -1,8 +1,8 @@
 """An index over one large ledger: SQLite, in the untracked state, disposable at any time.
 
-One row holds the folded record of one id and the columns that services ask for. Whoever reads
-next brings it up to date from the marks where it stopped. Where it cannot be used at all, the
-ledger is scanned. `docs/format.md`, "Index"; ADR 0006.
+One row holds the folded record of one id and the columns that services ask for. The next reader
+brings it up to date from where it stopped. Where it cannot be used at all, the ledger is folded
+in memory. `docs/format.md`, "Index"; ADR 0006 and 0011.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from contextlib import suppress
 from functools import wraps
 
 from queenbee.core.fold import Table
-from queenbee.store.index.intake import Intake
+from queenbee.core.kinds import kind_of
+from queenbee.store.index.intake import CaughtUp, Intake
 from queenbee.store.index.tables import Tables, is_damage, text_of
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import decode, decode_exactly
-from queenbee.store.state import FLAGS, Folded, aliases_of, value_of
+from queenbee.store.state import FLAGS, Folded, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, TypeVar
 
     from queenbee.core.fold import Fields
-    from queenbee.store.ledger.ledger import Ledger
-    from queenbee.store.state import Cursor, Progress
+    from queenbee.store.ledger.ledger import Ledger, Receipt
+    from queenbee.store.records import Cursor, Progress
 
     Asked = ParamSpec("Asked")
     Answer = TypeVar("Answer")
@@ -55,10 +56,10 @@ def _else_scanned(
 
 
 class Indexed:
-    """The state of one ledger, from an index. Implements `store.state.Records`.
+    """The state of one ledger, from an index. Implements `store.records.Records`.
 
-    Raises `sqlite3.Error` or `OSError` where it cannot be opened: `open_records` then scans. So
-    it does itself, where it can no longer be used later on.
+    Raises `sqlite3.Error` or `OSError` where it cannot be opened: `open_records` then folds in
+    memory. Where it cannot be used any more later, it does so itself.
     """
 
     def __init__(
@@ -68,18 +69,16 @@ class Indexed:
         self.ledger = ledger
         self.path = path
         self._stamp: tuple[object, ...] | None = None
-        self._chained = False
         self._tables = Tables(kind, path)
         self._intake = Intake(self._tables, ledger, progress)
+        self._caught_up = CaughtUp(Position(), all_agreed=False, unrecorded=False)
         self._folded: Folded | None = None
         """Answers instead, once the index could not."""
 
     @property
     @_else_scanned
     def unusable(self) -> int:
-        (count,) = self._ask("SELECT coalesce(sum(lines), 0) FROM unusable")[0]
-        assert isinstance(count, int)
-        return count
+        return sum(int(self._tables.meta(key) or 0) for key in ("unusable", "torn"))
 
     @property
     @_else_scanned
@@ -91,16 +90,38 @@ class Indexed:
     def refresh(self) -> None:
         stamp = self.ledger.stamp()
         if stamp != self._stamp:
-            self._chained = self._intake.catch_up()
+            self._caught_up = self._intake.catch_up()
             self._stamp = stamp
 
-    def remember_agreement(self) -> None:
-        # What cannot be kept is found out again by the next process.
-        with self._tables.mutex, suppress(sqlite3.Error):
-            # Where reading and agreement had come equally far, catching up moves both on.
-            if not self._chained:
-                self._tables.put_position("agreed", self.ledger.agreed)
-            self._intake.let_go_of_agreed()
+    @property
+    def agreed(self) -> Position:
+        return self._folded.agreed if self._folded else self._caught_up.agreed
+
+    def append(self, lines: Sequence[bytes]) -> Receipt:
+        with self._tables.mutex:
+            if self._folded is not None:
+                return self._folded.append(lines)
+            receipt = self.ledger.append(lines, self.agreed)
+            self.agree(receipt.agreed)
+            return receipt
+
+    def agree(self, agreed: Position) -> None:
+        with self._tables.mutex:
+            if self._folded is not None:
+                self._folded.agree(agreed)
+                return
+            known = self._caught_up
+            if not (known.all_agreed and known.agreed.segments == agreed.segments):
+                with suppress(sqlite3.Error):  # What cannot be kept, the next process finds out.
+                    self._tables.put_position("agreed", agreed)
+            known.agreed = agreed
+            known.unrecorded = False
+
+    def foreign(self) -> str:
+        with self._tables.mutex:
+            if self._folded is not None:
+                return self._folded.foreign()
+            return self.ledger.foreign(unrecorded=self._caught_up.unrecorded)
 
     @_else_scanned
     def get(self, identifier: str) -> Fields | None:
@@ -110,14 +131,14 @@ class Indexed:
 
     @_else_scanned
     def exact(self, identifier: str) -> Fields | None:
-        table = Table(aliases_of(self.kind))
+        table = Table(kind_of(self.kind).aliases)
         for raw in self._tables.raws(identifier):
             table.add(raw, decode_exactly(raw))
         return table.get(identifier)
 
     @_else_scanned
     def first_line(self, identifier: str) -> bytes | None:
-        table = Table(aliases_of(self.kind))
+        table = Table(kind_of(self.kind).aliases)
         for raw in self._tables.raws(identifier):
             table.add(raw, decode(raw))
         entry = table.entries.get(identifier)
@@ -125,7 +146,7 @@ class Indexed:
 
     @_else_scanned
     def history(self, identifier: str) -> list[Fields]:
-        table = Table(aliases_of(self.kind))
+        table = Table(kind_of(self.kind).aliases)
         for raw in self._tables.raws(identifier):
             table.add(raw, decode(raw))
         entry = table.entries.get(identifier)
@@ -183,22 +204,21 @@ class Indexed:
     @_else_scanned
     def changes(self, since: Cursor | None) -> tuple[list[str] | None, Cursor]:
         born = int(self._tables.meta("born") or 0)
-        (last,) = self._ask("SELECT coalesce(max(seq), 0) FROM records")[0]
-        assert isinstance(last, int)
+        last = self._tables.last_change()
         if since is None or since[0] != born:
             return None, (born, last)
         rows = self._ask("SELECT id FROM records WHERE seq > ?", since[1])
         return [str(identifier) for (identifier,) in rows], (born, last)
 
     def ranked_text(self, match: str, words: int, marks: tuple[str, str]) -> list[tuple[str, str]]:
-        """Returns (id, snippet) of the records that an FTS5 query matches: the best first, of
-        alike ones the newest. Raises `sqlite3.Error`, also where this SQLite has no FTS5.
+        """Returns (id, snippet) of the records that an FTS5 query matches: the best first, and
+        the newest among equals. Raises `sqlite3.Error`, also where this SQLite has no FTS5.
         """
         with self._tables.mutex:
             return self._certainly(lambda: self._search(match, words, marks))
 
     def _search(self, match: str, words: int, marks: tuple[str, str]) -> list[tuple[str, str]]:
-        (last,) = self._ask("SELECT coalesce(max(seq), 0) FROM records")[0]
+        last = self._tables.last_change()
         if self._tables.meta("texted") != str(last):
             try:
                 with self._tables.transaction():
@@ -253,12 +273,11 @@ class Indexed:
             if not is_damage(error):
                 raise
         self._tables.start_over()
-        self._chained = self._intake.catch_up()
+        self._caught_up = self._intake.catch_up()
         return ask()
 
     def _scan(self) -> Folded:
         self._tables.db.close()
-        self.ledger.agreed = Position()
         folded = Folded(self.kind, self.ledger)
         folded.refresh()
         return folded

@@ -1,7 +1,7 @@
 """Full-text search of messages: SQLite's FTS5 where it is built in, else a look at each.
 
-The words of an indexed ledger are kept beside its index and brought up to date by whoever
-searches next; a small ledger's are gathered for the one question. Disposable like all of it.
+The words of an indexed ledger are kept beside its index and brought up to date by the next
+search; a small ledger's are gathered for the one question. Disposable like all of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from queenbee.core.fold import Fields
-    from queenbee.store.state import Records
+    from queenbee.store.records import Records
 
 _SNIPPET_WORDS = 12
 _MARKS = ("»", "«")
@@ -48,7 +48,7 @@ def find_text(
 
 
 def _ranked(state: Records, words: list[str]) -> list[tuple[str, str]]:
-    """Returns (id, snippet) of all matches: the best first, of alike ones the newest."""
+    """Returns (id, snippet) of all matches: the best first, and the newest among equals."""
     match = _match(words)
     if isinstance(state, Indexed):
         with suppress(sqlite3.Error, OSError):

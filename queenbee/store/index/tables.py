@@ -5,6 +5,7 @@ Disposable like the whole index: `docs/format.md`, "Index"; ADR 0006.
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import threading
@@ -16,22 +17,22 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.store.files import Mark, size_of
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import Unusable, decode, decoder, is_migration, pack, unpack
-from queenbee.store.state import aliases_of, value_of
+from queenbee.store.state import value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from queenbee.core.fold import Entry, Fields
+    from queenbee.core.fold import Fields
 
-VERSION = 9
+VERSION = 10
 """Of the tables below; an index of another version is built anew."""
 
 _LONG_WAL_BYTES = 8 * 1024 * 1024
 _OPEN_S = 2.0
 _WAIT_S = 30.0
-"""For one who brings the index up to date: another would read the same lines meanwhile. Nobody
-needs so long to open it.
+"""For a reader that waits while another brings the index up to date: it would read the same lines.
+Opening takes no such time.
 """
 _BATCH = 500
 """Ids in one query: SQLite allows 999 parameters in the oldest builds still about."""
@@ -57,33 +58,42 @@ class Tables:
         rows = self.ask("SELECT value FROM meta WHERE key = ?", key)
         return str(rows[0][0]) if rows else None
 
+    def blob(self, key: str) -> bytes:
+        """Returns the bytes that were kept under a key, or none."""
+        rows = self.ask("SELECT value FROM meta WHERE key = ?", key)
+        value = rows[0][0] if rows else b""
+        return value if isinstance(value, bytes) else b""
+
     def put_meta(self, key: str, value: object) -> None:
         """Keeps a note; part of a transaction where one is open."""
         self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def position(self, name: str) -> Position:
         """Returns a position that was kept, or the start."""
-        saved = self.meta(name)
-        if saved is None:
+        kept = self.meta(name)
+        if kept is None:
             return Position()
-        words = saved.split(" ")
-        tracked, journal = (
-            Mark(int(words[n]), int(words[n + 1]), int(words[n + 2])) for n in (0, 3)
-        )
-        return Position(tracked, journal)
+        tracked, journal, segments = json.loads(kept)
+        stamps = {name: tuple(stamp) for name, stamp in segments.items()}
+        return Position(Mark(*tracked), Mark(*journal), stamps)
 
     def put_position(self, name: str, position: Position) -> None:
         """Keeps a position."""
-        marks = position.tracked, position.journal
-        text = " ".join(f"{mark.inode} {mark.offset} {mark.sum}" for mark in marks)
-        self.put_meta(name, text)
+        marks = [[m.inode, m.offset, m.sum] for m in (position.tracked, position.journal)]
+        self.put_meta(name, json.dumps([*marks, position.segments]))
+
+    def last_change(self) -> int:
+        """Returns the number of the last change to a record."""
+        [[last]] = self.ask("SELECT coalesce(max(seq), 0) FROM records")
+        assert isinstance(last, int)
+        return max(last, int(self.meta("removed_at") or 0))
 
     def fields(self, count: object, body: object) -> Fields:
         """Returns the fields of a record, from its row."""
         assert isinstance(body, bytes)
         fields = unpack(body)
-        if count == 1:  # The line itself, as it stands in the ledger.
-            table = Table(aliases_of(self.kind))
+        if count == 1:  # The line itself, as the ledger has it.
+            table = Table(kind_of(self.kind).aliases)
             return table.get(table.add(body, fields)) or {}
         return fields
 
@@ -110,8 +120,8 @@ class Tables:
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def clear(self) -> None:
-        """Throws all records away, inside a transaction. Whoever waits for its end finds the
-        tables filled again: were the file deleted instead, each would go and build another.
+        """Throws all records away, inside a transaction. Processes that wait for its end find the
+        tables filled again; if the file were deleted instead, each would build another.
         """
         rows = self.ask(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' "
@@ -160,8 +170,8 @@ class Tables:
 
 
 def is_damage(error: Exception) -> bool:
-    """Returns whether an error tells of what stands in the file, not of who else uses it, of the
-    disk, or of permissions.
+    """Returns whether an error comes from what is in the file, and not from another process, the
+    disk, or permissions.
     """
     if isinstance(error, sqlite3.OperationalError):
         # Our statements are right, so the tables are not; but this SQLite may lack FTS5.
@@ -182,24 +192,23 @@ def _create(db: sqlite3.Connection, kind: str) -> None:
         f"deleted INTEGER NOT NULL, body BLOB NOT NULL{named})"
     )
     db.execute("CREATE TABLE lines (id TEXT, at INTEGER, raw BLOB, PRIMARY KEY (id, at))")
-    db.execute("CREATE TABLE blocks (number INTEGER PRIMARY KEY, digest BLOB)")
-    db.execute("CREATE TABLE loose (raw BLOB PRIMARY KEY, before INTEGER NOT NULL)")
+    db.execute("CREATE TABLE loose (raw BLOB PRIMARY KEY)")
     db.execute(
         "CREATE TABLE segments (name TEXT PRIMARY KEY, stamp TEXT NOT NULL, "
         "digest TEXT NOT NULL, held INTEGER NOT NULL, taken INTEGER NOT NULL)"
     )
-    db.execute(
-        "CREATE TABLE unusable (begin INTEGER PRIMARY KEY, end INTEGER NOT NULL, "
-        "lines INTEGER NOT NULL)"
-    )
     db.execute("CREATE TABLE migrations (at INTEGER PRIMARY KEY, raw BLOB UNIQUE)")
     db.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value)")
-    born = int.from_bytes(os.urandom(6), "big")
-    db.execute("INSERT INTO meta VALUES ('born', ?)", (born,))
+    db.execute("INSERT INTO meta VALUES ('born', ?)", (_birth(),))
     db.execute("CREATE INDEX by_seq ON records (seq)")
     for number, columns in enumerate(kind_of(kind).indexes):
         db.execute(f"CREATE INDEX by_{number} ON records ({columns})")
     db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _birth() -> int:
+    """Returns a number that tells what followers know from what they must read anew."""
+    return int.from_bytes(os.urandom(6), "big")
 
 
 def remove(path: str) -> None:
@@ -209,78 +218,97 @@ def remove(path: str) -> None:
             os.unlink(path + suffix)
 
 
-class SegmentRow:
-    """A segment as the index knows it."""
+class Taken:
+    """What became of some lines."""
 
-    __slots__ = ("digest", "held", "is_new", "name", "stamp", "taken")
+    __slots__ = ("fresh", "positional", "unusable")
 
-    def __init__(
-        self, name: str, stamp: str, digest: str, held: bool, taken: bool, *, is_new: bool = False
-    ) -> None:
-        self.name = name
-        self.stamp = stamp
-        self.digest = digest
-        self.held = held
-        """Whether the journal is known to have its lines."""
-        self.taken = taken
-        """Whether its lines were read from the segment itself."""
-        self.is_new = is_new
-
-    def values(self) -> tuple[str, str, str, bool, bool]:
-        """Returns its row."""
-        return self.name, self.stamp, self.digest, self.held, self.taken
+    def __init__(self, fresh: list[bytes], unusable: int, *, positional: bool) -> None:
+        self.fresh = fresh
+        """Those that the index did not have."""
+        self.unusable = unusable
+        """How many carry no record."""
+        self.positional = positional
+        """Whether any of the fresh ones is of a record in which the order of lines counts."""
 
 
 class Taker:
     """Folds lines into the tables, a batch of ids at a time."""
 
     def __init__(self, tables: Tables) -> None:
-        self._db = db = tables.db
+        self._tables = tables
+        self._db = tables.db
         self._kind = tables.kind
-        self._columns = columns = tables.columns
-        self.unusable = 0
-        """How many of the lines so far carry no record."""
-        self.positional = False
-        (last,) = db.execute("SELECT max(seq) FROM records").fetchone()
-        self._seq = last or 0
-        marks = ", ".join("?" * (7 + len(columns)))
+        self._columns = tables.columns
+        self.positional = bool(tables.meta("positional"))
+        """Whether any line so far had no `rev`: then the order of lines counts."""
+        self._seq = tables.last_change()
+        marks = ", ".join("?" * (7 + len(self._columns)))
         self._replace = f"INSERT OR REPLACE INTO records VALUES ({marks})"  # noqa: S608
 
-    def take(self, lines: list[bytes], *, once: bool) -> bool:
-        """Takes lines in; returns whether any of them changed a record."""
+    def take(self, lines: list[bytes], *, once: bool) -> Taken:
+        """Folds lines into the records. With `once`, a line that is there already never counts
+        again.
+        """
         decode_one = decoder(sum(map(len, lines)))
         usable: list[tuple[bytes, Fields]] = []
+        fresh: list[bytes] = []
         for raw in lines:
             try:
                 fields = decode_one(raw)
             except Unusable:
-                self.unusable += 1
                 continue
-            if is_migration(fields):
-                self._db.execute("INSERT OR IGNORE INTO migrations (raw) VALUES (?)", (raw,))
-            else:
-                usable.append((raw, fields))
-                self.positional = self.positional or explicit_rev(fields) is None
-        table = self._known({str(fields["id"]) for _, fields in usable})
-        before = {key: len(entry.lines) for key, entry in table.entries.items()}
+            usable.append((raw, fields))
+        table = self._known({str(fields["id"]) for _, fields in usable if not is_migration(fields)})
+        changed: dict[str, None] = {}
         for raw, fields in usable:
-            table.add(raw, fields, once=once)
-        changed = [
-            (key, entry)
-            for key, entry in table.entries.items()
-            if len(entry.lines) != before.get(key)
-        ]
-        self._store(changed, before)
-        return bool(changed)
+            if is_migration(fields):
+                query = "INSERT OR IGNORE INTO migrations (raw) VALUES (?)"
+                if self._db.execute(query, (raw,)).rowcount:
+                    fresh.append(raw)
+                continue
+            self.positional = self.positional or explicit_rev(fields) is None
+            known = table.entries.get(str(fields["id"]))
+            count = len(known.lines) if known else 0
+            identifier = table.add(raw, fields, once=once)
+            if len(table.entries[identifier].lines) > count:
+                fresh.append(raw)
+                changed[identifier] = None
+        self._store(table, changed)
+        positional = self.positional and any(
+            explicit_rev(line.fields) is None
+            for identifier in changed
+            for line in table.entries[identifier].lines
+        )
+        return Taken(fresh, len(lines) - len(usable), positional=positional)
+
+    def forget(self, lines: Iterable[bytes]) -> None:
+        """Takes usable lines out again. Only where the order of lines does not count."""
+        gone: dict[str, set[bytes]] = {}
+        for raw in lines:
+            fields = decode(raw)
+            if is_migration(fields):
+                self._db.execute("DELETE FROM migrations WHERE raw = ?", (raw,))
+            else:
+                gone.setdefault(str(fields["id"]), set()).add(raw)
+        table = Table(kind_of(self._kind).aliases)
+        for identifier, entry in self._known(gone).entries.items():
+            self._db.execute("DELETE FROM lines WHERE id = ?", (identifier,))
+            for raw in entry.arrived:
+                if raw not in gone[identifier]:
+                    table.add(raw, decode(raw))
+            if identifier not in table.entries:
+                self._remove(identifier)
+        self._store(table, table.entries)
 
     def finish(self) -> None:
         """Writes down what was learnt about the lines as a whole."""
         if self.positional:
-            self._db.execute("INSERT OR REPLACE INTO meta VALUES ('positional', 1)")
+            self._tables.put_meta("positional", 1)
 
-    def _known(self, ids: set[str]) -> Table:
+    def _known(self, ids: Iterable[str]) -> Table:
         """Returns a table that holds what the index has of these ids."""
-        table = Table(aliases_of(self._kind))
+        table = Table(kind_of(self._kind).aliases)
         for some in _batches(sorted(ids)):
             marks = ", ".join("?" * len(some))
             many = []
@@ -296,9 +324,10 @@ class Taker:
                     table.add(raw, decode(raw))
         return table
 
-    def _store(self, changed: list[tuple[str, Entry]], before: Mapping[str, int]) -> None:
+    def _store(self, table: Table, changed: Iterable[str]) -> None:
         rows, lines = [], list[tuple[str, int, bytes]]()
-        for identifier, entry in changed:
+        for identifier in changed:
+            entry = table.entries[identifier]
             self._seq += 1
             fields, count = entry.fields, len(entry.lines)
             body = entry.lines[0].raw if count == 1 else pack(fields)
@@ -319,6 +348,18 @@ class Taker:
         self._db.executemany(self._replace, rows)
         if lines:
             self._db.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", lines)
+
+    def _remove(self, identifier: str) -> None:
+        """Removes a record, and its words where they were gathered."""
+        self._seq += 1
+        self._db.execute("DELETE FROM records WHERE id = ?", (identifier,))
+        if self._tables.ask("SELECT 1 FROM sqlite_master WHERE name = 'texted'"):
+            number = "SELECT number FROM texted WHERE id = ?"
+            self._db.execute(f"DELETE FROM text WHERE rowid = ({number})", (identifier,))  # noqa: S608
+            self._db.execute("DELETE FROM texted WHERE id = ?", (identifier,))
+        # Followers read everything anew: no row tells them.
+        self._tables.put_meta("removed_at", self._seq)
+        self._tables.put_meta("born", _birth())
 
 
 def text_of(value: object) -> str | None:

@@ -1,8 +1,8 @@
 """The archive: what is closed leaves a ledger for segments that are never written again.
 
 A segment is a tracked file, `.beads/archive/queen_<kind>.<n>.jsonl`. The journal keeps every
-line, so nothing can be lost by moving one. What it does not keep is where its lines stand: that
-is noted in a file beside it, a cache that can be deleted. `docs/format.md`, "Archive"; ADR 0009.
+line, so moving one cannot lose it. It does not say which file a line is in now: that is noted in a
+file beside it, a cache that can be deleted. `docs/format.md`, "Archive"; ADR 0009.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    Stamp = tuple[int, int, int]
+    from queenbee.store.files import Stamp
 
 FOLDER = "archive"
 _SETTLED_NS = 3_000_000_000
@@ -29,7 +29,7 @@ the slowest of them (FAT) counts in steps of two seconds."""
 
 def digest_of(data: bytes) -> str:
     """Returns what tells the content of one segment from another's."""
-    from hashlib import sha1
+    from hashlib import sha1  # noqa: PLC0415 - start-up
 
     return sha1(data, usedforsecurity=False).hexdigest()
 
@@ -41,12 +41,11 @@ class Segment:
 
     def __init__(self, stamp: Stamp, digest: str) -> None:
         self.stamp = stamp
-        """Inode, size in bytes, time of the last change in ns."""
         self.digest = digest
 
 
 class Archived:
-    """Where the lines of a journal stand: up to `mark`, each is in a segment or among `kept`."""
+    """Where the lines of a journal are now: up to `mark`, each is in a segment or in `kept`."""
 
     __slots__ = ("back", "kept", "mark", "segments", "settled_bytes")
 
@@ -193,11 +192,8 @@ class Archive:
             names = [name for name in os.listdir(self.folder) if self._number(name)]
             # Two names may have one number, as 7 and 007: all clones read them in one order.
             for name in sorted(names, key=lambda each: (self._number(each), each)):
-                try:
-                    status = os.stat(self.path(name), follow_symlinks=False)
-                except FileNotFoundError:
-                    continue  # Git takes files away one by one, also while we look.
-                found[name] = status.st_ino, status.st_size, status.st_mtime_ns
+                if stamp := stamp_of(self.path(name)):  # Git may remove a file while we look.
+                    found[name] = stamp
         except FileNotFoundError:
             return {}
         except OSError as error:

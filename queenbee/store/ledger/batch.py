@@ -1,4 +1,4 @@
-"""What a reader of a ledger is given, and how far it has come."""
+"""What a reader of a ledger gets, and how far it has read."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from queenbee.store.files import Chunk
-    from queenbee.store.ledger.archive import Stamp
+    from queenbee.store.files import Chunk, Stamp
 
 
 class Position:
-    """How far a reader has come: in the tracked file, in the journal, and with which segments."""
+    """How far both files were read, and with which segments of the archive."""
 
     __slots__ = ("journal", "segments", "tracked")
 
@@ -37,15 +36,35 @@ class Position:
     __hash__ = None  # type: ignore[assignment]
 
 
-class Batch:
-    """What was read: the archive's lines, the tracked file's, then those of the journal alone.
-
-    `restarted` says that a file was rewritten since the position: the lines are then all there
-    are, and the reader begins anew. `unended` says that no newline ends the last tracked line
-    yet: what it says may change.
+class Lines:
+    """The lines of the tracked file and of its journal: first those with which both begin, then
+    the rest of each.
     """
 
+    __slots__ = ("common", "journal", "journal_only", "size_bytes", "tracked", "unended")
+
+    def __init__(self, tracked: Chunk, journal: bytes) -> None:
+        data = tracked.lines + tracked.rest
+        self.unended = bool(tracked.rest)
+        self.size_bytes = len(data) + len(journal)
+        same = common_lines(data, journal)
+        self.common = split_lines(data[:same])
+        self.tracked = split_lines(data[same:])
+        self.journal = split_lines(journal[same:])
+        known = set(self.tracked)
+        self.journal_only = [line for line in self.journal if line not in known]
+
+    @property
+    def alike(self) -> bool:
+        """Whether both files hold the same lines in the same order."""
+        return self.tracked == self.journal and not self.unended
+
+
+class Batch:
+    """What was read: the archive's lines, the tracked file's, then those of the journal alone."""
+
     __slots__ = (
+        "alike",
         "archived",
         "journal_only",
         "position",
@@ -53,53 +72,28 @@ class Batch:
         "size_bytes",
         "tracked",
         "unended",
+        "unrecorded",
     )
 
     def __init__(
         self,
         archived: list[bytes],
-        tracked: list[bytes],
-        journal_only: list[bytes],
+        lines: Lines,
         position: Position,
         *,
         restarted: bool,
-        size_bytes: int,
-        unended: bool,
+        unrecorded: bool,
     ) -> None:
         self.archived = archived
-        self.tracked = tracked
-        self.journal_only = journal_only
+        self.tracked = [*lines.common, *lines.tracked]
+        self.journal_only = lines.journal_only
         self.position = position
         self.restarted = restarted
-        self.size_bytes = size_bytes
-        self.unended = unended
-
-
-class Lines:
-    """The lines of both files: those they begin with alike, and each one's after that."""
-
-    __slots__ = ("common", "journal", "journal_only", "size_bytes", "tracked")
-
-    def __init__(self, tracked: bytes, journal: bytes) -> None:
-        self.size_bytes = len(tracked) + len(journal)
-        same = common_lines(tracked, journal)
-        self.common = split_lines(tracked[:same])
-        self.tracked = split_lines(tracked[same:])
-        self.journal = split_lines(journal[same:])
-        known = set(self.tracked)
-        self.journal_only = [line for line in self.journal if line not in known]
-
-
-def batch_of(
-    archived: list[bytes], lines: Lines, tracked: Chunk, position: Position, *, restarted: bool
-) -> Batch:
-    """Returns what a reader is given."""
-    return Batch(
-        archived,
-        [*lines.common, *lines.tracked],
-        lines.journal_only,
-        position,
-        restarted=restarted,
-        size_bytes=sum(map(len, archived)) + lines.size_bytes,
-        unended=bool(tracked.rest),
-    )
+        """Whether a file was rewritten: these are then all lines, and the reader starts over."""
+        self.unrecorded = unrecorded
+        """Whether the tracked files have lines that the journal lacks."""
+        self.unended = lines.unended
+        """Whether the last tracked line has no newline yet: it may still change."""
+        self.alike = lines.alike and not unrecorded
+        """Whether ledger and journal went on alike."""
+        self.size_bytes = sum(map(len, archived)) + lines.size_bytes

@@ -9,19 +9,25 @@ one refuses the other refuses, and both say the same of what they accept (a prop
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
+from contextlib import contextmanager
 
 from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 MAX_LINE_BYTES = 1024 * 1024
 MAX_DEPTH = 128
 """orjson stops at 1,024 levels and the standard library near 1,000: both go well past this."""
 
+CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
+"""What the lines begin with that git leaves where it could not merge."""
+
+_LARGE_BYTES = 1024 * 1024
 _ORJSON_FROM_BYTES = 512 * 1024
 """Where orjson's import is paid back: about 1,500 lines, measured with and without click."""
 
@@ -33,13 +39,28 @@ class Unusable(ValueError):
 def decoder(size_bytes: int) -> Callable[[bytes], dict[str, object]]:
     """Returns the function that decodes one line, fit for an input of this size.
 
-    It raises `Unusable` for a line that is no record and no migration.
+    It raises `Unusable` for a line that is neither a record nor a migration.
     """
     if "orjson" in sys.modules or size_bytes >= _ORJSON_FROM_BYTES:
-        import orjson
+        import orjson  # noqa: PLC0415 - start-up
 
         return lambda raw: _checked(raw, orjson.loads)
     return lambda raw: _checked(raw, _strict_loads)
+
+
+@contextmanager
+def without_collection(size_bytes: int) -> Iterator[None]:
+    """Stops the collector of cycles while a large input is decoded: records have no cycles, and
+    looking for them again and again takes as long as reading the records.
+    """
+    if size_bytes < _LARGE_BYTES or not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def decode(raw: bytes) -> dict[str, object]:
@@ -76,7 +97,7 @@ def pack(fields: Mapping[str, object]) -> bytes:
     """
     try:
         if "orjson" in sys.modules:
-            import orjson
+            import orjson  # noqa: PLC0415 - start-up
 
             try:
                 raw = orjson.dumps(fields)
@@ -92,7 +113,7 @@ def pack(fields: Mapping[str, object]) -> bytes:
 def unpack(raw: bytes) -> dict[str, object]:
     """Returns the fields that `pack` was given."""
     if "orjson" in sys.modules:
-        import orjson
+        import orjson  # noqa: PLC0415 - start-up
 
         fields = orjson.loads(raw)
     else:
@@ -134,7 +155,7 @@ def _checked(raw: bytes, loads: Callable[[bytes], object]) -> dict[str, object]:
 
 
 def _why_not_json(raw: bytes) -> str:
-    if raw[:7] in (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||"):
+    if raw.startswith(CONFLICT_MARKERS):
         return "a conflict marker"
     if b"\0" in raw:
         return "NUL bytes"
@@ -182,7 +203,7 @@ def _strict_loads(raw: bytes) -> object:
 def _text_only(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """Returns the object, if all of it is text: a lone surrogate can be escaped, but is none.
 
-    Also the value of a key that stands twice, and of which only the last one stays.
+    It checks all values of a repeated key, of which only the last one remains.
     """
     _dumps({"": pairs})
     return dict(pairs)

@@ -49,15 +49,17 @@ class Journal:
         """Returns whether nothing was ever recorded here."""
         return not size_of(self.path)
 
-    def lacking(self, lines: Iterable[bytes]) -> set[bytes]:
-        """Returns those of the lines that it does not have; reads as far as it must."""
-        missing, mark = set(lines), START
+    def lacking(self, lines: Iterable[bytes], since: Mark = START) -> set[bytes]:
+        """Returns those of the lines that it does not have behind a mark; reads no further than
+        it must.
+        """
+        missing = set(lines)
         while missing:
-            chunk = self.read(mark, limit=PIECE_BYTES)
+            chunk = self.read(since, limit=PIECE_BYTES)
             if not chunk.lines:
                 break
             missing.difference_update(split_lines(chunk.lines))
-            mark = chunk.end
+            since = chunk.end
         return missing
 
     def arrived_after(self, line: bytes) -> list[bytes]:
@@ -95,20 +97,20 @@ class Journal:
     # between the first and the last leaves none: readers stop where the announcement says, and
     # the next writer cuts the rest away.
 
-    def append(self, book: Appender, lines: Sequence[bytes]) -> None:
+    def append(self, file: Appender, lines: Sequence[bytes]) -> None:
         """Appends lines that count together or not at all, once `forget_intent` is called."""
         data = joined(lines)
         if len(lines) > 1:
-            _write_intent(self._intent_path, book.size, len(data))
-        book.append(data)
+            _write_intent(self._intent_path, file.size, len(data))
+        file.append(data)
 
     def finish_interrupted(self) -> None:
         """Cuts away what a writer that was killed had begun."""
         begin = self._intended_from()
         if begin is not None and os.path.getsize(self.path) > begin:
-            book = Appender(self.path)
-            book.cut(begin)
-            book.close()
+            file = Appender(self.path)
+            file.cut(begin)
+            file.close()
         self.forget_intent()
 
     def forget_intent(self) -> None:
@@ -132,7 +134,7 @@ class Journal:
 
 
 def joined(lines: Iterable[bytes]) -> bytes:
-    """Returns the lines as they stand in a file."""
+    """Returns the lines as a file holds them."""
     return b"".join(line + b"\n" for line in lines)
 
 

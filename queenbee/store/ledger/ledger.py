@@ -2,9 +2,9 @@
 
 Every append goes to both. Git rewrites tracked files at any time (a `stash` is enough), so the
 state is the union of the two: what the ledger lost is appended to it again at the next write,
-what it gained (a pull, a foreign tool) enters the journal at the next write. Lines that have
-left the ledger for the archive count as tracked. A reader only reads. `docs/format.md`, sections
-"Journal" and "Archive"; ADR 0001.
+and what it gained (a pull, another program) enters the journal at the next write. Archived lines
+count as tracked. A reader only reads. `docs/format.md`, sections "Journal" and "Archive";
+ADR 0001.
 
 This is the interface that other engines implement: `read(position)` and `append(lines)`.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from queenbee.errors import Unreadable, Unwritable
+from queenbee.errors import Unwritable
 from queenbee.store.files import (
     START,
     Appender,
@@ -22,9 +22,10 @@ from queenbee.store.files import (
     read_after,
     size_of,
     split_lines,
+    stamp_of,
 )
 from queenbee.store.ledger.archive import Archive, Archived, Segment
-from queenbee.store.ledger.batch import Batch, Lines, Position, batch_of
+from queenbee.store.ledger.batch import Batch, Lines, Position
 from queenbee.store.ledger.codec import Unusable, decoder
 from queenbee.store.ledger.journal import PIECE_BYTES, Journal, joined, unwritable
 
@@ -32,49 +33,70 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from queenbee.store.ledger.archive import Stamp
+    from queenbee.store.files import Stamp
 
 
 class Receipt:
-    """An append that is in place, but may not have reached the disk yet. Owed: one `close`."""
+    """An append that is in both files, but may not be on disk yet. The caller must `close` it."""
 
-    __slots__ = ("_book", "_page")
+    __slots__ = ("_journal", "_ledger", "agreed")
 
-    def __init__(self, book: Appender, page: Appender) -> None:
-        self._book = book
-        self._page = page
+    def __init__(self, ledger: Appender, journal: Appender, agreed: Position) -> None:
+        self._ledger = ledger
+        self._journal = journal
+        self.agreed = agreed
+        """Up to here both files hold the same lines. The next append compares only the rest."""
 
     def sync(self) -> None:
         """Returns when the append is on disk. Raises `DurabilityUnknown`.
 
-        Only the journal is waited for: it brings back whatever the ledger loses.
+        Only the journal is synced: it restores whatever the ledger loses.
         """
-        self._book.sync()
+        self._journal.sync()
 
     def take_back(self) -> None:
         """Undoes the append. Only under the lock that it was made under."""
-        self._page.roll_back()
-        self._book.roll_back()
+        self._ledger.roll_back()
+        self._journal.roll_back()
 
     def close(self) -> None:
-        """Lets go of the files."""
-        self._book.close()
-        self._page.close()
+        """Closes the files."""
+        self._journal.close()
+        self._ledger.close()
+
+
+class _Compared:
+    """What ledger and journal hold after a position that they agree on."""
+
+    __slots__ = ("agreed", "base", "journal", "tracked")
+
+    def __init__(
+        self, agreed: Position, tracked: Chunk, journal: Chunk, base: Archived | None = None
+    ) -> None:
+        self.agreed = agreed
+        self.tracked = tracked
+        self.journal = journal
+        self.base = base or Archived()
+        """What was noted of the archive, where the two are compared from the beginning."""
+
+    def lines(self) -> Lines:
+        """Returns the lines to compare."""
+        return Lines(self.tracked, self.base.kept + self.journal.lines)
 
 
 class Ledger:
-    """One kind of record on disk. Reading needs no lock; appending needs the hive's."""
+    """One kind of record on disk. Reading needs no lock; appending needs the hive's.
+
+    It remembers nothing between two calls. Callers keep what `read` and `append` return: how far
+    they read, and `agreed`, a position up to which both files were found to hold the same lines
+    as long as its segments are the whole archive.
+    """
 
     def __init__(self, path: str, journal_path: str) -> None:
         self.path = path
         self.journal_path = journal_path
         self.journal = Journal(journal_path)
         self.archive = Archive(path, journal_path)
-        self.unrecorded = False
-        """Whether the tracked files were last seen to have lines that the journal lacks."""
-        self.agreed = Position()
-        """Up to here the two files were seen to hold the same lines, as long as its segments are
-        all there is of the archive."""
 
     def read(self, since: Position | None = None) -> Batch:
         """Returns the lines after a position, or all of them.
@@ -86,17 +108,14 @@ class Ledger:
         tracked, journal = self.chunks(since)
         if tracked.restarted or journal.restarted or self.archive.listing() != since.segments:
             return self._read_all(restarted=True)
+        lines = Lines(tracked, journal.lines)
+        unrecorded = not set(lines.journal).issuperset(lines.tracked)
         position = Position(tracked.end, journal.end, since.segments)
-        lines = Lines(tracked.lines + tracked.rest, journal.lines)
-        if not set(lines.journal).issuperset(lines.tracked):
-            self.unrecorded = True
-        if since == self.agreed and lines.journal == lines.tracked and not tracked.rest:
-            self.agreed = position
-        return batch_of([], lines, tracked, position, restarted=False)
+        return Batch([], lines, position, restarted=False, unrecorded=unrecorded)
 
     def _read_all(self, *, restarted: bool) -> Batch:
         # Segments are written before they are noted, and noted before the journal goes on: what
-        # is read first is then never newer than what is read behind it.
+        # is read first is then never newer than what is read after it.
         noted = self.archive.noted(kept=True)
         listing = self.archive.listing()
         segments = [self.archive.read(name) for name in listing]
@@ -105,51 +124,47 @@ class Ledger:
         if journal.restarted:
             base = Archived()
             tracked, journal = self.chunks(Position())
-        lines = Lines(tracked.lines + tracked.rest, base.kept + journal.lines)
-        known = base.digests
+        lines = Lines(tracked, base.kept + journal.lines)
         recorded = {*lines.journal, *split_lines(base.back)}
-        self.unrecorded = not recorded.issuperset(lines.tracked) or any(
-            digest not in known for _, digest in segments
+        unrecorded = not recorded.issuperset(lines.tracked) or any(
+            digest not in base.digests for _, digest in segments
         )
-        position = Position(tracked.end, journal.end, listing)
-        if self.agreed == Position() and lines.journal == lines.tracked and not tracked.rest:
-            self.agreed = position
         archived = [line for data, _ in segments for line in split_lines(data)]
-        return batch_of(archived, lines, tracked, position, restarted=restarted)
+        position = Position(tracked.end, journal.end, listing)
+        return Batch(archived, lines, position, restarted=restarted, unrecorded=unrecorded)
 
-    def append(self, lines: Sequence[bytes]) -> Receipt:
+    def append(self, lines: Sequence[bytes], agreed: Position | None = None) -> Receipt:
         """Writes the lines to journal and ledger, and heals both. Under the hive's lock only.
 
-        All of the lines are recorded or none; the receipt waits for the disk, once the lock is
-        released. Raises `Unwritable`.
+        All of the lines are recorded or none. The files are compared from `agreed` on. The
+        receipt waits for the disk, once the lock is released. Raises `Unwritable`.
         """
         begins = not os.path.lexists(self.journal_path)
         self.journal.finish_interrupted()
-        self._adopt()
+        agreed = self._adopt() or agreed or Position()
         listing = self._settle_segments()
-        tracked, journal, base = self._since_agreed(listing)
-        gained, lost = self._difference(tracked, journal, base)
-        # 1. Both files are opened before either is written: a place that cannot be written
+        found = self._compare(agreed, listing)
+        gained, lost = self._difference(found)
+        # 1. Both files are opened before either is written: a file that cannot be written
         #    refuses the write as a whole.
-        book, page = self._open_both(begins)
-        receipt = Receipt(book, page)
+        ledger, journal = self._open_both(begins)
+        receipt = Receipt(ledger, journal, found.agreed)
         try:
-            # 2. What came from elsewhere is counted before it is known: killed in between, it
-            #    is judged once too often instead of never.
+            # 2. What came from elsewhere is counted before it is recorded: a process killed in
+            #    between makes others judge it once too often instead of never.
             if gained:
                 self.journal.count_arrival()
             # 3. The journal first: what it holds is recorded, whatever happens to the ledger.
-            book.cut(journal.end.offset)
-            self.journal.append(book, [*gained, *lines])
+            journal.cut(found.journal.end.offset)
+            self.journal.append(journal, [*gained, *lines])
             # 4. The ledger. A torn last line keeps its bytes and gets its newline.
-            torn = b"" if page.ends_with_newline() else b"\n"
-            page.append(torn + joined([*lost, *lines]))
-            self.unrecorded = False
-            # 5. Only now: an announcement taken back earlier would let half of the lines count.
+            torn = b"" if ledger.ends_with_newline() else b"\n"
+            ledger.append(torn + joined([*lost, *lines]))
+            # 5. Only now: an announcement removed earlier would let half of the lines count.
             self.journal.forget_intent()
-            if page.size == tracked.end.offset and not tracked.rest:
+            if ledger.size == found.tracked.end.offset and not found.tracked.rest:
                 # Nobody wrote since we compared the two.
-                self.agreed = Position(page.end(), book.end(), listing)
+                receipt.agreed = Position(ledger.end(), journal.end(), listing)
         except BaseException as error:
             _take_back(receipt)
             if isinstance(error, OSError):
@@ -157,26 +172,24 @@ class Ledger:
             raise
         return receipt
 
-    def _since_agreed(self, listing: Mapping[str, Stamp]) -> tuple[Chunk, Chunk, Archived]:
-        """Returns what both files hold since they agreed, or since the archive, and then with
-        what is kept before that.
+    def _compare(self, agreed: Position, listing: Mapping[str, Stamp]) -> _Compared:
+        """Returns what both files hold since they agreed; from the beginning where they no
+        longer do.
         """
-        agreed = self.agreed  # Read once: a thread that reads may move it on meanwhile.
         tracked, journal = self.chunks(agreed)
         known = agreed.segments == listing and agreed.journal != START
         if known and not (tracked.restarted or journal.restarted):
-            return tracked, journal, Archived()
-        self.agreed = Position()
+            return _Compared(agreed, tracked, journal)
         base = self.base()
-        return *self.chunks(Position(START, base.mark)), base
+        return _Compared(Position(), *self.chunks(Position(START, base.mark)), base)
 
     def _open_both(self, begins: bool) -> tuple[Appender, Appender]:
-        book = Appender(self.journal_path)
-        book.created = begins
+        journal = Appender(self.journal_path)
+        journal.created = begins
         try:
-            return book, _open_page(self.path)
+            return _open_tracked(self.path), journal
         except BaseException:
-            book.close()
+            journal.close()
             raise
 
     def size_bytes(self) -> int:
@@ -184,18 +197,20 @@ class Ledger:
         tracked = sum(size for _, size, _ in self.archive.listing().values())
         return max(tracked + size_of(self.path), size_of(self.journal_path))
 
-    def foreign(self) -> str:
+    def foreign(self, *, unrecorded: bool) -> str:
         """Returns a text that changes whenever lines arrive that this machine did not append;
-        "" where none ever did. Processes that see the same lines are told the same.
+        "" where none ever did. All processes that see the same lines get the same text.
+
+        `unrecorded` says whether the tracked files have lines that the journal lacks.
         """
         arrivals = self.journal.arrivals()
-        if self.unrecorded:
-            return f"{arrivals} {_stamp(self.path)} {self.archive.listing()}"
+        if unrecorded:
+            return f"{arrivals} {stamp_of(self.path)} {self.archive.listing()}"
         return str(arrivals) if arrivals else ""
 
     def stamp(self) -> tuple[object, ...]:
         """Returns a value that changes whenever one of the files does; for cheap polling."""
-        return _stamp(self.path), _stamp(self.journal_path), self.archive.listing()
+        return stamp_of(self.path), stamp_of(self.journal_path), self.archive.listing()
 
     def chunks(self, since: Position, *, limit: int | None = None) -> tuple[Chunk, Chunk]:
         """Returns what both files hold after a position, as bytes: for engines with an index."""
@@ -210,17 +225,15 @@ class Ledger:
             there.update(split_lines(self.archive.read(name)[0]))
         return [line for line in split_lines(journal.lines) if line not in there]
 
-    def _difference(
-        self, tracked: Chunk, journal: Chunk, base: Archived
-    ) -> tuple[list[bytes], list[bytes]]:
+    def _difference(self, found: _Compared) -> tuple[list[bytes], list[bytes]]:
         """Returns the usable lines that the journal lacks, and those that the ledger lost.
 
         Archived lines that a merge brought back are neither; they are noted as such.
         """
-        lines = Lines(tracked.lines + tracked.rest, base.kept + journal.lines)
+        lines = found.lines()
         if not lines.tracked:
             return [], lines.journal_only
-        known = {*lines.common, *lines.journal, *split_lines(base.back)}
+        known = {*lines.common, *lines.journal, *split_lines(found.base.back)}
         fresh = _usable(dict.fromkeys(line for line in lines.tracked if line not in known))
         noted = self.archive.noted(kept=True) if fresh else None
         if noted is None or not noted.segments:
@@ -232,40 +245,43 @@ class Ledger:
             self.archive.note(noted)
         return [line for line in fresh if line in gained], lines.journal_only
 
-    def _adopt(self) -> None:
-        """Copies what is tracked where there is no journal yet, as in a fresh clone, a piece at
-        a time.
+    def _adopt(self) -> Position | None:
+        """Copies what is tracked to a journal that is missing, as in a fresh clone, a piece at a
+        time. Returns up to where both files then agree, if that is known.
         """
         if not self.journal.is_empty():
-            return
-        mark = START
-        tracked = read_after(self.path, mark, limit=PIECE_BYTES)
+            return None
         listing = self.archive.listing()
+        tracked = read_after(self.path, START, limit=PIECE_BYTES)
         if not tracked.lines and not listing:
-            return
+            return None
         self.journal.count_arrival()
-        book = Appender(self.journal_path)
+        journal = Appender(self.journal_path)
         try:
-            segments, seen = {}, set[bytes]()
-            for name, stamp in listing.items():
-                data, digest = self.archive.read(name)
-                segments[name] = Segment(stamp, digest)
-                # Two clones that rotated apart may have archived the same line twice.
-                book.append(joined(_unseen(_usable(split_lines(data)), seen)))
-            if segments:
-                # The ledger is compared with what stands now, as at any other write.
-                self.archive.note(Archived(book.end(), b"", segments))
-                return
+            if listing:
+                # The ledger is compared with these as at any other write.
+                self.archive.note(self._adopted_segments(listing, journal))
+                return None
+            mark = START
             while tracked.lines:
-                book.append(joined(_usable(split_lines(tracked.lines))))
+                journal.append(joined(_usable(split_lines(tracked.lines))))
                 mark = tracked.end
                 tracked = read_after(self.path, mark, limit=PIECE_BYTES)
-            self.agreed = Position(mark, book.end())
+            return Position(mark, journal.end())
         finally:
-            book.close()
+            journal.close()
+
+    def _adopted_segments(self, listing: Mapping[str, Stamp], journal: Appender) -> Archived:
+        segments, seen = {}, set[bytes]()
+        for name, stamp in listing.items():
+            data, digest = self.archive.read(name)
+            segments[name] = Segment(stamp, digest)
+            # Two clones that rotated apart may have archived the same line twice.
+            journal.append(joined(_unseen(_usable(split_lines(data)), seen)))
+        return Archived(journal.end(), b"", segments)
 
     def base(self) -> Archived:
-        """Returns where the journal's lines stand, noted anew where that is in doubt. Under the
+        """Returns what is noted of the archive, noted anew where that is in doubt. Under the
         hive's lock only.
         """
         noted = self.noted()
@@ -275,17 +291,16 @@ class Ledger:
         return noted or Archived()
 
     def noted(self) -> Archived | None:
-        """Returns what was noted, or None where nothing was, or of another journal than this."""
+        """Returns what was noted about this very journal, or None."""
         noted = self.archive.noted(kept=True)
         if noted is None or self.journal.read(noted.mark, limit=1).restarted:
             return None
         return noted
 
     def _settle_segments(self) -> dict[str, Stamp]:
-        """Takes the lines of segments that came from elsewhere into the journal; returns all that
-        there are.
+        """Copies the lines of segments from elsewhere to the journal; returns the listing.
 
-        Where a segment went away, the place of every line is looked for anew.
+        Where a segment is gone, the note is made anew.
         """
         listing = self.archive.listing()
         noted = self.archive.noted(kept=False)
@@ -322,13 +337,13 @@ class Ledger:
         if not lines:
             return end
         self.journal.count_arrival()
-        book = Appender(self.journal_path)
+        journal = Appender(self.journal_path)
         try:
-            book.cut(end.offset)
-            book.append(joined(lines))
-            return book.end()
+            journal.cut(end.offset)
+            journal.append(joined(lines))
+            return journal.end()
         finally:
-            book.close()
+            journal.close()
 
 
 def usable_note(noted: Archived | None, digests: set[str]) -> Archived:
@@ -345,7 +360,7 @@ def _usable(lines: Iterable[bytes]) -> list[bytes]:
 
 def _unseen(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
     """Yields the lines whose digests are not among those seen, and adds them."""
-    from hashlib import blake2b
+    from hashlib import blake2b  # noqa: PLC0415 - start-up
 
     for line in lines:
         digest = blake2b(line, digest_size=16).digest()
@@ -362,17 +377,7 @@ def _is_usable(line: bytes, decode: Callable[[bytes], object]) -> bool:
     return True
 
 
-def _stamp(path: str) -> tuple[int, ...]:
-    try:
-        status = os.stat(path, follow_symlinks=False)
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
-    return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def _open_page(path: str) -> Appender:
+def _open_tracked(path: str) -> Appender:
     """Opens the tracked file, in a folder that a checkout may take away at this very moment."""
     try:
         return Appender(path)

@@ -1,7 +1,7 @@
 """Rotation: what is closed moves from a ledger to new segments of its archive.
 
 The journal keeps every line, and the state is a function of the set of lines. So a crash at any
-step costs nothing: at worst, a line stands in a segment and in the ledger. The new segments are
+step costs nothing: at worst, a line is in a segment and in the ledger. The new segments are
 on disk before the ledger gets shorter. `docs/format.md`, section "Archive"; ADR 0009.
 """
 
@@ -19,9 +19,8 @@ from queenbee.store.documents import create_document
 from queenbee.store.files import START, Original, read_after, size_of, split_lines
 from queenbee.store.ledger.archive import Archived, Segment, digest_of
 from queenbee.store.ledger.batch import Position
-from queenbee.store.ledger.codec import Unusable, decoder, is_migration
+from queenbee.store.ledger.codec import Unusable, decoder, is_migration, without_collection
 from queenbee.store.ledger.journal import PIECE_BYTES, joined
-from queenbee.store.state import without_collection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,15 +39,24 @@ SEGMENT_BYTES = 16 * 1024 * 1024
 class Rotation:
     """What one rotation did."""
 
-    __slots__ = ("left_bytes", "lines", "records", "segments")
+    __slots__ = ("agreed", "left_bytes", "lines", "records", "segments")
 
-    def __init__(self, records: int, lines: int, left_bytes: int, segments: list[str]) -> None:
+    def __init__(
+        self,
+        records: int = 0,
+        lines: int = 0,
+        left_bytes: int = 0,
+        segments: Iterable[str] = (),
+        agreed: Position | None = None,
+    ) -> None:
         self.records = records
         self.lines = lines
         self.left_bytes = left_bytes
         """The size of the ledger afterwards."""
-        self.segments = segments
+        self.segments = list(segments)
         """The paths of the segments that were written."""
+        self.agreed = agreed or Position()
+        """Up to here ledger and journal hold the same lines."""
 
 
 def is_due(ledger: Ledger, limit_bytes: int, *, most_bytes: int = sys.maxsize) -> bool:
@@ -62,18 +70,15 @@ def is_due(ledger: Ledger, limit_bytes: int, *, most_bytes: int = sys.maxsize) -
     return noted is None or size >= noted.settled_bytes * 5 // 4
 
 
-def rotate(ledger: Ledger, is_closed: IsClosed) -> Rotation:
+def rotate(ledger: Ledger, is_closed: IsClosed, agreed: Position | None = None) -> Rotation:
     """Moves the lines of all records that `is_closed` says are closed; under the hive's lock.
 
     It is asked for the newest revision of each record. Records with a line that has no `rev`
-    stay: another program wrote it, may look for it, and where it stands is what it means.
-    Raises `Unwritable`; every line is then where it was, or in two places.
+    stay: another program wrote it and may look for it, and its place in the file has a meaning.
+    Up to `agreed`, ledger and journal hold the same lines. Raises `Unwritable`; every line is
+    then where it was, or in two places.
     """
-    heal = ledger.append([])
-    try:
-        heal.sync()
-    finally:
-        heal.close()
+    agreed = _heal(ledger, agreed)
     _sweep(ledger)
     base = ledger.base()
     original = Original(ledger.path)
@@ -96,10 +101,20 @@ def rotate(ledger: Ledger, is_closed: IsClosed) -> Rotation:
     if _note(ledger, settled, segments):
         now = read_after(ledger.path, START)
         whole = now.lines == left and set(kept) == lines.staying
-        ledger.agreed = Position(now.end, active.end, settled.stamps) if whole else Position()
+        agreed = Position(now.end, active.end, settled.stamps) if whole else Position()
     records = {identifier for _, identifier, _ in lines.movable.values()}
-    paths = [ledger.archive.path(name) for name in segments]
-    return Rotation(len(records), len(lines.movable), len(left), paths)
+    paths = map(ledger.archive.path, segments)
+    return Rotation(len(records), len(lines.movable), len(left), paths, agreed)
+
+
+def _heal(ledger: Ledger, agreed: Position | None) -> Position:
+    """Lets ledger and journal catch up with each other, on disk when it returns."""
+    receipt = ledger.append([], agreed)
+    try:
+        receipt.sync()
+    finally:
+        receipt.close()
+    return receipt.agreed
 
 
 def _sweep(ledger: Ledger) -> None:
@@ -244,7 +259,7 @@ def _write_segments(ledger: Ledger, base: Archived, lines: Iterable[bytes]) -> d
 
 
 def _note(ledger: Ledger, archived: Archived, written: Mapping[str, str]) -> bool:
-    """Notes where the lines stand now, unless git took a segment away meanwhile: then the next
+    """Notes where the lines are now, unless git took a segment away meanwhile: then the next
     write finds out.
     """
     listing = ledger.archive.listing()

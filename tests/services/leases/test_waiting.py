@@ -46,7 +46,7 @@ def patience(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Patience:
     patience = Patience(clock)
     monkeypatch.setattr(reservations, "time", patience)
     monkeypatch.setattr(watch, "time", patience)
-    monkeypatch.setattr(watch, "_watcher", lambda folders: None)
+    monkeypatch.setattr(watch, "_wait_for_events", lambda wait, folders: None)
     monkeypatch.setattr(reservations, "wait_for_change", patience.wait_for_change)
     return patience
 

@@ -16,13 +16,15 @@ from hypothesis import strategies as st
 from mutants import mutant
 
 from queenbee.errors import Unreadable
-from queenbee.store import state
+from queenbee.store import opening
 from queenbee.store.index import intake as index_intake
 from queenbee.store.index import records as index
+from queenbee.store.index import segments as index_segments
 from queenbee.store.index import tables as index_tables
 from queenbee.store.index.records import Indexed
 from queenbee.store.index.tables import Taker, remove
 from queenbee.store.ledger import rotation
+from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 
@@ -62,8 +64,10 @@ any_line = st.one_of(lines, lines, lines, junk)
 steps = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.lists(lines, min_size=1, max_size=3)),
+        st.tuples(st.just("append by a reader"), st.lists(lines, max_size=3)),
         st.tuples(st.just("foreign"), st.lists(any_line, min_size=1, max_size=3)),
         st.tuples(st.just("rewrite"), st.integers(0, 2**16)),
+        st.tuples(st.just("rewrite_to"), st.integers(0, 4)),
         st.tuples(st.just("unended"), lines),
         st.tuples(st.just("crlf"), st.just(None)),
         st.tuples(st.just("read"), st.just(None)),
@@ -154,6 +158,9 @@ def check_history(tmp_path, history):
         for step, argument in history:
             if step == "read":
                 kept.refresh()
+            elif step == "append by a reader":
+                kept.refresh()
+                kept.append(argument).close()
             else:
                 apply(step, argument, writer)
         truth = answers(Folded(KIND, Ledger(*paths)))
@@ -179,7 +186,7 @@ def test_an_index_answers_as_the_fold_does_after_any_history(tmp_path, history):
 
 def test_an_index_that_forgets_the_journal_is_caught(tmp_path, monkeypatch):
     """Mutant: lines that git took out of the ledger are not looked for in the journal."""
-    broken = mutant(index_intake, "taker.take(lines, once=True)", "False")
+    broken = mutant(index_intake, "bool(self._taker.take(lines, once=True).fresh)", "False")
     one = line_of("qm-1", 1, "bob", False, "hello world", 0)
     two = line_of("qm-2", 1, "bob", False, "hello world", 1)
     history = [("append", [one]), ("append", [two]), ("rewrite", 1), ("rewrite", 2)]
@@ -191,9 +198,23 @@ def test_an_index_that_forgets_the_journal_is_caught(tmp_path, monkeypatch):
 
 def test_an_index_that_skips_the_archive_is_caught(tmp_path, monkeypatch):
     """Mutant: a segment that git brought is noted, and not read."""
-    broken = mutant(index_intake, "if anew or not held:", "if False:")
+    broken = mutant(index_segments, "if anew or not held:", "if False:")
     one = line_of("qm-1", 1, "bob", False, "hello world", 0)
     history = [("append", [one]), ("read", None), ("pull segment", [one.replace(b"-1", b"-2")])]
+    check_history(tmp_path / "hive", history)
+    monkeypatch.setattr(index_intake, "Segments", broken.Segments)
+    with pytest.raises(AssertionError):
+        check_history(tmp_path / "hive", history)
+
+
+def test_an_index_that_keeps_what_git_took_away_is_caught(tmp_path, monkeypatch):
+    """Mutant: a line that only the tracked file had, and that never was recorded, stays."""
+    broken = mutant(
+        index_intake, "gone = {raw for (raw,) in rows if isinstance(raw, bytes)}", "gone = set()"
+    )
+    one = line_of("qm-1", 1, "bob", False, "hello world", 0)
+    history = [("append", [one]), ("foreign", [one.replace(b"-1", b"-2")]), ("read", None)]
+    history += [("rewrite_to", 1)]
     check_history(tmp_path / "hive", history)
     monkeypatch.setattr(index, "Intake", broken.Intake)
     with pytest.raises(AssertionError):
@@ -252,20 +273,18 @@ def test_an_agreement_ends_with_the_archive_that_it_was_made_with(tmp_path):
     paths = str(tmp_path / "queen_messages.jsonl"), str(tmp_path / "journal.jsonl")
     ledger = Ledger(*paths)
     ledger.append([line_of("qm-1", 1, "bob", False, "", 0)]).close()
-    rotation.rotate(ledger, lambda fields: True)
+    done = rotation.rotate(ledger, lambda fields: True)
     indexed = Indexed(KIND, ledger, str(tmp_path / "index"))
-    agreed = ledger.agreed
     indexed.refresh()
-    ledger.agreed = agreed
-    indexed.remember_agreement()
+    indexed.agree(done.agreed)
     indexed.close()
     shutil.rmtree(ledger.archive.folder)
     Ledger(*paths).append([]).close()
     late = Ledger(*paths)
     indexed = Indexed(KIND, late, str(tmp_path / "index"))
     indexed.refresh()
+    indexed.append([line_of("qm-2", 1, "bob", False, "", 0)]).close()
     indexed.close()
-    late.append([line_of("qm-2", 1, "bob", False, "", 0)]).close()
     with open(late.journal_path, "rb") as file:
         assert len(file.readlines()) == 2
 
@@ -299,7 +318,7 @@ class TestRewrittenWhileItIsRead:
             file.write(raw + b"\n" + data)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("call", [4, 7, 10])
+    @pytest.mark.parametrize("call", [4, 6, 8])
     def test_a_ledger_is_read_again_from_there(self, files, call, monkeypatch):
         monkeypatch.setattr(index_intake, "_CHUNK_BYTES", 1024 * 1024)
         ledger, path = files
@@ -320,22 +339,35 @@ class TestRewrittenWhileItIsRead:
         assert (indexed.unusable, len(indexed.everything())) == (2, 3000)
         indexed.close()
 
-    def test_blocks_of_another_file_than_was_read_are_not_remembered(self, files, monkeypatch):
-        ledger, path = files
-        late = line_of("qm-late", 1, "bob", False, "", 0)
-        remember = index_intake.Intake._remember_blocks
+    def test_also_one_that_was_rewritten_before(self, files, monkeypatch):
+        """While it is compared with the journal, another pull replaces it."""
+        ledger, _ = files
+        indexed = opened(files)
+        self.put_before(ledger, line_of("qm-one", 1, "bob", False, "", 0))
+        alike = index_intake._Pass._past_what_is_alike
 
-        def pull_first(intake, mark):
-            monkeypatch.setattr(index_intake.Intake, "_remember_blocks", remember)
-            self.put_before(ledger, late)
-            remember(intake, mark)
+        def pull_in_between(turn):
+            found = alike(turn)
+            monkeypatch.setattr(index_intake._Pass, "_past_what_is_alike", alike)
+            self.put_before(ledger, line_of("qm-two", 1, "bob", False, "", 0))
+            return found
 
-        monkeypatch.setattr(index_intake.Intake, "_remember_blocks", pull_first)
-        indexed = Indexed(KIND, ledger, path)
+        monkeypatch.setattr(index_intake._Pass, "_past_what_is_alike", pull_in_between)
         indexed.refresh()
+        assert len(indexed.everything()) == 3002
         indexed.refresh()
-        assert indexed.get("qm-late") is not None
+        assert len(indexed.everything()) == 3002
         indexed.close()
+
+
+def test_an_index_that_is_up_to_date_is_not_written_to(files, monkeypatch):
+    """A hot command only reads, and waits for nobody."""
+    opened(files).close()
+    monkeypatch.setattr(index_tables.Tables, "transaction", None)
+    again = opened(files)
+    assert len(again.everything()) == 3000
+    assert again._folded is None
+    again.close()
 
 
 def test_an_index_is_taken_up_where_the_last_process_left_it(files):
@@ -348,26 +380,182 @@ def test_an_index_is_taken_up_where_the_last_process_left_it(files):
     again.close()
 
 
-def test_a_rewritten_ledger_is_read_from_the_first_block_that_differs(files, monkeypatch):
-    """After a pull that only added lines, almost nothing is read again."""
-    opened(files).close()
-    ledger = files[0]
-    with open(ledger.path, "rb") as file:
-        data = file.read()
-    os.unlink(ledger.path)
-    with open(ledger.path, "wb") as file:
-        file.write(data + line_of("qm-pulled", 1, "bob", False, "", 1) + b"\n")
-    taken = []
+@pytest.fixture
+def taken(monkeypatch):
+    """The lines that indexes fold from now on."""
+    lines = []
     take = Taker.take
     monkeypatch.setattr(
-        Taker,
-        "take",
-        lambda self, lines, **how: (taken.extend(lines), take(self, lines, **how))[1],
+        Taker, "take", lambda self, some, **how: (lines.extend(some), take(self, some, **how))[1]
     )
-    again = opened(files)
-    assert again.get("qm-pulled") is not None
-    assert len(taken) < 10
-    again.close()
+    return lines
+
+
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def put(path, data):
+    """Replaces a file as git does: another inode."""
+    os.unlink(path)
+    with open(path, "wb") as file:
+        file.write(data)
+
+
+PULLED = line_of("qm-pulled", 1, "bob", False, "", 1)
+
+
+class TestWhatGitDoesToTheLedger:
+    """Only the lines that the journal lacks are read again."""
+
+    @pytest.mark.parametrize("at", [0, 1500, 3000])
+    def test_a_pull_brings_lines(self, files, taken, at):
+        ledger = files[0]
+        opened(files).close()
+        taken.clear()
+        lines = content(ledger.path).splitlines(keepends=True)
+        put(ledger.path, b"".join([*lines[:at], PULLED + b"\n", *lines[at:]]))
+        again = opened(files)
+        assert again.get("qm-pulled") is not None
+        assert taken == [PULLED]
+        again.close()
+
+    def test_a_reset_takes_them_away_again(self, files, taken):
+        """What only the ledger had never was; what the journal has stays."""
+        ledger = files[0]
+        before = content(ledger.path)
+        put(ledger.path, PULLED + b"\n" + before)
+        indexed = opened(files)
+        assert indexed.foreign()
+        taken.clear()
+        put(ledger.path, before[: before.index(b"\n", len(before) // 2) + 1])
+        indexed.refresh()
+        assert indexed.get("qm-pulled") is None
+        assert len(indexed.everything()) == 3000
+        assert (indexed.foreign(), taken) == ("", [])
+        indexed.close()
+
+    def test_a_record_that_never_was_leaves_no_trace(self, files):
+        """Neither for followers nor in a search."""
+        ledger = files[0]
+        before = content(ledger.path)
+        put(ledger.path, before + PULLED.replace(b'"body":""', b'"body":"needle"') + b"\n")
+        indexed = opened(files)
+        assert len(indexed.ranked_text('"needle"', 5, ("", ""))) == 1
+        _, cursor = indexed.changes(None)
+        put(ledger.path, before)
+        indexed.refresh()
+        assert indexed.changes(cursor)[0] is None
+        assert indexed.ranked_text('"needle"', 5, ("", "")) == []
+        _, cursor = indexed.changes(None)
+        late = line_of("qm-late", 1, "bob", False, "needle", 1)
+        indexed.append([late]).close()
+        indexed.refresh()
+        assert indexed.changes(cursor)[0] == ["qm-late"]
+        assert [each for each, _ in indexed.ranked_text('"needle"', 5, ("", ""))] == ["qm-late"]
+        indexed.close()
+
+    def test_worktrees_of_a_bare_repository_take_turns(self, files, taken, tmp_path):
+        """Each has a ledger of its own, all one journal and one index."""
+        ledger, path = files
+        other = str(tmp_path / "other.jsonl")
+        with open(other, "wb") as file:
+            file.write(PULLED + b"\n" + content(ledger.path))
+        opened(files).close()
+        taken.clear()
+        for _ in range(2):
+            for tracked, there in ((other, True), (ledger.path, False)):
+                indexed = Indexed(KIND, Ledger(tracked, ledger.journal_path), path)
+                indexed.refresh()
+                assert (indexed.get("qm-pulled") is not None) is there
+                indexed.close()
+        assert taken == [PULLED, PULLED]
+
+    def test_more_lines_than_are_remembered_one_by_one(self, files, monkeypatch):
+        monkeypatch.setattr(index_intake, "_MANY_LOOSE", 3)
+        ledger = files[0]
+        before = content(ledger.path)
+        many = [line_of(f"qm-x{n}", 1, "bob", False, "", 1) + b"\n" for n in range(5)]
+        put(ledger.path, before + b"".join(many))
+        indexed = opened(files)
+        assert indexed.foreign()
+        put(ledger.path, before + b"".join(many[3:]))
+        indexed.refresh()
+        assert len(indexed.everything()) == 3002
+        indexed.append([]).close()
+        indexed.refresh()
+        put(ledger.path, before)
+        indexed.refresh()
+        assert len(indexed.everything()) == 3002
+        indexed.close()
+
+
+class TestAClone:
+    """There is no journal until the first write."""
+
+    @pytest.fixture(params=["one file", "an archive"])
+    def clone(self, request, files, tmp_path):
+        ledger = files[0]
+        if request.param == "an archive":
+            rotation.rotate(ledger, lambda fields: str(fields["id"]) < "qm-02900")
+        folder = tmp_path / "clone"
+        os.makedirs(folder / "journal")
+        shutil.copy(ledger.path, folder)
+        if os.path.exists(ledger.archive.folder):
+            shutil.copytree(ledger.archive.folder, folder / "archive")
+        paths = folder / "queen_messages.jsonl", folder / "journal" / "messages.jsonl"
+        return Ledger(*map(str, paths)), str(folder / "index.sqlite3")
+
+    def test_is_read_once(self, clone, taken):
+        opened(clone).close()
+        assert len(taken) == 3000
+        opened(clone).close()
+        assert len(taken) == 3000
+
+    def test_is_not_read_again_once_it_has_a_journal(self, clone, taken):
+        writer = opened(clone)
+        taken.clear()
+        writer.append([PULLED]).close()
+        writer.close()
+        again = opened(clone)
+        assert again.get("qm-pulled") is not None
+        assert len(again.everything()) == 3001
+        # What is still in the ledger is compared with the journal once.
+        assert len(taken) < 300
+        assert taken.count(PULLED) <= 2
+        again.close()
+
+    def test_is_right_too_where_the_writer_has_no_index(self, clone):
+        opened(clone).close()
+        Ledger(clone[0].path, clone[0].journal_path).append([PULLED]).close()
+        again = opened(clone)
+        assert len(again.everything()) == 3001
+        again.close()
+
+    def test_a_pull_before_the_first_write_takes_lines_along(self, clone):
+        before = content(clone[0].path)
+        put(clone[0].path, PULLED + b"\n" + before)
+        opened(clone).close()
+        put(clone[0].path, before)
+        again = opened(clone)
+        assert len(again.everything()) == 3000
+        again.close()
+
+
+def test_a_loose_line_that_another_clone_archived_is_not_lost(files):
+    """Pulled twice: first in the ledger, then in a segment instead."""
+    ledger = files[0]
+    before = content(ledger.path)
+    put(ledger.path, before + PULLED + b"\n")
+    indexed = opened(files)
+    put(ledger.path, before)
+    os.makedirs(ledger.archive.folder)
+    with open(ledger.archive.path("queen_messages.1.jsonl"), "wb") as file:
+        file.write(PULLED + b"\n")
+    indexed.refresh()
+    assert indexed.get("qm-pulled") is not None
+    indexed.close()
 
 
 @pytest.mark.slow
@@ -456,9 +644,9 @@ def test_an_index_that_cannot_be_used_is_not_left_open(files, databases, monkeyp
 
     os.rename(files[0].path, files[0].path + ".aside")
     os.mkdir(files[0].path)
-    monkeypatch.setattr(state, "INDEX_FROM_BYTES", 0)
+    monkeypatch.setattr(opening, "INDEX_FROM_BYTES", 0)
     with pytest.raises(Unreadable):
-        state.open_records(KIND, Ledger(files[0].path, files[0].journal_path), files[1])
+        opening.open_records(KIND, Ledger(files[0].path, files[0].journal_path), files[1])
     assert len(databases) == 6
     assert not any(map(is_open, databases))
 
@@ -507,7 +695,7 @@ def test_what_an_index_cannot_remember_of_a_write_stops_no_write(files, monkeypa
 
     with monkeypatch.context() as patched:
         patched.setattr(index_tables.Tables, "put_position", refused)
-        found.remember_agreement()
+        found.agree(Position())
     found.refresh()
     assert found.get("qm-new") is not None
     found.close()

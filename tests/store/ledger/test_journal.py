@@ -174,7 +174,7 @@ class TestKilledBetweenSteps:
             writer.append(LINES)
 
         killed(act)
-        assert Ledger(*places).foreign()
+        assert Ledger(*places).foreign(unrecorded=False)
 
 
 class TestAWriteThatFails:

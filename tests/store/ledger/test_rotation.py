@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from mutants import mutant
 
 from queenbee.errors import Unwritable
+from queenbee.store.index import intake as intake_module
+from queenbee.store.index import segments as segments_module
 from queenbee.store.index.records import Indexed
 from queenbee.store.ledger import archive as archive_module
 from queenbee.store.ledger import ledger as ledger_module
@@ -256,7 +258,7 @@ class TestAfterwards:
         record(ledger, line("qm-9"))
         assert content(ledger.path).splitlines() == [*kept, line("qm-9")]
         assert line("qm-7") in content(ledger.journal_path).splitlines()
-        assert ledger.foreign()
+        assert ledger.foreign(unrecorded=False)
 
     def test_without_its_note_a_write_still_puts_nothing_back(self, folder, ledger):
         rotation.rotate(ledger, is_second)
@@ -539,6 +541,65 @@ def play(root, history, modules=(ledger_module, rotation)):
 @given(steps)
 def test_over_any_history_of_two_clones_nothing_is_lost_and_they_agree(tmp_path, history):
     play(tmp_path / "clones", history)
+
+
+class TestTheOrderOfSegments:
+    """Lines without `rev` say something by their place, and segments are read by number."""
+
+    NUMBERS = (2, 10, 9)
+    LATEST = 10
+
+    @pytest.fixture
+    def pulled(self, tmp_path):
+        """Segments that other programs wrote: the same record in each, without `rev`."""
+        ledger = Ledger(*places(tmp_path / "hive"))
+        for number in self.NUMBERS:
+            path = ledger.archive.path(f"queen_messages.{number}.jsonl")
+            put(path, line("qm-1", 0, body=f"of {number}") + b"\n")
+        return ledger
+
+    def latest(self, ledger, module=ledger_module, *, index=False):
+        fresh = module.Ledger(ledger.path, ledger.journal_path)
+        index_path = ledger.journal_path + ".sqlite3"
+        records = Indexed(KIND, fresh, index_path) if index else Folded(KIND, fresh)
+        records.refresh()
+        fields = records.get("qm-1")
+        records.close()
+        return fields["body"], fields["rev"]
+
+    def expected(self):
+        return f"of {self.LATEST}", len(self.NUMBERS)
+
+    @pytest.mark.parametrize("index", [False, True])
+    def test_decides_what_the_record_says(self, pulled, index):
+        assert self.latest(pulled, index=index) == self.expected()
+
+    @pytest.mark.parametrize("begun", [False, True], ids=["a clone", "a pull"])
+    def test_is_that_of_the_journal_which_outlives_them(self, tmp_path, pulled, begun):
+        if begun:
+            shutil.move(pulled.archive.folder, tmp_path / "aside")
+            record(pulled, line("qm-2"))
+            shutil.move(tmp_path / "aside", pulled.archive.folder)
+        record(pulled, line("qm-3"))
+        shutil.rmtree(pulled.archive.folder)
+        assert self.latest(Ledger(pulled.path, pulled.journal_path)) == self.expected()
+
+    @pytest.mark.parametrize("order", ["reversed(listing)", "sorted(listing)"])
+    def test_another_one_is_caught(self, pulled, order):
+        broken = mutant(
+            ledger_module,
+            "segments = [self.archive.read(name) for name in listing]",
+            f"segments = [self.archive.read(name) for name in {order}]",
+        )
+        assert self.latest(pulled, broken) != self.expected()
+
+    def test_another_one_in_an_index_is_caught(self, pulled, monkeypatch):
+        order = "in self._ledger.archive.listing().items()"
+        broken = mutant(
+            segments_module, order, "in reversed(self._ledger.archive.listing().items())"
+        )
+        monkeypatch.setattr(intake_module, "Segments", broken.Segments)
+        assert self.latest(pulled, index=True) != self.expected()
 
 
 class TestMutants:

@@ -1,0 +1,37 @@
+"""Which of the two answers for a ledger: an index on disk where it is large, else the fold."""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.store.state import Folded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.store.ledger.ledger import Ledger
+    from queenbee.store.records import Progress, Records
+
+INDEX_FROM_BYTES = 64 * 1024
+"""From this size of a ledger on, an index answers faster than the fold: see ADR 0006."""
+
+
+def open_records(
+    kind: str, ledger: Ledger, index_path: str, *, progress: Progress | None = None
+) -> Records:
+    """Returns the state of a ledger: from an index where it is large, else folded in memory."""
+    if os.environ.get("QUEEN_INDEX") != "off" and ledger.size_bytes() >= INDEX_FROM_BYTES:
+        import sqlite3  # noqa: PLC0415 - start-up
+
+        from queenbee.store.index.records import Indexed  # noqa: PLC0415 - start-up
+
+        try:
+            indexed = Indexed(kind, ledger, index_path, progress=progress)
+            try:
+                indexed.refresh()
+            except BaseException:
+                indexed.close()
+                raise
+            return indexed
+        except (sqlite3.Error, OSError):
+            pass  # The state cannot be written, or another process is faster: folding works.
+    return Folded(kind, ledger)

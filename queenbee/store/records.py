@@ -1,0 +1,98 @@
+"""What services may ask of one ledger.
+
+The fold in memory (`store.state`) and an index on disk (`store.index`) both implement `Records`
+and give the same answers. `store.opening` picks one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from queenbee.core.fold import Fields
+from queenbee.store.ledger.batch import Position
+from queenbee.store.ledger.ledger import Ledger, Receipt
+
+Cursor = tuple[int, int]
+"""How many changes a follower knows."""
+
+Progress = Callable[[int, int], None]
+"""Gets how much is done, and of how much. When a build ends, finished or not, it gets all."""
+
+
+class Records(Protocol):
+    """The folded state of one ledger, and the way to append to it. Safe for threads."""
+
+    kind: str
+    ledger: Ledger
+
+    @property
+    def unusable(self) -> int:
+        """The number of lines that carry no record."""
+
+    @property
+    def migrations(self) -> list[Fields]:
+        """The ledger's `_migration` lines."""
+
+    def refresh(self) -> None:
+        """Reads what was appended since the last call. Raises `Unreadable`."""
+
+    def close(self) -> None:
+        """Closes what is open; the next question opens it again."""
+
+    def append(self, lines: Sequence[bytes]) -> Receipt:
+        """Appends to the ledger, as `Ledger.append` does. Under the hive's lock only."""
+
+    @property
+    def agreed(self) -> Position:
+        """Up to where ledger and journal are known to hold the same lines."""
+
+    def agree(self, agreed: Position) -> None:
+        """Remembers this, where possible also for later processes."""
+
+    def foreign(self) -> str:
+        """Returns a text that changes whenever lines arrive from elsewhere; see `Ledger`."""
+
+    def get(self, identifier: str) -> Fields | None:
+        """Returns the folded fields of a record, or None."""
+
+    def exact(self, identifier: str) -> Fields | None:
+        """Returns them fit for writing back: long integers keep every digit."""
+
+    def first_line(self, identifier: str) -> bytes | None:
+        """Returns the line that created a record, as the ledger has it."""
+
+    def history(self, identifier: str) -> list[Fields]:
+        """Returns every line of a record in the order of the fold, each with its `rev`."""
+
+    def select(
+        self,
+        equals: Mapping[str, object],
+        *,
+        since_ms: int | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[Fields]:
+        """Returns the records that are not deleted and have these values, by age.
+
+        A flag that is absent is false.
+        """
+
+    def everything(self) -> list[Fields]:
+        """Returns all records, deleted ones included, in no particular order."""
+
+    def project(
+        self, columns: Sequence[str], equals: Mapping[str, object]
+    ) -> list[tuple[object, ...]]:
+        """Returns some fields of the records with these values, in no particular order."""
+
+    def distinct(self, column: str) -> set[object]:
+        """Returns the values of a field."""
+
+    def greatest(self, column: str) -> str:
+        """Returns the greatest text in a field, or ""."""
+
+    def changes(self, since: Cursor | None) -> tuple[list[str] | None, Cursor]:
+        """Returns the ids that changed since a cursor (None: read everything anew), and
+        the next cursor.
+        """
