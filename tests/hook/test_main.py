@@ -24,7 +24,7 @@ from agent_inputs import (
 from hives import git, records, snapshot, without_override, write_lines
 
 from queenbee import Hive, Reservation
-from queenbee.hook import claude
+from queenbee.hook import claude, sessions
 from queenbee.hook import main as hook
 from queenbee.services.leases import edits
 from queenbee.store.lock import KernelLock
@@ -437,7 +437,7 @@ def test_a_hive_that_stays_locked_holds_an_edit_up_for_the_hooks_own_time_only(
 ) -> None:
     """The hive's own timeout is for commands, which a person can interrupt."""
     hold(tree, "docs/**")
-    monkeypatch.setattr(hook, "_LOCK_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(sessions, "_LOCK_TIMEOUT_S", 0.05)
     with KernelLock(str(tree / ".git/queenbee/lock"), holder="reviewer", timeout_s=10):
         assert ask(recorded("claude/pre-edit", tree)) is None
         assert "locked by reviewer" in (said := capsys.readouterr().err)
@@ -455,7 +455,7 @@ def test_a_shorter_timeout_of_the_hive_holds_for_the_hook_too(
 
 
 def test_the_hook_gives_up_before_its_agent_does() -> None:
-    assert 2 * hook._LOCK_TIMEOUT_S <= claude._TIMEOUT_S
+    assert 2 * sessions._LOCK_TIMEOUT_S <= claude._TIMEOUT_S
 
 
 def test_a_malformed_name_in_the_environment_stops_nothing(
