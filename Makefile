@@ -5,28 +5,55 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test lint bench charts torture fuzz clean
+.PHONY: help demo test test-fast lint wheel-test coverage changelog bench charts torture fuzz mutants clean
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,release]'
 	@touch $(STAMP)
 
 demo: $(STAMP)  ## watch three droids share one repository
 	$(BIN)/python -m bench.demo
 
 test: $(STAMP)  ## run every test
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -q -n auto --dist worksteal $(PYTEST_ARGS)
 
-lint: $(STAMP)  ## formatting, lint, types, layers
+test-fast: $(STAMP)  ## run the tests that are not marked slow, in under a minute
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" $(PYTEST_ARGS)
+
+lint: $(STAMP)  ## formatting, lint, types, layers, changelog fragments, workflows
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/towncrier build --draft > /dev/null
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
+	$(BIN)/zizmor --offline --quiet --no-progress .github
+
+coverage: $(STAMP)  ## which lines and branches the tests run, processes included; fails below the floor
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[coverage]'
+	rm -rf .coverage && mkdir .coverage
+	$(BIN)/coverage run -m pytest -q -n auto --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage html --quiet --fail-under 0
+	$(BIN)/coverage json --quiet --fail-under 0 -o .coverage/figures.json
+	@$(BIN)/python -c 'import json; t = json.load(open(".coverage/figures.json"))["totals"]; \
+	  print("lines {percent_statements_covered_display} %, branches {percent_branches_covered_display} %".format(**t))'
+	$(BIN)/coverage report
+
+wheel-test: $(STAMP)  ## build the sdist and the wheel, install each, and use it
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	.ci/smoke-test dist/*.whl $(PYTHON)
+	.ci/smoke-test dist/*.tar.gz $(PYTHON)
+
+changelog: $(STAMP)  ## collect changelog.d into CHANGELOG.md, under the version of the code
+	$(BIN)/towncrier build --yes
 
 bench: $(STAMP)  ## print the cost table (figures, no verdicts)
 	$(BIN)/python -m bench
@@ -42,5 +69,10 @@ torture: $(STAMP)  ## crashes, git, races, clones and full disks, for half an ho
 fuzz: $(STAMP)  ## a million hostile lines
 	$(BIN)/python -m tests.torture fuzz --executions 1000000
 
+mutants: $(STAMP)  ## break the code, one change at a time: SAMPLE=400 SEED=1, FOLDERS='core store'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutation]'
+	$(BIN)/python -m pytest -q tests/mutation
+	$(BIN)/python -m tests.mutation $(if $(SAMPLE),--sample $(SAMPLE)) $(if $(SEED),--seed $(SEED)) $(if $(FOLDERS),--folders $(FOLDERS))
+
 clean:  ## remove what the targets made
-	rm -rf $(VENV) .hypothesis .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) dist .coverage .mutants .hypothesis .mypy_cache .ruff_cache .pytest_cache

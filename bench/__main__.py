@@ -17,7 +17,7 @@ import shutil
 import tempfile
 import time
 
-from bench import appends, history, overlap
+from bench import appends, enforcement, folding, history, overlap
 from bench.processes import Figure, compare, installed, python
 from bench.stores import (
     NAIVE_INBOX,
@@ -155,17 +155,11 @@ def with_leases(folder: str, leases: int, runs: int) -> None:
 
 def in_process(*, quick: bool) -> None:
     """Prints what is measured inside one process."""
-    from bench import folding
-
     heading("In process")
     rows = [*overlap.figures(), *folding.figures(2_000 if quick else 100_000)]
     rows += appends.figures(80 if quick else 300)
     for what, figure in rows:
         print(f"  {what:44} {figure}")
-    try:
-        from bench import enforcement
-    except ImportError:
-        return
     heading("Enforcement")
     for what, figure in enforcement.figures():
         print(f"  {what:44} {figure}")

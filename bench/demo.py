@@ -1,9 +1,9 @@
 """`make demo`: three droids share one repository, told in less than a minute.
 
 The repository is a throw-away one with two linked worktrees. Every command is the real `queen`
-in a process of its own; where droids race, their processes start at the same moment. What is
-printed is what they answered. What QueenBee promises is checked on the way: where it does not
-hold, the demo ends with status 1 and says what failed.
+in a process of its own; if droids race, their processes start at the same moment. The demo prints
+what they answer, and checks the promises of QueenBee on the way: if one does not hold, it ends
+with status 1 and says which.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ ISSUES = (
 
 
 class BrokenPromise(Exception):
-    """Something that QueenBee promises did not hold."""
+    """A promise of QueenBee that did not hold."""
 
 
 class Said:
-    """What one command answered."""
+    """The answer of one command."""
 
     def __init__(self, droid: str, code: int, out: str, err: str) -> None:
         self.droid = droid
@@ -50,7 +50,7 @@ class Said:
 
     @property
     def gist(self) -> str:
-        """The line that says it."""
+        """The line of the answer that says most."""
         said = (self.out if self.code == 0 else self.err).strip().splitlines()
         lines = [line for line in said if "does not exist yet" not in line]
         return lines[-1 if self.code == 0 else 0].removeprefix("queen: ") if lines else ""
@@ -88,12 +88,12 @@ class Stage:
         )
 
     def end(self, droid: str, process: subprocess.Popen[str]) -> Said:
-        """Returns what a droid's command answered, once it has."""
+        """Waits for a droid's command and returns its answer."""
         out, err = process.communicate(timeout=60)
         return Said(droid, process.returncode, out, err)
 
     def queen(self, droid: str, *words: str) -> Said:
-        """Runs one command and shows it with what it said."""
+        """Runs one command and shows it with its answer."""
         show_command(droid, words)
         said = self.end(droid, self.start(droid, *words))
         show(said.out or said.err)
@@ -223,7 +223,7 @@ def a_turn(stage: Stage, holder: str, waiter: str) -> None:
 
 
 def a_stash(stage: Stage) -> None:
-    """Git takes the ledgers away, and nothing is lost."""
+    """Git removes the ledgers, and nothing is lost."""
     heading("Somebody runs `git stash -u`, and every ledger is gone. Nothing is lost.")
     before = stage.asked("reviewer", "assignments", "--status", "all")
     stage.git("stash", "-q", "-u")
@@ -276,7 +276,7 @@ def no_two_at_once(leases: list[dict[str, Any]]) -> bool:
 
 
 def promised(held: bool, otherwise: str) -> None:
-    """Raises `BrokenPromise` where something did not hold."""
+    """Raises `BrokenPromise` if something does not hold."""
     if not held:
         raise BrokenPromise(otherwise)
 

@@ -13,7 +13,7 @@ from queenbee import Hive, Issue
 from queenbee.errors import Busy, Held, IssueClosed, Taken
 
 EDIT_S = 0.05
-"""How long an edit takes: long enough for others to come by meanwhile."""
+"""How long an edit takes: long enough for others to compete meanwhile."""
 
 
 def main() -> None:
@@ -24,12 +24,12 @@ def main() -> None:
 
 
 def work(hive: Hive) -> bool:
-    """Does the first issue that can be had; returns whether there was one."""
+    """Does the first issue that it can get; returns whether there was one."""
     for issue in hive.issues.ready(actor=hive.actor):
         try:
             hive.assignments.claim(issue.id)
         except (Taken, IssueClosed):
-            continue  # Somebody was faster; the next one, then.
+            continue  # Somebody was faster: try the next one.
         folder = issue.fields["labels"][0]  # type: ignore[index]
         try:
             hive.reservations.reserve([f"src/{folder}/"], issue_id=issue.id, wait_s=30)
@@ -44,7 +44,7 @@ def work(hive: Hive) -> bool:
 
 
 def close(tracker: str, issue: Issue) -> None:
-    """Closes an issue in the tracker, as `bd close` would: before it is anybody's to claim."""
+    """Closes an issue in the tracker, as `bd close` would, before somebody else can claim it."""
     now = datetime.now(UTC).isoformat()
     row = {**issue.fields, "status": "closed", "updated_at": now, "closed_at": now}
     with open(tracker, "a", encoding="utf-8") as file:

@@ -11,16 +11,14 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import subprocess
 import tempfile
-import time
 from itertools import count
+from typing import TYPE_CHECKING
 
-from bench.processes import Command, Figure, installed, python
+from bench.processes import Figure, git, git_command, installed, python, seconds
 from bench.stores import make_hive
 from queenbee.git.hooks import HookFolder, install
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -77,7 +75,7 @@ def _asker(tree: str) -> Callable[[str], float]:
             "tool_name": "Edit",
             "tool_input": {"file_path": os.path.join(tree, path)},
         }
-        return _seconds(command, tree, json.dumps(event).encode())
+        return seconds(command, tree, stdin=json.dumps(event).encode())
 
     return ask
 
@@ -87,7 +85,7 @@ def _in_turn(ask: Callable[[str], float], path: Callable[[], str]) -> Figure:
     wall_s, floor_s = [], []
     for _ in range(RUNS):
         wall_s.append(ask(path()))
-        floor_s.append(_seconds(floor, os.curdir, b""))
+        floor_s.append(seconds(floor, os.curdir))
     return Figure(wall_s, floor_s, 0)
 
 
@@ -99,7 +97,7 @@ def _guard(folder: str) -> list[tuple[str, str]]:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:
             file.write(f"{number}\n")
-    _git(tree, "add", "work")
+    git(tree, "add", "work")
     install(HookFolder(tree))
     with_s, without_s = [], []
     for _ in range(RUNS // 2):
@@ -115,25 +113,9 @@ def _guard(folder: str) -> list[tuple[str, str]]:
 
 
 def _commit(tree: str, *options: str) -> float:
-    """Returns how long the commit takes; takes it back, so that the next one is the same."""
-    command = ["git", *_WHO, "commit", "-qm", "work", *options]
-    took = _seconds(command, tree, b"")
-    _git(tree, "update-ref", "-d", "HEAD")
-    return took
-
-
-def _git(tree: str, *arguments: str) -> None:
-    subprocess.run(["git", *arguments], cwd=tree, check=True, capture_output=True)
-
-
-def _seconds(command: Command, folder: str, data: bytes) -> float:
-    # Compiled modules are what an installed package has; their compilation is not to be timed.
-    env = {key: value for key, value in os.environ.items() if key not in _UNSET}
-    begun = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, input=data, capture_output=True, env=env)
-    took = time.perf_counter() - begun
-    if done.returncode != 0:
-        raise RuntimeError(f"{command} left with {done.returncode}: {done.stderr.decode()}")
+    """Returns how long a commit takes, and undoes it, so that the next one is the same."""
+    took = seconds(git_command("commit", "-qm", "work", *options), tree)
+    git(tree, "update-ref", "-d", "HEAD")
     return took
 
 
@@ -143,10 +125,6 @@ def _ratio(figure: Figure) -> str:
         f"{figure.ratio:.2f} x ({low:.2f} to {high:.2f}), "
         f"{figure.median_s * 1000:.0f} ms of {figure.floor_s * 1000:.0f}"
     )
-
-
-_WHO = ("-c", "user.name=Bench", "-c", "user.email=bench@example.com")
-_UNSET = ("PYTHONDONTWRITEBYTECODE", "QUEEN_DROID", "QUEEN_AGENT", "FACTORY_DROID", "QUEEN_GUARD")
 
 
 if __name__ == "__main__":

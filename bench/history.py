@@ -6,17 +6,15 @@ import os
 import random
 import shutil
 import statistics
-import subprocess
 import time
 
-from bench.processes import Command, installed
+from bench.processes import git, git_command, installed, seconds
 from bench.stores import message_line
 
 PULLED = 1_000
 A_DAY = 10_000
 _DAYS = 3
 _AS = ("--as", "droid-1")
-_IDENTITY = ("-c", "user.name=bench", "-c", "user.email=bench@example.com")
 SEND = [*installed("queen"), *_AS, "msg", "send", "droid-2", "hello"]
 INBOX = [*installed("queen"), *_AS, "msg", "inbox"]
 
@@ -27,18 +25,17 @@ def pull(hive: str, folder: str) -> dict[str, float]:
     """
     clone = os.path.join(folder, "clone")
     _commit(hive)
-    took = {"git clone": _seconds(["git", "clone", "-q", hive, clone], folder)}
-    took["first read in a clone"] = _seconds(INBOX, clone)
-    took["first write in a clone"] = _seconds(SEND, clone)
-    _seconds(SEND, clone)
+    took = {"git clone": seconds(git_command("clone", "-q", hive, clone), folder)}
+    took["first read in a clone"] = seconds(INBOX, clone)
+    took["first write in a clone"] = seconds(SEND, clone)
+    seconds(SEND, clone)
     _commit(clone)
     _append(hive, PULLED)
     _commit(hive)
-    took[f"git pull of {PULLED:,} lines"] = _seconds(
-        ["git", *_IDENTITY, "pull", "-q", "--no-rebase", "--no-edit"], clone
-    )
-    took["the next read"] = _seconds(INBOX, clone)
-    took["the next write"] = _seconds(SEND, clone)
+    pull_command = git_command("pull", "-q", "--no-rebase", "--no-edit")
+    took[f"git pull of {PULLED:,} lines"] = seconds(pull_command, clone)
+    took["the next read"] = seconds(INBOX, clone)
+    took["the next write"] = seconds(SEND, clone)
     shutil.rmtree(clone)
     return took
 
@@ -54,7 +51,7 @@ def busy_days(hive: str, *, rotate: bool) -> tuple[float, int]:
     took = []
     for _ in range(_DAYS):
         _append(hive, A_DAY)
-        _seconds(SEND, hive)
+        seconds(SEND, hive)
         begun = time.perf_counter()
         _commit(hive)
         took.append(time.perf_counter() - begun)
@@ -68,22 +65,10 @@ def _append(hive: str, messages: int) -> None:
 
 
 def _commit(hive: str) -> None:
-    for arguments in (["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "a day"]):
-        subprocess.run(["git", *_IDENTITY, *arguments], cwd=hive, check=True)
+    git(hive, "add", "-A")
+    git(hive, "commit", "-q", "--allow-empty", "-m", "a day")
 
 
 def _packed(hive: str) -> int:
-    """Returns the size of all objects that a push would carry to an empty place."""
-    listed = subprocess.run(
-        ["git", "rev-list", "--objects", "--all", "--disk-usage"],
-        cwd=hive,
-        check=True,
-        capture_output=True,
-    )
-    return int(listed.stdout)
-
-
-def _seconds(command: Command, folder: str) -> float:
-    begun = time.perf_counter()
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return time.perf_counter() - begun
+    """Returns the size of all objects that a push would carry to an empty repository."""
+    return int(git(hive, "rev-list", "--objects", "--all", "--disk-usage"))

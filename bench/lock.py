@@ -2,7 +2,7 @@
 
     python -m bench.lock
 
-Each writer takes the lock, appends a line, lets go and waits for the disk, as an append does.
+Each writer takes the lock, appends a line, releases the lock and waits for the disk.
 Prints figures and judges nothing. `docs/adr/0004-lock.md` quotes them.
 """
 
@@ -17,10 +17,10 @@ import sys
 import tempfile
 from contextlib import contextmanager
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from queenbee.store.lock import KernelLock, LongLock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager

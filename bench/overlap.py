@@ -10,13 +10,12 @@ from __future__ import annotations
 import random
 import statistics
 from time import perf_counter
+from typing import TYPE_CHECKING
 
-from queenbee.core.glob import chars as globchars
-from queenbee.core.glob import pattern as globs
-from queenbee.core.glob import segments as globsegments
+from queenbee.core.glob import chars, segments
+from queenbee.core.glob import pattern as patterns
 from queenbee.core.glob.index import GlobIndex, candidates, scan_covering, scan_overlapping
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -93,10 +92,10 @@ def live_patterns(count: int = LIVE) -> list[tuple[str, str]]:
 
 
 def _pairs() -> list[tuple[str, str]]:
-    known = [_median_s(200, globs.overlap, *pair) for pair in PAIRS]
+    known = [_median_s(200, patterns.overlap, *pair) for pair in PAIRS]
     forgetting = _median_s(200, _forget)
     new = [_median_s(50, _first_overlap, *pair) - forgetting for pair in PAIRS]
-    path = _median_s(200, globs.matches, "src/**/*.py", "src/auth/login.py")
+    path = _median_s(200, patterns.matches, "src/**/*.py", "src/auth/login.py")
     return [
         ("overlap, one pair, median of pairs", _us(statistics.median(known))),
         ("overlap, one pair, slowest of pairs", _us(max(known))),
@@ -146,15 +145,15 @@ def _built(held: list[tuple[str, str]]) -> GlobIndex:
 
 def _first_overlap(one: str, other: str) -> None:
     _forget()
-    globs.overlap(one, other)
+    patterns.overlap(one, other)
 
 
 def _full(unit: str, end: str) -> str:
-    return unit * ((globs.MAX_CHARS - len(end)) // len(unit)) + end
+    return unit * ((patterns.MAX_CHARS - len(end)) // len(unit)) + end
 
 
 def _forget() -> None:
-    for memo in (globs._exact, globs._segments, globsegments._common, globchars._common):
+    for memo in (patterns._exact, patterns._segments, segments._common, chars._common):
         memo.clear()
 
 

@@ -1,15 +1,20 @@
-"""Whole processes, timed from outside, in turn with the floor that they are compared with."""
+"""Whole processes, timed from outside, each in turn with the floor it is compared with."""
 
 from __future__ import annotations
 
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import time
 
 Command = list[str]
+
+_ANSWERS = (0, 1)
+"""Yes and no."""
+_GIT_IDENTITY = ("-c", "user.name=Bench", "-c", "user.email=bench@example.com")
+_UNSET = ("PYTHONDONTWRITEBYTECODE", "QUEEN_DROID", "QUEEN_AGENT", "FACTORY_DROID", "QUEEN_GUARD")
+"""An installed package has compiled modules: compiling them must not be timed."""
 
 
 class Figure:
@@ -24,17 +29,15 @@ class Figure:
         self.peak_mib = peak_kib / 1024
 
 
-def compare(
-    command: Command, floor: Command, *, folder: str, runs: int, env: dict[str, str] | None = None
-) -> Figure:
+def compare(command: Command, floor: Command, *, folder: str, runs: int) -> Figure:
     """Returns the figure of a command against its floor: A B A B …, after one run unmeasured."""
     for each in (command, floor):
-        _seconds(each, folder, env)
+        seconds(each, folder, allowed=_ANSWERS)
     wall_s, floor_s = [], []
     for _ in range(runs):
-        wall_s.append(_seconds(command, folder, env))
-        floor_s.append(_seconds(floor, folder, env))
-    return Figure(wall_s, floor_s, _peak_kib(command, folder, env))
+        wall_s.append(seconds(command, folder, allowed=_ANSWERS))
+        floor_s.append(seconds(floor, folder))
+    return Figure(wall_s, floor_s, _peak_kib(command, folder))
 
 
 def python(*arguments: str) -> Command:
@@ -47,31 +50,45 @@ def installed(name: str) -> Command:
     return [os.path.join(os.path.dirname(sys.executable), name)]
 
 
-def _seconds(command: Command, folder: str, env: dict[str, str] | None) -> float:
+def git(folder: str, *arguments: str) -> bytes:
+    """Runs git in a folder, under a name of its own, and returns what it prints."""
+    done = subprocess.run(git_command(*arguments), cwd=folder, check=True, capture_output=True)
+    return done.stdout
+
+
+def git_command(*arguments: str) -> Command:
+    """Returns a git command that is to be timed."""
+    return ["git", *_GIT_IDENTITY, *arguments]
+
+
+def seconds(
+    command: Command, folder: str, *, stdin: bytes = b"", allowed: tuple[int, ...] = (0,)
+) -> float:
+    """Returns how long one run takes. Raises `RuntimeError` for a status that is not allowed."""
     begun = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, capture_output=True, env=_env(env))
+    done = subprocess.run(command, cwd=folder, input=stdin, capture_output=True, env=_env())
     took = time.perf_counter() - begun
-    if done.returncode not in (0, 1):
-        raise RuntimeError(f"{command} left with {done.returncode}: {done.stderr.decode()}")
+    if done.returncode not in allowed:
+        raise RuntimeError(f"{command} ended with {done.returncode}: {done.stderr.decode()}")
     return took
 
 
-def _peak_kib(command: Command, folder: str, env: dict[str, str] | None) -> int:
-    """Returns the peak memory of one run: of a fresh child of a fresh child, since the kernel
-    only tells the largest of all that a process has waited for.
+def _peak_kib(command: Command, folder: str) -> int:
+    """Returns the peak memory of one run.
+
+    It is a fresh child of a fresh child, since the kernel only tells the largest peak of all
+    processes that a process has waited for.
     """
     ask = (
         "import resource, subprocess, sys; "
         "subprocess.run(sys.argv[1:], capture_output=True); "
         "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     )
-    out = subprocess.run(
-        [sys.executable, "-c", ask, *command], cwd=folder, capture_output=True, env=_env(env)
+    done = subprocess.run(
+        [sys.executable, "-c", ask, *command], cwd=folder, capture_output=True, env=_env()
     )
-    return int(out.stdout) if resource.RUSAGE_CHILDREN else 0
+    return int(done.stdout)
 
 
-def _env(more: dict[str, str] | None) -> dict[str, str]:
-    # Compiled modules are what an installed package has; their compilation is not to be timed.
-    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    return {**env, **(more or {})}
+def _env() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in _UNSET}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import random
@@ -40,14 +41,11 @@ def make_hive(folder: str, *, messages: int = 0, leases: int = 0, rotate: bool =
 def everything(folder: str, path: str) -> None:
     """Writes all messages of a hive to one file: for the baseline that reads everything."""
     beads = os.path.join(folder, ".beads")
-    archive = os.path.join(beads, "archive")
-    names = sorted(os.listdir(archive)) if os.path.isdir(archive) else []
-    segments = [os.path.join(archive, name) for name in names]
+    segments = sorted(glob.glob(os.path.join(beads, "archive", "*")))
     with open(path, "wb") as file:
-        for each in (*segments, os.path.join(beads, "queen_messages.jsonl")):
-            if os.path.exists(each):
-                with open(each, "rb") as part:
-                    shutil.copyfileobj(part, file)
+        for each in (*segments, *glob.glob(os.path.join(beads, "queen_messages.jsonl"))):
+            with open(each, "rb") as part:
+                shutil.copyfileobj(part, file)
 
 
 def message_line(number: int, rng: random.Random) -> bytes:
@@ -95,8 +93,8 @@ def queen(folder: str, *arguments: str) -> None:
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
 
 
-# The baselines: the same inbox from plain SQLite with an index, and by reading everything. Each
-# is a program of its own, run as one process a question, as `queen` is.
+# The baselines: the same inbox from plain SQLite with an index, and by reading everything. Each is
+# a program of its own that runs as one process per question, as `queen` does.
 
 SQLITE_INBOX = """
 import sqlite3, sys

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
-from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, git
+from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, git, write_lines
 
 from queenbee import Hive
 
@@ -20,6 +24,14 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # No timing is asserted, so no example has a deadline either; a busy machine is no failure.
 hypothesis.settings.register_profile("queenbee", deadline=None)
 hypothesis.settings.load_profile("queenbee")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips what only Linux can show, where this is another system."""
+    if sys.platform != "linux":
+        for item in items:
+            if item.get_closest_marker("linux"):
+                item.add_marker(pytest.mark.skip(reason="this system is not Linux"))
 
 
 @pytest.fixture(autouse=True)
@@ -36,6 +48,25 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for number, (key, value) in enumerate(settings.items()):
         monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
         monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+
+
+@pytest.fixture(autouse=True)
+def databases(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[sqlite3.Connection]]:
+    """The databases that a test has opened in this process. They are closed with it, as they would
+    be with the process of a command: Python 3.13 and later complain of what stays open.
+    """
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def noting(*arguments: Any, **more: Any) -> sqlite3.Connection:
+        opened.append(connect(*arguments, **more))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", noting)
+    yield opened
+    for each in opened:
+        with suppress(sqlite3.ProgrammingError):  # Another thread's.
+            each.close()
 
 
 @pytest.fixture
@@ -101,3 +132,13 @@ def quick(repo: Path, monkeypatch: pytest.MonkeyPatch) -> QuickQueen:
     """The command's entry point, in this process, run in `repo`."""
     monkeypatch.setenv("QUEEN_DURABILITY", "buffered")
     return QuickQueen(repo)
+
+
+@pytest.fixture
+def small(quick: QuickQueen, repo: Path) -> Path:
+    """A repository as most are: settings as they were made, and a few records of each kind."""
+    quick("init")
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    quick("msg", "send", "ui-engineer", "hello", as_="reviewer")
+    quick("reserve", "docs/**", as_="reviewer")
+    return repo

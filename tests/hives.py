@@ -12,6 +12,7 @@ import io
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
@@ -144,6 +145,14 @@ class QuickQueen:
         finally:
             sys.stdin = saved_stdin
         return checked(Ran(code, _written(out), _written(err)))
+
+
+def is_open(database: sqlite3.Connection) -> bool:
+    """Returns whether a database can still be asked."""
+    try:
+        return database.total_changes >= 0
+    except sqlite3.ProgrammingError:
+        return False
 
 
 COMMAND = (sys.executable, "-c", "from queenbee.cli.main import main; main()")

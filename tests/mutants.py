@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 import types
+
+import pytest
 
 
 def mutant(module: types.ModuleType, old: str, new: str) -> types.ModuleType:
@@ -12,7 +15,12 @@ def mutant(module: types.ModuleType, old: str, new: str) -> types.ModuleType:
 
     `old` must occur exactly once, so that a mutant does not silently become the original when
     the code around it changes.
+
+    While a mutation tool changes the code (tests/mutation), that would count as noticed, though
+    no test looked at what the code does: such a test is skipped then.
     """
+    if "QUEENBEE_UNDER_MUTATION" in os.environ:
+        pytest.skip("the code is broken on purpose already")
     assert module.__file__ is not None
     with open(module.__file__, encoding="utf-8") as file:
         source = file.read()

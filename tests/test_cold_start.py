@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from bead_files import put_bead, ralph_bead
-from hives import QuickQueen, write_lines
+from hives import write_lines
+from start_up import HOOK, LIBRARY, QUEEN, edit_event, loaded
+
+pytestmark = pytest.mark.slow
 
 OF_OTHERS = {
     "detect_secrets", "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
-    "pydantic", "pydantic_core", "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",
+    "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",
 }  # fmt: skip
 """Packages that cost 3 to 100 ms each. None of them serves a small hive."""
 
@@ -38,7 +38,7 @@ WRITING = {
     "queenbee.store.setup",
 }  # fmt: skip
 RARE = {
-    "queenbee.cli.building", "queenbee.cli.progress", "queenbee.checks.check",
+    "queenbee.cli.progress", "queenbee.checks.check",
     "queenbee.checks.engine", "queenbee.checks.processes", "queenbee.checks.runner",
     "queenbee.services.care.doctor", "queenbee.services.rotation", "queenbee.store.index.intake",
     "queenbee.store.index.records", "queenbee.store.index.search", "queenbee.store.index.tables",
@@ -67,44 +67,6 @@ COMMANDS = {
     | {"queenbee.cli.commands.msg", "queenbee.cli.commands.reservations"},
 }
 """The hot commands, each with what of ours it has no use for."""
-
-TELL = """
-import os, sys
-before, leave = set(sys.modules), os._exit
-def told(code):
-    sys.stderr.write("\\n" + " ".join(set(sys.modules) - before))
-    sys.stderr.flush()
-    leave(code)
-os._exit = told
-"""
-QUEEN = "from queenbee.cli.main import main; main()"
-HOOK = "from queenbee.hook.main import main; main()"
-
-
-@pytest.fixture
-def small(quick: QuickQueen, repo: Path) -> Path:
-    """A repository as most are: settings as they were made, and a few records of each kind."""
-    quick("init")
-    write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
-    quick("msg", "send", "ui-engineer", "hello", as_="reviewer")
-    quick("reserve", "docs/**", as_="reviewer")
-    return repo
-
-
-def loaded(repo: Path, program: str, *arguments: str, stdin: str = "") -> set[str]:
-    """Returns the modules that a program has loaded by its end."""
-    script = f"{TELL}\n{program}\ntold(0)"
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", script, *arguments],
-        cwd=repo,
-        env={"QUEEN_DROID": "ui-engineer", "QUEEN_DURABILITY": "buffered", "PATH": "/usr/bin:/bin"},
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return set(done.stderr.rpartition("\n")[2].split())
 
 
 def needless(modules: set[str], unused: set[str]) -> set[str]:
@@ -136,11 +98,7 @@ def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
         ("src/x.py", "queenbee.store.lock"),
         ("docs/x", "queenbee.hook.refusals"),
     ):
-        event = {
-            "hook_event_name": "PreToolUse", "tool_name": "Edit", "session_id": "s",
-            "cwd": str(small), "tool_input": {"file_path": str(small / path)},
-        }  # fmt: skip
-        modules = loaded(small, HOOK, stdin=json.dumps(event))
+        modules = loaded(small, HOOK, stdin=edit_event(small, path))
         assert decided in modules
         unused = OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | MESSAGES | ASSIGNMENTS | ISSUES
         assert (
@@ -153,16 +111,7 @@ def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
         )
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        "import queenbee",
-        "from queenbee import Hive; Hive.open('.')",
-        "from queenbee import Hive; Hive.open('.').messages.inbox()",
-        "from queenbee import Hive; Hive.open('.').reservations.check(['x'])",
-        "from queenbee import Hive; Hive.open('.').assignments.claim('qb-1')",
-    ],
-)
+@pytest.mark.parametrize("use", LIBRARY)
 def test_the_library_loads_neither_click_nor_what_it_does_not_use(small: Path, use: str) -> None:
     modules = loaded(small, use)
     unused = OF_OTHERS | OF_PYTHON | (OF_CLICK - {"collections.abc", "typing"}) | RARE
@@ -179,10 +128,7 @@ def test_a_large_ledger_brings_sqlite_and_the_decoder_and_no_more(small: Path) -
         modules = loaded(small, QUEEN, "msg", "inbox")
         assert {"sqlite3", "queenbee.store.index.records"} <= modules
     unused = OF_OTHERS | (OF_PYTHON - {"sqlite3"}) | PATTERNS | LEASES | WRITING
-    assert (
-        needless(modules, unused | {"queenbee.store.index.search", "queenbee.cli.building"})
-        == set()
-    )
+    assert needless(modules, unused | {"queenbee.store.index.search"}) == set()
 
 
 def test_a_module_that_is_loaded_in_vain_is_noticed(small: Path) -> None:

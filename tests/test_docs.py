@@ -87,6 +87,7 @@ def leaf_commands(group: click.Group, above: str) -> Iterator[str]:
             yield f"{above} {name}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [each for each in PAGES if steps(each)], ids=name_of)
 def test_the_examples_of_a_page_print_what_it_says(page, tmp_path):
     assert not (found := differences(page, tmp_path)), "\n\n".join(found)
@@ -220,6 +221,7 @@ ENDED = b'{"id":"qa-1","rev":2,"status":"completed","updated_at":"2024-12-14T10:
 RENEWED = b'{"id":"qa-1","rev":2,"status":"active","updated_at":"2024-12-14T11:00:00Z"}'
 
 
+@pytest.mark.slow
 @given(lines=any_lines())
 @example(lines=[ENDED, RENEWED])
 @example(lines=[RENEWED, ENDED])

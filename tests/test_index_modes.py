@@ -25,6 +25,8 @@ from queenbee.store.index import records as index
 from queenbee.store.index import segments as index_segments
 from queenbee.store.ledger.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 GATE = "--workflow wf --phase p1"
 READS = {
     "where": [""],

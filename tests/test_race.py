@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from hives import Queen, git, records
 
+pytestmark = pytest.mark.slow
+
 PROCESSES = 8
 ROUNDS = 50
 WORKER = Path(__file__).with_name("race_worker.py")

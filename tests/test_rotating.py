@@ -16,6 +16,8 @@ from hives import Queen, QuickQueen, git
 
 from queenbee import Hive
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = 'rotate_at = "2KiB"\narchive_after = "0s"\n'
 """Every few writes rotate, and all that is closed moves at once."""
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.bounds import DEFAULT_TIMEOUT_S
 from queenbee.checks.output import NOTHING, Output
+from queenbee.core.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,7 +128,7 @@ def describe(checks: Sequence[Check]) -> list[str]:
     It names the variables that its document sets: they can change what a command does.
     """
     return [
-        f"{number}. {_printable(check.name[:_QUOTED_CHARS])}: {described(check)}{_variables(check)}"
+        f"{number}. {escaped(check.name[:_QUOTED_CHARS])}: {described(check)}{_variables(check)}"
         for number, check in enumerate(checks, 1)
     ]
 
@@ -136,30 +137,30 @@ def described(check: Check) -> str:
     """Returns what a check runs or looks at, and what it expects, as one line."""
     match check.what:
         case Command(text):
-            what = f"sh -c {_printable(text)}"
+            what = f"sh -c {escaped(text)}"
         case Script(path, args):
-            what = f"run {_printable(' '.join([path, *args]))}"
+            what = f"run {escaped(' '.join([path, *args]))}"
         case FileExists(path, file_type):
             noun = "anything" if file_type == "any" else f"a {file_type}"
-            return f"{noun} exists at {_printable(path)}"
+            return f"{noun} exists at {escaped(path)}"
         case ContentMatch(path, patterns):
-            texts = ", ".join(_printable(repr(pattern.text)) for pattern in patterns)
-            return f"{_printable(path)} contains {texts}"
+            texts = ", ".join(escaped(repr(pattern.text)) for pattern in patterns)
+            return f"{escaped(path)} contains {texts}"
         case Unknown(type_name):
-            return f"cannot be run: {_printable(type_name)} is not known"
+            return f"cannot be run: {escaped(type_name)} is not known"
     expect = f"exit code {check.expect.exit_code}"
     if check.expect.stdout_contains is not None:
         expect += f", standard output with {quoted(check.expect.stdout_contains)}"
     if check.expect.stderr_contains is not None:
         expect += f", standard error with {quoted(check.expect.stderr_contains)}"
-    where = f", in {_printable(check.cwd)}" if check.cwd else ""
+    where = f", in {escaped(check.cwd)}" if check.cwd else ""
     limit = f"within {check.timeout_s:g} s"
     return f"{what} (expects {expect}, {limit}{where})"
 
 
 def _variables(check: Check) -> str:
     named = [
-        _printable(name if value is None else f"{name}={quoted(value)}")
+        escaped(name if value is None else f"{name}={quoted(value)}")
         for name, value in check.environment.items()
     ]
     return f" with {', '.join(named)}" if named else ""
@@ -168,8 +169,3 @@ def _variables(check: Check) -> str:
 def quoted(text: str | None) -> str:
     """Returns the beginning of a text in quotes."""
     return repr(text if text is None or len(text) <= _QUOTED_CHARS else text[:_QUOTED_CHARS] + "…")
-
-
-def _printable(text: str) -> str:
-    """Returns the text with control characters escaped, so that a terminal does not obey them."""
-    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)

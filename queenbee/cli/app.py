@@ -1,21 +1,23 @@
-"""How `queen` is put together: lazy commands, options that every command takes, one way out.
+"""How `queen` is put together: lazy commands, the options that all of them take, their answers.
 
-A command is a function of an open hive that returns a value; the value is printed as JSON or
-handed to the function that shows it to people. Commands are imported when they are called.
+A command is a function of an open hive that returns a value. The value is printed as JSON, or
+passed to the function that shows it to people.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee import errors
 from queenbee.cli.exits import DONE, NO
+from queenbee.cli.rendering import print_json
+from queenbee.cli.terminal import Bar, aside
+from queenbee.core.names import nearest
+from queenbee.core.text import printable
+from queenbee.errors import Unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,67 +33,49 @@ class Answer:
         self.yes = yes
 
 
-class Session:
-    """One call of `queen`: what was asked for besides the command itself."""
+class Invocation:
+    """One call of `queen`: the options that every command takes, and the hive that it opens."""
 
     def __init__(self) -> None:
         self.json = False
         self.actor: str | None = None
         self.beads_dir: str | None = None
-        self.told: list[str] = []
-        """What was said besides the answer under `--json`, for the one document at the end."""
+        self.notices: list[str] = []
+        """Remarks beside the answer under `--json`, for the one document at the end."""
         self._hive: Hive | None = None
 
     @property
     def hive(self) -> Hive:
         """The hive of the working directory, opened when first used."""
         if self._hive is None:
-            from queenbee.workflows.hive import Hive
+            from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
-            self._hive.progress = self._building()
+            if not self.json and sys.stderr.isatty():
+                self._hive.progress = Bar()
         return self._hive
-
-    @property
-    def opened(self) -> Hive | None:
-        """The hive, if the command needed one."""
-        return self._hive
-
-    def _building(self) -> Callable[[int, int], None] | None:
-        """Returns what shows that an index is being built, where somebody may wonder."""
-        if self.json or not sys.stderr.isatty():
-            return None
-        from queenbee.cli.building import Bar
-
-        return Bar()
 
     def tell(self, text: str) -> None:
         """Says something on standard error that is not the answer."""
         if self.json:
-            self.told.append(text)
+            self.notices.append(text)
         else:
-            from queenbee.cli.render import printable
-
             aside(f"queen: {printable(text)}")
 
-
-def _common(ctx: click.Context, param: click.Parameter, value: Any) -> None:
-    if value:
-        setattr(
-            ctx.ensure_object(Session), {"as_": "actor"}.get(param.name or "", param.name), value
-        )
+    def tell_notes(self) -> None:
+        """Says what the hive has to tell its user besides the answer, if it was opened."""
+        for note in self._hive.notes() if self._hive is not None else ():
+            self.tell(note)
 
 
-def common_options() -> list[click.Parameter]:
-    """Returns the options that stand before or after any command."""
-    settings: dict[str, Any] = {"expose_value": False, "callback": _common}
-    return [
-        click.Option(["--json"], is_flag=True, help="Print one JSON document", **settings),
-        click.Option(["--as", "actor"], metavar="NAME", help="Act as this droid", **settings),
-        click.Option(
-            ["--beads-dir"], metavar="DIR", help="Use the hive in this .beads directory", **settings
-        ),
-    ]
+def invocation() -> Invocation:
+    """Returns the call of `queen` that runs now."""
+    return click.get_current_context().ensure_object(Invocation)
+
+
+def tell(text: str) -> None:
+    """Says something on standard error that is not the answer of the command that runs."""
+    invocation().tell(text)
 
 
 class QueenCommand(click.Command):
@@ -102,68 +86,64 @@ class QueenCommand(click.Command):
         *args: Any,
         show: Callable[..., None],
         example: str,
-        takes: str = "hive",
+        opens_hive: bool = True,
         **kwargs: Any,
     ) -> None:
-        kwargs["params"] = [*kwargs.get("params", ()), *common_options()]
+        kwargs["params"] = [*kwargs.get("params", ()), *_common_options()]
         lines = "\n".join(f"  {line}" for line in example.strip().splitlines())
         kwargs["epilog"] = f"\b\nExample:\n{lines}"
         super().__init__(*args, **kwargs)
         self.show = show
-        self.takes = takes
+        self.opens_hive = opens_hive
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            # Where an option lacks its argument, click does not say of which command.
+            # If an option lacks its argument, click does not say of which command.
             error.ctx = error.ctx or ctx
             raise
 
     def invoke(self, ctx: click.Context) -> int:
-        session = ctx.ensure_object(Session)
+        call = ctx.ensure_object(Invocation)
         assert self.callback is not None
-        given = session if self.takes == "session" else session.hive
+        given = call.hive if self.opens_hive else call
         try:
             result = ctx.invoke(self.callback, given, **ctx.params)
         finally:
-            _tell_on_the_side(session)
+            call.tell_notes()
         value, code = result, DONE
         if isinstance(result, Answer):
             value, code = result.value, DONE if result.yes else NO
         try:
-            print_json(value) if session.json else self.show(value)
+            print_json(value) if call.json else self.show(value)
         except BrokenPipeError:
-            # Whoever read our output has what it wanted (`queen msg inbox | head -1`).
+            # The reader has what it wanted (`queen msg inbox | head -1`).
             return code
         except OSError as error:
-            raise errors.Unwritable(
-                f"standard output cannot be written: {error.strerror}"
-            ) from error
+            raise Unwritable(f"standard output cannot be written: {error.strerror}") from error
         return code
 
 
 class QueenGroup(click.Group):
     """A group whose commands are imported when called; a mistyped name suggests the nearest.
 
-    `homes` maps a name to "module:attribute".
+    `modules` maps the name of a command to its module in `cli.commands`, in the order of the help.
     """
 
-    def __init__(self, *args: Any, homes: Mapping[str, str] | None = None, **kwargs: Any) -> None:
-        kwargs["params"] = [*kwargs.get("params", ()), *common_options()]
+    def __init__(self, *args: Any, modules: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+        kwargs["params"] = [*kwargs.get("params", ()), *_common_options()]
         super().__init__(*args, **kwargs)
-        self.homes = homes or {}
+        self.modules = modules or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        # As they are put in: what is used most stands first.
-        return list(self.homes) or list(self.commands)
+        return list(self.modules) or list(self.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        home = self.homes.get(cmd_name)
-        if home is None:
+        module = self.modules.get(cmd_name)
+        if module is None:
             return super().get_command(ctx, cmd_name)
-        module, _, attribute = home.partition(":")
-        command = getattr(import_module(module), attribute)
+        command = getattr(import_module(f"queenbee.cli.commands.{module}"), cmd_name)
         assert isinstance(command, click.Command)
         return command
 
@@ -171,15 +151,13 @@ class QueenGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            close = " or ".join(repr(each) for each in self._meant(ctx, args[0]))
+            close = " or ".join(repr(each) for each in self._similar(ctx, args[0]))
             suggestion = f" Did you mean {close}?" if close else ""
             ctx.fail(f"No such command {args[0]!r}.{suggestion}")
         return super().resolve_command(ctx, args)
 
-    def _meant(self, ctx: click.Context, typed: str) -> list[str]:
-        """Returns the commands that may have been meant: `msg inbox` for `inbox`."""
-        from queenbee.core.names import nearest
-
+    def _similar(self, ctx: click.Context, typed: str) -> list[str]:
+        """Returns the commands that the user may have meant: `msg inbox` for `inbox`."""
         names = self.list_commands(ctx)
         inner = []
         for name in names:
@@ -191,107 +169,39 @@ class QueenGroup(click.Group):
 
 
 def command(
-    name: str, *, show: Callable[..., None], example: str, takes: str = "hive"
+    name: str, *, show: Callable[..., None], example: str, opens_hive: bool = True
 ) -> Callable[[Callable[..., object]], QueenCommand]:
-    """Makes a command of a function; its docstring is the help, `example` ends it."""
+    """Makes a command of a function; its docstring is the help, `example` ends the help.
+
+    The function gets the hive, or the `Invocation` if it is not `opens_hive`.
+    """
 
     def wrap(function: Callable[..., object]) -> QueenCommand:
-        made = click.command(name, cls=QueenCommand, show=show, example=example, takes=takes)
+        settings = {"show": show, "example": example, "opens_hive": opens_hive}
+        made = click.command(name, cls=QueenCommand, **settings)
         return made(function)
 
     return wrap
 
 
-def print_json(value: object) -> None:
-    """Prints one document; of an array, one element a line."""
-    plain = to_plain(value)
-    if isinstance(plain, list) and plain:
-        rows = ",\n".join(_dumps(each) for each in plain)
-        click.echo(f"[\n{rows}\n]")
-    else:
-        click.echo(_dumps(plain))
+def group(name: str, commands: Sequence[QueenCommand], *, help: str) -> QueenGroup:
+    """Makes a command that has commands of its own."""
+    return QueenGroup(name, help=help, commands=commands)
 
 
-def to_plain(value: object) -> object:
-    """Returns the value as JSON's own types."""
-    if hasattr(value, "to_dict"):
-        return to_plain(value.to_dict())
-    if isinstance(value, dict):
-        return {key: to_plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_plain(each) for each in value]
-    return value
+def _common_options() -> list[click.Parameter]:
+    """Returns the options that are accepted before or after any command."""
+    settings: dict[str, Any] = {"expose_value": False, "callback": _note_option}
+    return [
+        click.Option(["--json"], is_flag=True, help="Print one JSON document", **settings),
+        click.Option(["--as", "actor"], metavar="NAME", help="Act as this droid", **settings),
+        click.Option(
+            ["--beads-dir"], metavar="DIR", help="Use the hive in this .beads directory", **settings
+        ),
+    ]
 
 
-def error_document(error: errors.QueenError) -> dict[str, object]:
-    """Returns the JSON form of a refusal."""
-    document: dict[str, object] = {"code": error.code, "message": error.message}
-    if error.hint:
-        document["hint"] = error.hint
-    document.update((key, to_plain(each)) for key, each in error.details.items())
-    return {"error": document}
-
-
-def body_or_stdin(text: str) -> str:
-    """Returns the text, or standard input where it is `-`. Raises `InvalidInput`."""
-    if text != "-":
-        return text
-    if sys.stdin is None:
-        raise errors.InvalidInput("standard input is closed", hint="give the text itself, not -")
-    try:
-        return sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise errors.InvalidInput(f"standard input is not UTF-8: {error}") from error
-
-
-def aside(text: str, *, end: str = "\n") -> None:
-    """Prints to standard error; where nobody can hear it, what was to be done is done all the same.
-
-    A verdict must not depend on who listens: a closed terminal, a full disk, a reader that left.
-    """
-    try:
-        click.echo(text + end, err=True, nl=False)
-    except OSError:
-        return
-
-
-def tell(text: str) -> None:
-    """Says something on standard error that is not the answer of the command that runs."""
-    click.get_current_context().ensure_object(Session).tell(text)
-
-
-def _dumps(value: object) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeEncodeError:
-        # A terminal of another age, or a name that is no text: JSON can spell out both.
-        return json.dumps(value, separators=(",", ":"))
-    return text
-
-
-def _tell_on_the_side(session: Session) -> None:
-    """Says on standard error what the user should know besides the answer, once."""
-    hive = session.opened
-    if hive is None:
-        return
-    for note in hive.notes():
-        session.tell(note)
-
-
-def seconds(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    """Reads an option that takes a duration, such as `2h`. Raises `InvalidInput`."""
-    from queenbee.core.timestamps import parse_duration_s
-
-    return None if text is None else parse_duration_s(text)
-
-
-def colours() -> bool:
-    """Returns whether standard output is a terminal that wants colour."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-
-
-def joined(words: Sequence[str]) -> str:
-    """Returns words for a sentence."""
-    return ", ".join(words)
+def _note_option(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    if value:
+        assert param.name is not None
+        setattr(ctx.ensure_object(Invocation), param.name, value)

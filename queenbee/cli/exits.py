@@ -1,4 +1,4 @@
-"""Exit codes: which class of refusal leaves with which status. The only place that decides it.
+"""Exit codes: which class of refusal ends with which status. Only this module decides that.
 
 `docs/scripting.md` documents the table.
 """
@@ -18,6 +18,25 @@ EXTERNAL = 8
 BUG = 70
 INTERRUPTED = 130
 
+
+class UsageError(errors.InvalidInput):
+    """A call that does not have the form of any command."""
+
+    code = "usage"
+
+
+class Interrupted(errors.QueenError):
+    """A command that its user stopped."""
+
+    code = "interrupted"
+
+
+class Bug(errors.QueenError):
+    """An error that QueenBee does not know: a fault of its own."""
+
+    code = "bug"
+
+
 _BY_CLASS: tuple[tuple[type[errors.QueenError], int], ...] = (
     (errors.InvalidInput, USAGE),
     (errors.NotFound, NOT_FOUND),
@@ -25,6 +44,7 @@ _BY_CLASS: tuple[tuple[type[errors.QueenError], int], ...] = (
     (errors.Busy, BUSY),
     (errors.StoreError, UNREADABLE),
     (errors.ExternalFailure, EXTERNAL),
+    (Interrupted, INTERRUPTED),
 )
 
 

@@ -1,9 +1,10 @@
-"""The entry point of `queen`: parse, call, and turn every refusal into its exit status."""
+"""The entry point of `queen`: parses, calls, and turns every refusal into its exit status."""
 
 from __future__ import annotations
 
 import gc
 import io
+import json
 import os
 import sys
 from contextlib import suppress
@@ -11,46 +12,50 @@ from contextlib import suppress
 import click
 
 from queenbee.cli import exits
-from queenbee.cli.app import QueenGroup, Session, aside, error_document
+from queenbee.cli.app import Invocation, QueenGroup
+from queenbee.cli.rendering import error_document
+from queenbee.cli.terminal import aside
+from queenbee.core.text import printable
 from queenbee.errors import QueenError, Unwritable
 from queenbee.version import __version__
 
-_HOMES = {
-    "init": "queenbee.cli.commands.hive:init",
-    "where": "queenbee.cli.commands.hive:where",
-    "whoami": "queenbee.cli.commands.hive:whoami",
-    "version": "queenbee.cli.commands.hive:version",
-    "msg": "queenbee.cli.commands.msg:msg",
-    "assign": "queenbee.cli.commands.assignments:assign",
-    "claim": "queenbee.cli.commands.assignments:claim",
-    "release": "queenbee.cli.commands.assignments:release",
-    "complete": "queenbee.cli.commands.assignments:complete",
-    "assignments": "queenbee.cli.commands.assignments:assignments",
-    "reserve": "queenbee.cli.commands.reservations:reserve",
-    "unreserve": "queenbee.cli.commands.reservations:unreserve",
-    "renew": "queenbee.cli.commands.reservations:renew",
-    "reserved": "queenbee.cli.commands.reservations:reserved",
-    "check": "queenbee.cli.commands.reservations:check",
-    "overlap": "queenbee.cli.commands.reservations:overlap",
-    "conflicts": "queenbee.cli.commands.reservations:conflicts",
-    "issues": "queenbee.cli.commands.issues:issues",
-    "show": "queenbee.cli.commands.issues:show",
-    "ready": "queenbee.cli.commands.issues:ready",
-    "verify": "queenbee.cli.commands.verify:verify",
-    "run": "queenbee.cli.commands.verify:run",
-    "bead": "queenbee.cli.commands.bead:bead",
-    "plan": "queenbee.cli.commands.plan:plan",
-    "gate": "queenbee.cli.commands.gate:gate",
-    "session": "queenbee.cli.commands.session:session",
-    "history": "queenbee.cli.commands.history:history",
-    "doctor": "queenbee.cli.commands.doctor:doctor",
-    "index": "queenbee.cli.commands.index:index",
-    "stats": "queenbee.cli.commands.index:stats",
-    "rotate": "queenbee.cli.commands.index:rotate",
-    "guard": "queenbee.cli.commands.guard:guard",
-    "hooks": "queenbee.cli.commands.hooks:hooks",
-    "completion": "queenbee.cli.commands.hive:completion",
+_MODULES = {
+    "init": "hive",
+    "where": "hive",
+    "whoami": "hive",
+    "version": "hive",
+    "msg": "msg",
+    "assign": "assignments",
+    "claim": "assignments",
+    "release": "assignments",
+    "complete": "assignments",
+    "assignments": "assignments",
+    "reserve": "reservations",
+    "unreserve": "reservations",
+    "renew": "reservations",
+    "reserved": "reservations",
+    "check": "reservations",
+    "overlap": "reservations",
+    "conflicts": "reservations",
+    "issues": "issues",
+    "show": "issues",
+    "ready": "issues",
+    "verify": "verify",
+    "run": "verify",
+    "bead": "bead",
+    "plan": "plan",
+    "gate": "gate",
+    "session": "session",
+    "history": "history",
+    "doctor": "doctor",
+    "index": "index",
+    "stats": "index",
+    "rotate": "index",
+    "guard": "guard",
+    "hooks": "hooks",
+    "completion": "hive",
 }
+"""The commands in the order of the help, each with its module in `cli.commands`."""
 
 _HELP = """Share one repository among coding agents: messages, assignments and file
 reservations in .beads/, with no server.
@@ -69,7 +74,7 @@ def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
 
 queen = QueenGroup(
     "queen",
-    homes=_HOMES,
+    modules=_MODULES,
     params=[
         click.Option(
             ["--version"],
@@ -86,16 +91,16 @@ queen = QueenGroup(
 
 
 def main() -> None:
-    """Runs `queen` and leaves with its exit status."""
-    # A command lives for milliseconds. Collecting cycles and taking the interpreter apart in an
-    # orderly way cost 5 of them, and give back only what the kernel gives back anyway.
+    """Runs `queen` and exits with its status."""
+    # A command lives for milliseconds. Garbage collection and an orderly shutdown of the
+    # interpreter cost 5 of them, and free only what the kernel frees anyway.
     gc.disable()
-    # None where the caller closed it; what is opened here stays open to the end.
+    # None if the caller closed it; what is opened here stays open to the end.
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     streams = [each for each in (sys.stdout, sys.stderr) if isinstance(each, io.TextIOWrapper)]
     for stream in streams:
-        # What an older terminal cannot show is spelled out.
+        # Characters that an old terminal does not have are escaped.
         stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
     for stream in streams:
@@ -105,54 +110,51 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Runs one command and returns its exit status; no refusal leaves as a traceback."""
-    session = Session()
+    """Runs one command and returns its exit status; no refusal ends in a traceback."""
+    call = Invocation()
     as_json = "--json" in arguments[: _end_of_options(arguments)]
     code = exits.DONE
+    refusal: QueenError | None = None
     try:
-        code = _called(arguments, session)
+        code = _invoke(arguments, call)
         sys.stdout.flush()
     except QueenError as error:
-        _say(error, session, as_json=as_json)
-        if isinstance(error, Unwritable):
-            _let_go_of_stdout()
-        return exits.exit_code(error)
+        refusal = error
     except click.exceptions.NoArgsIsHelpError as error:
         aside(error.format_message())
         return exits.USAGE
     except click.ClickException as error:
-        _say(_usage_error(error), session, as_json=as_json)
-        return exits.USAGE
+        refusal = _usage_error(error)
     except (KeyboardInterrupt, click.Abort):
-        _say(_interrupted(), session, as_json=as_json)
-        return exits.INTERRUPTED
+        refusal = exits.Interrupted("interrupted")
     except BrokenPipeError:
-        _let_go_of_stdout()
+        _discard_output()
         return code
     except Exception as error:
         if os.environ.get("QUEEN_DEBUG"):
             raise
-        _say(_bug(error), session, as_json=as_json)
-        return exits.BUG
-    _say(None, session, as_json=as_json)
-    return code
+        refusal = _bug(error)
+    _report(refusal, call, as_json=as_json)
+    if isinstance(refusal, Unwritable):
+        _discard_output()
+    return code if refusal is None else exits.exit_code(refusal)
 
 
-def _called(arguments: list[str], session: Session) -> int:
+def _invoke(arguments: list[str], call: Invocation) -> int:
     """Returns the exit status that the command itself decides."""
     if "_QUEEN_COMPLETE" in os.environ:
         queen.main(arguments, prog_name="queen")
-    # Not by click's own `main`: that turns a reader who left into exit 1, which means "no".
+    # Not click's own `main`: it turns a closed pipe into exit 1, which means "no" here.
     try:
-        with queen.make_context("queen", list(arguments), obj=session) as context:
+        with queen.make_context("queen", list(arguments), obj=call) as context:
             code = queen.invoke(context)
     except click.exceptions.Exit as end:
         return end.exit_code
     return code if isinstance(code, int) else exits.DONE
 
 
-def _let_go_of_stdout() -> None:
-    """Keeps the interpreter from trying again, on its way out, what cannot be written."""
+def _discard_output() -> None:
+    """Keeps the interpreter from trying again, at its end, to write what cannot be written."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -169,39 +171,25 @@ def _usage_error(error: click.ClickException) -> QueenError:
     message = " ".join(error.format_message().split())
     if message.startswith("Got unexpected extra argument"):
         hint = f"put quotes round a text with spaces; {hint}"
-    refusal = QueenError(message, hint=hint)
-    refusal.code = "usage"
-    return refusal
-
-
-def _interrupted() -> QueenError:
-    interrupted = QueenError("interrupted")
-    interrupted.code = "interrupted"
-    return interrupted
+    return exits.UsageError(message, hint=hint)
 
 
 def _bug(error: Exception) -> QueenError:
-    bug = QueenError(
+    return exits.Bug(
         f"a bug in queen: {type(error).__name__}: {error}",
         hint="run it again with QUEEN_DEBUG=1 and report what it prints",
     )
-    bug.code = "bug"
-    return bug
 
 
-def _say(error: QueenError | None, session: Session, *, as_json: bool) -> None:
-    """Prints a refusal; under `--json` with all that was said besides, as one document."""
+def _report(error: QueenError | None, call: Invocation, *, as_json: bool) -> None:
+    """Prints a refusal; under `--json` together with all notices, as one document."""
     if as_json:
         document = error_document(error) if error is not None else {}
-        if session.told:
-            document["notices"] = session.told
+        if call.notices:
+            document["notices"] = call.notices
         if document:
-            import json
-
             aside(json.dumps(document, ensure_ascii=False, default=str))
     elif error is not None:
-        from queenbee.cli.render import printable
-
         aside(f"queen: {printable(error.message)}")
         if error.hint:
             aside(f"  try: {printable(error.hint)}")

@@ -1,14 +1,13 @@
-"""What is shown on standard error while checks run."""
+"""The progress of checks, shown on standard error while they run."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-import click
-
-from queenbee.cli.app import Session, aside
-from queenbee.cli.render import printable, shortened
+from queenbee.cli.app import invocation
+from queenbee.cli.terminal import aside
+from queenbee.core.text import printable, shortened
 from queenbee.core.timestamps import format_duration
 
 if TYPE_CHECKING:
@@ -21,12 +20,12 @@ _COLUMNS = 60
 
 
 def watcher() -> Callable[[Progress], None] | None:
-    """Returns what shows the progress of checks, or None under `--json`.
+    """Returns the function that shows the progress of checks, or None under `--json`.
 
-    On a terminal a line counts the seconds and shows the last line of output; elsewhere each check
-    is named when it begins, since what came of it is part of the answer.
+    On a terminal, one line counts the seconds and shows the last line of output. Elsewhere each
+    check is only named when it begins: its result is part of the answer.
     """
-    if click.get_current_context().ensure_object(Session).json:
+    if invocation().json:
         return None
     return _watch_on_terminal if sys.stderr.isatty() else _watch
 

@@ -68,6 +68,15 @@ def parse_duration_s(text: str) -> int:
     return total
 
 
+def parse_since_ms(text: str, now_ms: int) -> int:
+    """Returns the instant that a timestamp names, or that was a duration (`2h`) before now.
+
+    Raises `InvalidInput`.
+    """
+    is_date = text[4:5] == "-"
+    return parse_ms(text) if is_date else now_ms - parse_duration_s(text) * 1000
+
+
 def format_duration(seconds: float) -> str:
     """Returns a length of time for people, in at most two units: `2h`, `1h 05m`, `40s`."""
     whole = max(0, round(seconds))

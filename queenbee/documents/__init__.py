@@ -1,5 +1,26 @@
 """Documents that people and agents write, read and validated: plans, beads, gates, sessions.
 
 Each kind of document is a package of its own. The modules here are what they share: findings, JSON
-and Markdown readers, fields, graphs, and rows of the issue tracker's file.
+and Markdown readers, schemas, graphs, and rows of the issue tracker's file.
 """
+
+from __future__ import annotations
+
+from queenbee._lazy import exports
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.documents.agents import list_agents as list_agents
+    from queenbee.documents.findings import Finding as Finding
+    from queenbee.documents.issue_rows import RowImport as RowImport
+    from queenbee.documents.issue_rows import render_differences as render_differences
+
+__getattr__, __dir__, __all__ = exports(
+    __name__,
+    {
+        "list_agents": "queenbee.documents.agents",
+        "Finding": "queenbee.documents.findings",
+        "RowImport": "queenbee.documents.issue_rows",
+        "render_differences": "queenbee.documents.issue_rows",
+    },
+)

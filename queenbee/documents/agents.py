@@ -1,4 +1,4 @@
-"""Agents are Markdown files in `.claude/agents/`: whether the one that a bead names is there.
+"""Agents are Markdown files in `.claude/agents/`: which exist, and whether a bead names one.
 
 After the document on sprint beads, "Agent Path Validation".
 """
@@ -6,10 +6,11 @@ After the document on sprint beads, "Agent Path Validation".
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
+from queenbee.core.names import nearest
 from queenbee.documents.findings import Finding
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
@@ -21,21 +22,21 @@ _MAX_DEPTH = 8
 
 
 def agent_path(name: str) -> str:
-    """Returns the path that a bead has for an agent's name: `.claude/agents/backend-dev`."""
+    """Returns an agent's path as a bead has it: `.claude/agents/backend-dev`."""
     return name if name == DEFAULT_AGENT or "/" in name else f"{AGENTS_DIR}{name}"
 
 
 def list_agents(folder: str) -> frozenset[str]:
-    """Returns the agents in a folder, as paths below it without `.md`; none if there is none."""
+    """Returns the agents in a folder, as paths below it without `.md`; none without the folder."""
     found: set[str] = set()
     root = folder.rstrip("/") or "/"
-    for place, folders, files in os.walk(root):
-        below = os.path.relpath(place, root)
+    for folder_path, folders, files in os.walk(root):
+        below = os.path.relpath(folder_path, root)
         if below.count(os.sep) >= _MAX_DEPTH:
             folders.clear()
         for file in files:
-            # A link that leads nowhere is listed by the folder, but no agent can be read there.
-            if file.endswith(".md") and os.path.isfile(os.path.join(place, file)):
+            # The folder also lists broken links, which no agent can be read from.
+            if file.endswith(".md") and os.path.isfile(os.path.join(folder_path, file)):
                 found.add(os.path.normpath(os.path.join(below, file[:-3])))
     return frozenset(found)
 
@@ -44,24 +45,19 @@ def agent_finding(path: str, agents: Collection[str], where: str) -> Finding | N
     """Returns what is wrong with an agent's path, or None; `claude` needs no file.
 
     `agents` is what `list_agents` returned. `.claude/agents/x` and `.claude/agents/x.md` both
-    name the file `x.md`; a path that leaves the folder is never there.
+    name the file `x.md`; a path out of the folder never names an agent.
     """
     if path == DEFAULT_AGENT:
         return None
     normal = os.path.normpath(path)
-    if normal.startswith(AGENTS_DIR) and _agent(normal) in agents:
+    name = normal.removeprefix(AGENTS_DIR).removesuffix(".md")
+    if normal.startswith(AGENTS_DIR) and name in agents:
         return None
     message = f"Agent path '{path}' does not exist in {AGENTS_DIR}"
     return Finding(where, message, hint=_hint(path, agents))
 
 
-def _agent(normal: str) -> str:
-    return normal.removeprefix(AGENTS_DIR).removesuffix(".md")
-
-
 def _hint(path: str, agents: Collection[str]) -> str:
-    from queenbee.core.names import nearest
-
     meant = nearest(os.path.basename(path).removesuffix(".md"), agents)
     if meant is not None:
         return f"did you mean {AGENTS_DIR}{meant}?"

@@ -1,19 +1,20 @@
-"""Fields that several documents have: an id that is also the name of a file, and variables."""
+"""Fields of several documents: an id that is also a file name, and environment variables."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.documents.findings import Finding
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 _ID_MAX_BYTES = 200
-"""With `.json`, and the suffix of a file that is being written, it still is a file name."""
+"""Leaves room for `.json` and for the suffix of a file that is being written."""
 
 
 def id_problem(text: str) -> str | None:
-    """Returns why a text cannot be an id, or None: an id is also part of a file's name."""
+    """Returns why a text cannot be an id and part of a file's name, or None."""
     if not text:
         return "it is empty"
     if text.startswith("."):
@@ -28,7 +29,7 @@ def id_problem(text: str) -> str | None:
 
 
 def environment_findings(env: object, path: str) -> list[Finding]:
-    """Returns what is wrong with an `env`: names to let through, or names with their values."""
+    """Returns what is wrong with an `env`: a list of names to pass on, or names with values."""
     if env is None:
         return []
     names = list(env) if isinstance(env, (list, dict)) else [None]
@@ -41,7 +42,7 @@ def environment_findings(env: object, path: str) -> list[Finding]:
 
 
 def named_environment(env: Any) -> dict[str, str | None]:
-    """Returns the variables that a valid `env` names; None stands for the caller's own value."""
+    """Returns the variables that a valid `env` names; None means the caller's own value."""
     if isinstance(env, list):
         return dict.fromkeys(env)
     return dict(env or {})

@@ -1,26 +1,25 @@
-"""What a validator returns: findings are values, and all of a document's are told at once."""
+"""Findings: what a validator returns, all of a document's at once."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain, islice
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Literal
 
-
-MOST_TOLD = 1_000
-"""Findings of one list: ten megabytes of nonsense must not become gigabytes of messages."""
+MAX_FINDINGS = 1_000
+"""Findings per list: ten megabytes of nonsense must not become gigabytes of messages."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Is one thing that a validator has to say about a document.
+    """One fault or oddity of a document.
 
-    `path` says where in the document (`rules[0].rule_config`, empty for the whole of it), `line`
-    the line of a text document, from 1. Only errors make the document invalid.
+    `path` says where in the document it is (`rules[0].rule_config`; empty for the whole
+    document), `line` where in a text, from 1. Only errors make the document invalid.
     """
 
     path: str
@@ -40,12 +39,11 @@ class Finding:
         }
 
 
-def first_told(found: Iterator[Finding], path: str) -> list[Finding]:
-    """Returns the first findings about a list, and says where there are more how bad they are."""
-    told = list(islice(found, MOST_TOLD))
+def first_findings(found: Iterator[Finding], path: str) -> list[Finding]:
+    """Returns the first findings about a list; if there are more, the last one says how severe."""
+    first = list(islice(found, MAX_FINDINGS))
     for more in found:
-        invalid = any(each.severity == "error" for each in chain(told, [more], found))
-        message = f"has more wrong with it than these {MOST_TOLD:,}"
-        told.append(Finding(path, message, "error" if invalid else "warning"))
-        break
-    return told
+        invalid = any(each.severity == "error" for each in chain(first, [more], found))
+        message = f"has more wrong with it than these {MAX_FINDINGS:,}"
+        return [*first, Finding(path, message, "error" if invalid else "warning")]
+    return first

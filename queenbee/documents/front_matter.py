@@ -1,15 +1,16 @@
-"""YAML front matter: what stands between two `---` lines at the top of a Markdown file.
+"""YAML front matter: the text between two `---` lines at the top of a Markdown file.
 
-The file comes from anyone: its size, nesting and aliases are limited before a value is built from
-them, and no tag makes an object.
+Anyone may have written the file: size, nesting and aliases are limited before a value is built,
+and tags never create objects.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -33,10 +34,10 @@ _END = re.compile(r"(?:---|\.\.\.)[ \t]*\Z")
 
 @dataclass(frozen=True)
 class FrontMatter:
-    """Is the front matter of a file and what follows it.
+    """The front matter of a file, and the text after it.
 
-    `fields` is None where there is none that can be used, and `problem` then says why. `body`
-    begins in line `body_line`, counted from 1.
+    `fields` is None if the front matter cannot be used; `problem` then says why. `body` begins
+    in line `body_line`, counted from 1.
     """
 
     fields: dict[Any, Any] | None
@@ -59,16 +60,14 @@ def read_front_matter(text: str) -> FrontMatter:
 
 
 def load_yaml_object(text: str) -> tuple[dict[Any, Any] | None, str | None]:
-    """Returns the YAML mapping in a text, or None and why there is none."""
-    import warnings
-
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import YAMLError
+    """Returns the YAML mapping in a text, or None and the reason."""
+    from ruamel.yaml import YAML  # noqa: PLC0415 - start-up
+    from ruamel.yaml.error import YAMLError  # noqa: PLC0415 - start-up
 
     if len(text.encode(errors="replace")) > MAX_BYTES:
         return None, f"it has more than {MAX_BYTES:,} bytes"
     try:
-        # An object for each pass: the library's holds state after an error.
+        # One object for each pass: after an error it holds state.
         fault = _fault(YAML(typ="safe", pure=True).parse(text))
         if fault is not None:
             return None, fault
@@ -78,7 +77,7 @@ def load_yaml_object(text: str) -> tuple[dict[Any, Any] | None, str | None]:
     except YAMLError as error:
         return None, f"it is not YAML: {_first_line(error)}"
     except _SLIPS as error:
-        # What the library lets through from a value that is not what its tag or form says.
+        # The library does not catch these where a value does not match its tag.
         return None, f"it cannot be read: {_first_line(error)}"
     if not isinstance(value, dict):
         return None, "it is no list of `name: value` lines"
@@ -86,7 +85,7 @@ def load_yaml_object(text: str) -> tuple[dict[Any, Any] | None, str | None]:
 
 
 def _fault(events: Any) -> str | None:
-    """Returns which limit the stream of events passes, before anything is built from it."""
+    """Returns which limit the events exceed; nothing is built from them yet."""
     depth = aliases = 0
     anchors: set[str] = set()
     for count, event in enumerate(events):

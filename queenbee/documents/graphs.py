@@ -1,26 +1,28 @@
 """Graphs of "waits for": their order, their cycles, and two languages to show them in.
 
-Pure. A graph maps a node to the nodes it waits for. A node that is only named by others is
-ignored here; whoever built the graph says that it dangles.
+Pure. A graph maps each node to the nodes that it waits for. Nodes that only others name are
+ignored here; the code that built the graph reports them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+from queenbee.core.text import one_line
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     Graph = Mapping[str, Sequence[str]]
 
 MAX_CYCLES = 20
-"""Told at once: whoever tied more knots than this mends one and looks again."""
+"""Cycles reported at once: with more than this, mend one and look again."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """Is what is shown of one node: its name, a title, and a remark such as `merge`."""
+    """A node to be shown: its name, a title, and a remark such as `merge`."""
 
     name: str
     title: str = ""
@@ -34,18 +36,18 @@ def find_cycles(graph: Graph) -> list[tuple[str, ...]]:
     """
     tangled = _tangled(graph)
     cycles: list[tuple[str, ...]] = []
-    told: set[str] = set()
+    covered: set[str] = set()
     for node in sorted(tangled):
-        if node not in told and len(cycles) < MAX_CYCLES:
+        if node not in covered and len(cycles) < MAX_CYCLES:
             cycle = _shortest_cycle(tangled, node)
             if cycle is not None:
-                told.update(cycle)
+                covered.update(cycle)
                 cycles.append(cycle)
     return cycles
 
 
 def sort_by_need(graph: Graph) -> list[str]:
-    """Returns the nodes, each after all that it waits for; what a cycle holds up comes last."""
+    """Returns the nodes, each after all that it waits for; nodes behind a cycle come last."""
     waiting = {node: _needs(graph, node) for node in graph}
     return [*_peel(graph, waiting), *waiting]
 
@@ -73,7 +75,7 @@ def ancestors(graph: Graph, nodes: Iterable[str]) -> set[str]:
 
 def render_mermaid(graph: Graph, nodes: Sequence[Node]) -> str:
     """Returns the graph as a Mermaid flowchart, which GitHub shows within a Markdown page."""
-    names = {node.name: f"n{place}" for place, node in enumerate(nodes)}
+    names = {node.name: f"n{index}" for index, node in enumerate(nodes)}
     lines = ["flowchart LR"]
     for node in nodes:
         label = _label(node).replace("#", "#35;").replace('"', "#quot;")
@@ -92,17 +94,12 @@ def render_dot(graph: Graph, nodes: Sequence[Node], name: str = "plan") -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
-def printable(text: str) -> str:
-    """Returns the text with a space for each character that cannot be seen, escapes above all."""
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
 def _needs(graph: Graph, node: str) -> set[str]:
     return {need for need in graph[node] if need in graph}
 
 
 def _peel(graph: Graph, waiting: dict[str, set[str]]) -> list[str]:
-    """Returns the nodes that can be put in order, in order, and takes them out of `waiting`."""
+    """Returns the nodes that can be ordered, in order, and removes them from `waiting`."""
     followers = invert(graph)
     ordered = [node for node, needs in waiting.items() if not needs]
     for node in ordered:
@@ -138,7 +135,7 @@ def _shortest_cycle(graph: Graph, start: str) -> tuple[str, ...] | None:
 
 def _label(node: Node) -> str:
     remark = f" ({node.remark})" if node.remark else ""
-    return printable(f"{node.name} {node.title}".strip() + remark)
+    return one_line(f"{node.name} {node.title}".strip() + remark)
 
 
 def _quoted(text: str) -> str:

@@ -1,4 +1,4 @@
-"""JSON documents kept whole: what is read is what is written back, but for the asked change.
+"""JSON documents kept whole: writing changes only what was asked for.
 
 Unknown keys, the order of keys and integers of any size survive. The standard library's `json`
 is used here, and not orjson, which turns an integer of more than 64 bits into a float and hides
@@ -10,16 +10,16 @@ from __future__ import annotations
 import codecs
 import json
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.errors import NotFound, Unreadable
 from queenbee.store.documents import read_document, write_document
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 MAX_DEPTH = 100
-"""Levels of nesting: far more than any contract has, far fewer than Python's stack takes."""
+"""Levels of nesting: far more than any document needs, far fewer than Python's stack allows."""
 
 
 def parse_json(data: bytes, source: str) -> Any:
@@ -52,7 +52,7 @@ def format_json(document: object) -> bytes:
         text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
         return text.encode() + b"\n"
     except UnicodeEncodeError:
-        # Half of a surrogate pair has no UTF-8; only the escaped form keeps it.
+        # Half of a surrogate pair has no UTF-8 form; only an escape can hold it.
         return json.dumps(document, indent=2, allow_nan=False).encode() + b"\n"
 
 
@@ -64,7 +64,7 @@ def read_json(path: str) -> Any:
 
 
 def read_object(path: str) -> dict[str, Any]:
-    """Returns the JSON object in a file. Raises `NotFound`, or `Unreadable` for all else."""
+    """Returns the JSON object in a file. Raises `NotFound`, or `Unreadable` for anything else."""
     value = read_json(path)
     if not isinstance(value, dict):
         raise Unreadable(f"{path} is not a JSON object", path=path)
@@ -93,7 +93,7 @@ def json_files(folder: str) -> list[str]:
 
 def _decode(data: bytes) -> str:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        # What Windows PowerShell's redirection writes.
+        # Written by redirection in Windows PowerShell.
         return data.decode("utf-16")
     return data.removeprefix(codecs.BOM_UTF8).decode()
 

@@ -1,15 +1,16 @@
 """The block structure of Markdown: headings, paragraphs and lists, each with its lines.
 
-CommonMark by markdown-it-py, so that a `#` inside a code fence or a comment is no heading. Only
-blocks are parsed: what is inside a line stays the text that its author wrote.
+CommonMark by markdown-it-py, which knows that a `#` in a code fence or a comment does not begin a
+heading. Only blocks are parsed: the text inside a line stays as written.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from textwrap import dedent
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
@@ -19,18 +20,18 @@ if TYPE_CHECKING:
     Kind = Literal["heading", "paragraph", "list", "html", "fence", "code", "rule", "other"]
 
 MAX_BYTES = 1024 * 1024
-"""Of one document: its parsing takes up to eight seconds, where every line is a list of its own."""
+"""The size of one document. Parsing that much takes up to 8 s, if each line is its own list."""
 
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
 
 
 @dataclass(frozen=True)
 class Block:
-    """Is one top-level block, or a heading further in.
+    """One top-level block, or a nested heading.
 
-    `text` is the source of a heading or paragraph without its markup, else the lines as they
-    stand; `first` and `last` are the indices of its lines, `last` not included. `level` is that of
-    a heading. A list has its `items`, as they stand but without marker and indentation.
+    `text` is the source of a heading or paragraph without its markup, else the lines as written;
+    `first` and `last` are the indices of its lines, `last` not included. `level` is that of a
+    heading. A list has its `items`, as written but without marker and indentation.
     """
 
     kind: Kind
@@ -41,14 +42,14 @@ class Block:
     nested: bool = False
     items: tuple[tuple[int, str], ...] = ()
     closed: bool = True
-    """False for a code fence that runs to the end of the document for want of its end."""
+    """False for a code fence without an end, which runs to the end of the document."""
 
 
 def split_lines(text: str) -> list[tuple[str, str]]:
     """Returns each line with its ending (`\\n`, `\\r\\n`, `\\r`, or empty on an unended last line).
 
-    These are the lines that Markdown counts; `str.splitlines` also ends them at form feeds and at
-    the separators of Unicode, which would move every later line number.
+    These are the lines that Markdown counts; `str.splitlines` also splits at form feeds and
+    Unicode separators, which would move every later line number.
     """
     lines = [(match[1], match[2]) for match in _LINE.finditer(text)]
     if lines and lines[-1] == ("", ""):
@@ -58,17 +59,17 @@ def split_lines(text: str) -> list[tuple[str, str]]:
 
 def parse_blocks(text: str) -> list[Block]:
     """Returns the document's blocks in order. Never raises, whatever the text."""
-    from markdown_it import MarkdownIt
+    from markdown_it import MarkdownIt  # noqa: PLC0415 - start-up
 
     parser = MarkdownIt("commonmark")
     parser.core.ruler.enableOnly(["normalize", "block"])
-    # As CommonMark says of NUL; lines that are kept as they stand must not bring it back.
+    # CommonMark replaces NUL; lines that are kept as written must not bring it back.
     text = text.replace("\0", "\ufffd")
     lines = [line for line, _ in split_lines(text)]
     tokens = parser.parse(text)
     blocks: list[Block] = []
-    for place, token in enumerate(tokens):
-        block = _block(tokens, place, lines) if token.map is not None else None
+    for at, token in enumerate(tokens):
+        block = _block(tokens, at, lines) if token.map is not None else None
         if block is not None:
             blocks.append(block)
     return blocks
@@ -76,8 +77,6 @@ def parse_blocks(text: str) -> list[Block]:
 
 def strip_item(lines: Sequence[str]) -> str:
     """Returns the text of a list item without its marker, checkbox and indentation."""
-    from textwrap import dedent
-
     first = re.sub(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)", "", lines[0])
     first = re.sub(r"^\[[ xX]\](?:[ \t]+|$)", "", first)
     rest = dedent("\n".join(lines[1:]))
@@ -93,20 +92,20 @@ _KINDS: dict[str, Kind] = {
 }
 
 
-def _block(tokens: Sequence[Token], place: int, lines: list[str]) -> Block | None:
-    token = tokens[place]
+def _block(tokens: Sequence[Token], at: int, lines: list[str]) -> Block | None:
+    token = tokens[at]
     assert token.map is not None
     first, last = token.map
     if token.type == "heading_open":
-        text = tokens[place + 1].content
+        text = tokens[at + 1].content
         return Block("heading", text, first, last, int(token.tag[1]), nested=token.level > 0)
     if token.level > 0:
         return None
     if token.type in ("bullet_list_open", "ordered_list_open"):
-        return Block("list", "", first, last, items=_items(tokens, place, lines))
+        return Block("list", "", first, last, items=_items(tokens, at, lines))
     kind = _KINDS.get(token.type, "other")
     if kind == "paragraph":
-        return Block(kind, tokens[place + 1].content, first, last)
+        return Block(kind, tokens[at + 1].content, first, last)
     if token.type in _KINDS:
         closed = kind != "fence" or _is_closed(token, lines)
         return Block(kind, "\n".join(lines[first:last]), first, last, closed=closed)
@@ -115,15 +114,15 @@ def _block(tokens: Sequence[Token], place: int, lines: list[str]) -> Block | Non
     return None
 
 
-def _items(tokens: Sequence[Token], place: int, lines: list[str]) -> tuple[tuple[int, str], ...]:
+def _items(tokens: Sequence[Token], at: int, lines: list[str]) -> tuple[tuple[int, str], ...]:
     items: list[tuple[int, str]] = []
-    place += 1
-    while tokens[place].level > 0:
-        token = tokens[place]
+    at += 1
+    while tokens[at].level > 0:
+        token = tokens[at]
         if token.type == "list_item_open" and token.level == 1 and token.map:
             first, last = token.map
             items.append((first, strip_item(lines[first:last])))
-        place += 1
+        at += 1
     return tuple(items)
 
 

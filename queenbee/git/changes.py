@@ -1,21 +1,21 @@
 """What a commit or a push changes: paths from the root of the working tree.
 
-Renames are not followed: the old name is one that was removed, the new one is one that was
-added, and both count. Of a merge, only what differs from every parent is a change of its own:
-the rest was somebody's change before. Names are decoded as the system's own are, so that one
-which is no UTF-8 survives.
+Renames are not followed: the old name was removed, the new one was added, and both count. In a
+merge, only what differs from every parent is a change of its own: the rest was somebody's change
+before. Names are decoded as the system decodes them, so that names that are not UTF-8 survive.
 """
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.git.run import git, line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+    from typing import BinaryIO
 
 _NAMES = ("--name-only", "-z", "--no-renames", "--no-relative", "--no-ext-diff")
 _EVERYTHING = (*_NAMES, "--ignore-submodules=none")
@@ -49,10 +49,20 @@ def in_range(cwd: str, revisions: str) -> list[str]:
         ) from error
 
 
+def of_push(cwd: str, remote: str, env: Mapping[str, str], stdin: BinaryIO) -> list[str]:
+    """Returns what a push changes, as git's pre-push hook or the pre-commit framework says it."""
+    if env.get("PRE_COMMIT_TO_REF"):
+        # The framework reads git's standard input itself and passes variables on.
+        local, there = env["PRE_COMMIT_TO_REF"], env.get("PRE_COMMIT_FROM_REF") or "0"
+        named = remote or env.get("PRE_COMMIT_REMOTE_NAME", "")
+        return pushed(cwd, named, [f"local {local} remote {there}"])
+    return pushed(cwd, remote, stdin.read().decode(errors="surrogateescape").splitlines())
+
+
 def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:
     """Returns what the commits change that a push brings to a remote for the first time.
 
-    `updates` are the lines that git hands to a pre-push hook: local ref, local id, remote ref,
+    `updates` are the lines that git passes to a pre-push hook: local ref, local id, remote ref,
     remote id. A deleted branch changes nothing; a force push counts like any other.
     """
     wanted, known = [], []
@@ -68,7 +78,7 @@ def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:
             known.append(f"^{there}")
     if not wanted:
         return []
-    # A remote that is given by its address has no refs of its own here: any remote's serve.
+    # A remote that is named by its address has no refs here: those of any remote count.
     named = line("config", f"remote.{remote}.url", cwd=cwd) is not None
     seen = f"--remotes={remote}" if named else "--remotes"
     revisions = "".join(f"{each}\n" for each in [*wanted, *known]).encode()
@@ -77,7 +87,7 @@ def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:
 
 
 def _commit(cwd: str, identifier: str) -> str | None:
-    """Returns the commit that an id stands for, or None: zeros, or nothing that we have."""
+    """Returns the commit of an id, or None for zeros and for a commit that is not here."""
     if not identifier.strip("0") or not identifier.isalnum():
         return None
     return line("rev-parse", "--quiet", "--verify", f"{identifier}^{{commit}}", cwd=cwd)

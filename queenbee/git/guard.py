@@ -1,31 +1,37 @@
 """The git guard: which changes another droid holds, and whether they may pass all the same.
 
-It looks at exclusive leases only: who reads a file is not harmed by a commit. Its own files
-are everybody's.
+Only exclusive leases count: a commit does not harm a droid that reads the file. The hive's own
+files are never held.
 """
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from queenbee.core.glob.index import GlobIndex
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import InvalidInput
+from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError
+from queenbee.git.left_out import left_out_of
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store.layout import git_tree
 from queenbee.store.logbook import note
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from queenbee.core.records import Reservation
+    from queenbee.services.diagnosis import Diagnosis
     from queenbee.workflows.hive import Hive
 
 VARIABLE = "QUEEN_GUARD"
 ON, WARN, OFF = "on", "warn", "off"
-NOBODY = "human"
-"""Who commits without a name: a person."""
+COMMIT, PUSH = "commit", "push"
+BYPASS = f"{VARIABLE}=warn (it is logged)"
+_NAMELESS = "human"
+"""Counts as the droid that commits without a name: a person."""
+_LOGGED = 20
+"""Paths in the log of what passed the guard."""
 
 
 class Refusal:
@@ -47,7 +53,7 @@ class Refusal:
         """Returns what is held, by whom, why, and for how long."""
         lease = self.lease
         return {
-            # What is no UTF-8 has no place in JSON: its bytes are spelled out.
+            # A name that is not UTF-8 cannot be in JSON: its bytes are escaped.
             "path": os.fsencode(self.path).decode(errors="backslashreplace"),
             "droid": lease.droid,
             "pattern": lease.pattern,
@@ -59,14 +65,94 @@ class Refusal:
         }
 
 
+class Verdict:
+    """What the guard found in a commit or a push, and whether it may pass."""
+
+    def __init__(
+        self, what: str, mode: str, *, paths: int = 0, held: Sequence[Refusal] = ()
+    ) -> None:
+        self.what = what
+        self.mode = mode
+        self.paths = paths
+        self.held = held
+        self.nameless = False
+        """Whether nobody said who is committing."""
+        self.left_out: Sequence[Diagnosis] = ()
+        self.notes: list[str] = []
+        """What to say besides: the guard could not look, or could not log."""
+
+    @property
+    def passes(self) -> bool:
+        """Whether git may go on."""
+        return not self.held or self.mode == WARN
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns what was checked and what another droid holds of it."""
+        held = [each.to_dict() for each in self.held]
+        return {"checked": self.what, "mode": self.mode, "paths": self.paths, "held": held}
+
+
+class Change:
+    """A commit or a push that the guard is asked about."""
+
+    def __init__(
+        self, what: str, find: Callable[[Hive], Sequence[str]], *, is_next_commit: bool = False
+    ) -> None:
+        self.what = what
+        self.find = find
+        """Returns the changed paths, from the root of the tree."""
+        self.is_next_commit = is_next_commit
+
+
+def check(change: Change, open_hive: Callable[[], Hive], env: Mapping[str, str]) -> Verdict:
+    """Returns whether a change may pass. Without a hive, everything may.
+
+    Logs what passes only because `QUEEN_GUARD` says so. Raises `QueenError` if it cannot find
+    out what is held and `QUEEN_GUARD` does not let that pass.
+    """
+    verdict = Verdict(change.what, _mode(env))
+    hive = None
+    try:
+        hive = open_hive()
+        if verdict.mode == OFF:
+            _log(verdict, hive, f"{change.what} by {_name(hive)}: not checked, {VARIABLE}=off")
+            return verdict
+        changed = change.find(hive)
+        verdict.held = refusals(hive, changed)
+    except NoHive:
+        return verdict
+    except QueenError as error:
+        return _unchecked(verdict, hive, error)
+    verdict.paths, verdict.nameless = len(changed), hive.actor_or_none is None
+    if change.is_next_commit:
+        verdict.left_out = left_out_of(hive, changed)
+    if verdict.held and verdict.mode == WARN:
+        names = ", ".join(f"{each.path} ({each.lease.droid})" for each in verdict.held[:_LOGGED])
+        _log(verdict, hive, f"{change.what} by {_name(hive)}: let pass, {VARIABLE}=warn: {names}")
+    return verdict
+
+
+def _unchecked(verdict: Verdict, hive: Hive | None, error: QueenError) -> Verdict:
+    """Returns that the change passes unchecked. Raises the error if `QUEEN_GUARD` is on."""
+    if verdict.mode == ON:
+        if isinstance(error, StoreError):
+            way = f"to go on all the same: {BYPASS}"
+            error.hint = f"{error.hint}; {way}" if error.hint else way
+        raise error
+    verdict.notes.append(f"{error.message}; {verdict.what} not checked")
+    text = f"{verdict.what}: not checked, {VARIABLE}={verdict.mode}: {error.message}"
+    _log(verdict, hive, text)
+    return verdict
+
+
 def refusals(hive: Hive, paths: Iterable[str]) -> list[Refusal]:
     """Returns the paths from the root that another droid holds exclusively, each with its lease.
 
-    Who has no name counts as `human`, and may commit what an agent's session edited in this
-    very worktree: a session reserves each file that it edits, and the person beside it commits
-    its work.
+    Without a name, the actor counts as `human`, and may commit what an agent's session edited in
+    this very worktree: a session reserves each file that it edits, and the person beside it
+    commits its work.
     """
-    actor, nameless = hive.actor_or_none or NOBODY, hive.actor_or_none is None
+    actor, nameless = _name(hive), hive.actor_or_none is None
     held = {
         lease.id: lease
         for lease in hive.reservations.find()
@@ -88,7 +174,7 @@ def refusals(hive: Hive, paths: Iterable[str]) -> list[Refusal]:
     ]
 
 
-def mode(env: Mapping[str, str]) -> str:
+def _mode(env: Mapping[str, str]) -> str:
     """Returns what `QUEEN_GUARD` says: `on`, `warn` or `off`. Raises `InvalidInput`."""
     said = env.get(VARIABLE) or ON
     if said not in (ON, WARN, OFF):
@@ -96,9 +182,17 @@ def mode(env: Mapping[str, str]) -> str:
     return said
 
 
-def log_bypass(hive: Hive | None, cwd: str, text: str) -> bool:
-    """Notes in the hive's state what passed the guard; returns whether that was possible."""
+def _log(verdict: Verdict, hive: Hive | None, text: str) -> None:
+    """Logs in the hive's state what passes the guard without being checked, or in spite of it."""
     if hive is not None:
-        return note(hive.layout.state_dir, "guard", text)
-    home = git_tree(os.path.realpath(cwd))
-    return home is not None and note(os.path.join(home.common_dir, "queenbee"), "guard", text)
+        logged = note(hive.layout.state_dir, "guard", text)
+    else:
+        home = git_tree(os.path.realpath(os.getcwd()))
+        folder = os.path.join(home.common_dir, "queenbee") if home is not None else None
+        logged = folder is not None and note(folder, "guard", text)
+    if not logged:
+        verdict.notes.append("this could not be logged")
+
+
+def _name(hive: Hive) -> str:
+    return hive.actor_or_none or _NAMELESS

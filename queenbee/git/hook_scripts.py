@@ -1,12 +1,14 @@
-"""The shell that git runs: the guard's call, and the script that knows where queen is."""
+"""The shell scripts that git runs: the hooks, and the script that knows where queen is."""
 
 from __future__ import annotations
+
+from queenbee.core.text import shell_quoted
 
 HEADER = "#!/bin/sh\n# queenbee guard: made by `queen guard install`, removed by `uninstall`.\n"
 BEGIN = "# >>> queenbee guard >>>\n"
 END = "# <<< queenbee guard <<<\n"
 CHAINED = ".before-queenbee"
-"""What the name of a hook that was there before ends in: it runs after the guard."""
+"""The end of the name of a hook that was there before; it runs after the guard."""
 
 _CALL = """\
 queenbee_guard() {{
@@ -20,8 +22,7 @@ queenbee_guard() {{
     fi
 }}
 """
-# Git hands the pushed refs over on standard input; the guard reads them, and so may what
-# follows it.
+# Git passes the pushed refs on standard input. The guard reads them, and so may the hook after it.
 _STEPS = {
     "pre-commit": _CALL.format(option="--staged") + 'queenbee_guard pre-commit "$@" || exit $?\n',
     "pre-push": _CALL.format(option='--pre-push "$2"')
@@ -79,7 +80,7 @@ exit 0
 
 
 def block(hook: str) -> str:
-    """Returns the lines that a shell script needs to ask the guard, between two marks."""
+    """Returns the lines of a shell script that ask the guard, between two marks."""
     return BEGIN + _STEPS[hook] + END
 
 
@@ -90,13 +91,13 @@ def whole_hook(hook: str) -> str:
 
 def runner(python: str) -> str:
     """Returns the script that runs the guard on this machine, with this interpreter."""
-    return _RUNNER.format(python="'" + python.replace("'", "'\\''") + "'")
+    return _RUNNER.format(python=shell_quoted(python))
 
 
 def with_block(text: str, hook: str) -> str:
-    """Returns somebody's shell script with the guard in front of what it does.
+    """Returns a shell script of somebody else with the guard before everything that it does.
 
-    A script that has it already gets today's version; `without_block` gives back the script.
+    A script that has the guard gets today's version; `without_block` returns the original.
     """
     text = without_block(text)
     first = text.find("\n") + 1 if text.startswith("#!") else 0

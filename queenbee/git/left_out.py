@@ -1,21 +1,24 @@
 """What git lacks of a hive: segments that a commit of their ledger left behind.
 
-Rotation moves lines to a new file. Who then commits the ledger alone gives every clone the
-shorter ledger, and nobody the lines: here they are all there, so nothing else would tell.
+Rotation moves lines to a new file. If only the ledger is committed then, every clone gets the
+shorter ledger and nobody gets the lines. On this machine all of them are there, so nothing else
+would notice.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
-from queenbee.errors import ExternalFailure
+from queenbee.core.text import shell_word
+from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.run import git, line
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.files import START, read_after, split_lines
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from queenbee.store.ledger.ledger import Ledger
     from queenbee.workflows.hive import Hive
@@ -24,9 +27,7 @@ _IGNORED, _UNTRACKED = "!!", "??"
 
 
 def left_out(hive: Hive) -> list[Diagnosis]:
-    """Returns the segments that git does not have, though it has the ledgers that they were taken
-    from. Outside git there are none.
-    """
+    """Returns the segments that git lacks although it has their ledgers; none outside git."""
     beads, tree = hive.layout.beads_dir, hive.layout.tree
     # In a hook, git names its index from the top of the tree.
     top = tree if beads.startswith(tree + os.sep) else beads
@@ -47,6 +48,16 @@ def left_out(hive: Hive) -> list[Diagnosis]:
     ]
 
 
+def left_out_of(hive: Hive, changed: Iterable[str]) -> list[Diagnosis]:
+    """Returns what a commit of these paths, if they include a ledger, leaves behind."""
+    # In a linked worktree the hive is not part of what is committed.
+    ledgers = os.path.relpath(hive.layout.beads_dir, hive.layout.tree) + "/queen_"
+    if any(path.startswith(ledgers) for path in changed):
+        with suppress(QueenError):
+            return left_out(hive)
+    return []
+
+
 def _of_ledger(
     ledger: Ledger, kind: str, prefix: str, entries: Mapping[str, str]
 ) -> Iterator[Diagnosis]:
@@ -65,12 +76,13 @@ def _of_ledger(
 
 
 def _finding(path: str, count: int, *, ignored: bool) -> Diagnosis:
+    word = shell_word(path)
     return Diagnosis(
         "left_out",
         path,
         f"git {'ignores' if ignored else 'does not have'} this segment, and {count} of its lines "
         "stand nowhere else: clones do not get them",
-        hint=f"see the rule: git check-ignore -v {path}" if ignored else f"git add {path}",
+        hint=f"see the rule: git check-ignore -v {word}" if ignored else f"git add {word}",
     )
 
 

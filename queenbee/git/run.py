@@ -1,7 +1,7 @@
-"""Running git: the one place that starts it.
+"""Runs git; no other module does.
 
-The environment goes through as it is: inside a hook, git says by `GIT_DIR` and
-`GIT_INDEX_FILE` which repository and which index are meant.
+The environment is passed on as it is: in a hook, `GIT_DIR` and `GIT_INDEX_FILE` name the
+repository and the index.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from queenbee.errors import ExternalFailure
 
 
 def git(*arguments: str, cwd: str, stdin: bytes = b"") -> bytes:
-    """Returns what git prints. Raises `ExternalFailure` where it fails or is not installed."""
+    """Returns what git prints. Raises `ExternalFailure` if it fails or is not installed."""
     try:
         done = subprocess.run(["git", *arguments], cwd=cwd, input=stdin, capture_output=True)
     except OSError as error:
@@ -29,7 +29,7 @@ def git(*arguments: str, cwd: str, stdin: bytes = b"") -> bytes:
 
 
 def line(*arguments: str, cwd: str) -> str | None:
-    """Returns the one line that git prints, or None where it fails or prints nothing."""
+    """Returns the one line that git prints, or None if it fails or prints nothing."""
     try:
         return os.fsdecode(git(*arguments, cwd=cwd)).rstrip("\n") or None
     except ExternalFailure:

@@ -1,1 +1,5 @@
-"""The command `queen-hook`: what an agent runs before it edits a file, in few milliseconds."""
+"""The command `queen-hook`: agents run it around every edit, so it must end in milliseconds.
+
+`main` says how an event becomes an answer. `claude` and `json_text` have no part in that: they
+add the hook to Claude Code's settings and remove it.
+"""

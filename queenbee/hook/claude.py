@@ -1,4 +1,4 @@
-"""Claude Code's settings: the hook is put in and taken out, and nothing else is touched.
+"""Claude Code's settings: adds the hook and removes it, and changes nothing else.
 
 `docs/enforcement.md`, section "Claude Code", shows what is written.
 """
@@ -10,12 +10,13 @@ import json
 import os
 import shutil
 import sys
+from typing import TYPE_CHECKING
 
+from queenbee.core.text import shell_quoted
 from queenbee.errors import NotFound, Unreadable, Unwritable
 from queenbee.hook.json_text import Container, begin, cut, insert
 from queenbee.store.documents import read_document, write_document
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,22 +30,24 @@ _MISSING = '{"systemMessage": "queen-hook was not found: edits are not guarded b
 
 
 def command() -> str:
-    """Returns the shell command that runs the hook: by name where it is on the `PATH`, so that
-    settings can be shared; else by its place on this machine.
+    """Returns the shell command that runs the hook.
+
+    It is the bare name if that is on the `PATH`, so that settings can be shared; else the path on
+    this machine.
     """
     if shutil.which("queen-hook"):
         return "queen-hook"
     script = os.path.join(os.path.dirname(sys.executable), "queen-hook")
     if os.access(script, os.X_OK):
-        return _quoted(script)
-    return f"{_quoted(sys.executable)} -P -m queenbee.hook.main"
+        return shell_quoted(script)
+    return f"{shell_quoted(sys.executable)} -P -m queenbee.hook.main"
 
 
 def groups(run: str) -> dict[str, Group]:
     """Returns what is added to the settings, by event.
 
-    Where the hook is not there (a colleague's machine) nothing fails; the session's beginning
-    says so.
+    On a machine without the hook (a colleague's) nothing fails, and the start of a session says
+    that the hook is missing.
     """
     program = run.partition(" -P ")[0]
     silent = f"! command -v {program} >/dev/null 2>&1 || {run}"
@@ -61,8 +64,8 @@ def groups(run: str) -> dict[str, Group]:
 def install(path: str, wanted: dict[str, Group]) -> bool:
     """Adds the hook to a settings file, or makes the file; returns whether that changed it.
 
-    Every byte that was there stays. Raises `Unreadable`, the file untouched, for what is not
-    JSON or is laid out otherwise than settings are.
+    Keeps every byte that was there. Raises `Unreadable`, and changes nothing, if the file is not
+    JSON or does not have the structure of settings.
     """
     text = _read(path)
     if text is not None and _is_installed(path, text, wanted):
@@ -72,17 +75,17 @@ def install(path: str, wanted: dict[str, Group]) -> bool:
         _write(path, json.dumps({"hooks": {e: [g] for e, g in wanted.items()}}, indent=2) + "\n")
         return True
     changed = with_hook(path, cleared, wanted)
-    if _plain(path, without_hook(path, changed)) != _plain(path, cleared):
+    if _parsed(path, without_hook(path, changed)) != _parsed(path, cleared):
         raise Unreadable(f"{path} cannot be changed safely", hint="add the hook by hand", path=path)
     _write(path, changed)
     return True
 
 
 def uninstall(path: str) -> bool:
-    """Takes the hook out of a settings file; returns whether it was in it.
+    """Removes the hook from a settings file; returns whether it was there.
 
-    What is left is byte for byte what was there before the hook was added; a file that only
-    held the hook is removed.
+    The rest is byte for byte what it was before the hook was added. A file that held only the
+    hook is deleted.
     """
     text = _read(path)
     if text is None or not _installed(path, text):
@@ -105,9 +108,9 @@ def installed_events(path: str) -> list[str]:
 
 
 def with_hook(path: str, text: str, wanted: dict[str, Group]) -> str:
-    """Returns settings with the hook added to them, every byte that was there in its place.
+    """Returns settings with the hook added to them; keeps every byte that was there.
 
-    Raises `Unreadable`, naming `path`, for settings that are laid out otherwise.
+    Raises `Unreadable`, naming `path`, for settings of another structure.
     """
     for event, group in wanted.items():
         root = Container(text, begin(text))
@@ -126,7 +129,7 @@ def with_hook(path: str, text: str, wanted: dict[str, Group]) -> str:
 
 
 def without_hook(path: str, text: str) -> str | None:
-    """Returns the settings without our hook, or None where nothing but it was in them."""
+    """Returns the settings without our hook, or None if they held nothing else."""
     left: str | None = text
     while left is not None:
         found = next(_ours(path, left), None)
@@ -140,10 +143,6 @@ def _handler(run: str) -> dict[str, object]:
     return {"type": "command", "command": run, "timeout": _TIMEOUT_S}
 
 
-def _quoted(path: str) -> str:
-    return "'" + path.replace("'", "'\\''") + "'"
-
-
 def _is_installed(path: str, text: str, wanted: dict[str, Group]) -> bool:
     found = _installed(path, text)
     return len(found) == len(wanted) and dict(found) == wanted
@@ -152,17 +151,18 @@ def _is_installed(path: str, text: str, wanted: dict[str, Group]) -> bool:
 def _installed(path: str, text: str) -> list[tuple[str, object]]:
     """Returns the groups that run our hook, each with its event."""
     found = []
-    for places, index in _ours(path, text):
-        group = places[2].items[index] if len(places) == 3 else places[2].items[0]
-        event = next(item for item in places[1].items if item.value == places[2].open)
+    for containers, index in _ours(path, text):
+        _, events, groups, *deeper = containers
+        group = groups.items[0 if deeper else index]
+        event = next(item for item in events.items if item.value == groups.open)
         found.append((str(event.key), json.loads(text[group.start : group.end])))
     return found
 
 
 def _ours(path: str, text: str) -> Iterator[tuple[list[Container], int]]:
-    """Yields where our hook stands: the containers from the root down, and the index in the last.
+    """Yields where our hook is: the containers from the root down, and the index in the last one.
 
-    It is the whole group where all of its handlers are ours, else the handler in it.
+    That is the whole group if all of its handlers are ours, else the handler in it.
     """
     root = Container(text, begin(text))
     hooks = root.member("hooks")
@@ -181,8 +181,8 @@ def _ours(path: str, text: str) -> Iterator[tuple[list[Container], int]]:
                 inner = Container(text, entry.value)
                 member = inner.member("hooks")
                 assert member is not None
-                place = Container(text, member.value)
-                yield [root, events, entries, inner, place], mine.index(True)
+                inner_handlers = Container(text, member.value)
+                yield [root, events, entries, inner, inner_handlers], mine.index(True)
 
 
 def _is_ours(handler: object) -> bool:
@@ -197,11 +197,9 @@ def _container(path: str, text: str, start: int, bracket: str, name: str) -> Con
     return Container(text, start)
 
 
-def _plain(path: str, text: str | None) -> object:
-    return None if text is None else _parsed(path, text)
-
-
-def _parsed(path: str, text: str) -> object:
+def _parsed(path: str, text: str | None) -> object:
+    if text is None:
+        return None
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -216,7 +214,7 @@ def _parsed(path: str, text: str) -> object:
 
 
 def _read(path: str) -> str | None:
-    """Returns the settings' text, or None where there is no file. Raises `Unreadable`."""
+    """Returns the settings' text, or None if there is no file. Raises `Unreadable`."""
     try:
         text = read_document(path).decode()
     except NotFound:
@@ -228,7 +226,7 @@ def _read(path: str) -> str | None:
 
 
 def _write(path: str, text: str) -> None:
-    # Behind a symbolic link: settings are often kept elsewhere and linked to.
+    # Writes to the target of a symbolic link: settings are often kept elsewhere and linked.
     path = os.path.realpath(path)
     bom = b""
     if os.path.exists(path):

@@ -1,4 +1,4 @@
-"""What an agent tells a hook, in the shapes that agents use: one event, whoever sends it.
+"""What an agent sends to a hook: one event, in the shape of any of the known agents.
 
 Claude Code's protocol is the reference; Codex, Gemini CLI, Cursor and VS Code differ from it in
 names. `docs/enforcement.md`, section "Agents", lists what each sends.
@@ -11,7 +11,7 @@ import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 BEFORE_EDIT = "before edit"
 AFTER_EDIT = "after edit"
@@ -76,7 +76,7 @@ class Event:
 
 
 def read_event(data: bytes, cwd: str) -> Event:
-    """Returns the event in one JSON document. Raises `ValueError` for what is none."""
+    """Returns the event in one JSON document. Raises `ValueError` for anything else."""
     fields = json.loads(data)
     if not isinstance(fields, dict):
         raise ValueError("the hook's input is not a JSON object")
@@ -104,17 +104,22 @@ def _named_files(fields: Mapping[str, object]) -> Iterator[str]:
     yield from _in_arguments(arguments)
 
 
-def _in_arguments(value: object) -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, each in value.items():
-            if key in _FILE_KEYS and isinstance(each, str) and each:
-                yield each
-            elif key in _LIST_KEYS and isinstance(each, list):
-                for item in each:
-                    if isinstance(item, str) and key != "edits":
-                        yield item
-                    else:
-                        yield from _in_arguments(item)
+def _in_arguments(arguments: object) -> Iterator[str]:
+    """Yields the files that a tool's arguments name: in their own fields, and in lists."""
+    if not isinstance(arguments, dict):
+        return
+    for key, value in arguments.items():
+        if key in _FILE_KEYS:
+            yield from _file_names([value])
+        elif key in _LIST_KEYS and isinstance(value, list):
+            # A plain text in a list of edits is what to write, not where.
+            yield from _file_names(value if key != "edits" else ())
+            for item in value:
+                yield from _in_arguments(item)
+
+
+def _file_names(values: Sequence[object]) -> Iterator[str]:
+    return (value for value in values if isinstance(value, str) and value)
 
 
 def _in_patch(value: object) -> Iterator[str]:

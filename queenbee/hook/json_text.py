@@ -1,11 +1,11 @@
 """Changes to a JSON text that leave every other byte of it as it was.
 
-Somebody else's settings are inserted into and cut out of, never written anew. What is put
-into an empty object or array stands directly behind its bracket (`{"a": 1 }` from `{ }`), and
-what stands in one of our own making is on a line of its own: so a later cut can tell whether
-the container was there before, and gives back what was.
+Other people's settings are inserted into and cut from, never written anew. An item that is added
+to an empty object or array follows its bracket directly (`{"a": 1 }` from `{ }`). In a container
+that we made ourselves it is on a line of its own. So a later cut can tell whether the container
+was there before, and restores the text as it was.
 
-Positions are indexes into a text that is valid JSON; nothing here checks it again.
+Positions are indexes into a text that is valid JSON; nothing here checks that again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SPACE = " \t\n\r"
 
 
 class Container:
-    """An object or array in a text: its brackets and what it holds, in order."""
+    """An object or array in a text: its brackets and its items, in order."""
 
     __slots__ = ("close", "items", "open")
 
@@ -33,7 +33,7 @@ class Container:
         self.close = position
 
     def member(self, key: str) -> Item | None:
-        """Returns the member of an object; of several with one key, the one that counts."""
+        """Returns the member of an object; of several with one key the last, which counts."""
         return next((item for item in reversed(self.items) if item.key == key), None)
 
 
@@ -46,7 +46,7 @@ class Item:
         self.start = start
         self.key: str | None = None
         self.value = start
-        """Where the value begins: behind the key, of a member."""
+        """Where the value begins: after the key, in a member."""
         if is_member:
             key_end = _end_of_string(text, start)
             self.key = json.loads(text[start:key_end])
@@ -55,7 +55,7 @@ class Item:
 
 
 class Style:
-    """How a text is laid out: its line ending and its unit of indentation, if it has lines."""
+    """The layout of a text: its line ending and its unit of indentation, if it has lines."""
 
     __slots__ = ("in_lines", "indent", "newline")
 
@@ -67,7 +67,7 @@ class Style:
         self.indent = before.rpartition("\n")[2] or "  "
 
     def lines(self, value: object, margin: str) -> str:
-        """Returns a value in lines, each but the first behind a margin."""
+        """Returns a value in lines; all but the first are indented by a margin."""
         text = json.dumps(value, indent=self.indent, ensure_ascii=False)
         return text.replace("\n", self.newline + margin)
 
@@ -78,8 +78,9 @@ def begin(text: str) -> int:
 
 
 def insert(text: str, container: Container, key: str | None, value: object, level: int) -> str:
-    """Returns the text with a value (under `key`, in an object) at the end of a container whose
-    items stand `level` units deep.
+    """Returns the text with a value added at the end of a container, under `key` in an object.
+
+    `level` is the depth of the container's items, in units of indentation.
     """
     style = Style(text)
     name = f"{json.dumps(key)}: " if key is not None else ""
@@ -100,9 +101,9 @@ def insert(text: str, container: Container, key: str | None, value: object, leve
 
 
 def cut(text: str, path: list[Container], index: int) -> str | None:
-    """Returns the text without an item of the last container of a path from the root down.
+    """Returns the text without one item of the last container of a path from the root down.
 
-    A container of our own making that is empty then goes too; None where nothing is left.
+    If we made that container and it is empty now, it goes too. None if nothing is left.
     """
     container = path[-1]
     item = container.items[index]

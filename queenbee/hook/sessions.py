@@ -1,53 +1,83 @@
-"""Who acts in an agent's session, and what the session is told when it begins."""
+"""The beginning and the end of an agent's session, and the name that the session acts under."""
 
 from __future__ import annotations
 
 import os
 
 from queenbee.core.names import MAX_LENGTH, is_name
+from queenbee.core.text import one_line
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import UnknownDroid
+from queenbee.hook import answers
 from queenbee.services.hive import Services
-from queenbee.services.leases.edits import TTL_S
+from queenbee.services.leases.edits import TTL_S, end_session
 from queenbee.store import identity
+from queenbee.store.layout import discover
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.core.records import Reservation
+    from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
     from queenbee.store.layout import Layout
 
 MOST_LINES = 15
+MOST_CHARS = 80
+"""Of a text of others, which is data and not an instruction to the agent."""
 _SHOWN = 3
 """Of each list: with its heading, three lists and the two lines about the session make 14."""
-_ID_LENGTH = 8
+_ID_CHARS = 8
+_LOCK_TIMEOUT_S = 2.0
+"""For a busy hive: longer than any turn at writing takes, shorter than an agent's patience."""
 
 
 class Actor:
-    """The droid that a session acts as, and how it came to the name."""
+    """The droid that a session acts as, and whether the name was made for the session."""
 
     __slots__ = ("derived", "name")
 
     def __init__(self, name: str | None, *, derived: bool) -> None:
         self.name = name
         self.derived = derived
-        """Whether the name is the session's own; a caller that has a name keeps it."""
+        """Whether the name was made from the session's id: environment and worktree gave none."""
 
 
-def find_actor(places: Layout, env: Mapping[str, str], event: Event) -> Actor:
-    """Returns who acts: as said by environment or worktree, else a name made for the session.
+def begin(event: Event, env: Mapping[str, str]) -> Answer:
+    """Returns what an agent should know as its session begins; remembers the session's name."""
+    layout = discover(event.cwd, env)
+    actor = find_actor(layout, env, event)
+    if actor.derived and actor.name is not None:
+        _remember_name(env, actor.name)
+    return answers.context(event, _briefing(Services(layout, actor=actor.name), actor))
 
-    A hive that knows only listed droids takes no made name: the actor is then nobody.
+
+def end(event: Event, env: Mapping[str, str]) -> None:
+    """Ends the leases that the edits of this session took."""
+    hive = open_hive(discover(event.cwd, env), env, event)
+    if hive.actor_or_none is not None and event.session:
+        end_session(hive.reservations, event.session)
+
+
+def open_hive(layout: Layout, env: Mapping[str, str], event: Event) -> Services:
+    """Returns the hive, open for the droid that the session acts as."""
+    layout.settings.lock_timeout_s = min(layout.settings.lock_timeout_s, _LOCK_TIMEOUT_S)
+    return Services(layout, actor=find_actor(layout, env, event).name)
+
+
+def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
+    """Returns who acts: as environment or worktree say, else under a name made for the session.
+
+    A hive that accepts only listed droids takes no such name. Nobody acts then.
     """
-    found = identity.find_actor(places, env, None)
+    found = identity.find_actor(layout, env, None)
     if found is not None:
         return Actor(found[0], derived=False)
     name = session_name(event.agent, event.session)
     if name is not None:
         try:
-            Services(places, actor=name).droids.check(name)
+            Services(layout, actor=name).droids.check(name)
         except UnknownDroid:
             name = None
     return Actor(name, derived=True)
@@ -56,39 +86,41 @@ def find_actor(places: Layout, env: Mapping[str, str], event: Event) -> Actor:
 def session_name(agent: str, session: str | None) -> str | None:
     """Returns the name of a session that has none, as `claude-1b4e28ba`, or None without an id.
 
-    The beginning of a random UUID, as agents show it; the end of any other id, since ids that
-    begin with the time are alike where sessions begin together.
+    The name has the beginning of a random UUID, as agents show it, or the end of any other id:
+    ids that begin with the time are alike if the sessions began together.
     """
     letters = "".join(char for char in session or "" if char.isascii() and char.isalnum())
     if not letters:
         return None
     random = session is not None and len(letters) == 32 and session[14:15] == "4"
-    part = letters[:_ID_LENGTH] if random else letters[-_ID_LENGTH:]
-    prefix = agent if is_name(agent) and len(agent) < MAX_LENGTH - _ID_LENGTH else "agent"
+    part = letters[:_ID_CHARS] if random else letters[-_ID_CHARS:]
+    prefix = agent if is_name(agent) and len(agent) < MAX_LENGTH - _ID_CHARS else "agent"
     return f"{prefix}-{part}"
 
 
-def briefing(hive: Services, actor: Actor) -> str:
+def _briefing(hive: Services, actor: Actor) -> str:
     """Returns what an agent should know as its session begins, in at most 15 lines."""
     lines = _about(hive, actor)
     if actor.name is not None:
         unread = [
-            f"“{clean(each.subject)}” from {clean(each.from_)}"
+            f"“{one_line(each.subject, MOST_CHARS)}” from {one_line(each.from_, MOST_CHARS)}"
             for each in hive.messages.inbox(unread=True)
         ]
         lines += _listed("Unread messages", unread, "queen msg inbox --unread" + _as(actor))
     live = hive.reservations.find()
     mine = [_lease(hive, each) for each in live if each.droid == actor.name]
     others = [
-        f"{clean(each.droid)}: {_lease(hive, each)}" for each in live if each.droid != actor.name
+        f"{one_line(each.droid, MOST_CHARS)}: {_lease(hive, each)}"
+        for each in live
+        if each.droid != actor.name
     ]
     lines += _listed("Reserved by you", mine, "queen reserved")
     lines += _listed("Reserved by others", others, "queen reserved")
     return "\n".join(lines[:MOST_LINES])
 
 
-def remember_name(env: Mapping[str, str], name: str) -> None:
-    """Lets the commands that the session runs act under the session's name.
+def _remember_name(env: Mapping[str, str], name: str) -> None:
+    """Makes the commands that the session runs act under the session's name.
 
     Claude Code reads the file that `CLAUDE_ENV_FILE` names before each shell command.
     """
@@ -104,12 +136,6 @@ def remember_name(env: Mapping[str, str], name: str) -> None:
         file.write(line)
 
 
-def clean(text: str, length: int = 80) -> str:
-    """Returns others' words on one line, harmless and short: they are data, not instructions."""
-    shown = "".join(char if char.isprintable() else " " for char in text)
-    return shown if len(shown) <= length else shown[: length - 1] + "…"
-
-
 def _about(hive: Services, actor: Actor) -> list[str]:
     shared = "QueenBee: several agents share this repository"
     if actor.name is not None:
@@ -122,7 +148,7 @@ def _about(hive: Services, actor: Actor) -> list[str]:
     return [
         f"{shared}, and you have no name in it: what you edit is not reserved for you.",
         "Start the agent with QUEEN_DROID set to "
-        + (f"one of: {clean(known, 200)}" if known else "a name."),
+        + (f"one of: {one_line(known, 200)}" if known else "a name."),
     ]
 
 
@@ -138,5 +164,5 @@ def _listed(heading: str, items: Sequence[str], command: str) -> list[str]:
 
 def _lease(hive: Services, lease: Reservation) -> str:
     left = format_duration((lease.expires_ms - hive.now_ms()) / 1000)
-    issue = f" for {clean(lease.issue_id)}" if lease.issue_id else ""
-    return f"{clean(lease.pattern, 120)}{issue}, {left} left"
+    issue = f" for {one_line(lease.issue_id, MOST_CHARS)}" if lease.issue_id else ""
+    return f"{one_line(lease.pattern, 120)}{issue}, {left} left"

@@ -26,7 +26,11 @@ def open_records(
 
         try:
             indexed = Indexed(kind, ledger, index_path, progress=progress)
-            indexed.refresh()
+            try:
+                indexed.refresh()
+            except BaseException:
+                indexed.close()
+                raise
             return indexed
         except (sqlite3.Error, OSError):
             pass  # The state cannot be written, or another process is faster: folding works.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import blockers_of
+from queenbee.core.text import shell_word
 from queenbee.documents.issue_rows import current_rows
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.sprints.history import (
@@ -41,7 +42,9 @@ def require_view(hive: Hive, bead_id: str) -> BeadView:
     view = hive.documents.view(hive.issues.get(bead_id))
     if view is None:
         raise InvalidInput(
-            f"{bead_id} is an issue, and no bead", hint=f"queen show {bead_id}", issue_id=bead_id
+            f"{bead_id} is an issue, and no bead",
+            hint=f"queen show {shell_word(bead_id)}",
+            issue_id=bead_id,
         )
     return view
 
@@ -116,7 +119,7 @@ def _row(hive: Hive, bead_id: str) -> Row:
     if row is None:
         raise InvalidInput(
             f"{bead_id} is a Ralph bead: its history is what queen run and queen verify write",
-            hint=f"queen verify {bead_id}",
+            hint=f"queen verify {shell_word(bead_id)}",
             bead_id=bead_id,
         )
     return row

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import BLOCKING
+from queenbee.core.text import shell_word
 from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
 from queenbee.documents.gates.gate import validate_gate
 from queenbee.documents.gates.store import list_gates
@@ -69,7 +70,7 @@ def _ralph_beads(beads: RalphBeads) -> Iterator[Diagnosis]:
         yield Diagnosis("unreadable", problem.path, _bare(problem.message, problem.path))
     for bead in beads.files:
         # Not its id, which may be what is wrong with it.
-        hint = f"queen bead validate {bead.path}"
+        hint = f"queen bead validate {shell_word(bead.path)}"
         yield from _errors("bead", bead.path, beads.findings[bead.path], hint)
         first = beads.by_id[bead.bead_id]
         if bead is not first:
@@ -104,7 +105,7 @@ def _gates(hive: Services) -> Iterator[Diagnosis]:
 def _sprint_beads(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
     for issue in issues:
         if is_sprint_bead(issue.fields):
-            hint = f"queen bead validate {issue.id}"
+            hint = f"queen bead validate {shell_word(issue.id)}"
             found = check_bead(dict(issue.fields))
             yield from _errors("bead", hive.layout.issues_path, found, hint, subject=issue.id)
 
@@ -142,7 +143,7 @@ def _plan(hive: Services, path: str, beads: Sequence[Issue]) -> Iterator[Diagnos
     except QueenError as error:
         yield Diagnosis(error.code, path, _bare(error.message, path), hint=error.hint)
         return
-    yield from _errors("plan", path, check_plan(plan), f"queen plan check {path}")
+    yield from _errors("plan", path, check_plan(plan), f"queen plan check {shell_word(path)}")
     yield from _annotations(hive, plan, path)
     numbers = {sprint.number for sprint in plan.sprints}
     for bead in beads:
@@ -161,7 +162,7 @@ def _annotations(hive: Services, plan: Plan, path: str) -> Iterator[Diagnosis]:
             continue
         fault = "which is the bead of something else" if bead else "and there is no such bead"
         text = f"the annotation of sprint {sprint.number} names {sprint.bead_id}, {fault}"
-        hint = f"queen plan annotate {path}"
+        hint = f"queen plan annotate {shell_word(path)}"
         yield Diagnosis("annotation", path, text, line=sprint.line, hint=hint)
 
 
@@ -177,7 +178,7 @@ def _sessions(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
         if not os.path.isdir(path):
             yield from _missing("session", path, bead_id)
             continue
-        hint = f"queen session validate --session={path}"
+        hint = f"queen session validate --session={shell_word(path)}"
         yield from _errors("session", path, validate_session(path), hint)
 
 

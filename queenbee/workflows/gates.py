@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import shell_word
 from queenbee.documents.folders import gates_dir
 from queenbee.documents.gates.gate import add_rule, new_gate, validate_gate
 from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, latest_results
@@ -174,7 +175,9 @@ def phase_name(plan_file: str, phase_id: str) -> str | None:
     titles = {phase_number(phase.number): phase.title for phase in phases}
     number = phase_number(phase_id)
     if number not in titles:
-        raise NotFound(f"{plan_file} has no phase {phase_id}", hint=f"queen plan graph {plan_file}")
+        raise NotFound(
+            f"{plan_file} has no phase {phase_id}", hint=f"queen plan graph {shell_word(plan_file)}"
+        )
     return titles[number] or None
 
 

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import shell_word
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.documents.plans.files import annotate_file, read_markdown
@@ -158,7 +159,9 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
             beads.setdefault(sprint, issue.id)
     if not beads:
         raise NotFound(
-            f"no bead was made from {plan_file}", hint=f"queen plan import {path}", path=path
+            f"no bead was made from {plan_file}",
+            hint=f"queen plan import {shell_word(path)}",
+            path=path,
         )
     return {sprint: beads[sprint] for sprint in sort_sprints(beads)}
 

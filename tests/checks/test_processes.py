@@ -17,6 +17,8 @@ from mutants import mutant
 from queenbee.checks import processes
 from queenbee.checks.processes import Interrupts, Program, run_process
 
+pytestmark = pytest.mark.slow
+
 ENV = {"PATH": os.environ["PATH"]}
 
 
@@ -58,6 +60,7 @@ def test_a_program_runs_in_its_folder_with_its_environment_and_no_input(tmp_path
     assert set(rest.split()) - {"PWD", "OLDPWD", "SHLVL", "_"} == {"PATH"}
 
 
+@pytest.mark.linux
 def test_a_program_leads_a_session_of_its_own(tmp_path):
     done = run("cat /proc/self/stat", tmp_path)
     fields = done.stdout.text().rpartition(")")[2].split()
@@ -135,6 +138,7 @@ def test_a_leftover_without_the_pipe_ends_with_it_too(tmp_path):
     assert_gone(tmp_path, 1)
 
 
+@pytest.mark.linux
 def test_a_leftover_in_a_session_of_its_own_keeps_the_pipe_and_hangs_nobody(tmp_path):
     done = run("setsid sleep 600 & echo ready", tmp_path)
     try:
@@ -202,10 +206,12 @@ def memory_growth_kib(which):
     return grown_kib
 
 
+@pytest.mark.linux
 def test_memory_stays_bounded_while_a_program_prints_for_ever():
     assert memory_growth_kib("bounded") < 16 * 1024
 
 
+@pytest.mark.linux
 def test_an_output_that_is_kept_whole_would_be_noticed():
     assert memory_growth_kib("unbounded") > 16 * 1024
 

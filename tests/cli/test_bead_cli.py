@@ -69,7 +69,7 @@ class TestValidate:
             ("[" * 200 + "]" * 200, None, ""),
         ],
     )  # fmt: skip
-    def test_what_is_not_valid_is_told_with_its_path(
+    def test_each_problem_is_shown_with_its_path(
         self, quick: QuickQueen, text: str, kind: str | None, path: str
     ) -> None:
         done = quick("bead", "validate", "-", "--json", stdin=text)
@@ -78,14 +78,12 @@ class TestValidate:
         assert (found["kind"], found["valid"]) == (kind, False)
         assert path in [one["path"] for one in found["findings"] if one["severity"] == "error"]
 
-    def test_a_kind_can_be_asked_for(self, quick: QuickQueen) -> None:
+    def test_the_kind_of_bead_can_be_given(self, quick: QuickQueen) -> None:
         done = quick("bead", "validate", "-", "--kind", "sprint", "--json", stdin=GOOD)
         assert done.code == 1
         assert done.json[0]["kind"] == "sprint"
 
-    def test_strict_makes_an_error_of_what_the_documents_examples_lack(
-        self, quick: QuickQueen
-    ) -> None:
+    def test_strict_reports_missing_teams_and_agents_as_errors(self, quick: QuickQueen) -> None:
         path = str(FIXTURES / "sprint" / "work-bead.json")
         assert quick("bead", "validate", path).code == 0
         done = quick("bead", "validate", path, "--strict", "--json")
@@ -93,9 +91,7 @@ class TestValidate:
         errors = [one["path"] for one in done.json[0]["findings"] if one["severity"] == "error"]
         assert "metadata.team_name" in errors
 
-    def test_agents_are_looked_for_where_the_repository_has_them(
-        self, quick: QuickQueen, repo: Path
-    ) -> None:
+    def test_agents_are_looked_for_in_the_repository(self, quick: QuickQueen, repo: Path) -> None:
         text = json.dumps(sprint_row(dev_agent_path=".claude/agents/backend-dev"))
         assert quick("bead", "validate", "-", stdin=text).code == 0
         (repo / ".claude" / "agents").mkdir(parents=True)
@@ -106,7 +102,7 @@ class TestValidate:
         (repo / ".claude" / "agents" / "backend-dev.md").touch()
         assert quick("bead", "validate", "-", stdin=text).code == 0
 
-    def test_agents_can_be_elsewhere_and_claude_is_always_there(
+    def test_agents_can_be_in_another_folder_and_claude_always_exists(
         self, quick: QuickQueen, tmp_path: Path
     ) -> None:
         agents = tmp_path / "agents"
@@ -118,7 +114,7 @@ class TestValidate:
         assert done.code == 0
         assert quick("bead", "validate", "-", "--agents-dir", "nowhere", stdin=text).code == 4
 
-    def test_many_targets_are_judged_at_once(
+    def test_several_targets_are_validated_at_once(
         self, quick: QuickQueen, repo: Path, tracker: Path
     ) -> None:
         path = put_bead(repo, ralph_bead("gt-1", "true"))
@@ -133,12 +129,12 @@ class TestValidate:
             (f"{tracker}:3", None, False),
         ]
 
-    def test_a_list_as_the_tracker_prints_it_is_several(self, quick: QuickQueen) -> None:
+    def test_each_element_of_the_trackers_list_is_a_bead(self, quick: QuickQueen) -> None:
         text = json.dumps([sprint_row("bd-1"), sprint_row("bd-2")])
         done = quick("bead", "validate", "-", "--json", stdin=text)
         assert [one["id"] for one in done.json] == ["bd-1", "bd-2"]
 
-    def test_a_byte_order_mark_is_no_fault(self, quick: QuickQueen) -> None:
+    def test_a_byte_order_mark_is_accepted(self, quick: QuickQueen) -> None:
         assert quick("bead", "validate", "-", stdin=b"\xef\xbb\xbf" + GOOD.encode()).code == 0
         assert quick("bead", "validate", "-", stdin=GOOD.encode("utf-16")).code == 0
 
@@ -158,7 +154,7 @@ class TestValidate:
         write_lines(tracker, sprint_row())
         assert quick("bead", "validate", name).code == 4
 
-    def test_a_folder_is_no_bead(self, quick: QuickQueen) -> None:
+    def test_a_folder_is_refused_as_a_bead(self, quick: QuickQueen) -> None:
         assert quick("bead", "validate", ".").code == 7
 
     def test_files_need_no_hive(self, quick: QuickQueen, tmp_path: Path) -> None:
@@ -169,7 +165,7 @@ class TestValidate:
 
 class TestSchema:
     @pytest.mark.parametrize("kind", ["ralph", "sprint"])
-    def test_is_one_that_a_validator_takes(self, quick: QuickQueen, kind: str) -> None:
+    def test_the_schema_is_accepted_by_a_validator(self, quick: QuickQueen, kind: str) -> None:
         from jsonschema.validators import validator_for
 
         schema = json.loads(quick("bead", "schema", kind).out)
@@ -202,7 +198,7 @@ class TestShowListReady:
         assert (told["kind"], told["team"]) == ("sprint", "sprint-1.2-auth")
         assert (told["sprint"]["next_step"], told["sprint"]["attempts_left"]) == ("develop", 3)
 
-    def test_an_issue_is_no_bead(self, quick: QuickQueen, tracker: Path) -> None:
+    def test_an_issue_is_refused_as_a_bead(self, quick: QuickQueen, tracker: Path) -> None:
         write_lines(tracker, {"id": "qb-1", "title": "x"})
         refused = quick("bead", "show", "qb-1", "--json")
         assert (refused.code, refused.error["hint"]) == (2, "queen show qb-1")
@@ -229,7 +225,7 @@ class TestShowListReady:
         assert [one["id"] for one in only] == ["gt-1"]
         assert quick("bead", "list", "--status", "closed").out == "No beads.\n"
 
-    def test_ready_beads_come_by_team_in_the_order_of_their_sprints(
+    def test_ready_beads_are_grouped_by_team_in_the_order_of_their_sprints(
         self, quick: QuickQueen, repo: Path, tracker: Path
     ) -> None:
         write_lines(
@@ -256,7 +252,7 @@ class TestRecord:
     def _row(self, tracker: Path) -> None:
         write_lines(tracker, {**sprint_row(), "serial": 2**70})
 
-    def test_an_attempt_and_a_judgement_lead_to_the_next_step(
+    def test_an_attempt_and_its_review_lead_to_the_next_step(
         self, quick: QuickQueen, tracker: Path
     ) -> None:
         told = quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT), "--json").json
@@ -270,7 +266,9 @@ class TestRecord:
         assert rows[-1]["serial"] == 2**70
         assert rows[-1]["metadata"]["attempt_count"] == 1
 
-    def test_the_same_again_adds_nothing(self, quick: QuickQueen, tracker: Path) -> None:
+    def test_recording_the_same_entry_again_adds_nothing(
+        self, quick: QuickQueen, tracker: Path
+    ) -> None:
         assert quick("bead", "record", "dev", "bd-1", json.dumps(ATTEMPT)).code == 0
         before = tracker.read_bytes()
         for entry in (ATTEMPT, {**ATTEMPT, "attempt": 1}):
@@ -278,7 +276,7 @@ class TestRecord:
             assert (done.code, "2 attempts left" in done.out) == (0, True)
             assert tracker.read_bytes() == before
 
-    def test_what_another_recorded_meanwhile_counts(
+    def test_an_entry_that_another_droid_added_meanwhile_counts(
         self, hive: Hive, reviewer: Hive, tracker: Path
     ) -> None:
         turn = hive.transaction
@@ -293,7 +291,7 @@ class TestRecord:
         assert (sessions, row["metadata"]["attempt_count"]) == (["s-2", "s-1"], 2)
         assert records(tracker)[-1] == row
 
-    def test_a_pull_request_is_an_address(self, quick: QuickQueen, tracker: Path) -> None:
+    def test_a_pull_request_must_be_a_url(self, quick: QuickQueen, tracker: Path) -> None:
         url = "https://github.com/org/repo/pull/42"
         assert quick("bead", "record", "pr", "bd-1", url).code == 0
         assert records(tracker)[-1]["metadata"]["pr_number"] == 42
@@ -323,7 +321,7 @@ class TestRecord:
             ("pr", '{"pr_url": "https://x/pull/1", "pr_number": "1"}', "invalid_input"),
         ],
     )
-    def test_what_is_not_well_formed_is_refused_and_adds_nothing(
+    def test_a_malformed_entry_is_refused_and_adds_nothing(
         self, quick: QuickQueen, tracker: Path, what: str, entry: str, code: str
     ) -> None:
         before = tracker.read_bytes()
@@ -338,7 +336,7 @@ class TestRecord:
         assert (refused.code, refused.error["code"]) == (2, "invalid_record")
         assert "coverage" in refused.error["message"]
 
-    def test_attempts_end_and_the_bead_is_not_offered_again(
+    def test_a_bead_without_attempts_left_is_not_offered_again(
         self, quick: QuickQueen, tracker: Path
     ) -> None:
         tracker.unlink()
@@ -364,7 +362,7 @@ class TestVerify:
     @pytest.mark.parametrize(("command", "code", "verdict"), [
         ("true", 0, "passed"), ("false", 1, "failed"), ("exit 3", 1, "failed"),
     ])  # fmt: skip
-    def test_one_pass_is_answered_recorded_and_kept_as_evidence(
+    def test_a_passed_verification_is_recorded_with_its_evidence(
         self, quick: QuickQueen, repo: Path, beads: Path, command: str, code: int, verdict: str
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", f"echo said; {command}"))
@@ -392,7 +390,7 @@ class TestVerify:
         assert snapshot(beads) == before
         assert quick("verify", "gt-1", "--dry-run", "--json").json["dry_run"] is True
 
-    def test_checks_run_at_the_top_of_the_tree_wherever_one_is(
+    def test_checks_run_at_the_top_of_the_tree_from_any_folder(
         self, quick: QuickQueen, repo: Path
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "pwd > where"))
@@ -414,7 +412,7 @@ class TestVerify:
             ({"id": "gt-1", "intent": "x", "dod": {"verifiers": [{}]}}, 2, "not a valid bead"),
         ],
     )
-    def test_a_bead_that_cannot_be_verified_says_so(
+    def test_a_bead_that_cannot_be_verified_is_refused_with_the_reason(
         self, quick: QuickQueen, repo: Path, bead: dict[str, Any], code: int, said: str
     ) -> None:
         put_bead(repo, bead)
@@ -450,7 +448,8 @@ class TestVerify:
         meta = json.loads(path.read_text())["ralph_meta"]
         assert secret not in json.dumps(meta)
 
-    def test_a_command_that_ignores_its_end_and_prints_for_ever_is_ended(
+    @pytest.mark.slow
+    def test_a_command_that_ignores_signals_and_prints_for_ever_is_killed(
         self, quick: QuickQueen, repo: Path, beads: Path
     ) -> None:
         bead = ralph_bead("gt-1")
@@ -480,7 +479,7 @@ class TestVerify:
 
 
 class TestRun:
-    def test_the_loop_goes_on_until_the_checks_pass(
+    def test_the_loop_continues_until_the_checks_pass(
         self, quick: QuickQueen, repo: Path, beads: Path
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "grep -q hello greeting"))
@@ -504,6 +503,7 @@ class TestRun:
         (mail,) = quick("msg", "inbox", "--json", as_="lead").json
         assert mail["subject"] == "[gt-1] Completed"
 
+    @pytest.mark.slow
     def test_an_agent_may_complete_its_bead_itself(
         self, queen: Queen, repo: Path, beads: Path
     ) -> None:
@@ -524,7 +524,7 @@ class TestRun:
         assert path.read_bytes() == before
         assert not (repo / "made").exists()
 
-    def test_one_that_fails_stays_its_droids(self, quick: QuickQueen, repo: Path) -> None:
+    def test_a_bead_that_fails_stays_assigned(self, quick: QuickQueen, repo: Path) -> None:
         path = put_bead(repo, ralph_bead("gt-1", "false", constraints={"max_iterations": 2}))
         done = quick("run", "gt-1", "--agent-cmd", "true", "--json", as_="ui")
         assert (done.code, done.json["status"], done.json["why"]) == (
@@ -533,9 +533,7 @@ class TestRun:
         assert json.loads(path.read_text())["status"] == "failed"
         assert [one["droid"] for one in quick("assignments", "--json").json] == ["ui"]
 
-    def test_one_that_is_blocked_is_neither_run_nor_claimed(
-        self, quick: QuickQueen, repo: Path
-    ) -> None:
+    def test_a_blocked_bead_is_neither_run_nor_claimed(self, quick: QuickQueen, repo: Path) -> None:
         path = put_bead(repo, ralph_bead("gt-1", "true", depends_on=["gt-0"]))
         done = quick("run", "gt-1", "--agent-cmd", "touch made", "--json", as_="ui")
         assert (done.code, done.json["status"]) == (1, "blocked")
@@ -543,7 +541,7 @@ class TestRun:
         assert quick("assignments", "--json").json == []
         assert not (repo / "made").exists()
 
-    def test_one_that_a_gate_blocked_is_ready_when_the_gate_has_passed(
+    def test_a_bead_behind_a_gate_is_ready_when_the_gate_has_passed(
         self, quick: QuickQueen, repo: Path
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "true", phase_gate="wf/p1"))
@@ -555,6 +553,7 @@ class TestRun:
         assert quick("gate", "run", *gate).code == 0
         assert [one["id"] for one in quick("ready", "--json").json] == ["gt-1"]
 
+    @pytest.mark.slow
     def test_a_second_loop_over_one_bead_is_refused(
         self, queen: Queen, repo: Path, beads: Path
     ) -> None:
@@ -573,11 +572,13 @@ class TestRun:
         third = queen("run", "gt-1", "--agent-cmd", "true", as_="ui")
         assert third.code == 5
 
-    def test_it_needs_to_know_who_acts(self, quick: QuickQueen, repo: Path) -> None:
+    def test_an_actor_is_required(self, quick: QuickQueen, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
         assert quick("run", "gt-1", "--agent-cmd", "true", "--json").error["code"] == "no_actor"
 
-    def test_a_file_from_elsewhere_is_nobodys(self, quick: QuickQueen, tmp_path: Path) -> None:
+    def test_a_bead_file_outside_the_hive_is_not_claimed(
+        self, quick: QuickQueen, tmp_path: Path
+    ) -> None:
         path = tmp_path / "my-bead.json"
         path.write_text(json.dumps(ralph_bead("mine", "true")))
         assert quick("run", str(path), "--agent-cmd", "true").code == 0
@@ -591,17 +592,19 @@ class TestRun:
         assert "make test" in done.out
         assert not (repo / "made").exists()
 
-    def test_what_has_no_ralph_bead_cannot_be_run(self, quick: QuickQueen, tracker: Path) -> None:
+    def test_an_issue_without_a_ralph_bead_cannot_be_run(
+        self, quick: QuickQueen, tracker: Path
+    ) -> None:
         write_lines(tracker, {"id": "qb-1", "title": "x"})
         assert quick("run", "qb-1", "--agent-cmd", "true", as_="ui").code == 2
         assert quick("run", "qb-9", "--agent-cmd", "true", as_="ui").code == 4
 
-    def test_one_that_is_completed_is_not_run_again(self, quick: QuickQueen, repo: Path) -> None:
+    def test_a_completed_bead_is_not_run_again(self, quick: QuickQueen, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "true", status="completed"), ".beads/completed")
         assert quick("run", "gt-1", "--agent-cmd", "true", as_="ui").code == 5
 
 
-def test_looking_runs_nothing(quick: QuickQueen, repo: Path) -> None:
+def test_commands_that_show_beads_run_nothing(quick: QuickQueen, repo: Path) -> None:
     put_bead(repo, ralph_bead("gt-1", "touch owned"))
     gate = ("--workflow", "wf", "--phase", "p1")
     quick("gate", "new", *gate)

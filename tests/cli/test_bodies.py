@@ -48,9 +48,8 @@ def test_a_body_on_the_command_line_is_stored_exactly(
     assert [row["body"] for row in records(beads / "queen_messages.jsonl")] == [body]
 
 
-def test_a_body_of_a_megabyte_goes_through_the_real_command_and_back(
-    queen: Queen, beads: Path
-) -> None:
+@pytest.mark.slow
+def test_a_body_of_a_megabyte_survives_the_real_command(queen: Queen, beads: Path) -> None:
     sent = queen("msg", "send", "reviewer", "-", "--json", as_="ui-engineer", stdin=MEBIBYTE)
     assert (sent.code, sent.json["body"] == MEBIBYTE) == (0, True)
     [inbox] = queen("msg", "inbox", "--json", as_="reviewer").json
@@ -58,7 +57,7 @@ def test_a_body_of_a_megabyte_goes_through_the_real_command_and_back(
     assert (beads / "queen_messages.jsonl").read_bytes().count(b"\n") == 1
 
 
-def test_nul_goes_through_the_real_command_and_back(queen: Queen, beads: Path) -> None:
+def test_a_nul_character_survives_the_real_command(queen: Queen, beads: Path) -> None:
     body = "a\0b\x1b[2J\u202e\u2028👩‍💻"
     assert queen("msg", "send", "reviewer", "-", as_="ui-engineer", stdin=body).code == 0
     [inbox] = queen("msg", "inbox", "--json", as_="reviewer").json
@@ -74,7 +73,7 @@ def test_a_reply_takes_its_body_from_standard_input_too(quick: QuickQueen) -> No
 @pytest.mark.parametrize(
     "arguments", [("msg", "send", "reviewer", "-"), ("msg", "reply", "qm-x", "-")]
 )
-def test_standard_input_that_is_no_text_is_refused(
+def test_standard_input_that_is_not_utf8_is_refused(
     quick: QuickQueen, beads: Path, arguments: tuple[str, ...]
 ) -> None:
     refused = quick(*arguments, "--json", as_="ui-engineer", stdin=b"\xff\xfe")
@@ -82,7 +81,7 @@ def test_standard_input_that_is_no_text_is_refused(
     assert not (beads / "queen_messages.jsonl").exists()
 
 
-def test_an_argument_that_is_no_text_is_refused(queen: Queen, beads: Path) -> None:
+def test_an_argument_that_is_not_utf8_is_refused(queen: Queen, beads: Path) -> None:
     refused = queen("msg", "send", "reviewer", b"\xff\xfe", "--json", as_="ui-engineer")
     assert refused.code == 2
     assert "cannot be written as JSON" in refused.error["message"]

@@ -87,7 +87,7 @@ def placed(words: list[str], where: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("text", "code", "keys"), COMMANDS, ids=[each[0] for each in COMMANDS])
-def test_a_command_prints_one_json_document_and_leaves_with_its_status(
+def test_a_command_prints_one_json_document_and_exits_with_its_status(
     busy: QuickQueen,
     names: dict[str, str],
     text: str,
@@ -105,9 +105,10 @@ def test_a_command_prints_one_json_document_and_leaves_with_its_status(
             assert keys[0] <= set(each)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["after", "middle"])
 @pytest.mark.parametrize("text", [each[0] for each in COMMANDS])
-def test_json_stands_before_the_command_or_behind_it(
+def test_json_is_accepted_before_and_after_the_command(
     busy: QuickQueen, repo: Path, tmp_path: Path, names: dict[str, str], text: str, where: str
 ) -> None:
     copy = tmp_path / "copy"
@@ -119,7 +120,7 @@ def test_json_stands_before_the_command_or_behind_it(
 
 
 @pytest.mark.parametrize(("text", "code", "keys"), COMMANDS, ids=[each[0] for each in COMMANDS])
-def test_a_command_speaks_to_people_with_the_same_status(
+def test_a_command_exits_with_the_same_status_without_json(
     busy: QuickQueen, names: dict[str, str], text: str, code: int, keys: object
 ) -> None:
     ran = busy(*line(text, names), as_="ui-engineer")
@@ -129,7 +130,7 @@ def test_a_command_speaks_to_people_with_the_same_status(
 
 
 @pytest.mark.parametrize("where", ["before", "after", "middle"])
-def test_who_acts_stands_before_the_command_or_behind_it(busy: QuickQueen, where: str) -> None:
+def test_the_actor_is_accepted_before_and_after_the_command(busy: QuickQueen, where: str) -> None:
     arguments = {
         "before": ("--as", "reviewer", "msg", "sent"),
         "middle": ("msg", "--as", "reviewer", "sent"),
@@ -139,12 +140,12 @@ def test_who_acts_stands_before_the_command_or_behind_it(busy: QuickQueen, where
     assert [message["from"] for message in sent] == ["reviewer"]
 
 
-def test_who_acts_by_argument_outranks_the_environment(busy: QuickQueen) -> None:
+def test_the_actor_of_the_command_line_outranks_the_environment(busy: QuickQueen) -> None:
     assert busy("whoami", "--as", "tester", "--json", as_="reviewer").json["droid"] == "tester"
 
 
 @pytest.mark.parametrize("where", ["before", "after"])
-def test_the_hive_is_given_before_the_command_or_behind_it(
+def test_the_hive_is_accepted_before_and_after_the_command(
     busy: QuickQueen, repo: Path, tmp_path: Path, where: str
 ) -> None:
     named = ("--beads-dir", str(repo / ".beads"))
@@ -162,7 +163,7 @@ def test_an_expired_lease_is_shown_as_expired_though_its_line_says_active(
     assert quick("reserved", "--json").json == []
 
 
-def test_since_is_a_time_ago_or_a_time(quick: QuickQueen, frozen: Clock) -> None:
+def test_since_takes_a_duration_or_a_timestamp(quick: QuickQueen, frozen: Clock) -> None:
     for body in ("old", "new"):
         quick("msg", "send", "b", body, as_="a")
         frozen.advance(15 * 60)
@@ -186,9 +187,7 @@ def test_an_inbox_shows_twenty_unless_asked_for_more(quick: QuickQueen) -> None:
     assert len(quick("msg", "inbox", "--limit", "30", "--json", as_="b").json) == 22
 
 
-def test_the_inbox_of_people_says_what_is_new_and_how_urgent(
-    quick: QuickQueen, frozen: Clock
-) -> None:
+def test_the_inbox_says_what_is_new_and_how_urgent(quick: QuickQueen, frozen: Clock) -> None:
     urgent = quick("msg", "send", "b", "x", "--importance", "urgent", "--json", as_="a").json
     frozen.advance(1)
     quick("msg", "send", "b", "y", as_="a")
@@ -199,7 +198,7 @@ def test_the_inbox_of_people_says_what_is_new_and_how_urgent(
     assert first.split()[1:] == ["2m", "ago", "a", "b", "URGENT", "x"]
 
 
-def test_an_overlap_is_told_with_both_patterns_and_a_path_in_both(quick: QuickQueen) -> None:
+def test_an_overlap_is_shown_with_a_path_that_both_patterns_cover(quick: QuickQueen) -> None:
     yes = quick("overlap", "./src/*/a.py", "src/b/*.py", "--json").json
     assert (yes["a"], yes["b"]) == ("src/*/a.py", "src/b/*.py")
     assert (yes["overlap"], yes["witness"]) == (True, "src/b/a.py")
@@ -208,7 +207,7 @@ def test_an_overlap_is_told_with_both_patterns_and_a_path_in_both(quick: QuickQu
     assert quick("overlap", "src/*/a.py", "src/b/*.py").out == "both cover src/b/a.py\n"
 
 
-def test_a_check_says_by_whom_and_for_how_long(quick: QuickQueen, frozen: Clock) -> None:
+def test_a_check_names_the_holder_and_the_time_left(quick: QuickQueen, frozen: Clock) -> None:
     quick("reserve", "src/*", "--issue", "qb-1", "--reason", "Button", as_="a")
     frozen.advance(600)
     assert quick("check", "src/x", "y", as_="b").out.splitlines() == [

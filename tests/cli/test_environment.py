@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hives import Queen, QuickQueen, git, records, snapshot, without_override
 
+pytestmark = pytest.mark.slow
+
 WRITES = (
     ("claim", "qb-1"),
     ("assign", "qb-1", "reviewer"),
@@ -80,7 +82,7 @@ def test_a_read_only_git_directory_refuses_each_write_and_names_the_way_out(
     assert snapshot(beads) == {}
 
 
-def test_with_the_state_kept_beside_the_ledgers_a_read_only_git_directory_is_no_matter(
+def test_a_read_only_git_directory_does_not_matter_if_the_state_is_in_beads(
     queen: Queen, repo: Path, beads: Path, denied: Callable[[Path], None]
 ) -> None:
     (beads / "queen.toml").write_text('state = "beads"\n')
@@ -91,7 +93,7 @@ def test_with_the_state_kept_beside_the_ledgers_a_read_only_git_directory_is_no_
     assert ".queenbee" not in git(repo, "status", "--porcelain", "-uall")
 
 
-def test_reading_works_where_nothing_can_be_written(
+def test_a_read_only_hive_can_be_read(
     queen: Queen, quick: QuickQueen, repo: Path, denied: Callable[[Path], None]
 ) -> None:
     quick("msg", "send", "reviewer", "before", as_="ui-engineer")
@@ -113,7 +115,7 @@ def test_a_ledger_that_cannot_be_read_is_refused_by_name(
     assert "queen_messages.jsonl cannot be read: Permission denied" in refused.error["message"]
 
 
-def test_a_name_that_cannot_be_remembered_is_told_another_way(
+def test_a_name_that_cannot_be_remembered_is_refused_with_other_ways_to_give_it(
     queen: Queen, repo: Path, denied: Callable[[Path], None]
 ) -> None:
     denied(repo / ".git")
@@ -140,7 +142,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("arguments", WRITES, ids=" ".join)
-def test_a_full_disk_refuses_each_write_as_a_whole(
+def test_a_write_on_a_full_disk_is_refused_as_a_whole(
     queen: Queen, small_disk: Path, arguments: tuple[str, ...]
 ) -> None:
     tree = small_disk / "repo"
@@ -219,7 +221,7 @@ def test_a_ledger_that_is_a_link_is_not_written_through(
 
 
 @pytest.mark.parametrize("what", ["folder", "fifo"])
-def test_a_ledger_that_is_no_file_is_refused_and_nobody_hangs(
+def test_a_ledger_that_is_not_a_file_is_refused_without_hanging(
     queen: Queen, beads: Path, what: str
 ) -> None:
     ledger = beads / "queen_messages.jsonl"
@@ -243,7 +245,7 @@ def test_a_ledger_that_is_no_file_is_refused_and_nobody_hangs(
         ("\udcff", "is not UTF-8"),
     ],
 )
-def test_settings_that_cannot_be_understood_stop_everything(
+def test_invalid_settings_stop_every_command(
     quick: QuickQueen, beads: Path, settings: str, said: str
 ) -> None:
     (beads / "queen.toml").write_bytes(settings.encode(errors="surrogateescape"))
@@ -269,7 +271,7 @@ def without_git(tmp_path: Path) -> dict[str, str]:
     return {"PATH": str(tmp_path / "bin")}
 
 
-def test_everything_works_where_no_git_is_installed(
+def test_every_command_works_without_git_installed(
     queen: Queen, quick: QuickQueen, without_git: dict[str, str]
 ) -> None:
     assert queen("reserve", "README.md", as_="ui-engineer", env=without_git).code == 0
@@ -277,7 +279,7 @@ def test_everything_works_where_no_git_is_installed(
         assert quick(*arguments, as_="ui-engineer", env=without_git).code == 0
 
 
-def test_everything_works_outside_git(
+def test_every_command_works_outside_git(
     quick: QuickQueen, tmp_path: Path, without_git: dict[str, str]
 ) -> None:
     place = tmp_path / "plain"
@@ -287,7 +289,7 @@ def test_everything_works_outside_git(
     assert (place / ".beads" / ".queenbee" / ".gitignore").read_text() == "*\n"
 
 
-def test_where_there_is_no_hive_the_command_that_makes_one_is_named(
+def test_without_a_hive_the_command_that_makes_one_is_named(
     quick: QuickQueen, tmp_path: Path
 ) -> None:
     for arguments in (*WRITES, *READS, ("doctor",), ("history", "qm-1")):
@@ -297,7 +299,7 @@ def test_where_there_is_no_hive_the_command_that_makes_one_is_named(
     assert not (tmp_path / ".beads").exists()
 
 
-def test_a_working_directory_that_was_removed_is_no_traceback(queen: Queen, tmp_path: Path) -> None:
+def test_a_working_directory_that_was_removed_is_refused(queen: Queen, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     program = f"cd {gone} && rmdir {gone} && exec {sys.executable} -c "
@@ -313,7 +315,7 @@ def test_a_working_directory_that_was_removed_is_no_traceback(queen: Queen, tmp_
     assert "the working directory no longer exists" in done.stderr
 
 
-def test_a_repository_whose_path_has_odd_letters_works(queen: Queen, tmp_path: Path) -> None:
+def test_a_repository_may_have_unusual_characters_in_its_path(queen: Queen, tmp_path: Path) -> None:
     tree = tmp_path / "a b [x] *é\n'$HOME"
     tree.mkdir()
     git(tree, "init", "-q")

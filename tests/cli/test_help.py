@@ -11,7 +11,7 @@ import click
 import pytest
 from hives import COMMAND, Queen, QuickQueen
 
-from queenbee.cli.app import QueenCommand, Session
+from queenbee.cli.app import Invocation, QueenCommand
 from queenbee.cli.main import queen as root
 
 
@@ -55,7 +55,7 @@ def test_the_help_of_every_command_says_what_it_does_and_ends_with_an_example(
 def test_every_example_can_be_typed_as_it_stands(quick: QuickQueen, name: str) -> None:
     for words in examples(quick(*name.split(), "--help").out):
         assert words[: len(name.split())] == name.split()
-        ALL[name].make_context(name, words[len(name.split()) :], obj=Session())
+        ALL[name].make_context(name, words[len(name.split()) :], obj=Invocation())
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -80,7 +80,7 @@ def test_every_command_of_the_manual_is_there() -> None:
     assert {f"msg {each}" for each in messages.split()} <= set(ALL)
 
 
-def test_the_help_of_the_whole_tells_the_story_and_lists_each_command(quick: QuickQueen) -> None:
+def test_the_help_of_queen_tells_the_story_and_lists_each_command(quick: QuickQueen) -> None:
     shown = quick("--help").out
     assert "queen claim ISSUE" in shown
     for name in root.list_commands(click.Context(root)):

@@ -60,12 +60,12 @@ def test_init_below_the_root_makes_the_hive_at_the_root(quick: QuickQueen, bare:
     assert quick("init", "--json", cwd=bare / "src").json["beads_dir"] == str(bare / ".beads")
 
 
-def test_the_first_write_needs_no_init_where_the_tracker_is(quick: QuickQueen, bare: Path) -> None:
+def test_the_first_write_beside_a_tracker_needs_no_init(quick: QuickQueen, bare: Path) -> None:
     (bare / ".beads").mkdir()
     assert quick("claim", "qb-1", as_="a", cwd=bare).code == 0
 
 
-def test_a_new_hive_has_nothing_that_git_should_not_see(quick: QuickQueen, bare: Path) -> None:
+def test_git_sees_only_the_tracked_files_of_a_new_hive(quick: QuickQueen, bare: Path) -> None:
     quick("init", cwd=bare)
     quick("reserve", "README.md", as_="a", cwd=bare)
     untracked = git(bare, "status", "--porcelain", "-uall").split()
@@ -100,9 +100,7 @@ def test_where_tells_a_linked_worktree_from_the_main_one(
 
 
 @pytest.mark.parametrize("way", ["option", "environment", "redirect"])
-def test_where_says_which_way_led_to_a_hive_elsewhere(
-    quick: QuickQueen, repo: Path, way: str
-) -> None:
+def test_where_says_how_a_hive_elsewhere_was_found(quick: QuickQueen, repo: Path, way: str) -> None:
     elsewhere = repo / "tools" / ".beads"
     elsewhere.mkdir(parents=True)
     arguments, env, why = ("where", "--json"), {}, ""
@@ -144,21 +142,19 @@ def test_a_name_is_remembered_for_one_worktree(
     assert git(repo, "status", "--porcelain") == ""
 
 
-def test_a_remembered_name_acts(quick: QuickQueen) -> None:
+def test_commands_act_under_a_remembered_name(quick: QuickQueen) -> None:
     quick("whoami", "--set", "ui-engineer")
     assert quick("claim", "qb-1", "--json").json["droid"] == "ui-engineer"
 
 
-def test_a_remembered_name_that_is_none_can_be_replaced(quick: QuickQueen, repo: Path) -> None:
+def test_an_invalid_remembered_name_can_be_replaced(quick: QuickQueen, repo: Path) -> None:
     (repo / ".git" / "queenbee-droid").write_text("two words\n")
     assert quick("reserved").code == 2
     assert quick("whoami", "--set", "ui-engineer").code == 0
     assert quick("whoami", "--json").json["droid"] == "ui-engineer"
 
 
-def test_a_name_that_the_list_does_not_have_is_not_remembered(
-    quick: QuickQueen, repo: Path
-) -> None:
+def test_a_name_that_is_not_listed_is_not_remembered(quick: QuickQueen, repo: Path) -> None:
     (repo / ".factory" / "droids").mkdir(parents=True)
     (repo / ".factory" / "droids" / "reviewer.md").touch()
     assert quick("whoami", "--set", "ui-engineer").code == 4
@@ -168,7 +164,7 @@ def test_a_name_that_the_list_does_not_have_is_not_remembered(
 # Version
 
 
-def test_the_version_is_the_packages(quick: QuickQueen) -> None:
+def test_the_version_is_that_of_the_package(quick: QuickQueen) -> None:
     assert quick("version").out == f"queen {queenbee.__version__}\n"
     assert quick("version", "--json").json == {"version": queenbee.__version__}
 

@@ -17,6 +17,8 @@ from bead_files import put_bead, ralph_bead
 from hives import COMMAND, Queen, QuickQueen, records
 from live_processes import is_alive
 
+pytestmark = pytest.mark.slow
+
 BEGIN = "echo $$ > 1.pid; sleep 600 & echo $! > 2.pid; echo yes > begun; "
 COOPERATIVE = BEGIN + "wait"
 STUBBORN = f"trap '' TERM HUP INT; {BEGIN} while :; do echo again; done"
@@ -89,7 +91,7 @@ def test_the_bead_goes_on_with_its_next_attempt(queen: Queen, place: Path, beads
     assert (done.json["status"], done.json["attempts"]) == ("completed", 2)
 
 
-def test_a_check_that_ignores_every_request_ends_all_the_same(
+def test_a_check_that_ignores_every_signal_is_killed(
     queen: Queen, place: Path, repo: Path, beads: Path
 ) -> None:
     put_bead(repo, ralph_bead("gt-1", STUBBORN, "touch later"))
@@ -103,7 +105,7 @@ def test_a_check_that_ignores_every_request_ends_all_the_same(
     assert last_run(beads)["verdict"] == "interrupted"
 
 
-def test_a_check_that_runs_checks_ends_theirs_too(queen: Queen, place: Path, beads: Path) -> None:
+def test_the_checks_that_a_check_runs_end_with_it(queen: Queen, place: Path, beads: Path) -> None:
     inner = " ".join(f"'{word}'" for word in (*COMMAND, "verify", "gt-1"))
     process = queen.start("run", "gt-1", "--agent-cmd", f"{inner}; exit 1", as_="ui")
     assert (place / "begun").read_text() == "yes\n"
@@ -114,7 +116,7 @@ def test_a_check_that_runs_checks_ends_theirs_too(queen: Queen, place: Path, bea
     assert [one["verdict"] for one in kept] == ["interrupted", "interrupted"]
 
 
-def test_a_terminal_that_is_closed_ends_the_check(queen: Queen, place: Path, beads: Path) -> None:
+def test_closing_the_terminal_ends_the_check(queen: Queen, place: Path, beads: Path) -> None:
     ours, theirs = pty.openpty()
 
     def take_terminal() -> None:
@@ -138,7 +140,7 @@ def test_a_terminal_that_is_closed_ends_the_check(queen: Queen, place: Path, bea
     assert last_run(beads)["verdict"] == "interrupted"
 
 
-def test_with_nohup_a_hangup_changes_nothing(queen: Queen, repo: Path, beads: Path) -> None:
+def test_nohup_protects_a_check_from_a_hangup(queen: Queen, repo: Path, beads: Path) -> None:
     put_bead(repo, ralph_bead("gt-1", "kill -HUP $PPID"))
     done = subprocess.run(
         ["nohup", *COMMAND, "verify", "gt-1"],

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hives import Clock, QuickQueen, git
 
+pytestmark = pytest.mark.slow
+
 VIEWS = (
     ("msg", "thread", "qb-1"),
     ("msg", "inbox", "--for", "reviewer"),
@@ -38,7 +40,7 @@ def clones(quick: QuickQueen, frozen: Clock, repo: Path, tmp_path: Path) -> tupl
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
-def test_both_show_the_same_byte_for_byte(
+def test_both_clones_show_the_same_byte_for_byte(
     quick: QuickQueen, clones: tuple[Path, Path], view: tuple[str, ...]
 ) -> None:
     first, second = (quick("--json", *view, cwd=clone) for clone in clones)
@@ -46,13 +48,15 @@ def test_both_show_the_same_byte_for_byte(
     assert first.json
 
 
-def test_nothing_that_either_wrote_is_lost(quick: QuickQueen, clones: tuple[Path, Path]) -> None:
+def test_nothing_that_either_clone_wrote_is_lost(
+    quick: QuickQueen, clones: tuple[Path, Path]
+) -> None:
     for clone in clones:
         thread = quick("msg", "thread", "qb-1", "--json", cwd=clone).json
         assert [m["body"] for m in thread] == ["before", "ui-engineer", "api-engineer"]
 
 
-def test_the_older_grant_stands_everywhere_and_the_other_is_listed(
+def test_the_older_grant_wins_everywhere_and_the_other_is_listed(
     quick: QuickQueen, clones: tuple[Path, Path]
 ) -> None:
     for clone in clones:
@@ -67,7 +71,7 @@ def test_the_older_grant_stands_everywhere_and_the_other_is_listed(
         assert quick("check", "src/a.py", as_="api-engineer", cwd=clone).code == 1
 
 
-def test_what_no_longer_counts_is_not_shown_as_active(
+def test_a_superseded_grant_is_not_shown_as_active(
     quick: QuickQueen, clones: tuple[Path, Path]
 ) -> None:
     for view in (("assignments", "--status", "all"), ("reserved", "--all"), ("show", "qb-1")):
@@ -77,13 +81,13 @@ def test_what_no_longer_counts_is_not_shown_as_active(
         assert all("superseded" in line for line in lost)
 
 
-def test_who_lost_is_told_once(quick: QuickQueen, clones: tuple[Path, Path]) -> None:
+def test_the_droid_that_lost_is_notified_once(quick: QuickQueen, clones: tuple[Path, Path]) -> None:
     told = quick("msg", "sent", as_="api-engineer", cwd=clones[1])
     assert told.err.count("a merge brought an older grant") == 2
     assert quick("msg", "sent", as_="api-engineer", cwd=clones[1]).err == ""
 
 
-def test_once_the_older_one_ends_nobody_has_it(
+def test_nobody_has_the_issue_once_the_older_grant_ends(
     quick: QuickQueen, frozen: Clock, clones: tuple[Path, Path]
 ) -> None:
     frozen.advance(60)

@@ -43,7 +43,7 @@ class TestCheck:
             ("- Build the page", "- Build it\n\n**Depends On:** 9.9", 21, "is not in this plan"),
         ],
     )  # fmt: skip
-    def test_what_is_wrong_is_told_with_its_line(
+    def test_each_problem_is_shown_with_its_line(
         self, quick: QuickQueen, plan: Path, old: str, new: str, line: int, said: str
     ) -> None:
         assert old in PLAN
@@ -54,7 +54,9 @@ class TestCheck:
         assert [(one["line"], said in one["message"]) for one in errors][:1] == [(line, True)]
         assert f"{plan}:{line}:" in quick("plan", "check", str(plan)).out
 
-    def test_agents_are_looked_for(self, quick: QuickQueen, plan: Path, repo: Path) -> None:
+    def test_agents_that_do_not_exist_are_reported(
+        self, quick: QuickQueen, plan: Path, repo: Path
+    ) -> None:
         plan.write_text(PLAN.replace("`claude`", "`backend-dev`", 1))
         assert quick("plan", "check", str(plan)).code == 0
         (repo / ".claude" / "agents").mkdir(parents=True)
@@ -62,7 +64,7 @@ class TestCheck:
         assert done.code == 1
         assert "Agent path '.claude/agents/backend-dev' does not exist" in done.out
 
-    def test_an_agent_that_is_not_there_is_not_imported_either(
+    def test_a_plan_with_an_unknown_agent_is_not_imported(
         self, quick: QuickQueen, plan: Path, repo: Path, beads: Path
     ) -> None:
         plan.write_text(PLAN.replace("`claude`", "`backend-dev`", 1))
@@ -82,33 +84,37 @@ class TestCheck:
         assert quick("plan", "check", "plan.md", cwd=tmp_path).code == 0
 
     @pytest.mark.parametrize(("name", "code"), [("gone.md", 4), (".", 7), ("\0", 4)])
-    def test_what_is_no_file_is_refused(self, quick: QuickQueen, name: str, code: int) -> None:
+    def test_a_plan_that_is_not_a_file_is_refused(
+        self, quick: QuickQueen, name: str, code: int
+    ) -> None:
         for command in ("check", "graph", "import", "annotate"):
             assert quick("plan", command, name, as_="planner").code == code, command
 
 
 class TestGraph:
-    def test_shows_what_waits_for_what(self, quick: QuickQueen, plan: Path) -> None:
+    def test_the_graph_shows_what_waits_for_what(self, quick: QuickQueen, plan: Path) -> None:
         shown = quick("plan", "graph", str(plan))
         assert "2.1a  API    after 1.1" in shown.out
         told = quick("plan", "graph", str(plan), "--json").json
         assert told["dependencies"] == {"1.1": [], "2.1a": ["1.1"], "2.1b": ["1.1"]}
 
-    def test_says_when_a_sprint_may_be_lacking(self, quick: QuickQueen, plan: Path) -> None:
+    def test_the_graph_warns_that_sprints_may_be_missing(
+        self, quick: QuickQueen, plan: Path
+    ) -> None:
         assert quick("plan", "graph", str(plan)).err == ""
         plan.write_text(PLAN.replace("### Sprint 1.1: Setup", "### Sprint 1.1 - Setup"))
         shown = quick("plan", "graph", str(plan))
         assert (shown.code, f"queen plan check {plan}" in shown.err) == (0, True)
 
     @pytest.mark.parametrize(("form", "begins"), [("mermaid", "flowchart LR"), ("dot", "digraph")])
-    def test_speaks_other_languages(
+    def test_the_graph_has_other_formats(
         self, quick: QuickQueen, plan: Path, form: str, begins: str
     ) -> None:
         assert quick("plan", "graph", str(plan), "--format", form).out.startswith(begins)
 
 
 class TestImport:
-    def test_makes_a_bead_of_each_sprint_which_is_ready_and_valid(
+    def test_import_makes_a_valid_bead_of_each_sprint(
         self, quick: QuickQueen, plan: Path, tracker: Path
     ) -> None:
         done = quick("plan", "import", str(plan), "--json", as_="planner")
@@ -128,7 +134,7 @@ class TestImport:
         assert "3 would be added, 0 updated, 0 kept" in done.out
         assert snapshot(beads) == before
 
-    def test_again_changes_nothing_and_a_changed_sprint_one_bead(
+    def test_importing_again_updates_only_changed_sprints(
         self, quick: QuickQueen, plan: Path, tracker: Path
     ) -> None:
         quick("plan", "import", str(plan), as_="planner")
@@ -143,7 +149,7 @@ class TestImport:
         assert tracker.read_bytes().startswith(before)
         assert len(records(tracker)) == 4
 
-    def test_no_row_of_others_is_touched_and_a_torn_line_gets_its_end(
+    def test_an_import_keeps_the_rows_of_others_and_completes_a_torn_line(
         self, quick: QuickQueen, plan: Path, tracker: Path
     ) -> None:
         foreign = b'{"id":"qb-1","title":"foreign","weird":[1,2]}\r\n<<<<<<< HEAD\n{"id":"torn'
@@ -154,7 +160,7 @@ class TestImport:
         rows = [json.loads(line) for line in data[len(foreign) + 1 :].splitlines()]
         assert [row["id"].partition("-")[0] for row in rows] == ["qb"] * 3
 
-    def test_ids_begin_as_most_do_here_or_as_asked(
+    def test_new_ids_have_the_most_common_prefix_or_the_given_one(
         self, quick: QuickQueen, plan: Path, tracker: Path
     ) -> None:
         write_lines(tracker, {"id": "my-app-a1.2"}, {"id": "my-app-b2"}, {"id": "qb-1"})
@@ -165,7 +171,7 @@ class TestImport:
         refused = quick("plan", "import", str(plan), "--dry-run", "--prefix", "1 x")
         assert refused.code == 2
 
-    def test_a_plan_with_errors_is_not_imported_at_all(
+    def test_a_plan_with_errors_is_not_imported(
         self, quick: QuickQueen, plan: Path, beads: Path
     ) -> None:
         plan.write_text(PLAN.replace("### Sprint 1.1: Setup", "### Sprint 1.1 - Setup"))
@@ -183,7 +189,7 @@ class TestImport:
         refused = quick("plan", "import", str(tmp_path / "plan.md"), as_="planner")
         assert refused.code == 2
 
-    def test_it_needs_to_know_who_acts(self, quick: QuickQueen, plan: Path) -> None:
+    def test_an_actor_is_required(self, quick: QuickQueen, plan: Path) -> None:
         assert quick("plan", "import", str(plan), "--json").error["code"] == "no_actor"
 
     def test_two_clones_make_the_same_beads(
@@ -225,7 +231,7 @@ class TestImport:
 
 
 class TestAnnotate:
-    def test_writes_the_ids_under_their_headings_once(
+    def test_annotate_writes_each_id_under_its_heading_once(
         self, quick: QuickQueen, plan: Path, tracker: Path
     ) -> None:
         quick("plan", "import", str(plan), as_="planner")
@@ -243,7 +249,7 @@ class TestAnnotate:
             "action"
         ] == "keep"  # fmt: skip
 
-    def test_a_sprint_whose_heading_is_gone_is_told(self, quick: QuickQueen, plan: Path) -> None:
+    def test_a_sprint_without_a_heading_is_reported(self, quick: QuickQueen, plan: Path) -> None:
         quick("plan", "import", str(plan), as_="planner")
         plan.write_text(PLAN.replace("### Sprint 1.1: Setup", "### Sprint 1.1 - Setup"))
         done = quick("plan", "annotate", str(plan), "--json").json
@@ -251,7 +257,7 @@ class TestAnnotate:
         assert list(done["without_heading"]) == ["1.1"]
         assert "has no heading in the plan" in quick("plan", "annotate", str(plan)).out
 
-    def test_a_plan_that_was_not_imported_has_nothing_to_write(
+    def test_a_plan_that_was_not_imported_cannot_be_annotated(
         self, quick: QuickQueen, plan: Path, tracker: Path
     ) -> None:
         refused = quick("plan", "annotate", str(plan), "--json")
@@ -259,7 +265,7 @@ class TestAnnotate:
         assert plan.read_text() == PLAN
 
 
-def test_a_plan_with_every_field_goes_all_the_way(
+def test_a_plan_with_every_field_can_be_imported_and_run(
     quick: QuickQueen, repo: Path, tracker: Path
 ) -> None:
     path = repo / "app.md"
@@ -273,7 +279,9 @@ def test_a_plan_with_every_field_goes_all_the_way(
     assert [one for one in found if one["code"] != "attributes"] == []
 
 
-def test_what_a_bead_is_held_against_is_shown(quick: QuickQueen, plan: Path, tracker: Path) -> None:
+def test_the_acceptance_criteria_of_a_bead_are_shown(
+    quick: QuickQueen, plan: Path, tracker: Path
+) -> None:
     plan.write_text(
         PLAN.replace("- Create the project", "- Create it\n\n**Acceptance Criteria:**\n- It runs")
     )
@@ -284,7 +292,7 @@ def test_what_a_bead_is_held_against_is_shown(quick: QuickQueen, plan: Path, tra
         assert "    - Create it\n    Acceptance criteria:\n    - It runs\n" in shown
 
 
-def test_checks_are_to_be_written_where_they_are_looked_for(
+def test_the_hint_names_the_file_in_which_checks_are_looked_for(
     quick: QuickQueen, repo: Path, tmp_path: Path, tracker: Path
 ) -> None:
     commit_file(repo, "plans/accounts.md", PLAN)
@@ -298,12 +306,14 @@ def test_checks_are_to_be_written_where_they_are_looked_for(
         assert f" to {repo}/.beads/active/{bead}.json;" in refused.error["hint"]
 
 
-def test_nothing_ready_is_not_nothing_at_all(quick: QuickQueen, beads: Path) -> None:
+def test_no_ready_issue_and_no_issue_are_reported_differently(
+    quick: QuickQueen, beads: Path
+) -> None:
     assert quick("ready").out == "No issues are ready.\n"
     assert quick("issues").out == "No issues.\n"
 
 
-def test_foreign_beads_in_the_tracker_break_no_command(
+def test_beads_of_other_tools_break_no_command(
     quick: QuickQueen, plan: Path, tracker: Path
 ) -> None:
     write_lines(

@@ -17,6 +17,8 @@ from hives import COMMAND, Queen, QuickQueen, records, snapshot
 from queenbee.cli import main
 from queenbee.services.messages import Messages
 
+pytestmark = pytest.mark.slow
+
 
 def waiter(queen: Queen, who: str, *arguments: str) -> subprocess.Popen[str]:
     """Starts a `queen` and returns once it waits: it has told of the file that is not there."""
@@ -60,7 +62,7 @@ def test_an_interrupt_in_the_middle_of_a_command_is_130(
 # Waiting
 
 
-def test_a_release_lets_a_waiter_in(queen: Queen) -> None:
+def test_a_release_ends_the_wait(queen: Queen) -> None:
     queen("reserve", "new.py", as_="ui-engineer")
     waiting = waiter(queen, "reviewer")
     queen("unreserve", "new.py", as_="ui-engineer")
@@ -69,7 +71,7 @@ def test_a_release_lets_a_waiter_in(queen: Queen) -> None:
     assert "new.py   reviewer" in out
 
 
-def test_an_expiry_lets_a_waiter_in(queen: Queen) -> None:
+def test_an_expiry_ends_the_wait(queen: Queen) -> None:
     queen("reserve", "new.py", "--ttl", "1s", as_="ui-engineer")
     assert queen("reserve", "new.py", "--wait", "30s", as_="reviewer").code == 0
 
@@ -86,7 +88,7 @@ def test_several_waiters_all_get_their_turn(queen: Queen, beads: Path) -> None:
     assert all(ends <= begins for (_, ends), (begins, _) in pairwise(holding))
 
 
-def test_a_wait_that_runs_out_is_busy_and_names_who_is_in_the_way(queen: Queen) -> None:
+def test_a_wait_that_times_out_is_busy_and_names_the_holder(queen: Queen) -> None:
     queen("reserve", "README.md", "--reason", "docs", as_="ui-engineer")
     late = queen("reserve", "README.md", "--wait", "1s", "--json", as_="reviewer")
     assert late.code == 6
@@ -116,7 +118,7 @@ def quoted(word: str) -> str:
 
 
 @pytest.mark.parametrize("arguments", ["msg inbox --limit 5000", "msg inbox --json --limit 5000"])
-def test_a_reader_that_leaves_early_is_no_failure(
+def test_a_closed_pipe_is_not_a_failure(
     queen: Queen, quick: QuickQueen, beads: Path, arguments: str
 ) -> None:
     body = "x" * 500_000
@@ -126,7 +128,7 @@ def test_a_reader_that_leaves_early_is_no_failure(
     assert done.stderr == ""
 
 
-def test_help_for_a_reader_that_leaves_early_is_no_failure(queen: Queen) -> None:
+def test_a_closed_pipe_is_not_a_failure_of_help_either(queen: Queen) -> None:
     done = piped(queen, "queen --help | head -1; echo ${PIPESTATUS[0]}")
     assert done.stdout.splitlines()[-1] == "0"
     assert done.stderr == ""
@@ -161,7 +163,11 @@ LOST = {
 """Descriptor 3 is a pipe whose reader has left."""
 
 
-@pytest.mark.parametrize("lost", LOST.values(), ids=LOST)
+@pytest.mark.parametrize(
+    "lost",
+    [each for each in LOST.values() if "full" not in each or os.path.exists("/dev/full")],
+    ids=lambda each: next(name for name, lost in LOST.items() if lost == each),
+)
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -172,7 +178,7 @@ LOST = {
         ("gate check -w wf -p p1", 7),
     ],
 )
-def test_who_listens_changes_no_verdict(
+def test_a_verdict_does_not_depend_on_who_reads_it(
     queen: Queen, quick: QuickQueen, repo: Path, arguments: str, code: int, lost: str
 ) -> None:
     quick("reserve", "README.md", as_="reviewer")
@@ -206,14 +212,14 @@ def on_terminal(queen: Queen, *arguments: str, env: dict[str, str]) -> str:
     ("env", "coloured"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)],
 )
-def test_colour_is_for_terminals_that_want_it(
+def test_only_a_terminal_that_wants_colour_gets_it(
     queen: Queen, quick: QuickQueen, env: dict[str, str], coloured: bool
 ) -> None:
     quick("reserve", "README.md", as_="ui-engineer")
     assert ("\x1b[" in on_terminal(queen, "reserved", env=env)) is coloured
 
 
-def test_no_colour_leaves_for_a_pipe(queen: Queen, quick: QuickQueen) -> None:
+def test_a_pipe_gets_no_colour(queen: Queen, quick: QuickQueen) -> None:
     quick("reserve", "README.md", as_="ui-engineer")
     assert "\x1b" not in queen("reserved", as_="ui-engineer").out
 
@@ -224,9 +230,7 @@ def test_json_is_json_on_a_terminal_too(queen: Queen, quick: QuickQueen) -> None
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
-def test_output_for_any_encoding_is_no_failure(
-    queen: Queen, quick: QuickQueen, encoding: str
-) -> None:
+def test_every_encoding_of_the_output_works(queen: Queen, quick: QuickQueen, encoding: str) -> None:
     quick("msg", "send", "ui-engineer", "日本 → 👩‍💻", as_="reviewer")
     env = {"PYTHONIOENCODING": encoding}
     for arguments in (("msg", "inbox"), ("msg", "inbox", "--json"), ("msg", "thread", "x")):
@@ -239,7 +243,7 @@ def test_output_for_any_encoding_is_no_failure(
 # Bugs
 
 
-def test_a_bug_is_70_with_one_line_and_no_traceback(
+def test_a_bug_exits_with_70_and_one_line(
     quick: QuickQueen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*args: object, **kwargs: object) -> None:
@@ -253,7 +257,7 @@ def test_a_bug_is_70_with_one_line_and_no_traceback(
     assert quick("msg", "inbox", "--json", as_="ui-engineer").error["code"] == "bug"
 
 
-def test_a_bug_shows_its_traceback_to_those_who_ask(
+def test_a_bug_shows_its_traceback_on_request(
     quick: QuickQueen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*args: object, **kwargs: object) -> None:

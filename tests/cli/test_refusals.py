@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import pytest
+from bead_files import PLAN
 from hives import Queen, QuickQueen, snapshot
 
 NO_ACTOR = "pass --as NAME, set QUEEN_DROID=NAME, or run once: queen whoami --set NAME"
@@ -155,7 +157,7 @@ def test_a_refusal_names_the_thing_the_reason_and_the_next_command_and_changes_n
         ("reserve src/[", 2, {"pattern": "src/[", "column": 5}),
     ],
 )
-def test_a_refusal_carries_what_a_caller_may_compute_with(
+def test_a_refusal_carries_data_for_programs(
     busy: QuickQueen, text: str, status: int, data: dict[str, object]
 ) -> None:
     refused = busy("--json", *text.split(), as_="tester")
@@ -163,7 +165,7 @@ def test_a_refusal_carries_what_a_caller_may_compute_with(
     assert {key: refused.error[key] for key in data} == data
 
 
-def test_a_refused_lease_names_its_holders_in_data(busy: QuickQueen, names: dict[str, str]) -> None:
+def test_a_refused_lease_names_its_holders_as_data(busy: QuickQueen, names: dict[str, str]) -> None:
     [holder] = busy("--json", "reserve", "src/api/x.*", as_="tester").error["holders"]
     assert (holder["id"], holder["droid"], holder["pattern"], holder["reason"]) == (
         names["held"],
@@ -187,9 +189,21 @@ def test_without_a_command_the_help_is_shown_and_nothing_is_done(quick: QuickQue
     ("arguments", "status"),
     [(("claim", "qb-33"), 4), (("reserve", "src/api/x"), 5), (("claim", "--nope"), 2)],
 )
-def test_the_real_command_leaves_with_the_status_of_its_refusal(
+def test_the_real_command_exits_with_the_status_of_its_refusal(
     busy: QuickQueen, queen: Queen, arguments: tuple[str, ...], status: int
 ) -> None:
     refused = queen(*arguments, "--json", as_="tester")
     assert (refused.code, refused.out) == (status, "")
     assert set(refused.error) >= {"code", "message", "hint"}
+
+
+def test_a_file_name_cannot_add_words_to_a_suggested_command(quick: QuickQueen, repo: Path) -> None:
+    plan, bead = "a; touch owned $(id).md", "it's.json"
+    (repo / plan).write_text(PLAN)
+    (repo / bead).write_text('{"id": "gt-1"}')
+    for words, suggested in (
+        (("gate", "new", "--plan", plan, "--phase", "9"), ["queen", "plan", "graph", plan]),
+        (("verify", bead), ["queen", "bead", "validate", str(repo / bead)]),
+    ):
+        hint = quick(*words, "--json", as_="ui").error["hint"]
+        assert shlex.split(hint) == suggested

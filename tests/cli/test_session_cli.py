@@ -28,7 +28,7 @@ class TestValidate:
         done = quick("session", "validate", f"--session={path}", cwd=tmp_path)
         assert (done.code, done.out) == (0, f"valid: {path}\n")
 
-    def test_every_problem_is_told_with_its_recovery_step(
+    def test_every_problem_is_shown_with_its_recovery_step(
         self, quick: QuickQueen, folder: Path
     ) -> None:
         without("task-analysis.json")(folder)
@@ -49,7 +49,7 @@ class TestValidate:
         shown = quick("session", "validate", f"--session={folder}").out
         assert "error   Invalid session: task-analysis.json missing\n" in shown
 
-    def test_a_warning_says_where_it_stands(self, quick: QuickQueen, folder: Path) -> None:
+    def test_a_warning_names_its_file_and_line(self, quick: QuickQueen, folder: Path) -> None:
         in_spec("prefix: TESTER", "prefix: QA")(folder)
         shown = quick("session", "validate", f"--session={folder}")
         assert shown.code == 0
@@ -63,7 +63,7 @@ class TestValidate:
             (("--session=nope",), "Session directory not found: nope"),
         ],
     )
-    def test_a_missing_session_is_told_in_the_documents_words(
+    def test_a_missing_session_is_reported_in_the_words_of_the_document(
         self, quick: QuickQueen, options: tuple[str, ...], said: str
     ) -> None:
         done = quick("session", "validate", *options, "--json")
@@ -79,7 +79,7 @@ class TestValidate:
         assert done.code == 1
         assert "the name leaves the folder" in done.out
 
-    def test_an_alias_bomb_is_a_finding(self, quick: QuickQueen, folder: Path) -> None:
+    def test_a_yaml_alias_bomb_is_a_finding(self, quick: QuickQueen, folder: Path) -> None:
         bomb = "a: &a [x]\n" + "".join(
             f"{chr(98 + n)}: &{chr(98 + n)} [{', '.join(['*' + chr(97 + n)] * 9)}]\n"
             for n in range(9)
@@ -129,7 +129,9 @@ class TestStatusAndImport:
         }  # fmt: skip
         assert [one["id"] for one in quick("ready", "--json").json] == [develop]
 
-    def test_status_tells_what_only_the_beads_say(self, quick: QuickQueen, folder: Path) -> None:
+    def test_status_counts_tasks_that_only_the_beads_call_completed(
+        self, quick: QuickQueen, folder: Path
+    ) -> None:
         done = quick("session", "import", f"--session={folder}", "--json", as_="lead")
         research = done.json["changes"][0]["id"]
         quick("claim", research, as_="lead")
@@ -143,7 +145,9 @@ class TestStatusAndImport:
         in_session(completed_tasks=["RESEARCH-001"])(folder)
         assert "by beads alone" not in quick("session", "status", f"--session={folder}").out
 
-    def test_what_is_not_valid_is_used_and_said_so(self, quick: QuickQueen, folder: Path) -> None:
+    def test_an_invalid_session_is_used_with_a_warning(
+        self, quick: QuickQueen, folder: Path
+    ) -> None:
         without("role-specs/tester.md")(folder)
         for command in ("status", "import"):
             done = quick("session", command, f"--session={folder}", as_="lead")
@@ -204,7 +208,7 @@ class TestNew:
         done = quick("session", "import", f"--session={path}", "--json", as_="lead")
         assert [one["key"] for one in done.json["changes"]] == ["DEV-001", "QA-001"]
 
-    def test_one_that_is_there_is_not_overwritten(self, quick: QuickQueen, repo: Path) -> None:
+    def test_an_existing_session_is_not_overwritten(self, quick: QuickQueen, repo: Path) -> None:
         made = quick("session", "new", "Add login", "--dir", "work", "--json").json["session"]
         assert made.startswith("work/TC-add-login-")
         before = snapshot(repo / "work")
@@ -212,7 +216,7 @@ class TestNew:
         assert snapshot(repo / "work") == before
 
     @pytest.mark.parametrize("words", [("",), ("x", "--role", "../x"), ("x", "--role", "")])
-    def test_what_makes_no_session_is_refused(
+    def test_invalid_arguments_make_no_session(
         self, quick: QuickQueen, repo: Path, words: tuple[str, ...]
     ) -> None:
         assert quick("session", "new", *words).code == 2

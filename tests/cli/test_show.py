@@ -37,7 +37,7 @@ def test_issue_assignment_reservations_and_thread_are_on_one_screen(quick: Quick
     assert len(shown.splitlines()) <= 24
 
 
-def test_what_would_not_fit_is_cut_and_counted(quick: QuickQueen, beads: Path) -> None:
+def test_what_does_not_fit_on_the_screen_is_cut_and_counted(quick: QuickQueen, beads: Path) -> None:
     write_lines(beads / "issues.jsonl", {**ROW, "description": "line\n" * 100})
     for number in range(20):
         body = f"number {number}\n" + "x" * 5_000 + "\n" * 50
@@ -50,12 +50,12 @@ def test_what_would_not_fit_is_cut_and_counted(quick: QuickQueen, beads: Path) -
     assert len(shown) < 8_000
 
 
-def test_json_has_all_of_it(quick: QuickQueen) -> None:
+def test_json_has_the_whole_thread(quick: QuickQueen) -> None:
     for number in range(8):
         quick("msg", "send", "reviewer", f"{number}\n" * 50, "--issue", "qb-1", as_="ui-engineer")
     assert len(quick("show", "qb-1", "--json").json["messages"]) == 8
 
 
-def test_an_issue_that_the_tracker_does_not_have_says_so(quick: QuickQueen) -> None:
+def test_an_issue_that_the_tracker_does_not_have_is_shown_as_such(quick: QuickQueen) -> None:
     quick("reserve", "a.py", "--issue", "gone-1", as_="ui-engineer")
     assert quick("show", "gone-1").out.startswith("gone-1 is not in the tracker\n")

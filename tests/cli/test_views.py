@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from hives import QuickQueen, Ran, write_lines
 
-from queenbee.cli.render import ago, left, printable, shortened, table, width
+from queenbee.cli.rendering import ago, left, table
+from queenbee.cli.terminal import width
 
 EVIL = "\x1b[2J\x1b]0;owned\x07\x9b31m\u202egnp\u2066\u2028\0\x7f\u200b\ufeff\U000e0041"
 FORGED = "x\nqm-forged  new  1m ago  human  you  URGENT\r\nqueen: all is well\u2029"
@@ -91,7 +92,7 @@ def infested(quick: QuickQueen, beads: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
-def test_text_of_others_is_harmless_in_every_view(
+def test_the_text_of_others_is_harmless_in_every_view(
     quick: QuickQueen, infested: dict[str, str], view: tuple[str, ...]
 ) -> None:
     ran = quick(*(word.format(**infested) for word in view), as_="ui-engineer")
@@ -102,7 +103,7 @@ def test_text_of_others_is_harmless_in_every_view(
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=" ".join)
-def test_under_json_it_is_untouched_and_still_one_document(
+def test_json_has_the_text_of_others_unchanged(
     quick: QuickQueen, infested: dict[str, str], view: tuple[str, ...]
 ) -> None:
     ran = quick("--json", *(word.format(**infested) for word in view), as_="ui-engineer")
@@ -145,55 +146,19 @@ def test_a_takeovers_reason_cannot_add_a_line_to_a_notice(quick: QuickQueen) -> 
     assert len(told.err.splitlines()) == 1
 
 
-def test_emoji_that_are_made_of_several_are_left_whole() -> None:
-    for text in ("👩‍💻", "🏳️‍🌈", "é", "日本語", "naïve café"):
-        assert printable(text) == text
-
-
-@pytest.mark.parametrize(
-    ("char", "shown"),
-    [
-        ("\x1b", "\\x1b"),
-        ("\x9b", "\\x9b"),
-        ("\u202e", "\\u202e"),
-        ("\u2028", "\\u2028"),
-        ("\ue000", "\\ue000"),
-        ("\U000e0041", "\\U000e0041"),
-        ("\ud800", "\\ud800"),
-        ("\n", "⏎"),
-        ("\t", " "),
-    ],
-)
-def test_what_a_terminal_would_act_on_is_spelled_out(char: str, shown: str) -> None:
-    assert printable(f"a{char}b") == f"a{shown}b"
-
-
-@pytest.mark.parametrize(
-    ("text", "columns"),
-    [("ab", 2), ("é", 1), ("e\u0301", 1), ("日本", 4), ("a日\u0301", 3), ("", 0)],
-)
-def test_a_text_is_as_wide_as_a_terminal_shows_it(text: str, columns: int) -> None:
-    assert width(text) == columns
-
-
 @pytest.mark.parametrize(
     ("instant_ms", "said"),
     [(0, "?"), (100_000, "0s ago"), (40_000, "1m ago"), (99_000, "1s ago"), (130_000, "in 30s")],
 )
-def test_a_time_is_told_from_now(instant_ms: int, said: str) -> None:
+def test_a_time_is_shown_relative_to_now(instant_ms: int, said: str) -> None:
     assert ago(instant_ms, 100_000) == said
 
 
 @pytest.mark.parametrize(
     ("until_ms", "said"), [(100_000, "ended"), (99_999, "ended"), (7_300_000, "2h")]
 )
-def test_what_is_left_of_a_lease_is_told_from_now(until_ms: int, said: str) -> None:
+def test_the_time_left_is_shown_relative_to_now(until_ms: int, said: str) -> None:
     assert left(until_ms, 100_000) == said
-
-
-def test_a_text_that_is_too_long_is_cut_with_a_mark() -> None:
-    assert shortened("x" * 60) == "x" * 60
-    assert shortened("x" * 61) == "x" * 59 + "…"
 
 
 def test_columns_stay_aligned_whatever_is_in_them(capsys: pytest.CaptureFixture[str]) -> None:
@@ -214,12 +179,12 @@ def lines(ran: Ran) -> list[str]:
     return ran.out.split("\n")[:-1]
 
 
-def test_an_acknowledgement_says_to_whom(quick: QuickQueen) -> None:
+def test_an_acknowledgement_names_the_sender(quick: QuickQueen) -> None:
     asked = quick("msg", "send", "ui", "Ready?", "--ack", "--json", as_="api").json["id"]
     assert quick("msg", "ack", asked, as_="ui").out == f"acknowledged {asked} from api\n"
 
 
-def test_whoever_claims_what_waits_is_told_for_what(quick: QuickQueen, beads: Path) -> None:
+def test_claiming_a_blocked_issue_names_its_blockers(quick: QuickQueen, beads: Path) -> None:
     write_lines(
         beads / "issues.jsonl",
         {"id": "qb-1", "title": "first", "status": "open"},
@@ -231,20 +196,20 @@ def test_whoever_claims_what_waits_is_told_for_what(quick: QuickQueen, beads: Pa
     assert quick("claim", "qb-1", as_="ui").err == ""
 
 
-def test_a_hive_outside_git_says_what_that_means(quick: QuickQueen, tmp_path: Path) -> None:
+def test_init_outside_git_says_what_that_means(quick: QuickQueen, tmp_path: Path) -> None:
     place = tmp_path / "elsewhere"
     place.mkdir()
     assert "no git repository" in quick("init", cwd=place).err
 
 
-def test_a_name_that_does_not_count_yet_is_remembered_and_said_so(quick: QuickQueen) -> None:
+def test_a_remembered_name_that_the_environment_overrides_is_pointed_out(quick: QuickQueen) -> None:
     set_ = quick("whoami", "--set", "ui", as_="lead")
     assert set_.err == "queen: QUEEN_DROID=lead goes before it while that is set\n"
     assert quick("whoami", "--json").json["droid"] == "ui"
     assert quick("whoami", "--set", "ui", as_="ui").err == ""
 
 
-def test_a_folder_or_a_pattern_that_was_asked_about_as_a_file_is_pointed_out(
+def test_checking_a_folder_or_a_pattern_is_pointed_out(
     quick: QuickQueen,
 ) -> None:
     (quick.cwd / "src").mkdir()
@@ -255,7 +220,7 @@ def test_a_folder_or_a_pattern_that_was_asked_about_as_a_file_is_pointed_out(
     assert quick("check", "src/[id].py", "src/a.py", "src/new.py", as_="ui").err == ""
 
 
-def test_evidence_is_named_from_where_one_stands(quick: QuickQueen, beads: Path) -> None:
+def test_evidence_is_named_from_the_working_directory(quick: QuickQueen, beads: Path) -> None:
     write_lines(beads / "issues.jsonl", {"id": "gt-1", "title": "t", "status": "open"})
     (beads / "active").mkdir()
     (beads / "active" / "gt-1.json").write_text(
@@ -269,7 +234,9 @@ def test_evidence_is_named_from_where_one_stands(quick: QuickQueen, beads: Path)
             assert (folder / shown.partition("[")[2].partition("]")[0]).is_file()
 
 
-def test_what_could_not_be_completed_is_still_assigned(quick: QuickQueen, beads: Path) -> None:
+def test_an_issue_that_could_not_be_completed_is_still_assigned(
+    quick: QuickQueen, beads: Path
+) -> None:
     (beads / "active").mkdir(parents=True)
     (beads / "active" / "gt-1.json").write_text(
         '{"id": "gt-1", "intent": "t", "dod": {"verifiers": [{"name": "No", "command": "false"}]}}'

@@ -60,6 +60,7 @@ def document_records(kind):
 
 
 class TestLinesThatStateTheirRevision:
+    @pytest.mark.slow
     @given(lines_with_rev(), st.randoms(use_true_random=False), st.data())
     @settings(max_examples=300, deadline=None)
     def test_fold_to_the_same_in_any_order_and_however_often(self, lines, random, data):
@@ -103,6 +104,7 @@ class TestLinesThatStateTheirRevision:
 
 
 class TestLinesWithoutARevision:
+    @pytest.mark.slow
     @given(lines_without_rev())
     @settings(max_examples=300, deadline=None)
     def test_fold_as_the_latest_line_wins(self, lines):
@@ -230,6 +232,7 @@ def test_a_view_of_the_old_state_stays_whole_when_a_line_arrives():
 class TestMutants:
     """Each breaks what the tests above hold, so that they can be seen to fail."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("old", "new"),
         [

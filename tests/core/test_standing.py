@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from glob_reference import share_a_path
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -126,12 +127,14 @@ class TestLeases:
         broken = lease(1, "ui", 0, 9, pattern="src/[")
         assert superseded_leases([broken, lease(2, "api", 1, 9, pattern="**")]) == {}
 
+    @pytest.mark.slow
     @given(histories_of_leases(), st.randoms(use_true_random=False))
     @settings(max_examples=150, deadline=None)
     def test_the_verdict_does_not_depend_on_the_order_of_the_records(self, leases, random):
         shuffled = random.sample(leases, len(leases))
         assert superseded_leases(shuffled) == superseded_leases(leases)
 
+    @pytest.mark.slow
     @given(histories_of_leases())
     @settings(max_examples=150, deadline=None)
     def test_judging_one_and_judging_all_say_the_same(self, leases):
@@ -139,6 +142,7 @@ class TestLeases:
         for each in leases:
             assert superseder(each, rivals_among(leases)) == verdicts.get(each.id)
 
+    @pytest.mark.slow
     @given(histories_of_leases())
     @settings(max_examples=150, deadline=None)
     def test_those_that_stand_never_exclude_each_other(self, leases):

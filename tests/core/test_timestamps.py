@@ -14,6 +14,7 @@ from queenbee.core.timestamps import (
     instant_ms,
     parse_duration_s,
     parse_ms,
+    parse_since_ms,
 )
 from queenbee.errors import InvalidInput
 
@@ -122,6 +123,12 @@ class TestDurations:
     )
     def test_are_shown_in_at_most_two_units(self, seconds, text):
         assert format_duration(seconds) == text
+
+    def test_may_stand_for_the_instant_that_long_ago(self):
+        assert parse_since_ms("2h", 10_000_000) == 10_000_000 - 7_200_000
+        assert parse_since_ms("1970-01-01T00:00:01Z", 10_000_000) == 1_000
+        with pytest.raises(InvalidInput):
+            parse_since_ms("yesterday", 10_000_000)
 
     @given(st.integers(0, 10**9))
     def test_as_shown_are_read_back_to_the_unit(self, seconds):

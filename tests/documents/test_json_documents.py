@@ -29,6 +29,7 @@ VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(VALUES)
 def test_what_is_written_is_read_back_the_same(value):
     assert parse_json(format_json(value), "it") == value
@@ -59,6 +60,7 @@ def test_a_leading_byte_order_mark_is_accepted(data):
     assert parse_json(data, "it") == {"intent": "café"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "reason"),
     [

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.core.timestamps import instant_ms
-from queenbee.documents.findings import MOST_TOLD, Finding
+from queenbee.documents.findings import MAX_FINDINGS, Finding
 from queenbee.documents.schema import schema_findings
 
 SCHEMA = {
@@ -117,22 +117,74 @@ def test_a_message_does_not_repeat_megabytes():
 
 
 def test_of_a_long_list_the_first_faults_are_told_and_that_there_are_more():
-    found = schema_findings({"intent": "", "items": [5] * (MOST_TOLD + 2)}, SCHEMA)
+    found = schema_findings({"intent": "", "items": [5] * (MAX_FINDINGS + 2)}, SCHEMA)
     assert [finding.path for finding in found] == [
-        *(f"items[{place}]" for place in range(MOST_TOLD)),
+        *(f"items[{place}]" for place in range(MAX_FINDINGS)),
         "items",
     ]
-    assert len(schema_findings({"intent": "", "items": [5] * MOST_TOLD}, SCHEMA)) == MOST_TOLD
+    assert len(schema_findings({"intent": "", "items": [5] * MAX_FINDINGS}, SCHEMA)) == MAX_FINDINGS
 
 
 @pytest.mark.parametrize(("last", "severity"), [("z", "warning"), (5, "error")])
 def test_an_error_behind_many_warnings_is_not_lost(last, severity):
     schema = {"items": {"type": "string", "enum": ["a"]}}
-    found = schema_findings(["z"] * (MOST_TOLD + 1) + [last], schema, enums="warning")
+    found = schema_findings(["z"] * (MAX_FINDINGS + 1) + [last], schema, enums="warning")
     assert (found[-1].path, found[-1].severity) == ("", severity)
-    assert len(found) == MOST_TOLD + 1
+    assert len(found) == MAX_FINDINGS + 1
 
 
 def test_a_schema_with_an_unknown_word_is_refused_and_not_half_obeyed():
     with pytest.raises(ValueError, match="'maxLength' is not a word"):
         schema_findings("text", {"type": "string", "maxLength": 3})
+
+
+def test_a_pattern_ends_where_the_text_ends():
+    schema = {"type": "string", "pattern": "^[0-9]+$"}
+    assert schema_findings("12", schema) == []
+    assert [each.message for each in schema_findings("12\n", schema)] == [
+        "must match ^[0-9]+$; it is '12\\n'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "schema"),
+    [("", {"pattern": r"\S"}), (" \t", {"pattern": r"\S"}), ([], {"minItems": 1})],
+)
+def test_what_must_not_be_empty_is_told_so(value, schema):
+    assert schema_findings(value, schema) == [Finding("", "must not be empty")]
+
+
+def test_a_text_has_one_finding_the_first_that_its_schema_names():
+    schema = {"type": "string", "format": "branch", "pattern": "^[a-z]+$"}
+    formats = {"branch": lambda text: "must be a branch" if " " in text else None}
+    assert [each.message for each in schema_findings("a b", schema, formats=formats)] == [
+        "must be a branch; it is 'a b'"
+    ]
+    assert [each.message for each in schema_findings("A", schema, formats=formats)] == [
+        "must match ^[a-z]+$; it is 'A'"
+    ]
+
+
+def test_a_format_that_is_not_known_is_refused():
+    with pytest.raises(ValueError, match="'email' is not known"):
+        schema_findings("a@b", {"format": "email"})
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        (5.0, "integer", "must be a whole number; it is a number"),
+        (True, "integer", "must be a whole number; it is true or false"),
+        ("\ud800", "string", "must be a string; it is half of a surrogate pair"),
+    ],
+)
+def test_an_exact_check_takes_what_every_tool_reads_alike(value, kind, message):
+    schema = {"type": kind}
+    assert [each.message for each in schema_findings(value, schema, exact=True)] == [message]
+    if value is not True:
+        assert schema_findings(value, schema) == []
+
+
+def test_a_number_of_too_many_digits_to_print_is_a_finding():
+    (finding,) = schema_findings(10**5_000, {"type": "integer", "maximum": 5})
+    assert finding.message == "must be at most 5; it is a number of many digits"

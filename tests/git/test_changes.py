@@ -95,7 +95,7 @@ def test_names_are_from_the_root_wherever_git_is_asked(repo: Path) -> None:
         b"-x",
     ],
 )
-def test_a_name_of_any_bytes_comes_through(repo: Path, name: bytes) -> None:
+def test_a_file_name_of_any_bytes_survives(repo: Path, name: bytes) -> None:
     with open(os.path.join(os.fsencode(repo), name), "wb"):
         pass
     git(repo, "add", ".")
@@ -124,7 +124,7 @@ def test_a_submodule_counts_by_its_path_even_where_git_is_told_to_ignore_it(
     assert staged(repo) == ["lib"]
 
 
-def test_nothing_staged_is_nothing_changed(repo: Path) -> None:
+def test_nothing_is_changed_if_nothing_is_staged(repo: Path) -> None:
     write(repo, "unstaged")
     assert staged(repo) == []
 
@@ -182,7 +182,7 @@ def test_a_merge_in_a_range_counts_only_for_what_differs_from_every_parent(repo:
     assert changes.in_range(str(repo), "main^1..HEAD") == ["evil", "theirs"]
 
 
-def test_signatures_that_git_shows_in_logs_are_no_names(repo: Path) -> None:
+def test_signatures_in_gits_log_are_not_file_names(repo: Path) -> None:
     git(repo, "config", "log.showSignature", "true")
     git(repo, "config", "log.showRoot", "false")
     commit_file(repo, "a")
@@ -190,7 +190,7 @@ def test_signatures_that_git_shows_in_logs_are_no_names(repo: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["HEAD", "", "--all", "-x..y", "nowhere..HEAD", "a..b..c"])
-def test_what_is_no_range_is_refused(repo: Path, text: str) -> None:
+def test_a_text_that_is_not_a_range_is_refused(repo: Path, text: str) -> None:
     with pytest.raises(InvalidInput, match="not a range of commits"):
         changes.in_range(str(repo), text)
 
@@ -211,7 +211,7 @@ def test_a_new_branch_counts_only_its_own_commits(repo: Path, remote: Path) -> N
     assert pushed(repo, (head(repo), ZEROS)) == ["a"]
 
 
-def test_what_others_pushed_before_is_not_ours_when_we_merge_it(repo: Path, remote: Path) -> None:
+def test_a_merge_does_not_count_what_others_pushed_before(repo: Path, remote: Path) -> None:
     git(repo, "checkout", "-qb", "topic")
     commit_file(repo, "mine")
     git(repo, "checkout", "-q", "main")
@@ -235,12 +235,14 @@ def test_a_force_push_counts_what_it_brings(repo: Path, remote: Path) -> None:
     assert pushed(repo, (head(repo), before)) == ["second"]
 
 
-def test_a_remote_commit_that_we_do_not_have_is_no_hindrance(repo: Path, remote: Path) -> None:
+def test_a_remote_commit_that_is_not_here_is_ignored(repo: Path, remote: Path) -> None:
     commit_file(repo, "a")
     assert pushed(repo, (head(repo), "1" * 40)) == ["a"]
 
 
-def test_a_remote_named_by_its_address_knows_what_the_others_know(repo: Path, remote: Path) -> None:
+def test_a_remote_named_by_its_address_counts_the_commits_of_all_remotes(
+    repo: Path, remote: Path
+) -> None:
     commit_file(repo, "a")
     assert pushed(repo, (head(repo), ZEROS), remote=str(remote)) == ["a"]
 
@@ -280,13 +282,13 @@ def test_a_failure_of_git_names_what_it_said(tmp_path: Path) -> None:
     assert line("rev-parse", "HEAD", cwd=str(tmp_path)) is None
 
 
-def test_a_machine_without_git_is_told_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_git_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ExternalFailure, match="git cannot be run"):
         run_git("status", cwd=str(tmp_path))
 
 
-def test_the_index_that_git_names_to_a_hook_is_the_one_that_is_read(
+def test_the_index_that_git_names_to_a_hook_is_read(
     repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(repo, "staged")

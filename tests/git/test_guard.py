@@ -15,6 +15,8 @@ from mutants import mutant
 from queenbee import Hive, Reservation
 from queenbee.git import guard
 
+pytestmark = pytest.mark.slow
+
 Git = Callable[..., "subprocess.CompletedProcess[str]"]
 Hold = Callable[..., Reservation]
 
@@ -61,22 +63,20 @@ def test_what_nobody_holds_is_committed(guarded: Path, try_git: Git, hold: Hold)
     assert try_git("commit", "-m", "mine").returncode == 0
 
 
-def test_a_reader_stands_in_nobodys_way(guarded: Path, try_git: Git, hold: Hold) -> None:
+def test_a_shared_lease_blocks_no_commit(guarded: Path, try_git: Git, hold: Hold) -> None:
     hold("src/**", exclusive=False)
     stage(guarded, "src/app.py")
     assert try_git("commit", "-m", "mine").returncode == 0
 
 
-def test_a_lease_that_was_released_stands_in_nobodys_way(
-    guarded: Path, try_git: Git, hold: Hold
-) -> None:
+def test_a_released_lease_blocks_no_commit(guarded: Path, try_git: Git, hold: Hold) -> None:
     lease = hold("src/**")
     Hive.open(guarded, droid="reviewer", env={}).reservations.release(ids=[lease.id])
     stage(guarded, "src/app.py")
     assert try_git("commit", "-m", "mine").returncode == 0
 
 
-def test_who_has_no_name_is_human(guarded: Path, try_git: Git, hold: Hold) -> None:
+def test_a_person_without_a_name_is_human(guarded: Path, try_git: Git, hold: Hold) -> None:
     hold("src/**", droid="human")
     stage(guarded, "src/app.py")
     assert try_git("commit", "-m", "mine", as_="ui-engineer").returncode == 1
@@ -161,7 +161,7 @@ def test_a_linked_worktree_is_guarded_by_the_same_hive(
     assert "held by reviewer" in done.stderr
 
 
-def test_the_hives_own_files_are_everybodys(guarded: Path, try_git: Git, hold: Hold) -> None:
+def test_the_hives_own_files_are_never_held(guarded: Path, try_git: Git, hold: Hold) -> None:
     hold("**")
     git(guarded, "add", ".beads")
     assert try_git("commit", "-m", "ledgers").returncode == 0

@@ -88,7 +88,7 @@ def test_uninstalling_leaves_the_folder_as_it_was(repo: Path) -> None:
     assert uninstall(repo) == ["absent", "absent"]
 
 
-def test_the_hooks_name_no_place_of_this_machine(repo: Path) -> None:
+def test_the_hooks_contain_no_path_of_this_machine(repo: Path) -> None:
     install(repo)
     for hook in hooks.HOOKS:
         text = (repo / ".git" / "hooks" / hook).read_text()
@@ -140,7 +140,7 @@ def test_a_hook_that_was_there_still_refuses(repo: Path, try_git: Git) -> None:
     assert try_git("push", str(bare), "main").returncode == 1
 
 
-def test_what_was_there_is_given_back_with_its_mode(repo: Path) -> None:
+def test_an_earlier_hook_is_restored_with_its_mode(repo: Path) -> None:
     place = repo / ".git" / "hooks"
     write_hook(place / "pre-commit", NOTE, 0o750)
     write_hook(place / "pre-push", "never run: not executable\n", 0o644)
@@ -162,7 +162,7 @@ def test_a_hook_that_git_would_not_run_is_not_run_by_the_guard_either(
     assert note(repo) == ""
 
 
-def test_a_hook_that_is_a_link_is_chained_and_given_back_as_one(repo: Path, try_git: Git) -> None:
+def test_a_hook_that_is_a_link_is_chained_and_restored_as_a_link(repo: Path, try_git: Git) -> None:
     write_hook(repo / "tools" / "check.sh")
     link = repo / ".git" / "hooks" / "pre-commit"
     link.symlink_to("../../tools/check.sh")
@@ -174,7 +174,7 @@ def test_a_hook_that_is_a_link_is_chained_and_given_back_as_one(repo: Path, try_
     assert os.readlink(link) == "../../tools/check.sh"
 
 
-def test_two_hooks_that_were_there_are_too_many(repo: Path) -> None:
+def test_a_second_earlier_hook_is_a_conflict(repo: Path) -> None:
     place = repo / ".git" / "hooks"
     write_hook(place / "pre-commit")
     install(repo)
@@ -188,9 +188,7 @@ def test_two_hooks_that_were_there_are_too_many(repo: Path) -> None:
 # Where queen is
 
 
-def test_the_hook_runs_where_queen_is_not_on_the_path(
-    guarded: Path, try_git: Git, hold: Hold
-) -> None:
+def test_the_hook_runs_if_queen_is_not_on_the_path(guarded: Path, try_git: Git, hold: Hold) -> None:
     hold("held.py")
     stage(guarded, "held.py")
     done = try_git("commit", "-m", "x", PATH="/usr/bin:/bin")
@@ -204,7 +202,7 @@ def moved_away(tree: Path) -> None:
     runner.write_text(hook_scripts.runner("/no such place/it's python"))
 
 
-def test_the_hook_finds_queen_on_the_path_where_its_python_is_gone(
+def test_the_hook_finds_queen_on_the_path_if_its_python_is_gone(
     guarded: Path, try_git: Git, hold: Hold, tmp_path: Path
 ) -> None:
     moved_away(guarded)
@@ -227,9 +225,7 @@ def test_without_queen_a_commit_passes_with_a_warning(
     assert "queen was not found, so nothing was checked" in done.stderr
 
 
-def test_a_python_that_has_lost_queenbee_counts_as_none(
-    guarded: Path, try_git: Git, tmp_path: Path
-) -> None:
+def test_a_python_without_queenbee_is_ignored(guarded: Path, try_git: Git, tmp_path: Path) -> None:
     write_hook(tmp_path / "python", "#!/bin/sh\nexit 97\n")
     runner = guarded / ".git" / "queenbee" / "guard.sh"
     runner.write_text(hook_scripts.runner(str(tmp_path / "python")))
@@ -240,7 +236,7 @@ def test_a_python_that_has_lost_queenbee_counts_as_none(
 
 
 @pytest.mark.parametrize("status", [70, 8, 139])
-def test_a_fault_of_queens_own_stops_no_commit(
+def test_a_bug_in_queen_stops_no_commit(
     guarded: Path, try_git: Git, tmp_path: Path, status: int
 ) -> None:
     write_hook(tmp_path / "python", f"#!/bin/sh\nexit {status}\n")
@@ -252,7 +248,7 @@ def test_a_fault_of_queens_own_stops_no_commit(
     assert f"failed with status {status}" in done.stderr
 
 
-def test_a_module_of_the_repository_does_not_pass_for_queens(
+def test_a_module_of_the_repository_is_not_imported_by_queen(
     guarded: Path, try_git: Git, hold: Hold
 ) -> None:
     (guarded / "queenbee").mkdir()
@@ -265,7 +261,7 @@ def test_a_module_of_the_repository_does_not_pass_for_queens(
     assert "held by reviewer" in done.stderr
 
 
-def test_a_tracked_hook_in_a_clone_without_queen_warns_only_where_there_is_a_hive(
+def test_a_tracked_hook_in_a_clone_without_queen_warns_only_if_there_is_a_hive(
     repo: Path, try_git: Git
 ) -> None:
     git(repo, "config", "core.hooksPath", ".githooks")
@@ -308,8 +304,9 @@ def test_linked_worktrees_share_the_hooks_of_the_repository(
         assert try_git("commit", "-m", "x", cwd=tree).returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("config", "name"), [(".husky/_", "v9"), (".husky", "v8")])
-def test_with_husky_the_guard_stands_in_the_files_that_its_users_write(
+def test_with_husky_the_guard_is_in_the_files_that_its_users_write(
     repo: Path, try_git: Git, hold: Hold, config: str, name: str
 ) -> None:
     user = repo / ".husky" / "pre-commit"
@@ -442,7 +439,7 @@ def test_outside_a_repository_there_is_nothing_to_install_into(
     assert quick("guard", "install", cwd=tmp_path).code == 4
 
 
-def test_a_folder_of_hooks_that_cannot_be_written_is_named(repo: Path) -> None:
+def test_a_hooks_folder_that_cannot_be_written_is_named(repo: Path) -> None:
     from hives import Queen
 
     (repo / ".git" / "hooks").chmod(0o555)
@@ -456,7 +453,7 @@ def test_a_folder_of_hooks_that_cannot_be_written_is_named(repo: Path) -> None:
 
 
 @pytest.mark.parametrize("hook", hooks.HOOKS)
-def test_the_scripts_are_sound_for_a_plain_shell(hook: str) -> None:
+def test_the_scripts_are_valid_for_a_plain_shell(hook: str) -> None:
     for text in (hook_scripts.whole_hook(hook), hook_scripts.runner("/it's here/python")):
         done = subprocess.run(["sh", "-n"], input=text, text=True, capture_output=True)
         assert (done.returncode, done.stderr) == (0, "")
@@ -465,7 +462,7 @@ def test_the_scripts_are_sound_for_a_plain_shell(hook: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "#!/bin/sh\n", "#!/bin/bash\nset -e\nx\n", "echo\n", "#!/bin/sh"]
 )
-def test_a_block_in_somebodys_script_can_be_taken_out_exactly(text: str) -> None:
+def test_the_block_can_be_removed_from_a_script_exactly(text: str) -> None:
     for hook in hooks.HOOKS:
         changed = hook_scripts.with_block(text, hook)
         assert hook_scripts.BEGIN in changed

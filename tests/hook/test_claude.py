@@ -51,7 +51,7 @@ def commands(settings: Path) -> list[str]:
     ]
 
 
-def test_settings_are_made_where_there_are_none_and_removed_again(tmp_path: Path) -> None:
+def test_missing_settings_are_created_and_deleted_again(tmp_path: Path) -> None:
     path = tmp_path / ".claude" / "settings.json"
     assert claude.install(str(path), WANTED)
     document = json.loads(path.read_text())
@@ -60,7 +60,7 @@ def test_settings_are_made_where_there_are_none_and_removed_again(tmp_path: Path
     assert not path.exists()
 
 
-def test_edits_are_asked_about_before_and_after_and_sessions_at_both_ends() -> None:
+def test_the_hook_runs_before_and_after_edits_and_at_both_ends_of_a_session() -> None:
     assert list(WANTED) == EVENTS
     assert WANTED["PreToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit"
     assert "matcher" not in WANTED["SessionEnd"]
@@ -112,6 +112,7 @@ GROUPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(
     st.dictionaries(st.text(max_size=4), JSON, max_size=3),
     st.none() | st.dictionaries(st.sampled_from([*EVENTS, "Stop"]), GROUPS, max_size=3),
@@ -156,7 +157,7 @@ def test_settings_that_held_only_an_old_hook_hold_the_new_one(settings: Path) ->
     assert stat.S_IMODE(settings.stat().st_mode) == 0o600
 
 
-def test_what_others_added_since_stays(settings: Path) -> None:
+def test_settings_that_others_added_since_are_kept(settings: Path) -> None:
     claude.install(str(settings), WANTED)
     document = json.loads(settings.read_text())
     document["hooks"]["PreToolUse"][0]["hooks"].append({"type": "command", "command": "mine.sh"})
@@ -196,7 +197,7 @@ def test_what_others_added_since_stays(settings: Path) -> None:
         b'{"a": 1} {"b": 2}',
     ],
 )
-def test_what_is_not_settings_is_refused_untouched(settings: Path, text: bytes) -> None:
+def test_a_file_that_is_not_settings_is_refused_and_kept(settings: Path, text: bytes) -> None:
     settings.write_bytes(text)
     for change in (lambda path: claude.install(path, WANTED), claude.uninstall):
         if change is claude.uninstall and b"hooks" not in text and text[:1] == b"{":
@@ -215,7 +216,7 @@ def test_a_byte_order_mark_stays_where_it_is(settings: Path) -> None:
     assert settings.read_bytes() == text
 
 
-def test_settings_behind_a_link_are_changed_where_they_are(settings: Path) -> None:
+def test_settings_behind_a_link_are_changed_in_the_target(settings: Path) -> None:
     real = settings.parent.parent / "dotfiles.json"
     real.write_text('{"a": 1}')
     settings.symlink_to("../dotfiles.json")
@@ -226,7 +227,7 @@ def test_settings_behind_a_link_are_changed_where_they_are(settings: Path) -> No
     assert real.read_text() == '{"a": 1}'
 
 
-def test_uninstalling_what_is_not_there_changes_nothing(settings: Path) -> None:
+def test_uninstalling_without_the_hook_changes_nothing(settings: Path) -> None:
     assert not claude.uninstall(str(settings))
     assert not settings.exists()
     settings.write_text('{"a": 1}')
@@ -258,7 +259,7 @@ def test_the_installed_command_answers_from_any_directory(tree: Path) -> None:
     assert "additionalContext" in json.loads(done.stdout)["hookSpecificOutput"]
 
 
-def test_a_machine_without_the_hook_edits_in_peace_and_is_told_when_a_session_begins(
+def test_a_machine_without_the_hook_can_edit_and_is_warned_when_a_session_begins(
     tree: Path,
 ) -> None:
     groups = claude.groups("'/no such place/queen-hook'")
@@ -268,7 +269,7 @@ def test_a_machine_without_the_hook_edits_in_peace_and_is_told_when_a_session_be
     assert "not guarded" in json.loads(begin.stdout)["systemMessage"]
 
 
-def test_the_hook_is_called_by_name_where_the_path_has_it(
+def test_the_hook_is_called_by_name_if_the_path_has_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "queen-hook"
@@ -278,7 +279,7 @@ def test_the_hook_is_called_by_name_where_the_path_has_it(
     assert claude.command() == "queen-hook"
 
 
-def test_the_hook_is_called_by_its_place_where_the_path_has_it_not(
+def test_the_hook_is_called_by_its_file_name_if_the_path_does_not_have_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
@@ -314,7 +315,7 @@ def test_other_settings_can_be_named(quick: QuickQueen, tmp_path: Path) -> None:
     assert claude.installed_events(str(path)) == EVENTS
 
 
-def test_settings_that_are_no_json_leave_with_7(quick: QuickQueen, repo: Path) -> None:
+def test_settings_that_are_not_json_exit_with_7(quick: QuickQueen, repo: Path) -> None:
     (repo / ".claude").mkdir()
     (repo / ".claude" / "settings.json").write_text("{oops")
     ran = quick("hooks", "install", "claude")
@@ -322,11 +323,11 @@ def test_settings_that_are_no_json_leave_with_7(quick: QuickQueen, repo: Path) -
     assert "is not JSON" in ran.err
 
 
-def test_an_agent_that_is_not_known_leaves_with_2(quick: QuickQueen) -> None:
+def test_an_unknown_agent_exits_with_2(quick: QuickQueen) -> None:
     assert quick("hooks", "install", "emacs").code == 2
 
 
-def test_without_a_hive_the_settings_are_changed_and_what_is_missing_is_said(
+def test_without_a_hive_the_settings_are_changed_with_a_warning(
     quick: QuickQueen, tmp_path: Path
 ) -> None:
     git(tmp_path, "init", "-q", "bare")

@@ -16,6 +16,8 @@ from pages import ROOT, fences
 from queenbee import Hive
 from queenbee.hook import claude, events
 
+pytestmark = pytest.mark.slow
+
 PAGE = ROOT / "docs" / "enforcement.md"
 
 

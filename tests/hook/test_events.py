@@ -71,7 +71,7 @@ def test_a_patch_names_every_file_that_it_touches_and_both_names_of_a_move(name:
         "others/text-editor-view",
     ],
 )
-def test_what_edits_no_file_names_none(name: str) -> None:
+def test_a_tool_that_edits_no_file_names_none(name: str) -> None:
     assert files(name) == []
 
 
@@ -125,8 +125,32 @@ def test_arguments_that_come_as_a_json_string_are_read() -> None:
     assert events.read_event(data, "/").files == ["/tree/b.py"]
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"edits": [{"file_path": "a.py"}, {"file_path": "b.py"}]}, ["a.py", "b.py"]),
+        ({"filePath": "a.py", "edits": [{"newText": "x"}, {"filePath": "b.py"}]}, ["a.py", "b.py"]),
+        ({"replacements": [{"filePath": "a.py"}, {"filePath": "b.py"}]}, ["a.py", "b.py"]),
+        ({"edits": [{"files": ["a.py", "b.py"]}]}, ["a.py", "b.py"]),
+        ({"files": ["a.py", {"path": "b.py"}]}, ["a.py", "b.py"]),
+        ({"paths": ["a.py", "b.py"]}, ["a.py", "b.py"]),
+    ],
+)
+def test_every_file_of_several_edits_in_one_call_is_found(
+    arguments: object, expected: list[str]
+) -> None:
+    data = recorded("claude/pre-multiedit", TREE, tool_input=arguments)
+    assert events.read_event(data, "/").files == [f"/tree/{name}" for name in expected]
+
+
+def test_the_text_of_an_edit_is_not_a_file() -> None:
+    arguments = {"path": "a.py", "edits": ["total = 0", "b.py"]}
+    data = recorded("claude/pre-multiedit", TREE, tool_input=arguments)
+    assert events.read_event(data, "/").files == ["/tree/a.py"]
+
+
 @pytest.mark.parametrize("data", [b"", b"[]", b'"text"', b"{", b"\xff\xfe", b"null"])
-def test_what_is_no_json_object_is_refused(data: bytes) -> None:
+def test_input_that_is_not_a_json_object_is_refused(data: bytes) -> None:
     with pytest.raises(ValueError):
         events.read_event(data, "/")
 
@@ -169,6 +193,7 @@ ANYTHING = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(KEYS), ANYTHING))
 def test_whatever_an_agent_sends_its_files_are_absolute_names(fields: dict[str, object]) -> None:
     try:

@@ -30,8 +30,9 @@ def root_of(text: str) -> Container:
     return Container(text, begin(text))
 
 
+@pytest.mark.slow
 @given(OBJECTS, LAYOUTS, st.sampled_from(["", "\n", "\r\n  "]), st.booleans(), VALUES)
-def test_what_is_inserted_into_an_object_is_there_and_can_be_cut_out_exactly(
+def test_an_item_inserted_into_an_object_can_be_cut_out_exactly(
     document: dict[str, Any], layout: dict[str, Any], end: str, ascii_only: bool, value: Any
 ) -> None:
     document.pop("ours", None)
@@ -42,8 +43,9 @@ def test_what_is_inserted_into_an_object_is_there_and_can_be_cut_out_exactly(
     assert cut(changed, [root], len(root.items) - 1) == text
 
 
+@pytest.mark.slow
 @given(st.lists(VALUES, max_size=4), LAYOUTS, VALUES)
-def test_what_is_inserted_into_an_array_is_there_and_can_be_cut_out_exactly(
+def test_an_item_inserted_into_an_array_can_be_cut_out_exactly(
     items: list[Any], layout: dict[str, Any], value: Any
 ) -> None:
     text = json.dumps({"list": items}, **layout)
@@ -56,6 +58,7 @@ def test_what_is_inserted_into_an_array_is_there_and_can_be_cut_out_exactly(
     assert cut(changed, [root, place], len(items)) == text
 
 
+@pytest.mark.slow
 @given(OBJECTS, LAYOUTS)
 def test_the_items_of_a_text_are_those_that_a_parser_finds(
     document: dict[str, Any], layout: dict[str, Any]
@@ -81,7 +84,7 @@ def test_an_object_in_lines_gets_lines_of_the_same_depth() -> None:
     )
 
 
-def test_what_is_put_into_a_single_line_has_lines_of_its_own() -> None:
+def test_an_item_inserted_into_a_single_line_has_its_own_lines() -> None:
     text = '{"a":1,"d":4}'
     changed = insert(text, root_of(text), "b", {"c": [2]}, 1)
     assert changed == '{"a":1,"d":4,"b": {\n    "c": [\n      2\n    ]\n  }}'
@@ -93,7 +96,7 @@ def test_the_line_ending_of_the_text_is_kept() -> None:
     assert changed.count("\n") == changed.count("\r\n") == 6
 
 
-def test_what_is_left_empty_of_our_own_making_goes_with_its_last_item() -> None:
+def test_a_container_that_we_made_is_removed_with_its_last_item() -> None:
     text = '{\n  "a": 1,\n  "hooks": {\n    "X": [\n      1\n    ]\n  }\n}\n'
     root = root_of(text)
     hooks = Container(text, root.items[1].value)
@@ -101,7 +104,7 @@ def test_what_is_left_empty_of_our_own_making_goes_with_its_last_item() -> None:
     assert cut(text, [root, hooks, entries], 0) == '{\n  "a": 1\n}\n'
 
 
-def test_of_several_members_with_one_key_the_last_one_counts() -> None:
+def test_the_last_of_several_members_with_one_key_counts() -> None:
     text = '{"a": 1, "a": 2}'
     member = root_of(text).member("a")
     assert member is not None

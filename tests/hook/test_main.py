@@ -24,8 +24,10 @@ from agent_inputs import (
 from hives import git, records, snapshot, without_override, write_lines
 
 from queenbee import Hive, Reservation
+from queenbee.hook import claude, sessions
 from queenbee.hook import main as hook
 from queenbee.services.leases import edits
+from queenbee.store.lock import KernelLock
 
 Ask = Callable[..., dict[str, Any] | None]
 
@@ -87,18 +89,20 @@ def test_one_held_file_of_a_patch_stops_the_whole_patch(ask: Ask, tree: Path) ->
     assert live(tree) == [held]
 
 
-def test_a_file_that_another_reads_undisturbed_is_not_edited(ask: Ask, tree: Path) -> None:
+def test_a_file_that_another_droid_has_reserved_for_reading_is_not_edited(
+    ask: Ask, tree: Path
+) -> None:
     hold(tree, "src/app.py", exclusive=False)
     assert "being read, unchanged, by reviewer" in reason_of(ask(recorded("claude/pre-edit", tree)))
 
 
-def test_a_link_to_a_held_file_is_no_way_around(ask: Ask, tree: Path) -> None:
+def test_an_edit_through_a_link_to_a_held_file_is_denied(ask: Ask, tree: Path) -> None:
     (tree / "alias.py").symlink_to("src/app.py")
     hold(tree, "src/app.py")
     assert "src/app.py is reserved" in reason_of(ask(edit_of(tree / "alias.py", tree)))
 
 
-def test_another_spelling_of_the_name_is_no_way_around(ask: Ask, tree: Path) -> None:
+def test_an_edit_under_another_spelling_of_the_name_is_denied(ask: Ask, tree: Path) -> None:
     hold(tree, "src/app.py")
     for spelling in (f"{tree}/src/../src/./app.py", "src/app.py"):
         assert "src/app.py is reserved" in reason_of(ask(edit_of(spelling, tree)))
@@ -184,13 +188,13 @@ def test_an_edit_renews_a_lease_of_which_less_than_half_is_left(
     assert lease.expires_ms >= first.expires_ms + edits.TTL_S * 1000 // 2 - 5_000
 
 
-def test_an_edit_under_a_lease_of_ones_own_takes_no_other(ask: Ask, tree: Path) -> None:
+def test_an_edit_under_the_actors_own_lease_takes_no_other(ask: Ask, tree: Path) -> None:
     mine = hold(tree, "src/**", droid="ui-engineer")
     assert ask(recorded("claude/pre-edit", tree), QUEEN_DROID="ui-engineer") is None
     assert live(tree) == [mine]
 
 
-def test_an_edit_of_what_one_only_reads_reserves_it(ask: Ask, tree: Path) -> None:
+def test_an_edit_of_a_file_with_a_shared_lease_reserves_it(ask: Ask, tree: Path) -> None:
     hold(tree, "src/app.py", droid="ui-engineer", exclusive=False)
     ask(recorded("claude/pre-edit", tree), QUEEN_DROID="ui-engineer")
     (lease,) = live(tree)
@@ -203,7 +207,7 @@ def test_a_caller_that_has_a_name_keeps_it(ask: Ask, tree: Path) -> None:
     assert (lease.droid, lease.session) == ("ui-engineer", SESSION)
 
 
-def test_the_name_that_a_worktree_remembers_is_the_sessions(ask: Ask, tree: Path) -> None:
+def test_a_session_takes_the_name_that_the_worktree_remembers(ask: Ask, tree: Path) -> None:
     (tree / ".git" / "queenbee-droid").write_text("tester\n")
     ask(recorded("claude/pre-edit", tree))
     assert [lease.droid for lease in live(tree)] == ["tester"]
@@ -250,7 +254,7 @@ def test_a_session_without_an_id_is_still_kept_out_of_what_others_hold(
     assert "reserved" in reason_of(ask(recorded("claude/pre-edit", tree, session_id="")))
 
 
-def test_a_hive_that_lists_its_droids_takes_no_made_name(ask: Ask, tree: Path) -> None:
+def test_a_hive_that_lists_its_droids_accepts_no_derived_name(ask: Ask, tree: Path) -> None:
     (tree / ".factory" / "droids").mkdir(parents=True)
     for name in ("ui-engineer", "reviewer"):
         (tree / ".factory" / "droids" / f"{name}.md").write_text("A droid.\n")
@@ -264,15 +268,13 @@ def test_a_hive_that_lists_its_droids_takes_no_made_name(ask: Ask, tree: Path) -
 # What is nobody's business
 
 
-def test_a_file_outside_the_repository_is_edited_without_a_word(
-    ask: Ask, tree: Path, beads: Path
-) -> None:
+def test_an_edit_outside_the_repository_gets_no_answer(ask: Ask, tree: Path, beads: Path) -> None:
     before = snapshot(beads)
     assert ask(edit_of(tree.parent / "elsewhere.txt", tree)) is None
     assert snapshot(beads) == before
 
 
-def test_a_file_outside_is_edited_too_where_the_environment_names_the_hive(
+def test_an_edit_outside_gets_no_answer_even_if_the_environment_names_the_hive(
     ask: Ask, tree: Path, beads: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for named in (str(beads), ".beads"):
@@ -282,7 +284,7 @@ def test_a_file_outside_is_edited_too_where_the_environment_names_the_hive(
     assert len(live(tree)) == 1
 
 
-def test_a_repository_without_a_hive_is_edited_without_a_word(
+def test_an_edit_in_a_repository_without_a_hive_gets_no_answer(
     ask: Ask, tree: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tree / ".beads").rmdir()
@@ -294,7 +296,7 @@ def test_a_repository_without_a_hive_is_edited_without_a_word(
 
 
 @pytest.mark.parametrize("name", ["queen_messages.jsonl", "queen.toml", "issues.jsonl"])
-def test_the_hives_own_files_are_everybodys(ask: Ask, tree: Path, beads: Path, name: str) -> None:
+def test_the_hives_own_files_are_never_held(ask: Ask, tree: Path, beads: Path, name: str) -> None:
     hold(tree, "**")
     assert ask(edit_of(beads / name, tree)) is None
 
@@ -302,7 +304,7 @@ def test_the_hives_own_files_are_everybodys(ask: Ask, tree: Path, beads: Path, n
 @pytest.mark.parametrize(
     "name", ["claude/pre-read", "claude/pre-bash", "claude/stop", "gemini/before-shell"]
 )
-def test_what_edits_nothing_is_not_looked_at(ask: Ask, tree: Path, beads: Path, name: str) -> None:
+def test_tools_that_edit_nothing_are_ignored(ask: Ask, tree: Path, beads: Path, name: str) -> None:
     hold(tree, "**")
     before = snapshot(beads)
     assert ask(recorded(name, tree)) is None
@@ -317,7 +319,7 @@ def test_a_person_can_turn_the_hook_off(ask: Ask, tree: Path) -> None:
 # After an edit
 
 
-def test_an_edit_that_met_a_new_lease_on_its_way_is_told_about_it(ask: Ask, tree: Path) -> None:
+def test_a_lease_that_came_during_an_edit_is_reported_after_it(ask: Ask, tree: Path) -> None:
     hold(tree, "src/**")
     answer = ask(recorded("claude/post-edit", tree))
     assert answer is not None
@@ -339,9 +341,7 @@ def test_a_sessions_end_ends_the_leases_of_its_edits(ask: Ask, tree: Path, beads
     assert {row["status"] for row in released} == {"released"}
 
 
-def test_a_sessions_end_leaves_other_sessions_and_what_was_asked_for_by_name(
-    ask: Ask, tree: Path
-) -> None:
+def test_a_sessions_end_keeps_other_sessions_leases_and_explicit_ones(ask: Ask, tree: Path) -> None:
     asked = hold(tree, "docs/**", droid="ui-engineer")
     ask(recorded("claude/pre-edit", tree), QUEEN_DROID="ui-engineer")
     ask(recorded("claude/pre-write", tree, session_id=OTHER_SESSION), QUEEN_DROID="ui-engineer")
@@ -351,7 +351,7 @@ def test_a_sessions_end_leaves_other_sessions_and_what_was_asked_for_by_name(
     assert left[0] == asked
 
 
-def test_a_file_that_is_then_reserved_by_name_outlasts_the_session(ask: Ask, tree: Path) -> None:
+def test_an_explicit_lease_on_an_edited_file_outlasts_the_session(ask: Ask, tree: Path) -> None:
     ask(recorded("claude/pre-edit", tree))
     hold(tree, "src/app.py", droid=NAME)
     ask(recorded("claude/session-end", tree))
@@ -389,7 +389,7 @@ def test_a_bug_stops_nothing_and_is_logged(
     assert "claude PreToolUse: ZeroDivisionError: a bug" in log
 
 
-def test_a_fault_in_writing_lets_no_edit_of_a_held_file_pass(
+def test_an_edit_of_a_held_file_is_denied_even_if_writing_fails(
     ask: Ask, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
@@ -400,7 +400,7 @@ def test_a_fault_in_writing_lets_no_edit_of_a_held_file_pass(
     assert "reserved by reviewer" in reason_of(ask(recorded("claude/pre-edit", tree)))
 
 
-def test_a_droid_that_is_faster_by_a_moment_keeps_the_file(
+def test_the_droid_that_was_faster_keeps_the_file(
     ask: Ask, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look = edits.look
@@ -415,7 +415,7 @@ def test_a_droid_that_is_faster_by_a_moment_keeps_the_file(
     assert "reserved by reviewer" in reason_of(ask(recorded("claude/pre-edit", tree)))
 
 
-def test_a_hive_that_cannot_be_read_stops_no_edit_and_is_said_when_a_session_begins(
+def test_an_unreadable_hive_stops_no_edit_and_is_reported_when_a_session_begins(
     ask: Ask, tree: Path, beads: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (beads / "queen_reservations.jsonl").mkdir()
@@ -430,6 +430,32 @@ def test_a_torn_ledger_still_guards(ask: Ask, tree: Path, beads: Path) -> None:
     hold(tree, "src/**")
     write_lines(beads / "queen_reservations.jsonl", "{torn", b"\xff\xfe", "<<<<<<< HEAD")
     assert "reserved by reviewer" in reason_of(ask(recorded("claude/pre-edit", tree)))
+
+
+def test_a_hive_that_stays_locked_holds_an_edit_up_for_the_hooks_own_time_only(
+    ask: Ask, tree: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The hive's own timeout is for commands, which a person can interrupt."""
+    hold(tree, "docs/**")
+    monkeypatch.setattr(sessions, "_LOCK_TIMEOUT_S", 0.05)
+    with KernelLock(str(tree / ".git/queenbee/lock"), holder="reviewer", timeout_s=10):
+        assert ask(recorded("claude/pre-edit", tree)) is None
+        assert "locked by reviewer" in (said := capsys.readouterr().err)
+        assert said.rstrip().endswith("for longer than 0.05 s")
+
+
+def test_a_shorter_timeout_of_the_hive_holds_for_the_hook_too(
+    ask: Ask, tree: Path, beads: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (beads / "queen.toml").write_text('lock_timeout = "0s"\n')
+    hold(tree, "docs/**")
+    with KernelLock(str(tree / ".git/queenbee/lock"), holder="reviewer", timeout_s=10):
+        assert ask(recorded("claude/pre-edit", tree)) is None
+    assert capsys.readouterr().err.rstrip().endswith("for longer than 0 s")
+
+
+def test_the_hook_gives_up_before_its_agent_does() -> None:
+    assert 2 * sessions._LOCK_TIMEOUT_S <= claude._TIMEOUT_S
 
 
 def test_a_malformed_name_in_the_environment_stops_nothing(
@@ -461,18 +487,19 @@ def test_the_process_answers_with_one_json_document_and_exit_0(tree: Path) -> No
     assert done.stderr == b""
 
 
-def test_the_process_says_nothing_where_the_edit_may_go_on(tree: Path) -> None:
+def test_the_process_prints_nothing_if_the_edit_may_go_on(tree: Path) -> None:
     done = run(recorded("claude/pre-edit", tree), tree)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert [lease.droid for lease in live(tree)] == [NAME]
 
 
-def test_the_process_leaves_with_0_on_nonsense_too(tree: Path) -> None:
+def test_the_process_exits_with_0_on_invalid_input_too(tree: Path) -> None:
     done = run(b"nonsense", tree)
     assert (done.returncode, done.stdout) == (0, b"")
     assert b"JSONDecodeError" in done.stderr
 
 
+@pytest.mark.slow
 def test_two_sessions_at_once_never_both_get_a_file(tree: Path) -> None:
     inputs = [
         recorded("claude/pre-edit", tree, session_id=session)
@@ -519,11 +546,11 @@ _HEAVY = ("click", "orjson", "dataclasses", "typing", "pathlib", "inspect", "sub
 @pytest.mark.parametrize(
     "name", ["claude/pre-edit", "claude/post-edit", "claude/session-start", "claude/session-end"]
 )
-def test_no_event_imports_what_costs_more_than_it_does(tree: Path, name: str) -> None:
+def test_no_event_imports_expensive_modules(tree: Path, name: str) -> None:
     script = (
-        "import sys; from queenbee.hook.main import respond; import os;"
+        "import sys, os; before = set(sys.modules); from queenbee.hook.main import respond;"
         "respond(sys.stdin.buffer.read(), os.environ, os.getcwd());"
-        "print(' '.join(sorted(sys.modules)))"
+        "print(' '.join(sorted(set(sys.modules) - before)))"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", script],
@@ -555,7 +582,7 @@ def test_an_edit_loads_the_rest_only_when_it_is_needed(tree: Path) -> None:
     assert done.stdout.split() == [b"False", b"False"]
 
 
-def test_the_usage_is_shown_to_whoever_types_the_command() -> None:
+def test_the_usage_is_shown_if_a_person_types_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", "queenbee.hook.main", "--help"], capture_output=True
     )

@@ -13,7 +13,7 @@ import pytest
 from agent_inputs import NAME, OTHER_SESSION, SESSION, recorded
 
 from queenbee import Hive
-from queenbee.hook.sessions import MOST_LINES, clean, session_name
+from queenbee.hook.sessions import MOST_LINES, session_name
 
 Ask = Callable[..., dict[str, Any] | None]
 
@@ -53,7 +53,7 @@ def test_a_session_without_an_id_has_no_name(session: str | None) -> None:
 
 
 @pytest.mark.parametrize("agent", ["", "a b", "x" * 80, "ünïcode"])
-def test_an_agent_whose_name_is_none_is_called_agent(agent: str) -> None:
+def test_an_agent_with_an_invalid_name_is_called_agent(agent: str) -> None:
     assert session_name(agent, SESSION) == "agent-1b4e28ba"
 
 
@@ -98,13 +98,13 @@ def test_a_session_is_told_at_most_fifteen_lines_in_all(ask: Ask, tree: Path) ->
     assert "Reserved by others: 20 (queen reserved)" in lines
 
 
-def test_a_session_that_made_up_its_name_is_told_how_to_use_it(ask: Ask, tree: Path) -> None:
+def test_a_session_with_a_derived_name_is_told_how_to_use_it(ask: Ask, tree: Path) -> None:
     hive_of(tree, "reviewer").messages.send(NAME, "hello")
     lines = told(ask(recorded("claude/session-start", tree)))
     assert f"Unread messages: 1 (queen msg inbox --unread --as {NAME})" in lines
 
 
-def test_a_session_that_cannot_have_a_name_is_told_which_there_are(ask: Ask, tree: Path) -> None:
+def test_a_session_that_cannot_have_a_name_is_told_which_names_exist(ask: Ask, tree: Path) -> None:
     droids = tree / ".factory" / "droids"
     droids.mkdir(parents=True)
     for name in ("ui-engineer", "reviewer"):
@@ -132,10 +132,6 @@ def test_other_agents_are_told_in_the_field_that_they_read(
     assert answer is not None
     text = answer[key] if key else answer["hookSpecificOutput"]["additionalContext"]
     assert text.startswith("QueenBee: several agents share this repository; you are ")
-
-
-def test_others_words_are_cut_to_a_length() -> None:
-    assert clean("a" * 200, 10) == "a" * 9 + "…"
 
 
 # The name in the session's shell

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, QuickQueen, commit_file, git, records, snapshot, write_lines
+from hives import Clock, QuickQueen, commit_file, git, is_open, records, snapshot, write_lines
 
 import queenbee
 from queenbee import Hive, QueenError
 from queenbee.errors import InvalidInput, NoHive
+from queenbee.store import state
 
 Opener = Callable[[str], Hive]
 LEDGERS = ("messages", "assignments", "reservations")
@@ -34,7 +36,8 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     "use", ["Hive.open('.')", "Hive.open('.', droid='a').reservations.check(['x'])"]
 )
 def test_using_the_library_loads_no_command_line_and_no_database(repo: Path, use: str) -> None:
-    program = f"import sys; from queenbee import Hive; {use}; print(*sys.modules)"
+    program = "import sys; before = set(sys.modules); from queenbee import Hive; "
+    program += f"{use}; print(*set(sys.modules) - before)"
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=repo, capture_output=True, text=True, check=True
     )
@@ -68,6 +71,18 @@ def test_a_closed_hive_can_be_asked_again(hive: Hive) -> None:
     with hive:
         hive.messages.send("reviewer", "x")
     assert len(hive.messages.sent()) == 1
+
+
+def test_a_closed_hive_leaves_no_database_open(
+    hive: Hive, databases: list[sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "INDEX_FROM_BYTES", 0)
+    with hive:
+        hive.messages.send("reviewer", "x")
+        hive.assignments.claim("qb-1")
+        assert hive.messages.sent()
+        assert any(map(is_open, databases))
+    assert not any(map(is_open, databases))
 
 
 def test_records_are_frozen_and_equal_by_their_fields(hive: Hive) -> None:

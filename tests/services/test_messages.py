@@ -315,3 +315,39 @@ def test_a_hidden_message_is_not_found_by_reading_or_answering(
             attempt()
         assert refusal.value.hint == f"queen history {sent.id}"
     assert snapshot(beads) == before
+
+
+# Acknowledgements that are late
+
+
+def overdue(hive: Hive, **more: int) -> list[str]:
+    return [message.body for message in hive.messages.inbox(overdue=True, **more)]
+
+
+def test_an_acknowledgement_is_overdue_from_the_very_instant_it_was_due(
+    hive: Hive, reviewer: Hive, clock: Clock
+) -> None:
+    hive.messages.send("reviewer", "may I merge?", ack_within_s=60)
+    clock.advance(59.999)
+    assert overdue(reviewer) == []
+    clock.advance(0.001)
+    assert overdue(reviewer) == ["may I merge?"]
+
+
+def test_what_was_acknowledged_or_asks_for_nothing_is_never_overdue(
+    hive: Hive, reviewer: Hive, clock: Clock
+) -> None:
+    [asked] = hive.messages.send("reviewer", "may I merge?", ack_within_s=60)
+    hive.messages.send("reviewer", "merged")
+    clock.advance(61)
+    reviewer.messages.acknowledge([asked.id])
+    assert overdue(reviewer) == []
+
+
+def test_a_limit_counts_only_what_is_overdue(hive: Hive, reviewer: Hive, clock: Clock) -> None:
+    for body in ("one", "two", "three"):
+        hive.messages.send("reviewer", body, ack_within_s=60)
+        hive.messages.send("reviewer", "by the way")
+        clock.advance(1)
+    clock.advance(60)
+    assert overdue(reviewer, limit=2) == ["three", "two"]

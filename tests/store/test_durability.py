@@ -66,6 +66,7 @@ def syncs(hive, monkeypatch):
     return seen
 
 
+@pytest.mark.linux
 class TestAWriteThatIsAcknowledged:
     def test_is_on_disk(self, hive, syncs):
         hive.messages.send("api", "hello")
@@ -113,6 +114,7 @@ class TestAWriteThatIsAcknowledged:
         assert any(held for _, held in syncs)
 
 
+@pytest.mark.linux
 class TestBuffered:
     def test_by_setting_waits_for_no_disk(self, hive, syncs):
         hive.layout.settings.durability = "buffered"
@@ -126,6 +128,7 @@ class TestBuffered:
         assert hive.messages.send("api", "hello")
 
 
+@pytest.mark.linux
 class TestASyncThatFails:
     @pytest.fixture
     def calls(self, hive, monkeypatch):
@@ -233,6 +236,7 @@ def test_an_error_in_the_middle_of_a_turn_writes_nothing(hive):
     assert bytes_of(hive) == before
 
 
+@pytest.mark.linux
 def test_no_turn_leaves_a_file_open(hive):
     hive.messages.send("api", "hello")
     before = len(os.listdir("/proc/self/fd"))

@@ -219,6 +219,7 @@ class TestAppending:
             Appender(str(tmp_path / "gone" / "ledger"))
 
 
+@pytest.mark.linux
 class TestSyncing:
     def test_waits_for_the_disk(self, path, monkeypatch):
         synced = []
@@ -268,6 +269,7 @@ class TestLines:
     def test_are_split_on_newlines_only(self, data, lines):
         assert split_lines(data) == lines
 
+    @pytest.mark.slow
     @given(LINES, LINES, LINES)
     @settings(max_examples=300, deadline=None)
     def test_that_two_files_begin_with_alike_are_counted_in_whole_lines(self, both, one, other):

@@ -175,6 +175,7 @@ class TestATransaction:
             tx.append_issue({**ROW, "description": "x" * 2**20})
         assert not (beads / "issues.jsonl").exists()
 
+    @pytest.mark.linux
     @pytest.mark.parametrize(("durability", "waits"), [("synced", 1), ("buffered", 0)])
     def test_waits_for_the_disk_as_the_hive_is_set(
         self, repo: Path, durability: str, waits: int, monkeypatch: pytest.MonkeyPatch

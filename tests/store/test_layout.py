@@ -412,6 +412,7 @@ class TestABranchWithoutAHive:
         assert Hive.open(away, droid="ui", env={}).messages.inbox()[0].body == "and back"
 
 
+@pytest.mark.slow
 def test_no_git_is_needed(repo, linked, tmp_path):
     (tmp_path / "nothing").mkdir()
     queen = Queen(linked)

@@ -98,6 +98,7 @@ def differs(folder, steps, module=state_module):
 
 
 class TestFollowing:
+    @pytest.mark.slow
     @given(STEPS)
     @settings(max_examples=300, deadline=None)
     @example([("foreign", [encoded("qm-1", {"subject": "a"})]), ("half", [b'{"id":"qm-1","tor'])])

@@ -36,6 +36,7 @@ class TestGit:
 
 
 @pytest.mark.slow
+@pytest.mark.linux
 class TestKills:
     def test_at_every_step_leave_what_was_acknowledged_whole(self, folder):
         scenes = (kills.AppendSeveral, kills.TwoLedgers, kills.Heal, kills.Rotate, kills.Init)
@@ -127,7 +128,9 @@ class TestConvergence:
             converge.run(folder, histories=3, steps=40, seed=3)
 
 
+@pytest.mark.linux
 class TestFaults:
+    @pytest.mark.slow
     def test_a_full_disk_leaves_whole_writes_or_none(self, folder):
         assert had(faults.full_disk, folder)["refused"] > 0
 
@@ -153,9 +156,11 @@ def had(act, folder, **more):
 
 
 class TestAnyBytes:
+    @pytest.mark.slow
     def test_in_place_of_a_ledger_are_read_without_a_crash(self, folder):
         assert fuzz.run(4_000, folder, seed=1)["crashes"] == 0
 
+    @pytest.mark.slow
     def test_that_crash_a_reader_are_caught(self, folder, monkeypatch):
         broken = mutant(fold_module, "type(rev) is int and 1 <= rev", "rev and rev")
         monkeypatch.setattr(fuzz, "explicit_rev", broken.explicit_rev)

@@ -300,6 +300,7 @@ class TestPromises:
         done = broken.complete(hive, "gt-1", env=os.environ)
         assert done.completed
 
+    @pytest.mark.slow
     def test_no_program_runs_under_a_lock(self, queen: Any, repo: Path) -> None:
         # The check is itself a writer of the hive: under its lock, or that of the documents, it
         # would wait for itself until both time out.

@@ -9,8 +9,11 @@ import json
 import threading
 from pathlib import Path
 
+import pytest
 from bead_files import ATTEMPT, JUDGEMENT, PLAN, ids_by_sprint, put_bead, ralph_bead
 from hives import Queen, Ran, commit_file, git, records
+
+pytestmark = pytest.mark.slow
 
 GATE = ("--plan", "plans/accounts.md", "--phase", "1")
 

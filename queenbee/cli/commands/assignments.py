@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import Answer, command, tell
-from queenbee.cli.render import ago, printable, say, shortened, table
+from queenbee.cli.rendering import ago, table
+from queenbee.cli.terminal import say
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
+from queenbee.core.text import printable, shortened
 from queenbee.errors import NotFound
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def show_list(assignments: Sequence[Assignment]) -> None:
         [
             each.issue_id,
             each.droid,
-            # It counts as little as one that has ended, whatever its own line says.
+            # It no longer counts, although its own line says active.
             "superseded" if each.superseded_by and each.status == "active" else each.status,
             ago(each.created_ms, now_ms),
             each.assigned_by,
@@ -104,7 +106,7 @@ def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
 
 def _show_completion(completion: Completion) -> None:
     if completion.verification is not None:
-        from queenbee.cli.commands.verify import show_record
+        from queenbee.cli.commands.verify import show_record  # noqa: PLC0415 - start-up
 
         show_record(completion.verification)
     if completion.completed:
@@ -128,8 +130,8 @@ def complete(hive: Hive, issue_id: str, reason: str | None, no_verify: bool) -> 
 
     The checks of a bead run first: exit 1 if one fails, and nothing else changes.
     """
-    from queenbee.cli.progress import watcher
-    from queenbee.workflows.completing import complete as complete_issue
+    from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
+    from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
 
     done = complete_issue(
         hive,

@@ -1,16 +1,20 @@
-"""`queen bead`: units of work with a definition of done, of either kind."""
+"""`queen bead`: Ralph beads and sprint beads, units of work with a definition of done."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, QueenGroup, Session, body_or_stdin, command
-from queenbee.cli.findings import agents_dir, show_findings, verdict
-from queenbee.cli.render import describe, printable, say, shortened, table
+from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.commands.verify import evidence_path
+from queenbee.cli.options import agents_dir, body_or_stdin
+from queenbee.cli.rendering import describe, show_findings, table, verdict
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,11 +29,9 @@ KINDS = ("ralph", "sprint")
 
 def _show_validated(found: Sequence[Validated]) -> None:
     for each in found:
-        name = (
-            each.source
-            if each.bead_id in (None, each.source)
-            else (f"{each.source} ({each.bead_id})")
-        )
+        name = each.source
+        if each.bead_id not in (None, name):
+            name += f" ({each.bead_id})"
         say(f"{verdict(each.valid)}: {printable(name)}", bold=not each.valid)
         show_findings(each.findings, each.source)
     if not found:
@@ -42,14 +44,14 @@ def _show_validated(found: Sequence[Validated]) -> None:
     example="queen bead validate .beads/active/gt-1.json\n"
     "queen bead validate bd-a1b2c3 --strict\n"
     "bd show bd-a1b2c3 --json | queen bead validate -",
-    takes="session",
+    opens_hive=False,
 )
 @click.argument("targets", nargs=-1, required=True, metavar="FILE|ID|-...")
 @click.option("--kind", type=click.Choice(KINDS), help="Which kind; default: what each shows")
 @click.option("--strict", is_flag=True, help="A missing team_name or agent_type is an error")
 @agents_dir
 def validate(
-    session: Session,
+    call: Invocation,
     targets: tuple[str, ...],
     kind: Kind | None,
     strict: bool,
@@ -60,67 +62,61 @@ def validate(
     Exit 0, or 1 with everything that is wrong. A target is a JSON file, a .jsonl file of the
     tracker's, an id, or - for standard input.
     """
-    from queenbee.workflows.validation import Rules, agents_for, validate_target
+    from queenbee.workflows.validation import Rules, agents_for, validate_target  # noqa: PLC0415 - start-up
 
     rules = Rules(kind, strict, agents_for(os.getcwd(), agents_dir))
     found = [
         each
         for target in targets
-        for each in validate_target(
-            target, rules, stdin=sys.stdin.buffer, hive=lambda: session.hive
-        )
+        for each in validate_target(target, rules, stdin=sys.stdin.buffer, hive=lambda: call.hive)
     ]
     return Answer(found, yes=all(each.valid for each in found))
 
 
 def _show_json(value: object) -> None:
-    import json
-
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-@command("schema", show=_show_json, example="queen bead schema ralph", takes="session")
+@command("schema", show=_show_json, example="queen bead schema ralph", opens_hive=False)
 @click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
 @click.option("--strict", is_flag=True, help="Require team_name and agent_type too")
-def schema(session: Session, kind: Kind, strict: bool) -> dict[str, Any]:
+def schema(call: Invocation, kind: Kind, strict: bool) -> dict[str, Any]:
     """Print the JSON Schema of a kind of bead: ralph or sprint"""
     if kind == "ralph":
-        from queenbee.documents.ralph.bead import ralph_schema
+        from queenbee.documents.ralph.bead import ralph_schema  # noqa: PLC0415 - start-up
 
         return ralph_schema()
-    from queenbee.documents.sprints.bead import sprint_schema
+    from queenbee.documents.sprints.bead import sprint_schema  # noqa: PLC0415 - start-up
 
     return sprint_schema(strict=strict)
 
 
-def show_view(told: Mapping[str, Any]) -> None:
-    """Shows what `queen show` and `queen bead show` say of a bead."""
-    holder = f", with {printable(told['holder'])}" if told["holder"] else ""
-    say(f"{told['kind']} bead{holder}" + (f", {printable(told['file'])}" if told["file"] else ""))
-    if told["team"]:
-        say(f"team {printable(str(told['team']))}")
-    if told["waits"]:
-        say(f"not ready: {printable(told['waits'])}")
-    for name, value in (told.get("sprint") or told.get("session") or {}).items():
+def show_view(view: Mapping[str, Any]) -> None:
+    """Shows a bead: its team, gates, checks and last verification."""
+    holder = f", with {printable(view['holder'])}" if view["holder"] else ""
+    say(f"{view['kind']} bead{holder}" + (f", {printable(view['file'])}" if view["file"] else ""))
+    if view["team"]:
+        say(f"team {printable(str(view['team']))}")
+    if view["waits"]:
+        say(f"not ready: {printable(view['waits'])}")
+    for name, value in (view.get("sprint") or view.get("session") or {}).items():
         if value not in (None, ""):
             say(f"  {name}: {printable(str(value))}")
-    for gate in told["gates"]:
+    for gate in view["gates"]:
         say(
             f"gate {printable(gate['workflow_id'])}/{printable(gate['phase_id'])}: {gate['status']}"
         )
-    for line in told["checks"]:
+    for line in view["checks"]:
         say(f"check {printable(line)}")
-    _show_verification(told["verification"], told["missing_evidence"])
+    _show_verification(view["verification"], view["missing_evidence"])
 
 
 def _show_verification(record: Mapping[str, Any] | None, missing: Sequence[str]) -> None:
     if record is None:
         return
     reason = f", {printable(str(record['reason']))}" if record.get("reason") else ""
-    told = printable(f"{record.get('finished_at')}: {record.get('verdict')}")
-    say(f"last verification {told}{reason}")
-    from queenbee.cli.commands.verify import evidence_path
-
+    ended = printable(f"{record.get('finished_at')}: {record.get('verdict')}")
+    say(f"last verification {ended}{reason}")
     for result in record.get("results") or ():
         evidence = result.get("evidence")
         where = evidence_path(str(evidence)) if evidence else ""
@@ -131,19 +127,19 @@ def _show_verification(record: Mapping[str, Any] | None, missing: Sequence[str])
         )
 
 
-def _show_whole(told: Mapping[str, Any]) -> None:
-    say(f"{printable(told['id'])}  {printable(told['title'])}", bold=True)
-    say(f"P{told['priority']} {printable(told['status'])}")
-    document = told["document"]
+def _show_whole(bead: Mapping[str, Any]) -> None:
+    say(f"{printable(bead['id'])}  {printable(bead['title'])}", bold=True)
+    say(f"P{bead['priority']} {printable(bead['status'])}")
+    document = bead["document"]
     describe({**document, "description": document.get("intent") or document.get("description")})
-    show_view(told)
+    show_view(bead)
 
 
 @command("show", show=_show_whole, example="queen bead show bd-a1b2c3")
 @click.argument("bead_id", metavar="BEAD")
 def show(hive: Hive, bead_id: str) -> dict[str, object]:
     """Show a bead with its checks, evidence, gates and attempts"""
-    from queenbee.workflows.beads import require_view
+    from queenbee.workflows.beads import require_view  # noqa: PLC0415 - start-up
 
     view = require_view(hive, bead_id)
     return {**view.to_dict(), "document": view.document}
@@ -178,7 +174,7 @@ def list_beads(
 
     With what keeps each from being ready.
     """
-    from queenbee.workflows.beads import brief_views
+    from queenbee.workflows.beads import brief_views  # noqa: PLC0415 - start-up
 
     return [
         view.brief()
@@ -190,8 +186,8 @@ def list_beads(
 
 
 def _show_teams(teams: Sequence[Mapping[str, Any]]) -> None:
-    for place, each in enumerate(teams):
-        if place:
+    for number, each in enumerate(teams):
+        if number:
             say("")
         say(printable(str(each["team"])) if each["team"] else "no team", bold=True)
         for bead in each["beads"]:
@@ -207,7 +203,7 @@ def ready(hive: Hive, team: str | None) -> list[dict[str, object]]:
 
     One session works on all beads of one team, as the loop takes them.
     """
-    from queenbee.workflows.beads import ready_teams
+    from queenbee.workflows.beads import ready_teams  # noqa: PLC0415 - start-up
 
     def briefs(views: Sequence[BeadView]) -> list[dict[str, object]]:
         return [view.brief() for view in views]
@@ -215,11 +211,11 @@ def ready(hive: Hive, team: str | None) -> list[dict[str, object]]:
     return [{"team": name, "beads": briefs(views)} for name, views in ready_teams(hive, team=team)]
 
 
-def _show_recorded(told: Mapping[str, Any]) -> None:
-    sprint = told["sprint"]
+def _show_recorded(bead: Mapping[str, Any]) -> None:
+    sprint = bead["sprint"]
     left = sprint["attempts_left"]
     say(
-        f"recorded; {printable(told['id'])}: next is to {sprint['next_step']}, "
+        f"recorded; {printable(bead['id'])}: next is to {sprint['next_step']}, "
         f"{left} {'attempt' if left == 1 else 'attempts'} left"
     )
 
@@ -240,13 +236,15 @@ def record(hive: Hive, what: What, bead_id: str, entry: str) -> dict[str, object
     checked: attempts end at max_retry_attempts, and what a QA agent reports must fit its
     output_schema. The same entry again changes nothing.
     """
-    from queenbee.workflows.beads import record_history, require_view
+    from queenbee.workflows.beads import record_history, require_view  # noqa: PLC0415 - start-up
 
     record_history(hive, what, bead_id, body_or_stdin(entry))
     view = require_view(hive, bead_id)
     return {**view.to_dict(), "document": view.document}
 
 
-bead = QueenGroup("bead", help="Units of work with a definition of done")
-for _each in (validate, schema, show, list_beads, ready, record):
-    bead.add_command(_each)
+bead = group(
+    "bead",
+    [validate, schema, show, list_beads, ready, record],
+    help="Units of work with a definition of done",
+)

@@ -1,4 +1,4 @@
-"""`queen doctor`: examine the hive's files, and repair what cannot lose anything."""
+"""`queen doctor`: examines the hive's files, and repairs them without losing anything."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import Answer, command
-from queenbee.cli.render import printable, say
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
+from queenbee.git.left_out import left_out
+from queenbee.services.care.doctor import examine, repair
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,9 +36,6 @@ def doctor(hive: Hive, fix: bool) -> Answer:
 
     Exit 0 if they are sound, 1 if something is wrong.
     """
-    from queenbee.git.left_out import left_out
-    from queenbee.services.care.doctor import examine, repair
-
     findings = [*(repair(hive) if fix else examine(hive)), *left_out(hive)]
     wrong = [each for each in findings if each.severity == "error" and not each.fixed]
     return Answer(findings, yes=not wrong)

@@ -1,4 +1,4 @@
-"""`queen gate`: which rules a phase must meet, and so whether the next may begin."""
+"""`queen gate`: the rules that a phase must meet before the next one begins."""
 
 from __future__ import annotations
 
@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import (
-    Answer,
-    QueenGroup,
-    Session,
-    aside,
-    body_or_stdin,
-    command,
-    seconds,
-)
-from queenbee.cli.findings import dry_run, show_findings
+from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.options import body_or_stdin, dry_run, seconds
 from queenbee.cli.progress import watcher
-from queenbee.cli.render import printable, say, shortened, table
+from queenbee.cli.rendering import show_findings, table
+from queenbee.cli.terminal import aside, say
+from queenbee.core.text import printable, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError
 
 if TYPE_CHECKING:
@@ -29,19 +23,9 @@ if TYPE_CHECKING:
     from queenbee.workflows.hive import Hive
 
 BLOCKED = 2
-"""What agent harnesses read as "do not go on", with the reason on standard error. The one exit
-status of `queen` that is not in the table of `docs/scripting.md`.
+"""Agents read this status as "do not go on", with the reason on standard error. It is the only
+exit status of `queen` that is not in the table of `docs/scripting.md`.
 """
-
-
-def _workflow(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """Takes the workflow from `--plan` where that is given."""
-    from queenbee.documents.gates.phases import plan_workflow
-
-    plan = ctx.params.get("plan_file")
-    if plan is not None and value is not None:
-        raise InvalidInput("give --workflow or --plan, not both")
-    return value if plan is None else plan_workflow(plan)
 
 
 def _of_workflow(function: Callable[..., object]) -> Callable[..., object]:
@@ -50,12 +34,9 @@ def _of_workflow(function: Callable[..., object]) -> Callable[..., object]:
         "--plan",
         "plan_file",
         metavar="PLAN.md",
-        is_eager=True,
         help="A plan whose gates are meant, in place of --workflow",
     )
-    workflow = click.option(
-        "--workflow", "-w", metavar="ID", callback=_workflow, help="The workflow"
-    )
+    workflow = click.option("--workflow", "-w", metavar="ID", help="The workflow")
     return plan(workflow(function))
 
 
@@ -65,7 +46,14 @@ def _of_phase(function: Callable[..., object]) -> Callable[..., object]:
     return _of_workflow(phase(function))
 
 
-def _named(workflow: str | None) -> str:
+def _named(workflow: str | None, plan_file: str | None) -> str:
+    """Returns the workflow that one of the two options names. Raises `InvalidInput`."""
+    if workflow is not None and plan_file is not None:
+        raise InvalidInput("give --workflow or --plan, not both")
+    if plan_file is not None:
+        from queenbee.documents.gates.phases import plan_workflow  # noqa: PLC0415 - start-up
+
+        return plan_workflow(plan_file)
     if workflow is None:
         raise InvalidInput("a gate needs a workflow", hint="--workflow ID, or --plan PLAN.md")
     return workflow
@@ -101,11 +89,12 @@ def new(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str, name: str | None
 ) -> GateView:
     """Make a gate for a phase, without rules yet"""
-    from queenbee.workflows.gates import new_hive_gate, phase_name
+    from queenbee.workflows.gates import new_hive_gate, phase_name  # noqa: PLC0415 - start-up
 
+    workflow = _named(workflow, plan_file)
     if plan_file is not None and name is None:
         name = phase_name(plan_file, phase)
-    return new_hive_gate(hive, _named(workflow), phase, name)
+    return new_hive_gate(hive, workflow, phase, name)
 
 
 @command(
@@ -139,14 +128,14 @@ def add_rule(
 
     A file, a content, a test or a script; or any rule as JSON, - for standard input.
     """
-    from queenbee.workflows.gates import RuleOptions, add_hive_rule, rule_from, rule_of
+    from queenbee.workflows.gates import RuleOptions, add_hive_rule, rule_from, rule_of  # noqa: PLC0415 - start-up
 
     if rule is not None:
         document = rule_from(body_or_stdin(rule))
     else:
         timeout_s = wish.pop("timeout")
         document = rule_of(RuleOptions(**wish, timeout_s=timeout_s))
-    return add_hive_rule(hive, _named(workflow), phase, document)
+    return add_hive_rule(hive, _named(workflow, plan_file), phase, document)
 
 
 def _show_run(value: GateView | Mapping[str, Any]) -> None:
@@ -167,12 +156,12 @@ def run(
 
     Exit 0 if it has passed, 1 if not. What the rules print is kept as evidence.
     """
-    from queenbee.checks.check import describe
-    from queenbee.documents.gates.run import gate_checks
-    from queenbee.workflows.gates import gate_view
-    from queenbee.workflows.running import run_gate
+    from queenbee.checks.check import describe  # noqa: PLC0415 - start-up
+    from queenbee.documents.gates.run import gate_checks  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gates import gate_view  # noqa: PLC0415 - start-up
+    from queenbee.workflows.running import run_gate  # noqa: PLC0415 - start-up
 
-    name = _named(workflow)
+    name = _named(workflow, plan_file)
     if dry_run:
         checks = describe(gate_checks(gate_view(hive, name, phase).document))
         value = {"workflow_id": name, "phase_id": phase, "dry_run": True, "checks": checks}
@@ -205,11 +194,13 @@ def status(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str | None
 ) -> GateView | list[GateView]:
     """Show the gates, or one with its rules and their latest results"""
-    from queenbee.workflows.gates import gate_view, gate_views
+    from queenbee.workflows.gates import gate_view, gate_views  # noqa: PLC0415 - start-up
 
-    if phase is None:
-        return gate_views(hive, workflow)
-    return gate_view(hive, _named(workflow), phase)
+    if phase is not None:
+        return gate_view(hive, _named(workflow, plan_file), phase)
+    if workflow is None and plan_file is None:
+        return gate_views(hive)
+    return gate_views(hive, _named(workflow, plan_file))
 
 
 def _show_history(attempts: Sequence[Mapping[str, Any]]) -> None:
@@ -233,10 +224,10 @@ def history(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str
 ) -> list[AttemptRecord]:
     """List every attempt at a gate, oldest first"""
-    from queenbee.documents.gates.gate import history as attempts_of
-    from queenbee.workflows.gates import gate_view
+    from queenbee.documents.gates.gate import history as attempts_of  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gates import gate_view  # noqa: PLC0415 - start-up
 
-    return attempts_of(gate_view(hive, _named(workflow), phase).document)
+    return attempts_of(gate_view(hive, _named(workflow, plan_file), phase).document)
 
 
 def _show_verdict(value: Mapping[str, Any]) -> None:
@@ -260,7 +251,7 @@ def check(
 
     Exit 0, or 1 if it has not, 7 if its gate is missing or corrupt.
     """
-    name = _named(workflow)
+    name = _named(workflow, plan_file)
     verdict = _verdict(hive, name, phase, allow_missing)
     value = {
         "workflow_id": name,
@@ -277,12 +268,12 @@ def check(
     "hook",
     show=lambda _: None,
     example="queen gate hook --workflow wf_1 --phase phase_1 --allow-missing",
-    takes="session",
+    opens_hive=False,
 )
 @_of_phase
 @_allow_missing
 def hook(
-    session: Session, plan_file: str | None, workflow: str | None, phase: str, allow_missing: bool
+    call: Invocation, plan_file: str | None, workflow: str | None, phase: str, allow_missing: bool
 ) -> dict[str, object]:
     """Ask the same as an agent's hook
 
@@ -290,7 +281,8 @@ def hook(
     Whatever keeps the gate from being read blocks as well.
     """
     try:
-        verdict = _verdict(session.hive, _named(workflow), phase, allow_missing)
+        workflow = _named(workflow, plan_file)
+        verdict = _verdict(call.hive, workflow, phase, allow_missing)
         reason = "; ".join(verdict.blocking) or f"it is {verdict.status}"
     except NoHive as error:
         if allow_missing:
@@ -299,24 +291,26 @@ def hook(
     except QueenError as error:
         verdict, reason = None, error.message
     except Exception as error:
-        # A bug of ours must not open a gate: agents read every other status as "go on".
+        # A bug of ours must not open a gate: agents read any other status as "go on".
         if os.environ.get("QUEEN_DEBUG"):
             raise
         verdict, reason = None, f"{type(error).__name__}: {error}"
     if verdict is not None and verdict.passed:
         return {"passed": True}
-    text = f"queen: phase {phase} of {workflow} has not passed: {reason}"
+    text = f"queen: phase {phase} of {workflow or plan_file} has not passed: {reason}"
     aside(printable(text))
     raise click.exceptions.Exit(BLOCKED)
 
 
 def _verdict(hive: Hive, workflow: str, phase: str, allow_missing: bool) -> Verdict:
-    from queenbee.documents.folders import gates_dir
-    from queenbee.documents.gates.store import check_gate
+    from queenbee.documents.folders import gates_dir  # noqa: PLC0415 - start-up
+    from queenbee.documents.gates.store import check_gate  # noqa: PLC0415 - start-up
 
     return check_gate(gates_dir(hive.layout), workflow, phase, allow_missing=allow_missing)
 
 
-gate = QueenGroup("gate", help="Phase gates: what a phase must meet before the next begins")
-for _each in (new, add_rule, run, status, history, check, hook):
-    gate.add_command(_each)
+gate = group(
+    "gate",
+    [new, add_rule, run, status, history, check, hook],
+    help="Phase gates: what a phase must meet before the next begins",
+)

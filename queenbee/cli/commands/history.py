@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command
-from queenbee.cli.render import shortened, table
+from queenbee.cli.rendering import table
+from queenbee.core.text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 import queenbee
-from queenbee.cli.app import Session, command
-from queenbee.cli.render import printable, say
+from queenbee.cli.app import Invocation, command
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
 from queenbee.errors import InvalidInput, NoHive, QueenError
 from queenbee.store import identity, layout, setup
 
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 
-def _found(session: Session, *, must_exist: bool) -> Layout:
-    here = layout.working_directory()
-    return layout.discover(here, os.environ, beads_dir=session.beads_dir, must_exist=must_exist)
+def _layout(call: Invocation, *, must_exist: bool) -> Layout:
+    cwd = layout.working_directory()
+    return layout.discover(cwd, os.environ, beads_dir=call.beads_dir, must_exist=must_exist)
 
 
-def tell_without_hive(session: Session) -> None:
-    """Says where what was installed has nothing to ask yet."""
+def tell_without_hive(call: Invocation) -> None:
+    """Says that what was installed has no hive to ask yet, if that is so."""
     try:
-        _found(session, must_exist=True)
+        _layout(call, must_exist=True)
     except NoHive as error:
-        session.tell(f"{error.message}; until there is one, everything passes: queen init")
+        call.tell(f"{error.message}; until there is one, everything passes: queen init")
     except QueenError:
         return
 
@@ -42,17 +43,17 @@ def _show_init(value: dict[str, object]) -> None:
         say("  it was there already; nothing was changed")
 
 
-@command("init", show=_show_init, example="queen init", takes="session")
-def init(session: Session) -> dict[str, object]:
+@command("init", show=_show_init, example="queen init", opens_hive=False)
+def init(call: Invocation) -> dict[str, object]:
     """Make a hive in this repository
 
     Creates .beads/ with its settings (queen.toml) and git attributes. Run twice, it changes
     nothing.
     """
-    places = _found(session, must_exist=False)
+    places = _layout(call, must_exist=False)
     made = setup.init(places)
     if places.common_dir is None:
-        session.tell("this is no git repository: no clone and no worktree will share the hive")
+        call.tell("this is no git repository: no clone and no worktree will share the hive")
     return {"beads_dir": places.beads_dir, "made": made}
 
 
@@ -66,11 +67,11 @@ def _show_where(value: dict[str, object]) -> None:
         say(f"  because {printable(step)}")
 
 
-@command("where", show=_show_where, example="queen where", takes="session")
-def where(session: Session) -> dict[str, object]:
+@command("where", show=_show_where, example="queen where", opens_hive=False)
+def where(call: Invocation) -> dict[str, object]:
     """Show which hive is used here, and why"""
-    places = _found(session, must_exist=True)
-    found = identity.find_actor(places, os.environ, session.actor)
+    places = _layout(call, must_exist=True)
+    found = identity.find_actor(places, os.environ, call.actor)
     return {
         "beads_dir": places.beads_dir,
         "state_dir": places.state_dir,
@@ -93,34 +94,34 @@ def _show_whoami(value: dict[str, object]) -> None:
     "whoami",
     show=_show_whoami,
     example="queen whoami --set ui-engineer",
-    takes="session",
+    opens_hive=False,
 )
 @click.option("--set", "name", metavar="NAME", help="Remember NAME for this worktree")
-def whoami(session: Session, name: str | None) -> dict[str, object]:
+def whoami(call: Invocation, name: str | None) -> dict[str, object]:
     """Show who acts in this worktree, or set it"""
     if name is not None:
-        # As that name, so that one which is no name, remembered from before, can be replaced.
-        session.actor = name
-        session.hive.droids.check(name)
-        identity.remember(session.hive.layout, name)
+        # Acts as that name, so that it can replace an invalid one that was remembered.
+        call.actor = name
+        call.hive.droids.check(name)
+        identity.remember(call.hive.layout, name)
         first = next((each for each in identity.VARIABLES if os.environ.get(each)), None)
         if first is not None and os.environ[first] != name:
-            session.tell(f"{first}={os.environ[first]} goes before it while that is set")
-        return {"droid": name, "from": session.hive.layout.identity_path}
-    places = session.hive.layout
-    found = identity.find_actor(places, os.environ, session.actor)
+            call.tell(f"{first}={os.environ[first]} goes before it while that is set")
+        return {"droid": name, "from": call.hive.layout.identity_path}
+    places = call.hive.layout
+    found = identity.find_actor(places, os.environ, call.actor)
     if found is None:
         raise identity.nobody()
-    return {"droid": session.hive.droids.check(found[0]), "from": found[1]}
+    return {"droid": call.hive.droids.check(found[0]), "from": found[1]}
 
 
 @command(
     "version",
     show=lambda value: say(f"queen {value['version']}"),
     example="queen version",
-    takes="session",
+    opens_hive=False,
 )
-def version(session: Session) -> dict[str, object]:
+def version(call: Invocation) -> dict[str, object]:
     """Show the version"""
     return {"version": queenbee.__version__}
 
@@ -129,16 +130,15 @@ def version(session: Session) -> dict[str, object]:
     "completion",
     show=lambda value: say(value["script"]),
     example='eval "$(queen completion bash)"',
-    takes="session",
+    opens_hive=False,
 )
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
-def completion(session: Session, shell: str) -> dict[str, object]:
+def completion(call: Invocation, shell: str) -> dict[str, object]:
     """Print the completion script for a shell: bash, zsh or fish"""
-    from click.shell_completion import get_completion_class
-
-    from queenbee.cli.main import queen
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - start-up
 
     kind = get_completion_class(shell)
     if kind is None:  # pragma: no cover - the choice above allows only what click has
         raise InvalidInput(f"no completion for {shell}")
+    queen = click.get_current_context().find_root().command
     return {"script": kind(queen, {}, "queen", "_QUEEN_COMPLETE").source()}

@@ -1,4 +1,4 @@
-"""`queen hooks`: let coding agents ask the hive before they edit a file."""
+"""`queen hooks`: makes coding agents ask the hive before they edit a file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 
 import click
 
-from queenbee.cli.app import Answer, QueenGroup, Session, command
-from queenbee.cli.render import printable, say
+from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.commands.hive import tell_without_hive
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
 from queenbee.hook import claude
 from queenbee.store.layout import git_tree
 
@@ -19,12 +21,12 @@ _settings = click.option(
 _agent = click.argument("agent", type=click.Choice(["claude"]), metavar="AGENT")
 
 
-def _path(session: Session, settings: str | None) -> str:
-    """Returns the settings that are meant. Raises `NoHive` where there is no repository either."""
+def _path(call: Invocation, settings: str | None) -> str:
+    """Returns the settings file. Raises `NoHive` if there is no repository either."""
     if settings is not None:
         return os.path.abspath(settings)
     home = git_tree(os.path.realpath(os.getcwd()))
-    return os.path.join(home.tree if home else session.hive.layout.tree, claude.SETTINGS)
+    return os.path.join(home.tree if home else call.hive.layout.tree, claude.SETTINGS)
 
 
 def _show(value: dict[str, object]) -> None:
@@ -40,46 +42,46 @@ def _state(path: str, changed: bool | None) -> dict[str, object]:
     return {"agent": "claude", "settings": path, "events": events, "changed": changed}
 
 
-@command("install", show=_show, example="queen hooks install claude", takes="session")
+@command("install", show=_show, example="queen hooks install claude", opens_hive=False)
 @_agent
 @_settings
-def install(session: Session, agent: str, settings: str | None) -> dict[str, object]:
+def install(call: Invocation, agent: str, settings: str | None) -> dict[str, object]:
     """Let an agent ask the hive before it edits a file
 
     AGENT is claude. Adds queen-hook to its settings and leaves every other byte of them as it is.
     The settings of a repository are those of one worktree until they are committed. For other
     agents see docs/enforcement.md.
     """
-    from queenbee.cli.commands.hive import tell_without_hive
-
-    path = _path(session, settings)
+    path = _path(call, settings)
     changed = claude.install(path, claude.groups(claude.command()))
     if settings is None:
-        tell_without_hive(session)
+        tell_without_hive(call)
     return _state(path, changed)
 
 
-@command("uninstall", show=_show, example="queen hooks uninstall claude", takes="session")
+@command("uninstall", show=_show, example="queen hooks uninstall claude", opens_hive=False)
 @_agent
 @_settings
-def uninstall(session: Session, agent: str, settings: str | None) -> dict[str, object]:
+def uninstall(call: Invocation, agent: str, settings: str | None) -> dict[str, object]:
     """Take queen-hook out of an agent's settings"""
-    path = _path(session, settings)
+    path = _path(call, settings)
     return _state(path, claude.uninstall(path))
 
 
-@command("status", show=_show, example="queen hooks status claude", takes="session")
+@command("status", show=_show, example="queen hooks status claude", opens_hive=False)
 @_agent
 @_settings
-def status(session: Session, agent: str, settings: str | None) -> Answer:
+def status(call: Invocation, agent: str, settings: str | None) -> Answer:
     """Show whether an agent asks the hive
 
     Exit 0 if it does, 1 if not.
     """
-    value = _state(_path(session, settings), None)
+    value = _state(_path(call, settings), None)
     return Answer(value, yes=bool(value["events"]))
 
 
-hooks = QueenGroup("hooks", help="Let coding agents ask the hive before they edit a file")
-for _each in (install, uninstall, status):
-    hooks.add_command(_each)
+hooks = group(
+    "hooks",
+    [install, uninstall, status],
+    help="Let coding agents ask the hive before they edit a file",
+)

@@ -1,4 +1,4 @@
-"""`queen index`, `queen stats`: the indexes and sizes of a hive."""
+"""`queen index`, `stats`, `rotate`: the indexes, sizes and archives of a hive."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from queenbee.cli.app import QueenGroup, command, seconds
-from queenbee.cli.render import say, table
+from queenbee.cli.app import command, group
+from queenbee.cli.options import seconds
+from queenbee.cli.rendering import table
+from queenbee.cli.terminal import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +29,7 @@ def _show_status(rows: Sequence[dict[str, object]]) -> None:
 @command("status", show=_show_status, example="queen index status")
 def status(hive: Hive) -> list[dict[str, object]]:
     """Show which ledgers are large enough for an index"""
-    from queenbee.services.care import indexes
+    from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
 
     return indexes.status(hive)
 
@@ -35,7 +37,7 @@ def status(hive: Hive) -> list[dict[str, object]]:
 @command("rebuild", show=_show_status, example="queen index rebuild")
 def rebuild(hive: Hive) -> list[dict[str, object]]:
     """Throw the indexes away and build them anew; nothing else changes"""
-    from queenbee.services.care import indexes
+    from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
 
     return indexes.rebuild(hive)
 
@@ -47,14 +49,12 @@ def rebuild(hive: Hive) -> list[dict[str, object]]:
 )
 def export(hive: Hive) -> list[str]:
     """Write queen_<kind>.idx.json beside each ledger, for other tools"""
-    from queenbee.services.care import indexes
+    from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
 
     return indexes.export(hive)
 
 
-index = QueenGroup("index", help="The disposable indexes over large ledgers")
-for _each in (status, rebuild, export):
-    index.add_command(_each)
+index = group("index", [status, rebuild, export], help="The disposable indexes over large ledgers")
 
 
 _SIZES = ("size_bytes", "archive_bytes", "journal_bytes", "index_bytes")
@@ -77,7 +77,7 @@ def _show_stats(rows: Sequence[dict[str, object]]) -> None:
 @command("stats", show=_show_stats, example="queen stats")
 def stats(hive: Hive) -> list[dict[str, object]]:
     """Show how many records there are, and how they grow"""
-    from queenbee.services.care.statistics import statistics
+    from queenbee.services.care.statistics import statistics  # noqa: PLC0415 - start-up
 
     return statistics(hive)
 

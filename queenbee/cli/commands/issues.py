@@ -1,4 +1,4 @@
-"""`queen issues`, `show`, `ready`: the tracker's issues beside what the hive knows."""
+"""`queen issues`, `show`, `ready`: the tracker's issues with what the hive knows of them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command
-from queenbee.cli.render import describe, printable, say, shortened, table
+from queenbee.cli.rendering import describe, table
+from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
+from queenbee.core.text import printable, shell_word, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from queenbee.workflows.hive import Hive
 
 
-# What fits on one screen; all of it is there with --json, or queen msg thread ISSUE.
+# What fits on one screen; --json and `queen msg thread ISSUE` show all of it.
 _DESCRIPTION_LINES = 12
 _BODY_LINES = 4
 _MESSAGES = 5
@@ -50,9 +52,9 @@ def ready(hive: Hive) -> list[Issue]:
 
 
 def _show_overview(view: Overview) -> None:
-    from queenbee.cli.commands import assignments as assignment_views
-    from queenbee.cli.commands import msg as message_views
-    from queenbee.cli.commands import reservations as reservation_views
+    from queenbee.cli.commands import assignments as assignment_views  # noqa: PLC0415 - start-up
+    from queenbee.cli.commands import msg as message_views  # noqa: PLC0415 - start-up
+    from queenbee.cli.commands import reservations as reservation_views  # noqa: PLC0415 - start-up
 
     issue = view.issue
     if issue is None:
@@ -63,7 +65,7 @@ def _show_overview(view: Overview) -> None:
         say(f"P{issue.priority} {printable(issue.issue_type)}, {printable(issue.status)}{blocked}")
         describe(issue.fields, most=_DESCRIPTION_LINES)
     if view.bead is not None:
-        from queenbee.cli.commands.bead import show_view
+        from queenbee.cli.commands.bead import show_view  # noqa: PLC0415 - start-up
 
         show_view(view.bead)
     say("")
@@ -73,7 +75,9 @@ def _show_overview(view: Overview) -> None:
     say("")
     earlier = len(view.messages) - _MESSAGES
     if earlier > 0:
-        say(f"… {earlier} earlier messages: queen msg thread {printable(view.issue_id)}")
+        say(
+            f"… {earlier} earlier messages: queen msg thread {shell_word(printable(view.issue_id))}"
+        )
     message_views.show_whole(view.messages[-_MESSAGES:], most=_BODY_LINES)
     if not view.messages:
         say("No messages.")
@@ -83,6 +87,6 @@ def _show_overview(view: Overview) -> None:
 @click.argument("issue_id", metavar="ISSUE")
 def show(hive: Hive, issue_id: str) -> Overview:
     """Show an issue with who has it, its files and its thread"""
-    from queenbee.services.overview import overview
+    from queenbee.services.overview import overview  # noqa: PLC0415 - start-up
 
     return overview(hive, issue_id)

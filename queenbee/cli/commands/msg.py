@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, QueenGroup, body_or_stdin, command, seconds
-from queenbee.cli.render import ago, block, printable, say, shortened, table
+from queenbee.cli.app import Answer, command, group
+from queenbee.cli.options import body_or_stdin, seconds
+from queenbee.cli.rendering import ago, block, table
+from queenbee.cli.terminal import say
 from queenbee.core.records import IMPORTANCES, Message
-from queenbee.core.timestamps import parse_duration_s, parse_ms
+from queenbee.core.text import printable, shell_word, shortened
+from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -19,7 +22,7 @@ if TYPE_CHECKING:
     from queenbee.services.messages import Hit
     from queenbee.workflows.hive import Hive
 
-ACK_WITHIN_S = 3600
+_ACK_WITHIN_S = 3600
 
 _MARKS = {"low": "low", "normal": "", "high": "high", "urgent": "URGENT"}
 
@@ -60,12 +63,8 @@ def _show_sent(messages: Message | Sequence[Message]) -> None:
         say(f"sent {printable(message.id)} to {printable(message.to)}")
 
 
-def _since(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
-    if text is None:
-        return None
-    if text[4:5] == "-":
-        return parse_ms(text)
-    return time.time_ns() // 1_000_000 - parse_duration_s(text) * 1000
+def _parse_since(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
+    return None if text is None else parse_since_ms(text, time.time_ns() // 1_000_000)
 
 
 _importance = click.option(
@@ -75,6 +74,15 @@ _importance = click.option(
     metavar="LEVEL",
     help="low, normal, high or urgent; shown in the list",
 )
+_since = click.option(
+    "--since",
+    "since_ms",
+    callback=_parse_since,
+    metavar="20m|TIME",
+    help="Only messages from then on",
+)
+_from = click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
+_about = click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
 _limit = click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -100,52 +108,29 @@ _limit = click.option(
 @click.option("--ack", is_flag=True, help="Ask for an acknowledgement within an hour")
 @click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one by then")
 def send(
-    hive: Hive,
-    to: str,
-    body: str,
-    subject: str | None,
-    issue_id: str | None,
-    importance: str,
-    reply_to: str | None,
-    ack: bool,
-    ack_within: int | None,
+    hive: Hive, to: str, body: str, ack: bool, ack_within: int | None, **headers: Any
 ) -> Message | list[Message]:
     """Send a message
 
     TO is a droid, `human`, several separated by commas, or @all. BODY is Markdown; - reads it
     from standard input.
     """
-    sent = hive.messages.send(
-        to,
-        body_or_stdin(body),
-        subject=subject,
-        issue_id=issue_id,
-        importance=importance,
-        reply_to=reply_to,
-        ack_within_s=ack_within or (ACK_WITHIN_S if ack else None),
-    )
+    within_s = ack_within or (_ACK_WITHIN_S if ack else None)
+    sent = hive.messages.send(to, body_or_stdin(body), ack_within_s=within_s, **headers)
     return sent if to == "@all" or "," in to else sent[0]
 
 
 @command("inbox", show=show_list, example="queen msg inbox --unread --since 2h")
 @click.option("--unread", is_flag=True, help="Only messages that were not read")
-@click.option("--since", callback=_since, metavar="20m|TIME", help="Only messages from then on")
-@click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
-@click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
+@_since
+@_from
+@_about
 @_limit
 @click.option("--for", "droid", metavar="DROID", help="Somebody else's inbox")
 @click.option("--overdue", is_flag=True, help="Only what should be acknowledged by now")
 @click.option("--after", metavar="ID", help="Only what arrived after this message, oldest first")
 def inbox(
-    hive: Hive,
-    unread: bool,
-    since: int | None,
-    from_: str | None,
-    issue_id: str | None,
-    limit: int,
-    droid: str | None,
-    overdue: bool,
-    after: str | None,
+    hive: Hive, after: str | None, limit: int, droid: str | None, **filters: Any
 ) -> list[Message]:
     """List the messages sent to you, newest first
 
@@ -153,21 +138,13 @@ def inbox(
     twice, whatever clocks and merges do. It goes with --for and --limit alone.
     """
     if after is not None:
-        if unread or since or from_ or issue_id or overdue:
+        if any(filters.values()):
             raise InvalidInput(
                 "--after gives all that arrived; the other filters do not go with it",
-                hint=f"queen msg inbox --after {after}",
+                hint=f"queen msg inbox --after {shell_word(after)}",
             )
         return hive.messages.since(after, droid=droid)[:limit]
-    return hive.messages.inbox(
-        unread=unread,
-        since_ms=since,
-        from_=from_,
-        issue_id=issue_id,
-        limit=limit,
-        droid=droid,
-        overdue=overdue,
-    )
+    return hive.messages.inbox(limit=limit, droid=droid, **filters)
 
 
 @command("read", show=show_whole, example="queen msg read qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X")
@@ -237,23 +214,16 @@ def _show_hits(hits: Sequence[Hit]) -> None:
 
 @command("search", show=_show_hits, example="queen msg search 'login timeout' --issue qb-42")
 @click.argument("query")
-@click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
-@click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
-@click.option("--since", callback=_since, metavar="20m|TIME", help="Only messages from then on")
+@_about
+@_from
+@_since
 @_limit
-def search(
-    hive: Hive,
-    query: str,
-    issue_id: str | None,
-    from_: str | None,
-    since: int | None,
-    limit: int,
-) -> list[Hit]:
+def search(hive: Hive, query: str, **filters: Any) -> list[Hit]:
     """Find messages by the words in them, best first
 
     All words must be there; one may end in *, and words in double quotes stand together.
     """
-    return hive.messages.search(query, issue_id=issue_id, from_=from_, since_ms=since, limit=limit)
+    return hive.messages.search(query, **filters)
 
 
 @command("wait", show=show_list, example="queen msg wait --timeout 10m --from reviewer")
@@ -265,8 +235,8 @@ def search(
     show_default=True,
     help="How long to wait",
 )
-@click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
-@click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
+@_from
+@_about
 def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> Answer:
     """Wait until there are unread messages
 
@@ -277,6 +247,8 @@ def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> A
     return Answer(found, yes=bool(found))
 
 
-msg = QueenGroup("msg", help="Messages between droids")
-for _each in (send, inbox, wait, read, reply, ack, thread, search, sent, delete):
-    msg.add_command(_each)
+msg = group(
+    "msg",
+    [send, inbox, wait, read, reply, ack, thread, search, sent, delete],
+    help="Messages between droids",
+)

@@ -1,4 +1,4 @@
-"""`queen plan`: a Markdown plan, checked, shown as a graph, and made into beads."""
+"""`queen plan`: checks Markdown plans, shows them as graphs, makes beads of them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, QueenGroup, Session, command
-from queenbee.cli.findings import agents_dir, dry_run, prefix_option, show_findings, verdict
-from queenbee.cli.render import printable, say
+from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.options import agents_dir, dry_run, id_prefix
+from queenbee.cli.rendering import show_findings, verdict
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable, shell_word
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from queenbee.documents.issue_rows import RowImport
     from queenbee.workflows.hive import Hive
@@ -20,14 +22,13 @@ if TYPE_CHECKING:
 _plan = click.argument("path", metavar="PLAN.md")
 
 
-def _source_branch(function: Callable[..., object]) -> Callable[..., object]:
-    return click.option(
-        "--source-branch",
-        default="main",
-        show_default=True,
-        metavar="BRANCH",
-        help="Where sprints branch off that do not say it",
-    )(function)
+_source_branch = click.option(
+    "--source-branch",
+    default="main",
+    show_default=True,
+    metavar="BRANCH",
+    help="Where sprints branch off that do not say it",
+)
 
 
 def _show_checked(value: Mapping[str, Any]) -> None:
@@ -39,19 +40,21 @@ def _show_checked(value: Mapping[str, Any]) -> None:
     say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}")
 
 
-@command("check", show=_show_checked, example="queen plan check plans/accounts.md", takes="session")
+@command(
+    "check", show=_show_checked, example="queen plan check plans/accounts.md", opens_hive=False
+)
 @_plan
 @_source_branch
 @agents_dir
-def check(session: Session, path: str, source_branch: str, agents_dir: str | None) -> Answer:
+def check(call: Invocation, path: str, source_branch: str, agents_dir: str | None) -> Answer:
     """Ask whether a plan can become beads
 
     Exit 0, or 1 with everything that is wrong, each with its line.
     """
-    from queenbee.documents.plans.check import check_plan
-    from queenbee.documents.plans.files import read_markdown
-    from queenbee.documents.plans.plan import parse_plan
-    from queenbee.workflows.validation import agents_for
+    from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.files import read_markdown  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
+    from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
 
     plan = parse_plan(read_markdown(path))
     agents = agents_for(os.getcwd(), agents_dir)
@@ -95,7 +98,7 @@ class Imported:
 
 def show_import(done: Imported) -> None:
     """Shows what an import did, or would do."""
-    from queenbee.documents.issue_rows import render_differences
+    from queenbee.documents.issue_rows import render_differences  # noqa: PLC0415 - start-up
 
     click.echo(render_differences(done.found), nl=False)
     kinds = [change.kind for change in done.found.changes]
@@ -112,28 +115,19 @@ def show_import(done: Imported) -> None:
     example="queen plan import plans/accounts.md --dry-run\nqueen plan import plans/accounts.md",
 )
 @_plan
-@prefix_option
+@id_prefix
 @_source_branch
 @click.option("--rig", metavar="NAME", help="The repository's name in the beads")
 @agents_dir
 @dry_run
-def import_(
-    hive: Hive,
-    path: str,
-    prefix: str | None,
-    source_branch: str,
-    rig: str | None,
-    agents_dir: str | None,
-    dry_run: bool,
-) -> Imported:
+def import_(hive: Hive, path: str, dry_run: bool, **setting: Any) -> Imported:
     """Make a bead of each sprint, or bring the beads up to date
 
     The same plan again changes nothing. Rows are added to issues.jsonl; none is rewritten.
     """
-    from queenbee.workflows.imports import PlanImport, import_plan_file
+    from queenbee.workflows.imports import PlanImport, import_plan_file  # noqa: PLC0415 - start-up
 
-    options = PlanImport(prefix, rig, source_branch, agents_dir)
-    found = import_plan_file(hive, path, options, dry_run=dry_run)
+    found = import_plan_file(hive, path, PlanImport(**setting), dry_run=dry_run)
     return Imported(found, dry_run=dry_run)
 
 
@@ -153,7 +147,7 @@ def _show_annotated(value: Mapping[str, Any]) -> None:
 @dry_run
 def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     """Write the id of each sprint's bead under its heading"""
-    from queenbee.workflows.imports import annotate_plan_file
+    from queenbee.workflows.imports import annotate_plan_file  # noqa: PLC0415 - start-up
 
     return {
         "path": path,
@@ -166,7 +160,7 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     "graph",
     show=lambda value: click.echo(value["text"], nl=False),
     example="queen plan graph plans/accounts.md --format mermaid",
-    takes="session",
+    opens_hive=False,
 )
 @_plan
 @click.option(
@@ -177,16 +171,18 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     show_default=True,
     help="How it is written",
 )
-def graph(session: Session, path: str, form: str) -> dict[str, object]:
+def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
     """Show what waits for what"""
-    from queenbee.documents.plans.check import check_plan
-    from queenbee.documents.plans.files import read_markdown
-    from queenbee.documents.plans.graph import plan_dependencies, render_plan
-    from queenbee.documents.plans.plan import parse_plan
+    from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.files import read_markdown  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.graph import plan_dependencies, render_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
 
     plan = parse_plan(read_markdown(path))
     if any(finding.severity == "error" for finding in check_plan(plan)):
-        session.tell(f"the plan has errors, so this may lack sprints: queen plan check {path}")
+        call.tell(
+            f"the plan has errors, so this may lack sprints: queen plan check {shell_word(path)}"
+        )
     return {
         "format": form,
         "text": render_plan(plan, form),
@@ -194,6 +190,8 @@ def graph(session: Session, path: str, form: str) -> dict[str, object]:
     }
 
 
-plan = QueenGroup("plan", help="Markdown plans: checked, shown, and made into beads")
-for _each in (check, import_, annotate, graph):
-    plan.add_command(_each)
+plan = group(
+    "plan",
+    [check, import_, annotate, graph],
+    help="Markdown plans: checked, shown, and made into beads",
+)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, seconds, tell
-from queenbee.cli.render import left, printable, say, shortened, table
+from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.options import seconds
+from queenbee.cli.rendering import left, purpose, table
+from queenbee.cli.terminal import say
 from queenbee.core.records import Assignment, Reservation
+from queenbee.core.text import printable, shortened
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -53,10 +56,8 @@ def _show_statuses(statuses: Sequence[PathStatus]) -> None:
     for each in statuses:
         say(f"{each.status:5} {printable(each.path)}")
         for lease in each.leases if each.status == "held" else ():
-            issue = f" for {printable(lease.issue_id)}" if lease.issue_id else ""
-            why = f" ({printable(lease.reason)})" if lease.reason else ""
             say(
-                f"      by {printable(lease.droid)}: {printable(lease.pattern)}{issue}{why}, "
+                f"      by {printable(lease.droid)}: {printable(lease.pattern)}{purpose(lease)}, "
                 f"{left(lease.expires_ms, now_ms)} left"
             )
 
@@ -69,20 +70,15 @@ def _show_statuses(statuses: Sequence[PathStatus]) -> None:
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
 @click.option("--shared", is_flag=True, help="For reading: other readers may share it")
-@click.option("--ttl", callback=seconds, metavar="2h", help="How long; default: queen.toml's, 2h")
+@click.option(
+    "--ttl", "ttl_s", callback=seconds, metavar="2h", help="How long; default: queen.toml's, 2h"
+)
 @click.option("--issue", "issue_id", metavar="ID", help="The issue that it is for")
 @click.option("--reason", help="Why")
 @click.option("--wait", callback=seconds, metavar="60s", help="Wait until it is free")
 @click.option("--force", is_flag=True, help="Take over what is in the way; needs --reason")
 def reserve(
-    hive: Hive,
-    patterns: tuple[str, ...],
-    shared: bool,
-    ttl: int | None,
-    issue_id: str | None,
-    reason: str | None,
-    wait: int | None,
-    force: bool,
+    hive: Hive, patterns: tuple[str, ...], shared: bool, wait: int | None, **terms: Any
 ) -> list[Reservation]:
     """Reserve files before you edit them
 
@@ -93,19 +89,11 @@ def reserve(
     for place in hive.reservations.resolve(patterns):
         if place.note:
             tell(place.note)
-    return hive.reservations.reserve(
-        patterns,
-        exclusive=not shared,
-        ttl_s=ttl,
-        issue_id=issue_id,
-        reason=reason,
-        wait_s=wait or 0,
-        force=force,
-    )
+    return hive.reservations.reserve(patterns, exclusive=not shared, wait_s=wait or 0, **terms)
 
 
 def _no_ids(patterns: Sequence[str], command_name: str) -> None:
-    """Raises `InvalidInput` where the id of a reservation was given for its pattern."""
+    """Raises `InvalidInput` if the id of a reservation was given as a pattern."""
     for each in patterns:
         if _ID.fullmatch(each):
             raise InvalidInput(
@@ -210,7 +198,7 @@ def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
     value = {"a": one.pattern, "b": other.pattern, "overlap": witness is not None}
     reason = None
     if witness is None:
-        from queenbee.core.glob.apart import why_apart
+        from queenbee.core.glob.apart import why_apart  # noqa: PLC0415 - start-up
 
         reason = why_apart(one.pattern, other.pattern)
     return Answer({**value, "witness": witness, "reason": reason}, yes=witness is not None)

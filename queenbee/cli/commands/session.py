@@ -1,4 +1,4 @@
-"""`queen session`: the folder of a team, validated, followed, and made into beads."""
+"""`queen session`: validates the folder of a team, shows its tasks, makes them beads."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, QueenGroup, Session, command, tell
+from queenbee.cli.app import Answer, Invocation, command, group, tell
 from queenbee.cli.commands.plan import Imported, show_import
-from queenbee.cli.findings import dry_run, prefix_option, verdict
-from queenbee.cli.render import printable, say
+from queenbee.cli.options import dry_run, id_prefix
+from queenbee.cli.rendering import verdict
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable, shell_word
 from queenbee.errors import NoHive
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ _path = click.option("--session", "path", metavar="PATH", required=True, help="I
 def _show_validated(value: Mapping[str, Any]) -> None:
     for each in value["findings"]:
         line = f" (line {each.line})" if each.line else ""
-        # Errors are in the source's own words and name their file themselves.
+        # The messages of errors name their file themselves.
         place = "" if each.severity == "error" else f"{printable(each.path)}: "
         say(f"{each.severity:7} {place}{printable(each.message)}{line}")
         if each.hint:
@@ -39,15 +41,15 @@ def _show_validated(value: Mapping[str, Any]) -> None:
     "validate",
     show=_show_validated,
     example="queen session validate --session=.workflow/TC-auth-2026-02-27",
-    takes="session",
+    opens_hive=False,
 )
 @click.option("--session", "path", metavar="PATH", help="The folder of the session")
-def validate(session: Session, path: str | None) -> Answer:
+def validate(call: Invocation, path: str | None) -> Answer:
     """Ask whether a session is fit to start
 
     Exit 0, or 1 with everything that is wrong, each with its recovery step.
     """
-    from queenbee.documents.sessions.session import validate_session
+    from queenbee.documents.sessions.session import validate_session  # noqa: PLC0415 - start-up
 
     found = validate_session(path)
     valid = not any(finding.severity == "error" for finding in found)
@@ -55,7 +57,7 @@ def validate(session: Session, path: str | None) -> Answer:
 
 
 class Progress:
-    """How far a session has come."""
+    """The state of each task of a session."""
 
     def __init__(self, found: SessionProgress) -> None:
         self.found = found
@@ -63,7 +65,7 @@ class Progress:
     def to_dict(self) -> dict[str, object]:
         """Returns the session and the state of each task."""
         session = self.found.session
-        line = session.pipeline
+        pipeline = session.pipeline
         return {
             "session_id": session.session_id,
             "task_description": session.task_description,
@@ -78,15 +80,15 @@ class Progress:
                     "waits_for": list(each.waits_for),
                     "bead": self.found.beads.get(each.task.name),
                 }
-                for each in line.tasks
+                for each in pipeline.tasks
             ],
-            "counts": line.counts,
+            "counts": pipeline.counts,
             "completed_by_beads": sorted(self.found.completed_by_beads),
         }
 
 
 def _show_status(progress: Progress) -> None:
-    from queenbee.documents.sessions.graph import render_pipeline
+    from queenbee.documents.sessions.graph import render_pipeline  # noqa: PLC0415 - start-up
 
     found = progress.found
     session = found.session
@@ -101,34 +103,34 @@ def _show_status(progress: Progress) -> None:
 
 
 def _warn(path: str) -> None:
-    """Says that a session is not valid, where it is used all the same."""
-    from queenbee.documents.sessions.session import validate_session
+    """Says that a session which is used all the same is not valid."""
+    from queenbee.documents.sessions.session import validate_session  # noqa: PLC0415 - start-up
 
     if any(finding.severity == "error" for finding in validate_session(path)):
-        tell(f"the session is not valid: queen session validate --session={path}")
+        tell(f"the session is not valid: queen session validate --session={shell_word(path)}")
 
 
 @command(
     "status",
     show=_show_status,
     example="queen session status --session=.workflow/TC-auth-2026-02-27",
-    takes="session",
+    opens_hive=False,
 )
 @_path
-def status(session: Session, path: str) -> Progress:
+def status(call: Invocation, path: str) -> Progress:
     """Show how far each task has come
 
     As the session says, and its beads, where it was imported.
     """
-    from queenbee.documents.sessions.files import read_session_folder
-    from queenbee.documents.sessions.session import read_session
-    from queenbee.workflows.imports import SessionProgress, with_progress
+    from queenbee.documents.sessions.files import read_session_folder  # noqa: PLC0415 - start-up
+    from queenbee.documents.sessions.session import read_session  # noqa: PLC0415 - start-up
+    from queenbee.workflows.imports import SessionProgress, with_progress  # noqa: PLC0415 - start-up
 
     read = read_session(read_session_folder(path))
     _warn(path)
     found = SessionProgress(read)
     with suppress(NoHive):
-        found = with_progress(session.hive, read)
+        found = with_progress(call.hive, read)
     return Progress(found)
 
 
@@ -138,14 +140,14 @@ def status(session: Session, path: str) -> Progress:
     example="queen session import --session=.workflow/TC-auth-2026-02-27 --dry-run",
 )
 @_path
-@prefix_option
+@id_prefix
 @dry_run
 def import_(hive: Hive, path: str, prefix: str | None, dry_run: bool) -> Imported:
     """Make a bead of each task, or bring the beads up to date
 
     The same session again changes nothing.
     """
-    from queenbee.workflows.imports import import_session_folder
+    from queenbee.workflows.imports import import_session_folder  # noqa: PLC0415 - start-up
 
     found = import_session_folder(hive, path, prefix=prefix, dry_run=dry_run)
     _warn(path)
@@ -156,18 +158,18 @@ def import_(hive: Hive, path: str, prefix: str | None, dry_run: bool) -> Importe
     "new",
     show=lambda value: say(f"made {printable(value['session'])}"),
     example="queen session new 'Add authentication' --role researcher --role developer",
-    takes="session",
+    opens_hive=False,
 )
 @click.argument("task")
 @click.option("--role", "roles", multiple=True, metavar="NAME", help="A role; may be repeated")
 @click.option("--team", metavar="NAME", help="The team's name; default: from the task")
 @click.option("--dir", "folder", default=".", metavar="DIR", help="Where to make the folder")
 def new(
-    session: Session, task: str, roles: tuple[str, ...], team: str | None, folder: str
+    call: Invocation, task: str, roles: tuple[str, ...], team: str | None, folder: str
 ) -> dict[str, object]:
     """Make a valid session, with one task for each role"""
-    from queenbee.documents.sessions.files import write_session_folder
-    from queenbee.documents.sessions.skeleton import ROLES, session_skeleton
+    from queenbee.documents.sessions.files import write_session_folder  # noqa: PLC0415 - start-up
+    from queenbee.documents.sessions.skeleton import ROLES, session_skeleton  # noqa: PLC0415 - start-up
 
     now_ms = time.time_ns() // 1_000_000
     made = session_skeleton(task, now_ms=now_ms, roles=roles or ROLES, team=team)
@@ -176,6 +178,8 @@ def new(
     return {"session": path, "files": sorted(made.files)}
 
 
-session = QueenGroup("session", help="Team sessions: validated, followed, and made into beads")
-for _each in (validate, status, import_, new):
-    session.add_command(_each)
+session = group(
+    "session",
+    [validate, status, import_, new],
+    help="Team sessions: validated, followed, and made into beads",
+)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, Session, command, tell
-from queenbee.cli.findings import dry_run
+from queenbee.cli.app import Answer, command, invocation, tell
+from queenbee.cli.options import dry_run
 from queenbee.cli.progress import watcher
-from queenbee.cli.render import printable, say
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
 from queenbee.errors import NotFound
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 
 
 def evidence_path(evidence: str) -> str:
-    """Returns where evidence lies, from the working directory: a record names it from the hive."""
-    hive = click.get_current_context().ensure_object(Session).hive
+    """Returns the path of evidence from the working directory; records name it from the hive."""
+    hive = invocation().hive
     return os.path.relpath(os.path.join(hive.layout.beads_dir, evidence))
 
 
@@ -36,7 +37,7 @@ def show_record(record: Mapping[str, Any]) -> None:
 
 
 def _named(bead: str) -> str:
-    """Returns the bead as it was named. Raises `NotFound` for a file that is not there."""
+    """Returns the bead as it was named. Raises `NotFound` for a file that does not exist."""
     if bead.endswith(".json") and not os.path.lexists(bead):
         raise NotFound(f"there is no file {bead}", hint="name a bead: queen bead list")
     return bead
@@ -63,7 +64,7 @@ def verify(hive: Hive, bead: str, dry_run: bool) -> Answer:
     Exit 0 if they pass, 1 if not. BEAD is an id, or the file of a Ralph bead. The commands come
     from the bead's own file; what they print is kept as evidence. --dry-run shows them first.
     """
-    from queenbee.workflows import running
+    from queenbee.workflows import running  # noqa: PLC0415 - start-up
 
     bead = _named(bead)
     if dry_run:
@@ -99,7 +100,7 @@ def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
     COMMAND in a shell, then the checks, and again. What failed is handed to the next attempt in
     QUEEN_FAILURES and the file QUEEN_FAILURES_FILE.
     """
-    from queenbee.workflows import loop
+    from queenbee.workflows import loop  # noqa: PLC0415 - start-up
 
     bead = _named(bead)
     if dry_run:

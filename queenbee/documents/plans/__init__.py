@@ -1,4 +1,45 @@
 """Plans: Markdown with phases and sprints, checked, annotated and imported as issues.
 
-docs/plans.md.
+`parse_plan` reads one, `check_plan` reports what is wrong with it, `render_plan` shows the order of
+work, `import_plan` returns the rows that make it beads. `docs/plans.md`.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee._lazy import exports
+
+if TYPE_CHECKING:
+    from queenbee.documents.plans.annotate import annotate_plan as annotate_plan
+    from queenbee.documents.plans.check import check_plan as check_plan
+    from queenbee.documents.plans.files import annotate_file as annotate_file
+    from queenbee.documents.plans.files import read_markdown as read_markdown
+    from queenbee.documents.plans.graph import plan_dependencies as plan_dependencies
+    from queenbee.documents.plans.graph import render_plan as render_plan
+    from queenbee.documents.plans.importer import InvalidPlan as InvalidPlan
+    from queenbee.documents.plans.importer import import_plan as import_plan
+    from queenbee.documents.plans.plan import Phase as Phase
+    from queenbee.documents.plans.plan import Plan as Plan
+    from queenbee.documents.plans.plan import Sprint as Sprint
+    from queenbee.documents.plans.plan import parse_plan as parse_plan
+    from queenbee.documents.plans.rows import PlanSetting as PlanSetting
+
+__getattr__, __dir__, __all__ = exports(
+    __name__,
+    {
+        "annotate_plan": "queenbee.documents.plans.annotate",
+        "check_plan": "queenbee.documents.plans.check",
+        "annotate_file": "queenbee.documents.plans.files",
+        "read_markdown": "queenbee.documents.plans.files",
+        "plan_dependencies": "queenbee.documents.plans.graph",
+        "render_plan": "queenbee.documents.plans.graph",
+        "InvalidPlan": "queenbee.documents.plans.importer",
+        "import_plan": "queenbee.documents.plans.importer",
+        "Phase": "queenbee.documents.plans.plan",
+        "Plan": "queenbee.documents.plans.plan",
+        "Sprint": "queenbee.documents.plans.plan",
+        "parse_plan": "queenbee.documents.plans.plan",
+        "PlanSetting": "queenbee.documents.plans.rows",
+    },
+)

@@ -1,4 +1,4 @@
-"""The ids of beads, written under the headings of the plan that they come from.
+"""Writes the ids of beads under the headings of their plan.
 
 Pure. After the document on sprint beads, "Annotation Format".
 """
@@ -6,12 +6,12 @@ Pure. After the document on sprint beads, "Annotation Format".
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from queenbee.documents.markdown import split_lines
 from queenbee.documents.plans.plan import ANNOTATION, find_sprint_headings
 from queenbee.errors import InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -23,16 +23,16 @@ _ID = re.compile(r"[^\s<>]+")
 def annotate_plan(text: str, beads: Mapping[str, str]) -> str:
     """Returns the plan with exactly one `<!-- beads-ralph: ID -->` under each sprint's heading.
 
-    `beads` gives the id of a sprint's bead; a sprint that it does not name stays as it is. Done
-    twice it changes nothing. Every other line keeps its bytes and its line ending; the new line
-    takes the ending of its heading. Raises `InvalidInput` for an id that would end the comment.
+    `beads` has the id of each sprint's bead; sprints that it does not name do not change. A
+    second run changes nothing. Every other line keeps its bytes and its line ending; the new line
+    gets the ending of its heading. Raises `InvalidInput` for an id that would end the comment.
     """
     for identifier in beads.values():
         if _ID.fullmatch(identifier) is None or "--" in identifier:
             raise InvalidInput(f"{identifier!r} cannot stand in a Markdown comment")
     mark, body = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
     lines = split_lines(body)
-    # From the last heading up, so that the line numbers of those above stay right.
+    # From the last heading up, so that line numbers above stay valid.
     for sprint, heading, section in reversed(find_sprint_headings(body)):
         if sprint in beads:
             _annotate(lines, heading, section, f"<!-- beads-ralph: {beads[sprint]} -->")
@@ -44,15 +44,15 @@ def _annotate(
 ) -> None:
     present = [block.first for block in section if _is_annotation(block)]
     in_place = heading + 1 in present
-    for place in reversed(present[1:] if in_place else present):
-        _remove(lines, place, heading)
+    for at in reversed(present[1:] if in_place else present):
+        _remove(lines, at, heading)
     text, ending = lines[heading]
     if in_place:
         lines[heading + 1] = (annotation, lines[heading + 1][1])
     elif ending:
         lines.insert(heading + 1, (annotation, ending))
     else:
-        # The heading ends the file: it gets the line end it lacked, and the file still has none.
+        # The heading ends the file: it gets a line end, and the annotation has none.
         lines[heading] = (text, _usual_ending(lines))
         lines.append((annotation, ""))
 
@@ -61,21 +61,18 @@ def _is_annotation(block: Block) -> bool:
     return block.kind == "html" and ANNOTATION.fullmatch(block.text) is not None
 
 
-def _remove(lines: list[tuple[str, str]], place: int, heading: int) -> None:
-    """Takes a line out; two paragraphs that only it kept apart stay apart."""
-    above, ending = lines[place - 1]
-    below = lines[place + 1] if place + 1 < len(lines) else ("", "")
+def _remove(lines: list[tuple[str, str]], at: int, heading: int) -> None:
+    """Removes a line; two paragraphs that only this line separated stay separate."""
+    above, ending = lines[at - 1]
+    below = lines[at + 1] if at + 1 < len(lines) else ("", "")
     parts_text = (
-        place - 1 > heading
-        and above.strip()
-        and not ANNOTATION.fullmatch(above)
-        and below[0].strip()
+        at - 1 > heading and above.strip() and not ANNOTATION.fullmatch(above) and below[0].strip()
     )
-    # A lone carriage return before an empty line that ends in a line feed would be one line end.
+    # A lone carriage return would join with the line feed of an empty line below.
     if parts_text or (ending == "\r" and below == ("", "\n")):
-        lines[place] = ("", ending)
+        lines[at] = ("", ending)
     else:
-        del lines[place]
+        del lines[at]
 
 
 def _usual_ending(lines: list[tuple[str, str]]) -> str:

@@ -1,27 +1,21 @@
 """Whether a plan can become beads: everything that is wrong with it, at once.
 
-Near misses and fields were noticed by the parser; here come the numbers, the order of work, and
-the names that sprints are given.
+The parser has already found near misses and faulty fields; this checks numbers, the order of work,
+and names.
 """
 
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from queenbee.documents.agents import agent_finding, agent_path
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.plans.graph import plan_dependencies
-from queenbee.documents.sprints import names as sprint_names
-from queenbee.documents.sprints.numbers import (
-    Natural,
-    Track,
-    is_sprint,
-    parse_sprint,
-    phase_of,
-)
+from queenbee.documents.sprints.names import branch_fault, branch_name
+from queenbee.documents.sprints.numbers import Natural, Track, is_sprint, parse_sprint, phase_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
@@ -39,8 +33,8 @@ def check_plan(
 ) -> list[Finding]:
     """Returns everything that is wrong with a plan, by line; without errors it can be imported.
 
-    `source_branch` stands in where a sprint names none. `agents` are the agents there are
-    (`agent_paths.list_agents`); None leaves their paths unchecked.
+    `source_branch` is for sprints that name none. `agents` are the known agents
+    (`agents.list_agents`); None leaves agents' paths unchecked.
     """
     if len(plan.sprints) > MAX_SPRINTS:
         message = f"has {len(plan.sprints):,} sprints; {MAX_SPRINTS:,} is the most"
@@ -125,7 +119,7 @@ def _sprint_rules(sprint: Sprint, source_branch: str) -> Iterator[Finding]:
         message = f"the title is longer than {MAX_TITLE_BYTES} bytes"
         yield Finding(where(sprint), message, line=sprint.line)
     branch = _branch(sprint, source_branch)
-    fault = sprint_names.branch_fault(branch)
+    fault = branch_fault(branch)
     if fault is not None:
         hint = None if sprint.branch else "name one: **Branch:** `name`"
         yield Finding(where(sprint, "branch"), f"{branch!r} {fault}", hint=hint, line=sprint.line)
@@ -147,7 +141,7 @@ def _sprint_rules(sprint: Sprint, source_branch: str) -> Iterator[Finding]:
 
 
 def _git_rules(plan: Plan, source_branch: str) -> Iterator[Finding]:
-    """Returns a warning where git cannot have all branches: its branches are files and folders."""
+    """Returns a warning if git cannot have all branches: a branch is a file, so never a folder."""
     branches = {_branch(sprint, source_branch): sprint for sprint in reversed(plan.sprints)}
     named = {*branches, *(sprint.source_branch or source_branch for sprint in plan.sprints)}
     clashes = [
@@ -165,15 +159,15 @@ def _git_rules(plan: Plan, source_branch: str) -> Iterator[Finding]:
 
 
 def _branch(sprint: Sprint, source_branch: str) -> str:
-    return sprint.branch or sprint_names.branch_name(
+    return sprint.branch or branch_name(
         sprint.source_branch or source_branch, sprint.number, sprint.title
     )
 
 
 def _agent_rules(sprint: Sprint, agents: Collection[str]) -> Iterator[Finding]:
     for field, named in (("dev_agents", sprint.dev_agents), ("qa_agents", sprint.qa_agents)):
-        for place, agent in enumerate(named):
-            path = where(sprint, f"{field}[{place}]")
+        for index, agent in enumerate(named):
+            path = where(sprint, f"{field}[{index}]")
             finding = agent_finding(agent_path(agent.name), agents, path)
             if finding is not None:
                 yield Finding(path, finding.message, hint=finding.hint, line=sprint.line)

@@ -1,20 +1,20 @@
 """The fields under a sprint's heading: worktree, branches, agents, tasks, acceptance criteria.
 
-A field is a line that begins with its name in bold and a colon, inside or outside the bold
-(`**Branch:**`, `**Branch**:`), or a heading of level four or deeper with its name. What follows
-up to the next field is its value: the rest of the line, or a list.
+A field begins with its name in bold and a colon, inside or outside the bold (`**Branch:**`,
+`**Branch**:`), or with a heading of level four or deeper. Its value is the rest of the line, or
+the list that follows.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from queenbee.documents.agents import MODELS
 from queenbee.documents.findings import Finding
 from queenbee.documents.sprints.numbers import is_sprint
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -51,7 +51,7 @@ _NOTHING = frozenset({"", "-", "none", "n/a", "–", "—"})
 
 @dataclass(frozen=True)
 class AgentRef:
-    """Is an agent as a plan names it: its name, and its model and prompt if it gives them."""
+    """An agent that a plan names, with its model and prompt if the plan gives them."""
 
     name: str
     model: str | None = None
@@ -60,7 +60,7 @@ class AgentRef:
 
 @dataclass
 class Fields:
-    """Is what a section says; a field that has no meaning here is kept as `other:<its name>`."""
+    """The fields of a section; a field without a meaning here is kept as `other:<its name>`."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
@@ -69,7 +69,7 @@ class Fields:
 
 
 def gather_fields(blocks: Iterable[Block]) -> Fields:
-    """Returns the fields of a section. A list under no field is the tasks."""
+    """Returns the fields of a section. A list outside a field is the tasks."""
     gathered = _Gathering()
     for block in blocks:
         gathered.take(block)
@@ -108,7 +108,7 @@ def read_agents(
     agents: list[AgentRef] = []
     findings: list[Finding] = []
     for value in values:
-        # A single line may hold several, parted by commas; a prompt may have commas of its own.
+        # One line may hold several, separated by commas; a prompt may have commas of its own.
         for item in re.split(r",\s+(?=`)", value) if value.startswith("`") else [value]:
             match = _AGENT.fullmatch(item.strip())
             if match is None:
@@ -154,8 +154,8 @@ class _Gathering:
     def __init__(self) -> None:
         self.fields = Fields()
         self._current: str | None = None
-        self._told = False
-        """Whether the open field has a value that is no list."""
+        self._has_value = False
+        """Whether the open field has a value other than a list."""
 
     def take(self, block: Block) -> None:
         if block.kind == "paragraph":
@@ -192,7 +192,7 @@ class _Gathering:
             loose.append(line)
         elif self._expects_value():
             self.fields.values[self._current].append(line.strip())
-            self._told = True
+            self._has_value = True
         else:
             self.fields.values[self._current][-1] += f"\n{line.strip()}"
 
@@ -209,8 +209,8 @@ class _Gathering:
             self.fields.values[current].append(text)
 
     def _takes_item(self, text: str) -> bool:
-        """Returns whether an item is the open field's, and not a task below its value."""
-        if self._current is None or not self._told:
+        """Returns whether an item belongs to the open field and is not a task below its value."""
+        if self._current is None or not self._has_value:
             return self._current is not None
         if self._current in _AGENTS:
             # More agents may follow, in backticks; "Setup" is a task.
@@ -222,7 +222,7 @@ class _Gathering:
         if key is None:
             self._warn_of_misspelling(label, line)
             key = f"other:{label}"
-        self._current, self._told = key, bool(value.strip())
+        self._current, self._has_value = key, bool(value.strip())
         self.fields.lines.setdefault(key, line)
         values = self.fields.values.setdefault(key, [])
         if "\n" in value and key not in _WORDS:
@@ -231,7 +231,7 @@ class _Gathering:
             values.append(value.strip())
 
     def _warn_of_misspelling(self, label: str, line: int) -> None:
-        from difflib import get_close_matches
+        from difflib import get_close_matches  # noqa: PLC0415 - start-up
 
         meant = get_close_matches(label.lower(), NAMES, n=1, cutoff=0.8)
         if meant:

@@ -1,13 +1,14 @@
-"""Plans on disk: read whole, and rewritten only to put annotations in."""
+"""Plans on disk: read whole, and rewritten only for annotations."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from queenbee.documents.markdown import MAX_BYTES
 from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.errors import NotFound, Unreadable
 from queenbee.store.documents import read_document, write_document
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 def read_markdown(path: str) -> str:
     """Returns the text of a Markdown file, without a byte order mark.
 
-    Raises `NotFound`, or `Unreadable` for what is no UTF-8 or larger than 1 MiB.
+    Raises `NotFound`, or `Unreadable` for a file that is not UTF-8 or larger than 1 MiB.
     """
     if "\0" in path:
         raise NotFound(f"{path!r} does not exist: no file name has a NUL in it", path=path)
@@ -27,9 +28,9 @@ def read_markdown(path: str) -> str:
 
 
 def annotate_file(path: str, beads: Mapping[str, str]) -> bool:
-    """Puts the beads' ids under the headings of a plan; returns whether that changed the file.
+    """Writes the beads' ids under the headings of a plan; returns whether that changed the file.
 
-    See `plan_annotate.annotate_plan`. A file that is right already is not written.
+    See `annotate_plan`. A file that is up to date is not written.
     """
     text = read_markdown(path)
     annotated = annotate_plan(text, beads)

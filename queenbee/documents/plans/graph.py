@@ -1,4 +1,4 @@
-"""What each sprint waits for: read from the numbers, and from what the plan adds to them.
+"""What each sprint waits for: from its number, and from what the plan adds.
 
 Pure. `docs/plans.md`, section "What the numbers mean"; after the document on sprint beads,
 "Mapping to Bead Dependencies".
@@ -6,7 +6,10 @@ Pure. `docs/plans.md`, section "What the numbers mean"; after the document on sp
 
 from __future__ import annotations
 
-from queenbee.documents.graphs import Node, ancestors, printable, render_dot, render_mermaid
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import one_line
+from queenbee.documents.graphs import Node, ancestors, render_dot, render_mermaid
 from queenbee.documents.sprints.numbers import (
     Natural,
     Track,
@@ -16,7 +19,6 @@ from queenbee.documents.sprints.numbers import (
     sort_sprints,
 )
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -26,28 +28,28 @@ if TYPE_CHECKING:
 
 
 def number_dependencies(sprints: Iterable[str]) -> Dependencies:
-    """Returns for each sprint number, in the plan's order, the sprints that its number waits for.
+    """Returns the sprints that each sprint's number waits for, in the plan's order.
 
     A sprint waits for all sprints of the previous number in its track that the plan has. The
     first number of a track waits for the last one of its parent track (`3a` for `3ab`), or, if
     there is none, for the last one of every track of the previous phase that the plan has.
-    Raises `ValueError` for what is no sprint number.
+    Raises `ValueError` for anything but sprint numbers.
     """
     groups: dict[Track, dict[Natural, list[str]]] = {}
     ordered = sort_sprints(dict.fromkeys(sprints))
     numbers = {sprint: parse_sprint(sprint) for sprint in ordered}
     for sprint, number in numbers.items():
         groups.setdefault(number.track, {}).setdefault(number.group, []).append(sprint)
-    # Dictionaries keep the order in which sorted sprints entered them: the last group is the
-    # highest number, and tracks come in the order of the plan.
+    # Dictionaries keep the order of the sorted sprints: the last group is the highest number, and
+    # tracks are in the order of the plan.
     previous = _previous(groups)
     return {sprint: previous[number.track, number.group] for sprint, number in numbers.items()}
 
 
 def plan_dependencies(plan: Plan) -> Dependencies:
-    """Returns what each sprint of a plan waits for: by number, then what it adds itself.
+    """Returns what each sprint of a plan waits for: by number, then what it names itself.
 
-    What a sprint adds may be missing from the plan, or a bead's id. A duplicate counts once.
+    A sprint may name sprints that are missing from the plan, and beads. A duplicate counts once.
     """
     found = number_dependencies(sprint.number for sprint in plan.sprints)
     for sprint in plan.sprints:
@@ -56,14 +58,14 @@ def plan_dependencies(plan: Plan) -> Dependencies:
 
 
 def merges(dependencies: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Returns for each sprint that joins parallel work the sprints that it joins.
+    """Returns the sprints that are merged by each sprint that merges parallel work.
 
-    Those are the sprints that it waits for and that do not wait for one another; one alone is
-    no parallel work.
+    A sprint merges those that it waits for and that do not wait for each other, if there are
+    at least two.
     """
     joined: dict[tuple[str, ...], tuple[str, ...]] = {}
     for needs in map(tuple, dependencies.values()):
-        # All sprints of a group wait for the same ones: what those wait for is asked once.
+        # All sprints of a group wait for the same ones: look those up once.
         if needs not in joined:
             known = [need for need in needs if need in dependencies]
             earlier = ancestors(dependencies, known)
@@ -84,12 +86,12 @@ def render_text(plan: Plan) -> str:
     widths = [max(map(len, column), default=0) for column in (titles, titles.values())]
     lines: list[str] = []
     for phase in sort_phases({phase_of(sprint) for sprint in titles}):
-        lines.append(printable(f"Phase {phase}: {phases.get(phase, '')}").rstrip(": "))
+        lines.append(one_line(f"Phase {phase}: {phases.get(phase, '')}").rstrip(": "))
         for sprint in (each for each in dependencies if phase_of(each) == phase):
             after = ", ".join(dependencies[sprint])
             columns = [
                 sprint.ljust(widths[0]),
-                printable(titles[sprint]).ljust(min(widths[1], 50)),
+                one_line(titles[sprint]).ljust(min(widths[1], 50)),
                 f"after {after}" if after else "",
                 "(merge)" if sprint in joins else "",
             ]

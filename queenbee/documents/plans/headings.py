@@ -1,18 +1,18 @@
-"""Which headings of a plan are phases and sprints, and which nearly are.
+"""Which headings of a plan are phases and sprints, and which almost are.
 
-A heading that looks like a sprint but is not written as one would cost the plan a piece of work
-without a word: it is an error, with what to write instead.
+A heading that looks like a sprint but is not written as one would silently lose a piece of work:
+it is an error that says what to write instead.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
 from queenbee.documents.sprints.numbers import is_phase, is_sprint
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
@@ -36,7 +36,7 @@ _SEPARATORS = (":", "-", "–", "—")
 
 @dataclass(frozen=True)
 class Heading:
-    """Is a heading that is a phase or a sprint."""
+    """A heading that begins a phase or a sprint."""
 
     kind: Literal["phase", "sprint"]
     number: str
@@ -44,7 +44,7 @@ class Heading:
 
 
 def read_heading(text: str, level: int) -> Heading | None:
-    """Returns the phase or sprint that a heading is, or None."""
+    """Returns the phase or sprint that a heading begins, or None."""
     if level == SPRINT_LEVEL and (match := _SPRINT.fullmatch(text)):
         return Heading("sprint", match[1], match[2].strip())
     if level == PHASE_LEVEL and (match := _PHASE.fullmatch(text)):
@@ -53,7 +53,7 @@ def read_heading(text: str, level: int) -> Heading | None:
 
 
 def near_miss(text: str, level: int, line: int) -> Finding | None:
-    """Returns what keeps a heading, which `read_heading` did not take, from being one."""
+    """Returns why `read_heading` did not accept a heading that looks like a phase or sprint."""
     like = _LIKE.match(text)
     if like is None:
         if level == SPRINT_LEVEL and _OTHER_WORD.fullmatch(text):
@@ -63,7 +63,7 @@ def near_miss(text: str, level: int, line: int) -> Finding | None:
     kind = word.lower()
     number = _NUMBER.match(rest)
     if number is None:
-        # "### Sprint planning" may well be meant as prose; "## Sprint planning" surely is.
+        # "### Sprint planning" may be prose; "## Sprint planning" certainly is.
         if level == SPRINT_LEVEL and text.startswith("Sprint"):
             return _finding(text, kind, ["there is no number in it"], line, "warning")
         return None
@@ -72,7 +72,7 @@ def near_miss(text: str, level: int, line: int) -> Finding | None:
 
 
 def near_miss_line(text: str, line: int) -> Finding | None:
-    """Returns why a line of a paragraph is no heading, where it looks like a phase or sprint."""
+    """Returns why a line that looks like a phase or sprint is not a heading."""
     if _UNSPACED.match(text):
         kind = "phase" if "phase" in text.lower()[:20] else "sprint"
         reason = "a heading has up to six #, and a space after them"
@@ -84,14 +84,14 @@ def near_miss_line(text: str, line: int) -> Finding | None:
 
 
 def _reasons(text: str, like: re.Match[str], found: re.Match[str], level: int) -> list[str]:
-    """Returns all that is wrong, in the order of the text; nothing where it is prose."""
+    """Returns all that is wrong, in the order of the text; nothing for prose."""
     word, number, after = like[1], found[1], found[2].lstrip("*_` \t")
     sprint = word.lower() == "sprint"
     wanted_level = SPRINT_LEVEL if sprint else PHASE_LEVEL
     whole = (is_sprint if sprint else is_phase)(number.lower())
     whole = whole and (after[:1] in _SEPARATORS if sprint or after else True)
-    # A sprint is looked for at its own level and the one above, a phase at its own; further off
-    # ("# Sprint 3 plan", "#### Sprint 1.1 in review") only what has the whole form is one.
+    # A near miss is a sprint at its own level or the one above, or a phase at its own. At other
+    # levels ("# Sprint 3 plan", "#### Sprint 1.1 in review") it must have the whole form.
     if level not in ((PHASE_LEVEL, SPRINT_LEVEL) if sprint else (PHASE_LEVEL,)) and not whole:
         return []
     reasons = []
@@ -138,7 +138,7 @@ def _finding(
 
 
 def _form(text: str, kind: str) -> str:
-    """Returns how the heading is to be written: with its own number and title, if it has both."""
+    """Returns how to write the heading: with its own number and title if it has both."""
     found = _ANY_NUMBER.search(text[:_SHOWN])
     number, title = (found[1].lower(), found[2].strip("*_`# \t")) if found else ("", "")
     if kind == "sprint":

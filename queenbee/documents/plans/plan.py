@@ -1,36 +1,48 @@
 """A plan: phases and sprints in a Markdown document, as values.
 
 `docs/plans.md`; after the document on sprint beads, "Plan Back-Annotation". Parsing never fails:
-what cannot be read is a finding, with its line.
+a fault becomes a finding with its line.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
 from queenbee.documents.markdown import parse_blocks
-from queenbee.documents.plans import fields as plan_fields
-from queenbee.documents.plans import headings as plan_headings
-from queenbee.documents.plans.fields import AgentRef
+from queenbee.documents.plans.fields import (
+    AgentRef,
+    gather_fields,
+    plain_value,
+    read_agents,
+    read_needs,
+    read_priority,
+)
+from queenbee.documents.plans.headings import (
+    SPRINT_LEVEL,
+    near_miss,
+    near_miss_line,
+    read_heading,
+)
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.documents.markdown import Block
     from queenbee.documents.plans.fields import Fields
+    from queenbee.documents.plans.headings import Heading
 
 ANNOTATION = re.compile(r"[ \t]{0,3}<!--[ \t]*beads-ralph:[ \t]*([^\s<>]+?)[ \t]*-->[ \t]*")
 _HIDDEN = re.compile(r"[ ]{0,3}#{2,3}[ \t]+(?:Phase|Sprint)[ \t]+[0-9]", re.MULTILINE)
 _VERBATIM = re.compile(r"\s*<(?:[!?]|pre\b|script\b|style\b|textarea\b)", re.IGNORECASE)
-"""Comments and code; other HTML goes on to the next empty line, which few people know."""
+"""Comments and code. Other HTML continues to the next empty line, which few people know."""
 
 
 @dataclass(frozen=True)
 class Phase:
-    """Is one `## Phase N: title`."""
+    """One `## Phase N: title`."""
 
     number: str
     title: str
@@ -39,9 +51,9 @@ class Phase:
 
 @dataclass(frozen=True)
 class Sprint:
-    """Is one `### Sprint ID: title` with its fields; None or empty is what the plan leaves out.
+    """One `### Sprint ID: title` with its fields; what the plan leaves out is None or empty.
 
-    `phase` is the number of the heading it stands under, `line` that of its own heading.
+    `phase` is the number of the phase heading above it, `line` the line of its own heading.
     """
 
     number: str
@@ -63,14 +75,14 @@ class Sprint:
 
     @property
     def section(self) -> str:
-        """Where it stands in the plan, as a bead's `plan_section` says it."""
+        """Its place in the plan, as in a bead's `plan_section`."""
         heading = f"### Sprint {self.number}: {self.title}"
         return heading if self.phase is None else f"## Phase {self.phase} > {heading}"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Is a plan as it was read, with what was noticed on the way."""
+    """A plan as it was read, with what was noticed on the way."""
 
     phases: tuple[Phase, ...]
     sprints: tuple[Sprint, ...]
@@ -84,19 +96,19 @@ def parse_plan(text: str) -> Plan:
     sprints: list[Sprint] = []
     findings = [finding for block in blocks for finding in _stray(block)]
     phase: str | None = None
-    for place, block in enumerate(blocks):
-        if block.kind != "heading" or block.nested or block.level > plan_headings.SPRINT_LEVEL:
+    for index, block in enumerate(blocks):
+        if block.kind != "heading" or block.nested or block.level > SPRINT_LEVEL:
             continue
-        heading = plan_headings.read_heading(block.text, block.level)
+        heading = read_heading(block.text, block.level)
         if heading is not None and heading.kind == "sprint":
-            section = _section(blocks, place)
+            section = _section(blocks, index)
             sprint, found = _sprint(heading, block.first + 1, phase, section)
             sprints.append(sprint)
             findings += found
         elif heading is not None:
             phase = heading.number
             phases.append(Phase(heading.number, heading.title, block.first + 1))
-        elif block.level < plan_headings.SPRINT_LEVEL:
+        elif block.level < SPRINT_LEVEL:
             phase = None
     findings.sort(key=lambda finding: finding.line or 0)
     return Plan(tuple(phases), tuple(sprints), tuple(findings))
@@ -106,34 +118,34 @@ def find_sprint_headings(text: str) -> list[tuple[str, int, list[Block]]]:
     """Returns (sprint, index of its line, blocks under it) for each sprint heading."""
     blocks = parse_blocks(text)
     found: list[tuple[str, int, list[Block]]] = []
-    for place, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         if block.kind == "heading" and not block.nested:
-            heading = plan_headings.read_heading(block.text, block.level)
+            heading = read_heading(block.text, block.level)
             if heading is not None and heading.kind == "sprint":
-                found.append((heading.number, block.first, _section(blocks, place)))
+                found.append((heading.number, block.first, _section(blocks, index)))
     return found
 
 
-def _section(blocks: Sequence[Block], place: int) -> list[Block]:
-    end = place + 1
+def _section(blocks: Sequence[Block], index: int) -> list[Block]:
+    end = index + 1
     while end < len(blocks) and not _ends_section(blocks[end]):
         end += 1
-    return list(blocks[place + 1 : end])
+    return list(blocks[index + 1 : end])
 
 
 def _ends_section(block: Block) -> bool:
     top = block.kind == "heading" and not block.nested
-    return top and block.level <= plan_headings.SPRINT_LEVEL
+    return top and block.level <= SPRINT_LEVEL
 
 
 def _stray(block: Block) -> list[Finding]:
-    """Returns what is wrong with a block wherever it stands."""
+    """Returns what is wrong with a block, anywhere in the plan."""
     line = block.first + 1
     if block.kind == "heading":
         return _stray_heading(block, line)
     if block.kind == "paragraph":
         rows = enumerate(block.text.split("\n"), start=line)
-        return [miss for at, row in rows if (miss := plan_headings.near_miss_line(row, at))]
+        return [miss for at, row in rows if (miss := near_miss_line(row, at))]
     if block.kind == "fence" and not block.closed:
         lost = _HIDDEN.search(block.text) is not None
         message = "this code fence is never closed: all below it is code"
@@ -150,9 +162,9 @@ def _stray_heading(block: Block, line: int) -> list[Finding]:
     if block.last - block.first > 1 and re.search(r"\*\*[^*]+(?::\*\*|\*\*:)", block.text):
         message = "the line of dashes under these fields makes them a heading"
         return [Finding("", message, hint="put an empty line above the dashes", line=line)]
-    heading = plan_headings.read_heading(block.text, block.level)
+    heading = read_heading(block.text, block.level)
     if heading is None:
-        miss = plan_headings.near_miss(block.text, block.level, line)
+        miss = near_miss(block.text, block.level, line)
         if miss is not None and block.nested:
             miss = replace(miss, severity="warning")
         return [miss] if miss else []
@@ -165,9 +177,9 @@ def _stray_heading(block: Block, line: int) -> list[Finding]:
 
 
 def _sprint(
-    heading: plan_headings.Heading, line: int, phase: str | None, section: list[Block]
+    heading: Heading, line: int, phase: str | None, section: list[Block]
 ) -> tuple[Sprint, list[Finding]]:
-    fields = plan_fields.gather_fields(section)
+    fields = gather_fields(section)
     where = f"sprints[{heading.number}]"
     read = _Reader(fields, where, line)
     sprint = Sprint(
@@ -212,27 +224,25 @@ class _Reader:
         if len(values) > 1:
             message = f"is given {len(values)} times; the first is taken"
             self.findings.append(Finding(f"{self._where}.{key}", message, line=self._at(key)))
-        return (plan_fields.plain_value(values[0]) or None) if values else None
+        return (plain_value(values[0]) or None) if values else None
 
     def priority(self) -> int | None:
         text = self.word("priority")
         if text is None:
             return None
-        priority, found = plan_fields.read_priority(
-            text, f"{self._where}.priority", self._at("priority")
-        )
+        priority, found = read_priority(text, f"{self._where}.priority", self._at("priority"))
         self.findings += found
         return priority
 
     def agents(self, key: str) -> tuple[AgentRef, ...]:
-        agents, found = plan_fields.read_agents(
+        agents, found = read_agents(
             self._fields.values.get(key, []), f"{self._where}.{key}", self._at(key)
         )
         self.findings += found
         return tuple(agents)
 
     def needs(self) -> tuple[str, ...]:
-        needs, found = plan_fields.read_needs(
+        needs, found = read_needs(
             self._fields.values.get("depends_on", []),
             f"{self._where}.depends_on",
             self._at("depends_on"),

@@ -1,20 +1,22 @@
-"""The row of one sprint: what its bead says, made from the plan and from the bead it had."""
+"""The row of one sprint's bead, made from the plan and from the row that it has so far."""
 
 from __future__ import annotations
 
 import os
 from copy import deepcopy
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.agents import DEFAULT_AGENT, agent_path
 from queenbee.documents.issue_rows import metadata_of, new_row
-from queenbee.documents.sprints import names as sprint_names
+from queenbee.documents.sprints.bead import DEFAULT_ATTEMPTS, objects_in
+from queenbee.documents.sprints.names import branch_name, labels, team_name, worktree_path
 from queenbee.documents.sprints.numbers import phase_of
+from queenbee.documents.sprints.reports import DEFAULT_SCHEMA
+from queenbee.documents.sprints.rules import MERGE, WORK
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from typing import Any
 
     from queenbee.documents.issue_rows import Row
@@ -23,17 +25,6 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL = "sonnet"
 SCRUM_MASTER = "beads-ralph-scrum-master"
-MAX_RETRY_ATTEMPTS = 3
-
-OUTPUT_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "status": {"enum": ["pass", "fail", "stop"]},
-        "message": {"type": "string"},
-        "details": {"type": "object"},
-    },
-    "required": ["status", "message"],
-}
 
 _QA_TYPES = ("code-review", "security-scan", "lint", "integration-test")
 _OWN_LABELS = ("phase-", "sprint-")
@@ -41,11 +32,11 @@ _OWN_LABELS = ("phase-", "sprint-")
 
 @dataclass(frozen=True)
 class PlanSetting:
-    """Is what a plan does not say of itself.
+    """What a plan does not say about itself.
 
     `plan_file` is its path from the repository's top folder, with `/`; `repository` is the
     absolute path of that folder; `rig` names the repository; `prefix` begins new ids; `actor`
-    is who imports; `source_branch` stands in where a sprint names none.
+    is who imports; `source_branch` is for sprints that name none.
     """
 
     plan_file: str
@@ -57,53 +48,50 @@ class PlanSetting:
 
 
 @dataclass(frozen=True)
-class SprintPlace:
-    """Is where the work of a sprint happens."""
+class Worksite:
+    """Where the work of a sprint happens."""
 
     source_branch: str
     branch: str
     worktree: str
 
     @classmethod
-    def of(cls, sprint: Sprint, old: Row | None, setting: PlanSetting) -> SprintPlace:
-        """Returns what the plan states, else what the bead has, else what follows by rule."""
+    def of(cls, sprint: Sprint, old: Row | None, setting: PlanSetting) -> Worksite:
+        """Returns what the plan states, else what the bead has, else the names by rule."""
         had = metadata_of(old or {})
         source = sprint.source_branch or had.get("source_branch") or setting.source_branch
         branch = (
-            sprint.branch
-            or had.get("branch")
-            or sprint_names.branch_name(source, sprint.number, sprint.title)
+            sprint.branch or had.get("branch") or branch_name(source, sprint.number, sprint.title)
         )
         if sprint.worktree is not None:
             # A plan is read from the top folder, where its author wrote `../app-worktrees/…`.
             worktree = os.path.normpath(os.path.join(setting.repository, sprint.worktree))
         else:
-            worktree = had.get("worktree_path") or sprint_names.worktree_path(
-                setting.repository, branch
-            )
+            worktree = had.get("worktree_path") or worktree_path(setting.repository, branch)
         return cls(source, branch, worktree)
 
 
-def sprint_row(
-    sprint: Sprint,
-    old: Row | None,
-    *,
-    identifier: str,
-    place: SprintPlace,
-    merged: Sequence[str],
-    setting: PlanSetting,
-    now_ms: int,
-) -> Row:
-    """Returns the whole row of a sprint's bead, its dependencies left as they are.
+@dataclass(frozen=True)
+class SprintContext:
+    """A sprint, where its work happens, and the branches that it merges."""
 
-    `old` is the row it has so far, and stays unchanged; `merged` are the branches it joins.
+    sprint: Sprint
+    site: Worksite
+    merged: tuple[str, ...]
+    setting: PlanSetting
+
+
+def sprint_row(context: SprintContext, old: Row | None, identifier: str, now_ms: int) -> Row:
+    """Returns the whole row of a sprint's bead, its dependencies unchanged.
+
+    `old` is its present row, which is not changed.
     """
+    sprint, merged, now = context.sprint, bool(context.merged), format_ms(now_ms)
+    actor = context.setting.actor
     row = (
         deepcopy(old)
         if old
-        else new_row(
-            identifier, setting.actor, format_ms(now_ms), issue_type="", assignee=SCRUM_MASTER
-        )
+        else new_row(identifier, actor, now, issue_type="", assignee=SCRUM_MASTER)
     )
     row["title"] = sprint.title
     row["description"] = _description(sprint)
@@ -111,49 +99,43 @@ def sprint_row(
         row["acceptance_criteria"] = "\n".join(f"- {item}" for item in sprint.acceptance)
     if sprint.priority is not None:
         row["priority"] = sprint.priority
-    row["issue_type"] = "beads-ralph-merge" if merged else "beads-ralph-work"
-    row["labels"] = _labels(sprint, row.get("labels"), merge=bool(merged))
-    row["updated_at"] = format_ms(now_ms)
-    row["metadata"] = _metadata(sprint, metadata_of(row), place, merged, setting)
+    row["issue_type"] = MERGE if merged else WORK
+    row["labels"] = _labels(sprint, row.get("labels"), merge=merged)
+    row["updated_at"] = now
+    row["metadata"] = _metadata(context, metadata_of(row))
     return row
 
 
-def _metadata(
-    sprint: Sprint,
-    had: dict[str, Any],
-    place: SprintPlace,
-    merged: Sequence[str],
-    setting: PlanSetting,
-) -> dict[str, Any]:
+def _metadata(context: SprintContext, had: dict[str, Any]) -> dict[str, Any]:
     """Returns the metadata in the order of the document; keys that are not its own come last."""
+    sprint, site, merged = context.sprint, context.site, context.merged
     dev = sprint.dev_agents[0] if sprint.dev_agents else None
-    told: dict[str, Any] = {
-        "rig": had.get("rig") or setting.rig,
-        "worktree_path": place.worktree,
-        "branch": place.branch,
-        "source_branch": place.source_branch,
+    team = sprint.team or had.get("team_name") or team_name(sprint.number, sprint.title)
+    stated: dict[str, Any] = {
+        "rig": had.get("rig") or context.setting.rig,
+        "worktree_path": site.worktree,
+        "branch": site.branch,
+        "source_branch": site.source_branch,
         "phase": phase_of(sprint.number),
         "sprint": sprint.number,
-        "team_name": sprint.team
-        or had.get("team_name")
-        or sprint_names.team_name(sprint.number, sprint.title),
-        "plan_file": setting.plan_file,
+        "team_name": team,
+        "plan_file": context.setting.plan_file,
         "plan_section": sprint.section,
         "plan_sprint_id": sprint.number,
     }
     if merged or "branches_to_merge" in had:
-        told["branches_to_merge"] = list(merged) or None
-    told |= {
+        stated["branches_to_merge"] = list(merged) or None
+    stated |= {
         "dev_agent_path": _dev_agent_path(dev, had),
         "dev_model": (dev and dev.model) or had.get("dev_model") or DEFAULT_MODEL,
-        "dev_prompts": _prompts(sprint, place.branch, merged),
+        "dev_prompts": _prompts(context),
         "agent_type": _agent_type(had, merge=bool(merged)),
         "qa_agents": _qa_agents(sprint, had.get("qa_agents")),
     }
     if len(sprint.dev_agents) > 1 or "other_dev_agents" in had:
-        told["other_dev_agents"] = _other_dev_agents(sprint)
+        stated["other_dev_agents"] = _other_dev_agents(sprint)
     begun = {key: value for key, value in _beginnings().items() if key not in had}
-    return {**told, **begun, **{key: value for key, value in had.items() if key not in told}}
+    return {**stated, **begun, **{key: value for key, value in had.items() if key not in stated}}
 
 
 def _other_dev_agents(sprint: Sprint) -> list[dict[str, Any]]:
@@ -164,9 +146,9 @@ def _other_dev_agents(sprint: Sprint) -> list[dict[str, Any]]:
 
 
 def _beginnings() -> dict[str, Any]:
-    """Returns what the document's beads have before anything happened to them."""
+    """Returns the fields of a bead that nothing has happened to yet."""
     return {
-        "max_retry_attempts": MAX_RETRY_ATTEMPTS,
+        "max_retry_attempts": DEFAULT_ATTEMPTS,
         "attempt_count": 0,
         "scrum_master_session_id": None,
         "dev_agent_session_id": None,
@@ -199,11 +181,12 @@ def _description(sprint: Sprint) -> str:
     return "\n\n".join(parts) or sprint.title
 
 
-def _prompts(sprint: Sprint, branch: str, merged: Sequence[str]) -> list[str]:
+def _prompts(context: SprintContext) -> list[str]:
+    sprint, merged = context.sprint, context.merged
     prompts = []
     if merged:
         joined = f"{', '.join(merged[:-1])} and {merged[-1]}"
-        prompts.append(f"Merge branches {joined} into {branch}")
+        prompts.append(f"Merge branches {joined} into {context.site.branch}")
     prompts += sprint.tasks or [sprint.prose or sprint.title]
     if sprint.acceptance:
         prompts.append(_criteria(sprint))
@@ -215,8 +198,8 @@ def _criteria(sprint: Sprint) -> str:
 
 
 def _qa_agents(sprint: Sprint, had: object) -> list[dict[str, Any]]:
-    """Returns the agents that the plan names, each with what its entry in the bead adds."""
-    entries = [entry for entry in had if isinstance(entry, dict)] if isinstance(had, list) else []
+    """Returns the agents that the plan names, each with the other fields of its entry so far."""
+    entries = objects_in(had)
     if not sprint.qa_agents and entries:
         return deepcopy(entries)
     known = {entry.get("agent_path"): entry for entry in entries}
@@ -231,14 +214,14 @@ def _qa_agent(
     entry = deepcopy(known.get(path, {}))
     subject = f"Verify sprint {sprint.number}, {sprint.title}."
     default = f"{subject} {_criteria(sprint)}" if sprint.acceptance else subject
-    told = {
+    stated = {
         "agent_path": path,
         "model": (agent and agent.model) or entry.get("model") or DEFAULT_MODEL,
         "prompt": (agent and agent.prompt) or entry.get("prompt") or default,
         "agent_type": entry.get("agent_type") or _qa_type(path),
-        "output_schema": entry.get("output_schema") or deepcopy(OUTPUT_SCHEMA),
+        "output_schema": entry.get("output_schema") or deepcopy(DEFAULT_SCHEMA),
     }
-    return {**told, **{key: value for key, value in entry.items() if key not in told}}
+    return {**stated, **{key: value for key, value in entry.items() if key not in stated}}
 
 
 def _qa_type(path: str) -> str:
@@ -247,7 +230,7 @@ def _qa_type(path: str) -> str:
 
 
 def _labels(sprint: Sprint, had: object, *, merge: bool) -> list[str]:
-    own = sprint_names.labels(sprint.number) + (["merge"] if merge else [])
+    own = labels(sprint.number) + (["merge"] if merge else [])
     others = [
         label
         for label in (had if isinstance(had, list) else ())

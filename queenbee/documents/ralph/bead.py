@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.bounds import DEFAULT_TIMEOUT_S, LONGEST_S, MAX_CHECKS
+from queenbee.core.text import shell_word
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.fields import environment_findings, id_problem, named_environment
-from queenbee.documents.findings import Finding, first_told
+from queenbee.documents.findings import Finding, first_findings
 from queenbee.documents.schema import member_path, schema_findings
 from queenbee.errors import InvalidInput
 
@@ -86,7 +87,7 @@ def check_bead(document: object, source: str) -> None:
         first = f"{errors[0].path}: {errors[0].message}".removeprefix(": ")
         raise InvalidInput(
             f"{source} is not a valid bead: {first}{more}",
-            hint=f"queen bead validate {source}",
+            hint=f"queen bead validate {shell_word(source)}",
             findings=findings,
         )
 
@@ -194,7 +195,7 @@ def _dependency_findings(document: dict[str, Any]) -> list[Finding]:
     for key in _DEPENDENCY_KEYS:
         entries = document.get(key)
         if isinstance(entries, list):
-            found += first_told(_entry_findings(entries, key), key)
+            found += first_findings(_entry_findings(entries, key), key)
         elif entries is not None:
             found.append(Finding(key, "must be a list of bead ids"))
     return found

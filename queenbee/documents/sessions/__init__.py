@@ -1,1 +1,50 @@
-"""Team sessions: a folder with a team's tasks and roles. docs/sessions.md."""
+"""Team sessions: a folder with a team's tasks and roles.
+
+`validate_session` reports what is wrong with one, `read_session` returns what it says,
+`import_session` returns the rows that make its tasks beads, and `session_skeleton` makes a new one.
+`docs/sessions.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee._lazy import exports
+
+if TYPE_CHECKING:
+    from queenbee.documents.sessions.files import SessionFolder as SessionFolder
+    from queenbee.documents.sessions.files import read_session_folder as read_session_folder
+    from queenbee.documents.sessions.files import write_session_folder as write_session_folder
+    from queenbee.documents.sessions.graph import Pipeline as Pipeline
+    from queenbee.documents.sessions.graph import Task as Task
+    from queenbee.documents.sessions.graph import render_pipeline as render_pipeline
+    from queenbee.documents.sessions.importer import InvalidGraph as InvalidGraph
+    from queenbee.documents.sessions.importer import import_session as import_session
+    from queenbee.documents.sessions.session import Role as Role
+    from queenbee.documents.sessions.session import Session as Session
+    from queenbee.documents.sessions.session import read_session as read_session
+    from queenbee.documents.sessions.session import session_findings as session_findings
+    from queenbee.documents.sessions.session import validate_session as validate_session
+    from queenbee.documents.sessions.skeleton import Skeleton as Skeleton
+    from queenbee.documents.sessions.skeleton import session_skeleton as session_skeleton
+
+__getattr__, __dir__, __all__ = exports(
+    __name__,
+    {
+        "SessionFolder": "queenbee.documents.sessions.files",
+        "read_session_folder": "queenbee.documents.sessions.files",
+        "write_session_folder": "queenbee.documents.sessions.files",
+        "Pipeline": "queenbee.documents.sessions.graph",
+        "Task": "queenbee.documents.sessions.graph",
+        "render_pipeline": "queenbee.documents.sessions.graph",
+        "InvalidGraph": "queenbee.documents.sessions.importer",
+        "import_session": "queenbee.documents.sessions.importer",
+        "Role": "queenbee.documents.sessions.session",
+        "Session": "queenbee.documents.sessions.session",
+        "read_session": "queenbee.documents.sessions.session",
+        "session_findings": "queenbee.documents.sessions.session",
+        "validate_session": "queenbee.documents.sessions.session",
+        "Skeleton": "queenbee.documents.sessions.skeleton",
+        "session_skeleton": "queenbee.documents.sessions.skeleton",
+    },
+)

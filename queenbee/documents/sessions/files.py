@@ -1,6 +1,6 @@
-"""The folder of a team session, read once: every file that validation looks at, or why not.
+"""The folder of a team session, read once: every file that validation needs.
 
-The only module of the session that touches the disk. After the document on team sessions,
+The only module of sessions that touches the disk. After the document on team sessions,
 "Directory Structure".
 """
 
@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from queenbee.errors import Conflict, NotFound, Unreadable, Unwritable
 from queenbee.store.documents import read_document, write_document
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MAX_BYTES = 1024 * 1024
 MAX_ROLE_SPEC_BYTES = 256 * 1024
 MAX_ROLE_SPECS_BYTES = 4 * MAX_BYTES
-"""Of all role-specs together: reading their Markdown takes up to eight seconds a megabyte."""
+"""The size of all role-specs together: parsing Markdown takes up to 8 s per megabyte."""
 
 TEAM_SESSION = "team-session.json"
 TASK_ANALYSIS = "task-analysis.json"
@@ -30,9 +30,9 @@ FOLDERS = ("artifacts", "discussions", "explorations", "wisdom", ".msg")
 
 @dataclass(frozen=True)
 class File:
-    """Is what a name in the session's folder holds: its bytes, or why they cannot be read.
+    """A file in the session's folder: its bytes, or why they cannot be read.
 
-    Both None: there is no such file.
+    Both are None if there is no such file.
     """
 
     data: bytes | None = None
@@ -40,15 +40,15 @@ class File:
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything under the name."""
+        """Whether there is anything with this name."""
         return self.data is not None or self.problem is not None
 
 
 @dataclass(frozen=True)
 class SessionFolder:
-    """Is a session's folder as it was found; `role_specs` is None where that folder is missing.
+    """A session's folder; `role_specs` has its `.md` files by name without `.md`.
 
-    `role_specs` has the `.md` files by their names without `.md`.
+    `role_specs` is None if that folder is missing.
     """
 
     path: str
@@ -60,7 +60,7 @@ class SessionFolder:
 
 
 def read_session_folder(path: str) -> SessionFolder:
-    """Returns the session's folder. Never raises: what cannot be read is said in its place."""
+    """Returns the session's folder. Never raises: an unreadable file says why it is."""
     if "\0" in path or not os.path.isdir(path):
         return SessionFolder(path, exists=False)
     return SessionFolder(
@@ -73,11 +73,10 @@ def read_session_folder(path: str) -> SessionFolder:
 
 
 def write_session_folder(path: str, files: Mapping[str, bytes]) -> None:
-    """Makes a new session folder with these files and the document's empty folders.
+    """Creates a session folder with these files and the document's empty folders.
 
-    Raises `Conflict` where something is under that name already, else `Unwritable`; the file
-    that makes it a session comes last, so that a crash leaves no half session behind that looks
-    like one.
+    Raises `Conflict` if the path exists, else `Unwritable`. The file that makes it a session is
+    written last, so that a half-written folder never looks like a session.
     """
     if os.path.lexists(path):
         hint = "choose another folder, or describe another task"
@@ -100,24 +99,24 @@ def _read(folder: str, name: str, *, max_bytes: int = MAX_BYTES) -> File:
     try:
         return File(read_document(path, max_bytes=max_bytes))
     except NotFound:
-        # A link that leads nowhere is there, as a name, but no file.
+        # A broken link is a name without a file.
         return File()
     except Unreadable as error:
         return File(problem=error.message.removeprefix(f"{path} "))
 
 
 def _role_specs(folder: str) -> dict[str, File] | None:
-    place = os.path.join(folder, ROLE_SPECS)
-    if not os.path.isdir(place) or _leads_outside(place, folder):
+    specs_path = os.path.join(folder, ROLE_SPECS)
+    if not os.path.isdir(specs_path) or _leads_outside(specs_path, folder):
         return None
     try:
-        names = sorted(name for name in os.listdir(place) if name.endswith(".md"))
+        names = sorted(name for name in os.listdir(specs_path) if name.endswith(".md"))
     except OSError:
         return None
     found: dict[str, File] = {}
     left = MAX_ROLE_SPECS_BYTES
     for name in names:
-        if os.path.isdir(os.path.join(place, name)):
+        if os.path.isdir(os.path.join(specs_path, name)):
             continue
         file = File(problem=f"the role-specs have more than {MAX_ROLE_SPECS_BYTES:,} bytes")
         if left > 0:

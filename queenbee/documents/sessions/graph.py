@@ -1,17 +1,18 @@
-"""The tasks of a session, from its dependency graph, and how far they have come.
+"""The tasks of a session, from its dependency graph, and their progress.
 
-Pure. The graph is an object, `{task: {depends_on, role}}`, as the document has it, or a list of
-such tasks with their names inside.
+Pure. The graph is an object, `{task: {depends_on, role}}`, as in the document, or a list of such
+tasks that hold their own names.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from queenbee.core.text import one_line
 from queenbee.documents.findings import Finding
-from queenbee.documents.graphs import find_cycles, printable, sort_by_need
+from queenbee.documents.graphs import find_cycles, sort_by_need
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any, Literal
@@ -25,7 +26,7 @@ _SIGNS = {"completed": "✓", "active": "▶", "ready": "○", "waiting": "·"}
 
 @dataclass(frozen=True)
 class Task:
-    """Is one task of the graph; `role` is None where the graph names none."""
+    """One task of the graph; `role` is None if the graph names none."""
 
     name: str
     depends_on: tuple[str, ...] = ()
@@ -34,7 +35,7 @@ class Task:
 
 @dataclass(frozen=True)
 class TaskState:
-    """Is a task and how far it has come; `waits_for` are the needs that are not completed."""
+    """A task and its progress; `waits_for` are the needs that are not completed."""
 
     task: Task
     state: State
@@ -43,7 +44,7 @@ class TaskState:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Is the state of a session's tasks, each after all that it depends on."""
+    """The progress of a session's tasks, each after all that it depends on."""
 
     tasks: tuple[TaskState, ...]
 
@@ -55,12 +56,12 @@ class Pipeline:
 
 
 def read_tasks(graph: object, path: str) -> tuple[list[Task], list[Finding]]:
-    """Returns the tasks in a dependency graph, and what in it is no task."""
+    """Returns the tasks in a dependency graph, and findings for the rest."""
     if isinstance(graph, dict):
         entries = [(name, value, f"{path}.{name}") for name, value in graph.items()]
     elif isinstance(graph, list):
         entries = [
-            (_first(value, _NAMES), value, f"{path}[{place}]") for place, value in enumerate(graph)
+            (_first(value, _NAMES), value, f"{path}[{index}]") for index, value in enumerate(graph)
         ]
     else:
         return [], []
@@ -82,9 +83,9 @@ def read_tasks(graph: object, path: str) -> tuple[list[Task], list[Finding]]:
 
 
 def graph_findings(tasks: Sequence[Task], roles: Collection[str], path: str) -> Iterator[Finding]:
-    """Returns what keeps a graph from being worked off: dangling needs, cycles, unknown roles.
+    """Returns what makes a graph impossible to finish: missing needs, cycles, unknown roles.
 
-    They are warnings: the document's validation does not look into the graph.
+    They are warnings: the document's validation does not check the graph.
     """
     names = {task.name for task in tasks}
     for task in tasks:
@@ -108,7 +109,7 @@ def graph_of(tasks: Sequence[Task]) -> dict[str, tuple[str, ...]]:
 def pipeline(
     tasks: Sequence[Task], completed: Collection[str], active: Collection[str]
 ) -> Pipeline:
-    """Returns how far each task has come. A task on a cycle waits for ever, and says for what."""
+    """Returns the progress of each task. A task on a cycle waits forever, and names for what."""
     states: list[TaskState] = []
     by_name = {task.name: task for task in tasks}
     for task in map(by_name.__getitem__, sort_by_need(graph_of(tasks))):
@@ -131,7 +132,7 @@ def render_pipeline(found: Pipeline, beads: Mapping[str, str] | None = None) -> 
         waits = f"waits for {', '.join(state.waits_for)}" if state.waits_for else ""
         columns = [_SIGNS[state.state], state.task.name.ljust(width), state.state.ljust(9)]
         bead = (beads or {}).get(state.task.name)
-        lines.append(printable("  ".join([*columns, *filter(None, [bead, role, waits])])).rstrip())
+        lines.append(one_line("  ".join([*columns, *filter(None, [bead, role, waits])])).rstrip())
     counts = found.counts
     total = f"{counts['completed']} of {len(found.tasks)} tasks completed"
     rest = ", ".join(f"{counts[state]} {state}" for state in ("active", "ready", "waiting"))

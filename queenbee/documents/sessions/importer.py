@@ -1,25 +1,27 @@
 """A session's dependency graph becomes beads that can be claimed, one for each task.
 
-Pure. Like the import of a plan: the same session again changes nothing, and what happened to a
-bead since is not touched, but that a task which the session calls completed is closed.
+Pure. As with plans, the same session again changes nothing, and what happened to a bead since is
+kept; only a task that the session calls completed is closed.
 """
 
 from __future__ import annotations
 
 from copy import deepcopy
+from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
 from queenbee.core.timestamps import format_ms
-from queenbee.documents import issue_rows
 from queenbee.documents.graphs import find_cycles
+from queenbee.documents.issue_rows import current_rows, metadata_of, new_row
+from queenbee.documents.reconcile import Item, Source, hashed_id, match_rows, reconcile
 from queenbee.documents.sessions.graph import graph_of
 from queenbee.errors import InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from queenbee.documents.issue_rows import IdSource, Row, RowImport
+    from queenbee.documents.issue_rows import Row, RowImport
+    from queenbee.documents.reconcile import IdSource
     from queenbee.documents.sessions.graph import Task
     from queenbee.documents.sessions.session import Role, Session
 
@@ -27,7 +29,7 @@ _MAX_TITLE = 200
 
 
 class InvalidGraph(InvalidInput):
-    """A dependency graph that cannot be worked off: no task, a cycle, a need that is no task."""
+    """A dependency graph without a task, with a cycle, or with a need that is not a task."""
 
     code = "invalid_graph"
 
@@ -39,43 +41,23 @@ def import_session(
     prefix: str,
     actor: str,
     now_ms: int,
-    id_source: IdSource = issue_rows.hashed_id,
+    id_source: IdSource = hashed_id,
 ) -> RowImport:
     """Returns the rows to add and to update so that the tracker has a bead for each task.
 
-    `existing` are the tracker's rows; a task's bead is known by session and task. Raises
-    `InvalidGraph`; nothing is imported then.
+    `existing` are the tracker's rows; a bead belongs to a task if it names session and task.
+    Raises `InvalidGraph`; nothing is imported then.
     """
     _refuse_graph(session)
-    known = issue_rows.current_rows(existing)
-    found = _beads_of(session, known)
-    ids = issue_rows.assign_ids(
-        {task.name: f"{session.session_id}\n{task.name}" for task in session.tasks},
-        found,
-        prefix=prefix,
-        taken=known,
-        id_source=id_source,
+    known = current_rows(existing)
+    found = match_rows(known, lambda row: _task_of(row, session.session_id))
+    return reconcile(
+        [_item(task, session, actor) for task in session.tasks],
+        Source(session.session_id, prefix, actor, now_ms, id_source),
+        known=known,
+        found=found,
+        own={row["id"] for row in found.values()},
     )
-    # The bead of a task that is gone is still the session's own: nothing shall wait for it.
-    ours = {*ids.values(), *(row["id"] for row in found.values())}
-    changes = []
-    # Lists of issues go by age: each bead is a little younger than the task before it.
-    for at_ms, task in enumerate(session.tasks, start=now_ms):
-        row = _row(task, session, found.get(task.name), ids[task.name], actor, format_ms(at_ms))
-        row["dependencies"] = issue_rows.merge_dependencies(
-            row,
-            [ids[need] for need in task.depends_on],
-            ours,
-            now=format_ms(at_ms),
-            actor=actor,
-        )
-        changes.append(issue_rows.change_of(task.name, found.get(task.name), row, at_ms))
-    orphans = sorted(
-        row["id"]
-        for name, row in found.items()
-        if name not in ids and row.get("status") not in DONE
-    )
-    return issue_rows.RowImport(tuple(changes), tuple(orphans))
 
 
 def _refuse_graph(session: Session) -> None:
@@ -102,33 +84,31 @@ def _refuse_graph(session: Session) -> None:
         )
 
 
-def _beads_of(session: Session, known: Mapping[str, Row]) -> dict[str, Row]:
-    found: dict[str, Row] = {}
-    for row in sorted(known.values(), key=lambda row: (str(row.get("created_at")), row["id"])):
-        metadata = issue_rows.metadata_of(row)
-        task = metadata.get("session_task")
-        if (
-            metadata.get("session_id") == session.session_id
-            and isinstance(task, str)
-            and row.get("status") != "tombstone"
-        ):
-            found.setdefault(task, row)
-    return found
+def _task_of(row: Row, session_id: str) -> str | None:
+    metadata = metadata_of(row)
+    task = metadata.get("session_task")
+    return task if metadata.get("session_id") == session_id and isinstance(task, str) else None
 
 
-def _row(
-    task: Task, session: Session, old: Row | None, identifier: str, actor: str, now: str
-) -> Row:
-    row = deepcopy(old) if old else issue_rows.new_row(identifier, actor, now, issue_type="task")
+def _item(task: Task, session: Session, actor: str) -> Item:
+    def row(old: Row | None, identifier: str, now_ms: int) -> Row:
+        now = format_ms(now_ms)
+        base = deepcopy(old) if old else new_row(identifier, actor, now, issue_type="task")
+        return _filled(base, task, session, now)
+
+    return Item(task.name, task.depends_on, row)
+
+
+def _filled(row: Row, task: Task, session: Session, now: str) -> Row:
     role = next((role for role in session.roles if role.name == task.role), None)
     row["title"] = _title(task, session)
     row["description"] = _description(task, role, session)
     row["labels"] = _labels(task, row.get("labels"))
     row["updated_at"] = now
-    had = issue_rows.metadata_of(row)
-    # One session has a path for each worktree; the first import's stays.
-    place = {"session_path": had.get("session_path") or session.path}
-    row["metadata"] = {**had, **_metadata(task, role, session), **place}
+    had = metadata_of(row)
+    # A session has a path in each worktree; that of the first import is kept.
+    path = had.get("session_path") or session.path
+    row["metadata"] = {**had, **_metadata(task, role, session), "session_path": path}
     if task.name in session.completed and row.get("status") not in DONE:
         row |= {"status": "closed", "closed_at": now}
     return row

@@ -1,18 +1,19 @@
 """Role-specs: one Markdown file for each role, with front matter and Phases 2 to 4.
 
-Pure. After the document on team sessions, "Role-Spec Structure Validation": its steps, in its
-order, with its texts as the first words of each message.
+Pure. After the document on team sessions, "Role-Spec Structure Validation": its steps in its
+order; each message begins with its text.
 """
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
 from queenbee.documents.front_matter import read_front_matter
 from queenbee.documents.markdown import parse_blocks
+from queenbee.documents.sessions.fields import field_fault
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
@@ -24,17 +25,12 @@ RESUME = "Re-run team-coordinate with resume"
 
 PHASES = (2, 3, 4)
 
-_FIELDS: tuple[tuple[str, type, str], ...] = (
-    ("role", str, "a string"),
-    ("prefix", str, "a string"),
-    ("inner_loop", bool, "a boolean"),
-    ("message_types", dict, "an object"),
-)
+_FIELDS = {"role": str, "prefix": str, "inner_loop": bool, "message_types": dict}
 _MAX_NAME_BYTES = 250
 
 
 def name_fault(name: str) -> str | None:
-    """Returns why a role's name cannot be that of a file in `role-specs/`, or None."""
+    """Returns why a role's name cannot be a file name in `role-specs/`, or None."""
     if not name.strip():
         return "the name is empty"
     if name in (".", "..") or re.search(r"[/\\\0]", name):
@@ -45,9 +41,9 @@ def name_fault(name: str) -> str | None:
 
 
 def role_spec_findings(name: str, file: File, *, prefix: str | None = None) -> Iterator[Finding]:
-    """Returns everything that is wrong with the role-spec of a role that has one.
+    """Returns everything that is wrong with a role's role-spec.
 
-    `prefix` is the role's prefix in the session, with which the file's own ought to agree.
+    `prefix` is the role's prefix in the session; the file should have the same.
     """
     path = f"role-specs/{name}.md"
     incomplete = f"Invalid role-spec: {path} missing required section"
@@ -71,15 +67,10 @@ def role_spec_findings(name: str, file: File, *, prefix: str | None = None) -> I
 
 
 def _field_findings(fields: dict[Any, Any], path: str, incomplete: str) -> Iterator[Finding]:
-    for field, kind, noun in _FIELDS:
-        value = fields.get(field)
-        if value is None or value == "":
-            fault = f"{field} ({noun.split()[1]}) is missing"
-        elif not isinstance(value, kind):
-            fault = f"{field} must be {noun}, it is {value!r:.60}"
-        else:
-            continue
-        yield Finding(f"{path}#{field}", f"{incomplete}: {fault}", hint=MANUAL_FIX)
+    for field, kind in _FIELDS.items():
+        fault = field_fault(fields, field, kind)
+        if fault is not None:
+            yield Finding(f"{path}#{field}", f"{incomplete}: {fault}", hint=MANUAL_FIX)
 
 
 def _agreement(
@@ -96,7 +87,7 @@ def _phase_findings(body: str, body_line: int, path: str) -> Iterator[Finding]:
     headings = [block for block in parse_blocks(body) if block.kind == "heading"]
     top = [block.text for block in headings if block.level == 2 and not block.nested]
     for number in PHASES:
-        # "Phase 20", "Phase 2.5" and "Phase 2-4" are others; "Phase 2: Load", "Phase 2." are this.
+        # "Phase 2: Load" and "Phase 2." match; "Phase 20", "Phase 2.5" and "Phase 2-4" do not.
         phase = rf"Phase {number}(?!\w|\.\w|[-–]\d)"
         if any(re.match(phase, text) for text in top):
             continue

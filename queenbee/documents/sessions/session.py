@@ -1,16 +1,18 @@
-"""Whether a team's folder is fit to start, how far its work has come, and what it holds.
+"""Whether a team session is valid, what it says, and how far its work is.
 
-After the document on team sessions: the steps of its "Validation Algorithm", in its order, with
-its texts as the first words of each message and its recovery step as the hint. Unlike the
-algorithm, which stops at the first error, every problem is told. `docs/sessions.md`.
+After the document on team sessions: the steps of its "Validation Algorithm" in its order; each
+message begins with its text, and the hint is its recovery step. The algorithm stops at the first
+error; this reports every problem. `docs/sessions.md`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
 from queenbee.documents.json_documents import parse_json
+from queenbee.documents.sessions.fields import NOUNS, field_fault
 from queenbee.documents.sessions.files import (
     ROLE_SPECS,
     SHARED_MEMORY,
@@ -23,7 +25,6 @@ from queenbee.documents.sessions.graph import Pipeline, Task, graph_findings, pi
 from queenbee.documents.sessions.roles import RESUME, name_fault, role_spec_findings
 from queenbee.errors import NotFound, Unreadable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
@@ -38,7 +39,6 @@ COMPLETION_ACTIONS = ("interactive", "auto_archive", "auto_keep")
 _NO_SESSION = "Session required. Usage: --session=<path-to-TC-folder>"
 _NOT_FOUND = "Session directory not found: "
 _MAKE_ONE = "name a session's folder; queen session new makes one"
-_NOUNS: dict[type, str] = {str: "a string", list: "an array", dict: "an object"}
 _REQUIRED: dict[str, tuple[tuple[str, type], ...]] = {
     TEAM_SESSION: (
         ("session_id", str),
@@ -54,7 +54,7 @@ _MISSING_HINT = {TEAM_SESSION: ORIGINAL_TASK, TASK_ANALYSIS: RESUME}
 
 @dataclass(frozen=True)
 class Role:
-    """Is one role of a session."""
+    """One role of a session."""
 
     name: str
     prefix: str | None = None
@@ -65,7 +65,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Session:
-    """Is what a session's two documents say, as far as they can be read."""
+    """What the two documents of a session say, as far as they can be read."""
 
     path: str
     session_id: str
@@ -79,12 +79,12 @@ class Session:
 
     @property
     def pipeline(self) -> Pipeline:
-        """How far each task has come."""
+        """The progress of each task."""
         return pipeline(self.tasks, frozenset(self.completed), frozenset(self.active))
 
 
 def validate_session(path: str | None) -> list[Finding]:
-    """Returns every problem of the session folder at `path`; None or empty is a missing option."""
+    """Returns every problem of the session at `path`; None or empty means a missing option."""
     if not path:
         hint = "queen session validate --session=PATH"
         return [Finding("--session", _NO_SESSION, hint=hint)]
@@ -94,8 +94,8 @@ def validate_session(path: str | None) -> list[Finding]:
 def session_findings(folder: SessionFolder) -> list[Finding]:
     """Returns every problem of a session, in the order of the document's algorithm.
 
-    Errors are what the document checks; what else would get in the way of its work (a cycle in
-    the graph, a role for which there is no task) follows as warnings.
+    Errors are what the document checks. Whatever else would stop the work (a cycle in the
+    graph, a role without a task) follows as warnings.
     """
     if not folder.exists:
         return [Finding(folder.path, _NOT_FOUND + folder.path, hint=_MAKE_ONE)]
@@ -110,9 +110,9 @@ def session_findings(folder: SessionFolder) -> list[Finding]:
 
 
 def read_session(folder: SessionFolder) -> Session:
-    """Returns what a session says; what validation finds wrong in it is left out or empty.
+    """Returns what a session says, without what is not valid in it.
 
-    Raises `NotFound`, or `Unreadable` when one of its two documents cannot be read at all.
+    Raises `NotFound`, or `Unreadable` if one of its two documents cannot be read at all.
     """
     if not folder.exists:
         raise NotFound(_NOT_FOUND + folder.path, hint=_MAKE_ONE, path=folder.path)
@@ -154,19 +154,18 @@ def _document(file: File, name: str) -> tuple[dict[str, Any] | None, list[Findin
     faults = [
         (field, fault)
         for field, kind in _REQUIRED[name]
-        if (fault := _field_fault(document, field, kind)) is not None
+        if (fault := _required_fault(document, field, kind)) is not None
     ]
     return document, [_field_finding(name, field, fault) for field, fault in faults]
 
 
-def _field_fault(document: dict[str, Any], field: str, kind: type) -> str | None:
+def _required_fault(document: dict[str, Any], field: str, kind: type) -> str | None:
     value = document.get(field)
-    if value is None or (kind is str and value == ""):
-        return f"{field} ({_NOUNS[kind].split()[1]}) is missing"
     if field == "dependency_graph" and isinstance(value, list):
         return None
-    if not isinstance(value, kind):
-        return f"{field} must be {_NOUNS[kind]}, it is {value!r:.60}"
+    fault = field_fault(document, field, kind)
+    if fault is not None:
+        return fault
     if field == "roles" and not value:
         return "roles is empty"
     if field == "status" and value not in STATUSES:
@@ -175,7 +174,7 @@ def _field_fault(document: dict[str, Any], field: str, kind: type) -> str | None
 
 
 def _field_finding(name: str, field: str, fault: str) -> Finding:
-    # The algorithm gives no text for a field; the table's text covers it.
+    # The algorithm has no text for a field; this is the text of its table.
     message = f"Invalid session: {name} missing, corrupt, or missing required fields: {fault}"
     return Finding(f"{name}#{field}", message, hint=INSPECTION)
 
@@ -184,14 +183,14 @@ def _role_entries(session: dict[str, Any] | None) -> list[Finding]:
     """Returns what is wrong with the entries of `roles`: each is an object with three strings."""
     roles = (session or {}).get("roles")
     found: list[Finding] = []
-    for place, role in enumerate(roles if isinstance(roles, list) else ()):
-        path = f"roles[{place}]"
+    for index, role in enumerate(roles if isinstance(roles, list) else ()):
+        path = f"roles[{index}]"
         if not isinstance(role, dict):
             fault = f"{path} must be an object with name, prefix and role_spec, it is {role!r:.60}"
             found.append(_field_finding(TEAM_SESSION, path, fault))
             continue
         for field in ("name", "prefix", "role_spec"):
-            role_fault = _field_fault(role, field, str)
+            role_fault = field_fault(role, field, str)
             if role_fault is not None:
                 finding = _field_finding(TEAM_SESSION, f"{path}.{field}", f"{path}.{role_fault}")
                 found.append(finding)
@@ -211,7 +210,7 @@ def _folder_findings(folder: SessionFolder) -> list[Finding]:
 def _roles_findings(folder: SessionFolder, session: dict[str, Any] | None) -> Iterator[Finding]:
     """Returns what is wrong with the role-spec of each role of the session, in its order.
 
-    Where the session cannot be read, the files that are there are checked all the same.
+    If the session cannot be read, the files that exist are checked.
     """
     specs = folder.role_specs or {}
     roles = list(_roles(session)) if session is not None else [Role(name) for name in specs]
@@ -258,7 +257,7 @@ def _optional_fields(session: dict[str, Any]) -> Iterator[Finding]:
     kinds = {"pipeline": dict, "active_workers": list, "completed_tasks": list, "created_at": str}
     for field, kind in kinds.items():
         if session.get(field) is not None and not isinstance(session[field], kind):
-            message = f"{field} ought to be {_NOUNS[kind]}"
+            message = f"{field} ought to be {NOUNS[kind]}"
             yield Finding(f"{TEAM_SESSION}#{field}", message, "warning")
     action = session.get("completion_action")
     if action is not None and action not in COMPLETION_ACTIONS:
@@ -267,7 +266,7 @@ def _optional_fields(session: dict[str, Any]) -> Iterator[Finding]:
 
 
 def _tasks(session: dict[str, Any], analysis: dict[str, Any]) -> tuple[list[Task], list[Finding]]:
-    """Returns the tasks of the analysis, or of the session's pipeline where that has none."""
+    """Returns the tasks of the analysis, or, if it has none, of the session's pipeline."""
     tasks, found = read_tasks(analysis.get("dependency_graph"), f"{TASK_ANALYSIS}#dependency_graph")
     copy = session.get("pipeline")
     if not tasks and isinstance(copy, dict):
@@ -290,7 +289,7 @@ def _roles(session: dict[str, Any]) -> Iterator[Role]:
 
 
 def _names(values: object) -> Iterator[str]:
-    """Returns the tasks that a list names, as strings or inside objects."""
+    """Returns the tasks that a list names, as strings or in objects."""
     for value in values if isinstance(values, list) else ():
         if isinstance(value, dict):
             value = next((value[key] for key in ("task_id", "task", "id") if value.get(key)), None)

@@ -1,4 +1,4 @@
-"""A new session that is valid from its first moment: what `queen session new` writes.
+"""A new, valid session: what `queen session new` writes.
 
 Pure. After the document on team sessions: its directory structure and its two schemas.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.sessions.files import SHARED_MEMORY, TASK_ANALYSIS, TEAM_SESSION
-from queenbee.documents.sprints.names import slug
+from queenbee.documents.text import slug
 from queenbee.errors import InvalidInput
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -27,7 +27,7 @@ _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "
 
 @dataclass(frozen=True)
 class Skeleton:
-    """Is a session to be written: the name of its folder, and its files by their paths in it."""
+    """A session to be written: the name of its folder, and its files by their paths in it."""
 
     folder: str
     files: Mapping[str, bytes]
@@ -39,7 +39,7 @@ def session_skeleton(
     """Returns a valid session with one task for each role, each after the one before.
 
     Raises `InvalidInput` for an empty description, no role, a role twice, or a role whose name
-    is no plain word.
+    is not a plain word.
     """
     if not task_description.strip():
         raise InvalidInput("a session needs a task", hint='queen session new "what is to be done"')
@@ -102,8 +102,8 @@ def _refuse_roles(roles: Sequence[str]) -> None:
 def _graph(roles: Sequence[str]) -> dict[str, object]:
     tasks = [f"{prefix_of(role)}-001" for role in roles]
     return {
-        task: {"depends_on": tasks[place - 1 : place] if place else [], "role": roles[place]}
-        for place, task in enumerate(tasks)
+        task: {"depends_on": tasks[index - 1 : index] if index else [], "role": roles[index]}
+        for index, task in enumerate(tasks)
     }
 
 
@@ -150,7 +150,7 @@ Check the result against the task, and say what was learned in `wisdom/`.
 
 
 def _scalar(text: str) -> str:
-    """Returns a YAML string; what YAML would read as a number or a truth value is quoted."""
+    """Returns a YAML string, quoted if YAML would read it as a number or a truth value."""
     plain = re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]*", text) and text.lower() not in _RESERVED
     return text if plain else json.dumps(text)
 

@@ -1,1 +1,51 @@
-"""Sprint beads: issues that carry a sprint's team, history and verdict. docs/sprint-beads.md."""
+"""Sprint beads: issues that carry a sprint's team, history and verdict in their metadata.
+
+`check_bead` reports what is wrong with one, the `record_…` functions add to its history, and
+`next_step` says what follows. `docs/sprint-beads.md`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee._lazy import exports
+
+if TYPE_CHECKING:
+    from queenbee.documents.sprints.bead import SprintBead as SprintBead
+    from queenbee.documents.sprints.bead import sprint_schema as sprint_schema
+    from queenbee.documents.sprints.history import InvalidRecord as InvalidRecord
+    from queenbee.documents.sprints.history import NoAttemptLeft as NoAttemptLeft
+    from queenbee.documents.sprints.history import attempts_left as attempts_left
+    from queenbee.documents.sprints.history import feedback as feedback
+    from queenbee.documents.sprints.history import next_step as next_step
+    from queenbee.documents.sprints.history import record_dev_execution as record_dev_execution
+    from queenbee.documents.sprints.history import record_pull_request as record_pull_request
+    from queenbee.documents.sprints.history import record_qa_execution as record_qa_execution
+    from queenbee.documents.sprints.history import record_scrum_result as record_scrum_result
+    from queenbee.documents.sprints.rules import check_bead as check_bead
+    from queenbee.documents.sprints.teams import group_by_team as group_by_team
+    from queenbee.documents.sprints.teams import is_sprint_bead as is_sprint_bead
+    from queenbee.documents.sprints.teams import team_of as team_of
+    from queenbee.documents.sprints.verdict import sprint_verdict as sprint_verdict
+
+__getattr__, __dir__, __all__ = exports(
+    __name__,
+    {
+        "SprintBead": "queenbee.documents.sprints.bead",
+        "sprint_schema": "queenbee.documents.sprints.bead",
+        "InvalidRecord": "queenbee.documents.sprints.history",
+        "NoAttemptLeft": "queenbee.documents.sprints.history",
+        "attempts_left": "queenbee.documents.sprints.history",
+        "feedback": "queenbee.documents.sprints.history",
+        "next_step": "queenbee.documents.sprints.history",
+        "record_dev_execution": "queenbee.documents.sprints.history",
+        "record_pull_request": "queenbee.documents.sprints.history",
+        "record_qa_execution": "queenbee.documents.sprints.history",
+        "record_scrum_result": "queenbee.documents.sprints.history",
+        "check_bead": "queenbee.documents.sprints.rules",
+        "group_by_team": "queenbee.documents.sprints.teams",
+        "is_sprint_bead": "queenbee.documents.sprints.teams",
+        "team_of": "queenbee.documents.sprints.teams",
+        "sprint_verdict": "queenbee.documents.sprints.verdict",
+    },
+)

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PHASE_PATTERN = "^[0-9]+[a-z]*$"
-SPRINT_PATTERN = r"^[0-9]+[a-z]*\.[0-9]+[a-z]*$"
-
-_PHASE = re.compile(PHASE_PATTERN[1:-1])
+_PHASE = re.compile("[0-9]+[a-z]*")
 _SPRINT = re.compile(r"([0-9]+)([a-z]*)\.([0-9]+)([a-z]*)")
 
 Natural = tuple[int, str]
@@ -25,7 +22,7 @@ Natural = tuple[int, str]
 
 @dataclass(frozen=True, order=True)
 class Track:
-    """Is one line of work within a phase: `3`, `3a` or `3ab`."""
+    """One line of work within a phase: `3`, `3a` or `3ab`."""
 
     phase: Natural
     letters: str
@@ -33,7 +30,7 @@ class Track:
 
 @dataclass(frozen=True, order=True)
 class SprintNumber:
-    """Is the place of a sprint in its plan; the smaller comes first, or runs beside."""
+    """The position of a sprint in its plan; a smaller one comes first or runs in parallel."""
 
     track: Track
     group: Natural
@@ -51,7 +48,7 @@ def is_sprint(text: str) -> bool:
 
 
 def parse_sprint(text: str) -> SprintNumber:
-    """Returns the number; leading zeros do not count. Raises `ValueError` for anything else."""
+    """Returns the number; leading zeros are ignored. Raises `ValueError` for anything else."""
     match = _SPRINT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not a sprint number")

@@ -1,22 +1,48 @@
-"""The JSON Schema by which a QA agent's report is judged: is it one, and does the report hold.
+"""QA agents' reports, and the `output_schema` in a bead that each report must follow.
 
-The schema comes from a bead, so from anyone: no reference in it is ever fetched.
+The schema comes from a bead and so from anyone: references are never fetched, and a pattern
+cannot run forever. The jsonschema library judges it, except the schema that plans write: for
+that our own reader is enough, and starts in a third of the time. ADR 0013.
 """
 
 from __future__ import annotations
 
-from queenbee.documents.findings import Finding
+import json
+import sys
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+from queenbee.documents.findings import MAX_FINDINGS, Finding, first_findings
+from queenbee.documents.schema import schema_findings
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+LONGEST_S = 10
+"""How long a schema with patterns may take; without patterns it takes milliseconds."""
+
+_PROGRAM = (
+    "import sys; from queenbee.documents.sprints.reports import answer; "
+    "sys.stdout.write(answer(sys.stdin.read()))"
+)
 QA_STATUSES = ("fail", "pass", "stop")
+
+DEFAULT_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "status": {"enum": ["pass", "fail", "stop"]},
+        "message": {"type": "string"},
+        "details": {"type": "object"},
+    },
+    "required": ["status", "message"],
+}
+"""What plans write for a QA agent that has no schema of its own."""
 
 
 def schema_rules(schema: dict[str, Any], path: str) -> Iterator[Finding]:
-    """Returns what an `output_schema` lacks, or why it is no JSON Schema at all."""
+    """Returns what an `output_schema` lacks, or why it is not a JSON Schema."""
+    if schema == DEFAULT_SCHEMA:
+        return
     properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
     status = properties.get("status")
@@ -33,25 +59,62 @@ def schema_rules(schema: dict[str, Any], path: str) -> Iterator[Finding]:
 
 def report_findings(report: dict[str, Any], schema: dict[str, Any]) -> list[Finding]:
     """Returns everything in a QA agent's report that its `output_schema` does not allow."""
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-
+    if schema == DEFAULT_SCHEMA:
+        return schema_findings(report, schema)
     fault = _schema_fault(schema)
     if fault is not None:
         return [Finding("", f"output_schema is not a JSON Schema: {fault}")]
-    # A registry of its own: the library's default one would fetch a $ref from the network.
-    validator = _validator_class(schema)(schema, registry=Registry())
     try:
-        errors = sorted(validator.iter_errors(report), key=lambda error: error.json_path)
+        asked = json.dumps([report, schema])
+    except ValueError:
+        return [Finding("", "has an integer of more digits than Python can print")]
+    except RecursionError:
+        return [Finding("", "is nested too deeply")]
+    return _judged_apart(asked) if '"pattern' in asked else _judged(report, schema)
+
+
+def answer(asked: str) -> str:
+    """Returns the findings for a report and its schema as JSON: what the child process prints."""
+    report, schema = json.loads(asked)
+    return json.dumps([[each.path, each.message] for each in _judged(report, schema)])
+
+
+def _judged(report: dict[str, Any], schema: dict[str, Any]) -> list[Finding]:
+    from referencing import Registry  # noqa: PLC0415 - start-up
+    from referencing.exceptions import Unresolvable  # noqa: PLC0415 - start-up
+
+    # A registry of its own: the library's default one would fetch a $ref from the network.
+    errors = _validator_class(schema)(schema, registry=Registry()).iter_errors(report)
+    try:
+        found = first_findings(
+            (Finding(error.json_path[2:], error.message[:200]) for error in errors), ""
+        )
     except Unresolvable as error:
         return [Finding("", f"output_schema refers to {error.ref!r}, which is not in it")]
     except RecursionError:
         return [Finding("", "output_schema never comes to an end")]
-    return [Finding(error.json_path[2:], error.message[:200]) for error in errors]
+    return sorted(found[:MAX_FINDINGS], key=lambda each: each.path) + found[MAX_FINDINGS:]
+
+
+def _judged_apart(asked: str) -> list[Finding]:
+    """Judges in a process that can be ended: a regular expression can run forever (ADR 0012)."""
+    import subprocess  # noqa: PLC0415 - start-up
+
+    command = [sys.executable, "-P", "-c", _PROGRAM]
+    try:
+        done = subprocess.run(
+            command, input=asked, capture_output=True, text=True, timeout=LONGEST_S
+        )
+    except subprocess.TimeoutExpired:
+        return [Finding("", f"output_schema cannot be judged: timed out after {LONGEST_S} s")]
+    if done.returncode != 0:
+        reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        return [Finding("", f"output_schema cannot be judged: {reason[:200]}")]
+    return [Finding(path, message) for path, message in json.loads(done.stdout)]
 
 
 def _schema_fault(schema: dict[str, Any]) -> str | None:
-    from jsonschema import SchemaError
+    from jsonschema import SchemaError  # noqa: PLC0415 - start-up
 
     if not isinstance(schema.get("$schema", ""), str):
         return "its $schema must be a string"
@@ -65,7 +128,7 @@ def _schema_fault(schema: dict[str, Any]) -> str | None:
 
 
 def _validator_class(schema: dict[str, Any]) -> Any:
-    from jsonschema import Draft202012Validator
-    from jsonschema.validators import validator_for
+    from jsonschema import Draft202012Validator  # noqa: PLC0415 - start-up
+    from jsonschema.validators import validator_for  # noqa: PLC0415 - start-up
 
     return validator_for(schema, default=Draft202012Validator)

@@ -1,46 +1,29 @@
 """Whether a sprint bead is valid: its fields, the rules between them, and the agents it names.
 
-All findings are told at once. `docs/sprint-beads.md`; after the document on sprint beads,
-"Schema Validation". The value that is checked is never changed: unknown keys stay where they are.
+All findings are reported at once, and the value that is checked never changes.
+`docs/sprint-beads.md`; after the document on sprint beads, "Schema Validation".
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.agents import agent_finding
 from queenbee.documents.findings import Finding
+from queenbee.documents.sprints.bead import field_findings
 from queenbee.documents.sprints.numbers import is_phase, is_sprint, phase_of
 from queenbee.documents.sprints.reports import schema_rules
-from queenbee.errors import Unreadable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
     from typing import Any
 
 MAX_BYTES = 1024 * 1024
-"""Of one bead: it is a line of `issues.jsonl`, and no longer line is read there."""
+"""The size of one bead: it is a line of `issues.jsonl`, and longer lines are not read."""
 
 MERGE = "beads-ralph-merge"
 WORK = "beads-ralph-work"
-
-
-def check_bead_bytes(
-    data: bytes, source: str, *, agents: Collection[str] | None = None, strict: bool = False
-) -> list[Finding]:
-    """Returns what is wrong with a bead as it is in a file; `source` names it in messages.
-
-    See `check_bead` for the rest. What is not JSON at all is a finding too.
-    """
-    from queenbee.documents.json_documents import parse_json
-
-    if len(data) > MAX_BYTES:
-        return [Finding("", f"has {len(data):,} bytes; a bead has at most {MAX_BYTES:,}")]
-    try:
-        bead = parse_json(data, source)
-    except Unreadable as error:
-        return [Finding("", error.message, hint=error.hint)]
-    return check_bead(bead, agents=agents, strict=strict)
 
 
 def check_bead(
@@ -48,12 +31,10 @@ def check_bead(
 ) -> list[Finding]:
     """Returns everything that is wrong with a sprint bead.
 
-    `agents` are the agents there are (`list_agents`); None leaves their paths unchecked. With
+    `agents` are the known agents (`list_agents`); None leaves agents' paths unchecked. With
     `strict`, a missing `team_name` or `agent_type` is an error and not a warning.
     """
-    from queenbee.documents.sprints.bead import SprintBead, model_findings
-
-    found = model_findings(SprintBead, bead)
+    found = field_findings(bead)
     if not isinstance(bead, dict):
         return found
     metadata = bead.get("metadata")
@@ -144,6 +125,6 @@ def _left_out(metadata: dict[str, Any], *, strict: bool) -> Iterator[Finding]:
 
 def _objects(metadata: dict[str, Any], name: str) -> Iterator[tuple[str, dict[str, Any]]]:
     values = metadata.get(name)
-    for place, value in enumerate(values if isinstance(values, list) else ()):
+    for index, value in enumerate(values if isinstance(values, list) else ()):
         if isinstance(value, dict):
-            yield f"metadata.{name}[{place}]", value
+            yield f"metadata.{name}[{index}]", value

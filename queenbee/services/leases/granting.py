@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from queenbee.core import leases
 from queenbee.core.records import Reservation
+from queenbee.core.text import shell_quoted
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import Held, InvalidInput
 from queenbee.services.leases.live import overlaps
@@ -201,7 +202,7 @@ def _refusal(holders: list[Holder], now_ms: int, typed: Mapping[str, str]) -> He
         lines.append(f"and {len(holders) - _SHOWN} more")
     soonest_ms = min(holder.lease.expires_ms for holder in holders)
     first = holders[0]
-    asked = "'" + typed[first.asked].replace("'", "'\\''") + "'"
+    asked = shell_quoted(typed[first.asked])
     return Held(
         "; ".join(lines),
         hint=f"queen reserve {asked} --wait {_long_enough(soonest_ms - now_ms)}, "

@@ -152,16 +152,20 @@ class Tables:
         db = sqlite3.connect(
             self.path, timeout=_OPEN_S, isolation_level=None, check_same_thread=False
         )
-        # The index may lose its last lines with the power, but must not lie after it: that is
-        # what NORMAL in WAL mode gives, without waiting for the disk.
-        db.execute("PRAGMA synchronous = NORMAL")
-        if _version(db) != VERSION:
-            db.execute("PRAGMA journal_mode = WAL")
-            self.db = db
-            with self.transaction():
-                if _version(db) != VERSION:
-                    self.clear()
-        db.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
+        try:
+            # The index may lose its last lines with the power, but must not lie after it: that is
+            # what NORMAL in WAL mode gives, without waiting for the disk.
+            db.execute("PRAGMA synchronous = NORMAL")
+            if _version(db) != VERSION:
+                db.execute("PRAGMA journal_mode = WAL")
+                self.db = db
+                with self.transaction():
+                    if _version(db) != VERSION:
+                        self.clear()
+            db.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
+        except BaseException:
+            db.close()
+            raise
         return db
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from itertools import pairwise
 
+import pytest
 from glob_reference import examples
 from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.core.glob import chars as globchars
 from queenbee.core.glob.chars import ANY_CHAR, Chars, common_char, everything_but, fold, fold_char
+
+pytestmark = pytest.mark.slow
 
 EVERY_CHAR = [chr(code) for code in range(sys.maxunicode + 1)]
 NEAR = sorted({fold_char(char) for char in EVERY_CHAR[0x20:0x600]} | set(EVERY_CHAR[0x20:0x600]))

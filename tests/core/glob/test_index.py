@@ -80,6 +80,7 @@ def indexed(held: list[tuple[str, str]], fold_case: bool = False) -> GlobIndex:
 
 
 class TestGlobIndex:
+    @pytest.mark.slow
     @examples(300)
     @given(texts.filter(usable), hives, st.booleans())
     def test_finds_what_a_comparison_with_each_finds(
@@ -88,6 +89,7 @@ class TestGlobIndex:
         found = indexed(held, fold_case).overlapping(pattern)
         assert [key for key, _ in found] == compared(pattern, held, fold_case)
 
+    @pytest.mark.slow
     @examples(150)
     @given(texts.filter(usable), hives)
     def test_gives_a_path_that_both_cover(self, pattern: str, held: list[tuple[str, str]]) -> None:
@@ -96,6 +98,7 @@ class TestGlobIndex:
             assert globs.matches(pattern, witness)
             assert globs.matches(patterns_held[key], witness)
 
+    @pytest.mark.slow
     @examples(150)
     @given(st.one_of(_real, st.sampled_from(PATHS)), hives, st.booleans())
     def test_finds_every_pattern_that_covers_a_path(
@@ -108,6 +111,7 @@ class TestGlobIndex:
         ]
         assert indexed(held, fold_case).covering(path) == expected
 
+    @pytest.mark.slow
     @examples(150)
     @given(texts.filter(usable), hives, st.data())
     def test_forgets_what_is_discarded(
@@ -164,6 +168,7 @@ class TestGlobIndex:
 
 
 class TestCandidates:
+    @pytest.mark.slow
     @examples(400)
     @given(texts.filter(usable), hives, st.booleans())
     def test_hold_back_nothing_that_meets_the_pattern(
@@ -196,6 +201,7 @@ class TestCandidates:
 
 
 class TestScans:
+    @pytest.mark.slow
     @examples(200)
     @given(texts.filter(usable), hives, st.booleans())
     def test_find_what_a_comparison_with_each_finds(
@@ -204,6 +210,7 @@ class TestScans:
         found = scan_overlapping(pattern, held, fold_case)
         assert sorted(key for key, _ in found) == sorted(compared(pattern, held, fold_case))
 
+    @pytest.mark.slow
     @examples(200)
     @given(st.one_of(_real, st.sampled_from(PATHS)), hives, st.booleans())
     def test_find_every_pattern_that_covers_a_path(

@@ -161,6 +161,7 @@ def test_a_refusal_that_a_user_meets_has_a_hint(hinted: str) -> None:
     assert refused.value.hint
 
 
+@pytest.mark.slow
 @examples(200)
 @given(patterns)
 def test_the_normal_form_is_its_own_normal_form(text: str) -> None:
@@ -174,6 +175,7 @@ def test_the_normal_form_is_its_own_normal_form(text: str) -> None:
 _prefixes = st.lists(st.sampled_from(["./", "b/../", ".//", "*/../"]), max_size=2).map("".join)
 
 
+@pytest.mark.slow
 @examples(40)
 @given(_prefixes, patterns, st.sampled_from(["", "/", "/."]))
 def test_the_normal_form_covers_the_same_paths(before: str, text: str, after: str) -> None:
@@ -208,6 +210,7 @@ def test_any_text_of_syntax_has_a_normal_form_or_is_refused(text: str) -> None:
     check_any_text_has_a_normal_form_or_is_refused(text)
 
 
+@pytest.mark.slow
 @examples(200)
 @given(st.text(max_size=40))
 def test_any_text_at_all_has_a_normal_form_or_is_refused(text: str) -> None:

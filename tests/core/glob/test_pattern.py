@@ -227,6 +227,7 @@ class TestFoldedCase:
         assert globs.overlap("[A]", "[!a]") == "A"
         assert globs.overlap("[!b-z]", "[A]", fold_case=True) == "a"
 
+    @pytest.mark.slow
     @examples(150)
     @given(patterns, st.sampled_from(PATHS))
     def test_folding_both_sides_first_makes_no_difference(self, pattern: str, path: str) -> None:
@@ -235,6 +236,7 @@ class TestFoldedCase:
             assert globs.matches(pattern.upper(), path, fold_case=True) == expected
             assert globs.matches(pattern, path.upper(), fold_case=True) == expected
 
+    @pytest.mark.slow
     @examples(150)
     @given(patterns, patterns)
     def test_overlap_is_that_of_the_folded_patterns(self, one: str, other: str) -> None:
@@ -298,18 +300,22 @@ def check_matching_agrees_with_the_reference(module: ModuleType, profile: settin
     law()
 
 
+@pytest.mark.slow
 def test_overlap_is_exact() -> None:
     check_overlap_is_exact(globs, examples(250))
 
 
+@pytest.mark.slow
 def test_overlap_is_exact_where_runs_have_to_be_placed() -> None:
     check_overlap_is_exact(globs, examples(250), starry_patterns)
 
 
+@pytest.mark.slow
 def test_a_path_that_is_enumerated_and_covered_by_both_is_an_overlap() -> None:
     check_enumerated_paths_are_seen(globs, examples(60))
 
 
+@pytest.mark.slow
 def test_matching_agrees_with_the_reference() -> None:
     check_matching_agrees_with_the_reference(globs, examples(60))
 
@@ -334,6 +340,7 @@ def _git(pattern: str) -> PathSpec:
     return PathSpec.from_lines("gitignore", ["/" + pattern])
 
 
+@pytest.mark.slow
 @examples(60)
 @given(git_patterns)
 def test_git_ignores_what_is_covered_and_what_lies_in_it(pattern: str) -> None:
@@ -344,6 +351,7 @@ def test_git_ignores_what_is_covered_and_what_lies_in_it(pattern: str) -> None:
         assert git.match_file(path) == any(globs.matches(pattern, each) for each in folders)
 
 
+@pytest.mark.slow
 @examples(300)
 @given(git_patterns, git_patterns)
 def test_git_ignores_every_witness_by_both_patterns(one: str, other: str) -> None:
@@ -360,6 +368,7 @@ _QUICK = settings(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -415,6 +424,7 @@ def test_a_broken_comparison_of_runs_is_caught(old: str, new: str) -> None:
         check_overlap_is_exact(broken, _QUICK, starry_patterns)
 
 
+@pytest.mark.slow
 def test_the_laws_pass_on_an_unbroken_copy() -> None:
     copy = mutant(globs, "_exact: dict", "_exact: dict")
     check_overlap_is_exact(copy, _QUICK)

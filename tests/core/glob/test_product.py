@@ -15,6 +15,8 @@ from queenbee.core.glob import segments as globsegments
 from queenbee.core.glob.segments import Segment, common_name, common_name_by_automata
 from queenbee.errors import BadPattern
 
+pytestmark = pytest.mark.slow
+
 
 def _segment(text: str) -> Segment | None:
     """Returns the pattern as one segment with something to match, if it is one."""

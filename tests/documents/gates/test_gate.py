@@ -397,6 +397,7 @@ def test_a_gate_without_rules_says_that_nothing_was_checked():
 STATUSES = st.sampled_from(["passed", "failed", "skipped"])
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from("abc"), STATUSES)), st.randoms())
 def test_a_gate_never_passes_with_an_error_rule_that_did_not_pass_last(ran, chance):
     results = [

@@ -180,6 +180,7 @@ texts = st.lists(
 
 
 class TestLaws:
+    @pytest.mark.slow
     @settings(max_examples=300, deadline=None)
     @given(texts, st.booleans())
     def test_done_twice_changes_nothing(self, text: str, unended: bool) -> None:
@@ -189,6 +190,7 @@ class TestLaws:
 
         assert annotate_plan(once, BEADS) == once
 
+    @pytest.mark.slow
     @settings(max_examples=300, deadline=None)
     @given(texts)
     def test_every_other_line_stays_with_its_ending_and_in_its_order(self, text: str) -> None:
@@ -198,6 +200,7 @@ class TestLaws:
 
         assert others(annotate_plan(text, BEADS)) == others(text)
 
+    @pytest.mark.slow
     @settings(max_examples=300, deadline=None)
     @given(texts)
     def test_the_sprints_stay_and_each_has_its_bead(self, text: str) -> None:

@@ -93,6 +93,7 @@ class TestLaws:
     def test_no_numbers_make_a_cycle(self, sprints: list[str]) -> None:
         assert find_cycles(number_dependencies(sprints)) == []
 
+    @pytest.mark.slow
     @settings(deadline=None)
     @given(plans)
     def test_a_sprint_waits_only_for_what_sorts_before_it(self, sprints: list[str]) -> None:
@@ -129,6 +130,7 @@ class TestLaws:
 
             assert earlier <= ancestors(graph, [sprint])
 
+    @pytest.mark.slow
     @settings(deadline=None)
     @given(plans)
     def test_letters_of_one_number_do_not_wait_for_each_other(self, sprints: list[str]) -> None:
@@ -255,6 +257,7 @@ class TestGraphs:
             for node, needs in graph.items():
                 assert all(place[need] < place[node] for need in needs if need in place)
 
+    @pytest.mark.slow
     def test_a_chain_of_any_length_does_not_exhaust_the_stack(self) -> None:
         graph = {str(node): [str(node + 1)] for node in range(20_000)} | {"20000": ["0"]}
 

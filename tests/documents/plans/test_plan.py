@@ -575,11 +575,13 @@ MARKDOWN = st.lists(st.sampled_from(LINES) | st.text(max_size=12), max_size=20).
 
 
 class TestAnyText:
+    @pytest.mark.slow
     @settings(max_examples=200, deadline=None)
     @given(st.text(max_size=200) | MARKDOWN)
     def test_never_makes_it_raise(self, text: str) -> None:
         check_plan(parse_plan(text), agents=frozenset())
 
+    @pytest.mark.slow
     @settings(max_examples=150, deadline=None)
     @given(MARKDOWN)
     def test_every_finding_names_a_line_of_the_text(self, text: str) -> None:

@@ -15,7 +15,7 @@ from queenbee.checks import Command, Expectation, describe
 from queenbee.checks.bounds import MAX_CHECKS
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.fields import id_problem
-from queenbee.documents.findings import MOST_TOLD
+from queenbee.documents.findings import MAX_FINDINGS
 from queenbee.documents.json_documents import format_json, parse_json
 from queenbee.documents.ralph.bead import (
     SCHEMA_PATH,
@@ -326,7 +326,7 @@ def test_a_bead_of_ten_megabytes_is_judged():
 )
 def test_of_a_bead_full_of_faults_the_first_are_told(members, path):
     paths = [place for place, _ in found(bead(**members), "error")]
-    assert len(paths) <= MOST_TOLD + 2
+    assert len(paths) <= MAX_FINDINGS + 2
     assert path in paths
 
 

@@ -23,6 +23,8 @@ from queenbee.documents.ralph.store import find_bead, list_beads
 from queenbee.documents.ralph.verify import complete_bead, verify_bead
 from queenbee.errors import Conflict, InvalidInput, NotFound, Unwritable
 
+pytestmark = pytest.mark.slow
+
 START_MS = 1_763_217_020_000
 
 
@@ -525,14 +527,14 @@ def test_a_completed_bead_is_not_run(bench):
 def test_an_agent_that_rewrites_its_definition_of_done_does_not_complete(bench):
     bench.put("test -e done", constraints={"max_iterations": 2})
     outcome = bench.run(
-        "sed -i 's/test -e done/true/' $QUEEN_BEAD_FILE; test $QUEEN_ATTEMPT = 1 || touch done"
+        "perl -pi -e 's/test -e done/true/' $QUEEN_BEAD_FILE; test $QUEEN_ATTEMPT = 1 || touch done"
     )
     assert (outcome.status, outcome.why, outcome.attempts) == ("failed", "dod_changed", 2)
 
 
 def test_what_an_agent_adds_to_its_bead_is_kept(bench):
     bench.put("true")
-    bench.run('sed -i \'s/"intent"/"note": "mine", "intent"/\' $QUEEN_BEAD_FILE')
+    bench.run('perl -pi -e \'s/"intent"/"note": "mine", "intent"/\' $QUEEN_BEAD_FILE')
     assert bench.bead().document["note"] == "mine"
 
 

@@ -275,6 +275,7 @@ def test_a_folder_that_cannot_be_written_is_told(folders):
     assert on_disk(path).get("status") is None
 
 
+@pytest.mark.slow
 def test_a_bead_of_ten_megabytes_is_found_and_rewritten(folders):
     path = put(folders.active, "a", id="gt-1", intent="x" * 10_000_000)
     update_bead(find_bead(folders, "gt-1"), set_status("in_progress"), folders)

@@ -104,6 +104,7 @@ class TestHostile:
 
         assert "the role-specs have more than 4,194,304 bytes" in errors(session)[-1]
 
+    @pytest.mark.slow
     @settings(max_examples=150, deadline=None)
     @given(st.text(max_size=200))
     def test_no_front_matter_makes_it_raise(self, text: str) -> None:

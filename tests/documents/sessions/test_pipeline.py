@@ -23,6 +23,7 @@ from queenbee.documents.sessions.session import Session, read_session, validate_
 from queenbee.documents.sessions.skeleton import session_skeleton
 from queenbee.documents.sprints.teams import group_by_team
 from queenbee.errors import Conflict, InvalidInput, Unwritable
+from queenbee.store.ledger.codec import encode
 
 NOW = parse_ms("2026-02-27T10:00:00Z")
 LATER = NOW + 60_000
@@ -146,7 +147,7 @@ class TestImport:
         return import_session(session, rows or [], prefix="bd", actor="queen", now_ms=now_ms)
 
     def rows(self, found: RowImport) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in found.lines]
+        return [json.loads(encode(row)) for row in found.rows]
 
     def test_makes_a_bead_for_each_task(self, folder: Path) -> None:
         found = self.imported(read(folder))
@@ -187,14 +188,14 @@ class TestImport:
     def test_the_same_session_again_changes_nothing(self, folder: Path) -> None:
         rows = self.rows(self.imported(read(folder)))
 
-        assert self.imported(read(folder), rows, LATER).lines == []
+        assert self.imported(read(folder), rows, LATER).rows == []
 
     def test_the_path_of_another_worktree_changes_nothing(self, folder: Path) -> None:
         rows = self.rows(self.imported(read(folder)))
 
         elsewhere = replace(read(folder), path="/elsewhere")
 
-        assert self.imported(elsewhere, rows, LATER).lines == []
+        assert self.imported(elsewhere, rows, LATER).rows == []
 
     def test_a_completed_task_is_a_closed_bead(self, folder: Path) -> None:
         rows = self.rows(self.imported(read(folder)))
@@ -210,7 +211,7 @@ class TestImport:
         for row in rows:
             row |= {"status": "closed", "closed_at": "2026-02-27T10:00:30Z"}
 
-        assert self.imported(read(folder), rows, LATER).lines == []
+        assert self.imported(read(folder), rows, LATER).rows == []
 
     def test_a_task_that_went_is_an_orphan(self, folder: Path) -> None:
         first = self.imported(read(folder))
@@ -282,7 +283,7 @@ class TestSkeleton:
     def test_can_be_imported(self, tmp_path: Path) -> None:
         session = read(self.made(tmp_path))
 
-        assert import_session(session, [], prefix="bd", actor="queen", now_ms=NOW).lines
+        assert import_session(session, [], prefix="bd", actor="queen", now_ms=NOW).rows
 
     @pytest.mark.parametrize("role", ["true", "7", "007", "null", "No", "y", "1e3", "on", "0x1F"])
     def test_a_role_that_yaml_would_misread_is_valid_all_the_same(

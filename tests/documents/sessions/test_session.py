@@ -179,6 +179,7 @@ class TestDocument:
     def test_the_example_of_a_valid_session_is_valid(self, session: Path) -> None:
         assert validate_session(str(session)) == []
 
+    @pytest.mark.slow
     def test_the_texts_are_those_of_the_documents_algorithm(self, tmp_path: Path) -> None:
         algorithm = (FIXTURES / "validation-algorithm.txt").read_text()
         algorithm += (FIXTURES / "role-spec-algorithm.txt").read_text()

@@ -5,24 +5,26 @@ from __future__ import annotations
 import copy
 import json
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, FormatChecker, ValidationError
 
+from queenbee.core.timestamps import instant_ms
 from queenbee.documents.agents import list_agents
-from queenbee.documents.sprints.bead import (
-    DevExecution,
-    QAExecution,
-    ScrumResult,
-    SprintBead,
-    model_findings,
-    sprint_schema,
-)
-from queenbee.documents.sprints.rules import check_bead, check_bead_bytes
+from queenbee.documents.findings import MAX_FINDINGS, Finding
+from queenbee.documents.sprints import reports
+from queenbee.documents.sprints.bead import field_findings, part_findings, sprint_schema
+from queenbee.documents.sprints.names import branch_fault, is_absolute
+from queenbee.documents.sprints.reports import DEFAULT_SCHEMA, report_findings
+from queenbee.documents.sprints.rules import check_bead
+from queenbee.workflows.validation import Rules, validate_data
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "sprint"
 EXAMPLES = ("work-bead.json", "merge-bead.json")
@@ -103,7 +105,7 @@ class TestExamples:
 
     def test_the_completed_example_lacks_only_what_it_leaves_out(self) -> None:
         bead = example("completed-bead.json")
-        findings = model_findings(SprintBead, bead)
+        findings = field_findings(bead)
 
         assert {finding.message for finding in findings} == {"is required, but missing"}
         assert not any("executions" in found.path or "scrum" in found.path for found in findings)
@@ -122,11 +124,15 @@ class TestExamples:
 
     @pytest.mark.parametrize("status", ["completed", "failed", "timeout"])
     def test_the_dev_execution_template_is_valid_with_each_status(self, status: str) -> None:
-        assert model_findings(DevExecution, jsonc("dev-execution.jsonc") | {"status": status}) == []
+        assert (
+            part_findings("DevExecution", jsonc("dev-execution.jsonc") | {"status": status}) == []
+        )
 
     @pytest.mark.parametrize("status", ["pass", "fail", "stop"])
     def test_the_qa_execution_template_is_valid_with_each_status(self, status: str) -> None:
-        assert model_findings(QAExecution, jsonc("qa-execution.jsonc") | {"status": status}) == []
+        execution = jsonc("qa-execution.jsonc") | {"status": status}
+
+        assert part_findings("QAExecution", execution) == []
 
     def test_the_scrum_result_template_is_valid_with_values(self) -> None:
         text = re.sub(r"\s+//.*", "", (FIXTURES / "scrum-result.jsonc").read_text())
@@ -134,7 +140,7 @@ class TestExamples:
             text = text.replace(word, value)
         result = json.loads(text)
 
-        assert model_findings(ScrumResult, result) == []
+        assert part_findings("ScrumResult", result) == []
 
 
 def jsonc(name: str) -> dict[str, Any]:
@@ -473,11 +479,17 @@ class TestAgents:
         assert len(errors(complete(), agents=agents)) == 3
 
 
+def read(data: bytes) -> list[Finding]:
+    """Returns what is wrong with a bead as it is in a file."""
+    (found,) = validate_data(data, "bead.json", Rules(kind="sprint"))
+    return list(found.findings)
+
+
 class TestBytes:
     def test_a_byte_order_mark_is_accepted(self) -> None:
         data = b"\xef\xbb\xbf" + json.dumps(complete()).encode()
 
-        assert check_bead_bytes(data, "bead.json") == []
+        assert [each for each in read(data) if each.severity == "error"] == []
 
     @pytest.mark.parametrize(
         "data",
@@ -496,7 +508,7 @@ class TestBytes:
         ids=["empty", "torn", "utf-16", "words", "twice", "nan", "deep", "deeper", "huge", "nul"],
     )
     def test_what_is_no_usable_json_is_one_finding(self, data: bytes) -> None:
-        (finding,) = check_bead_bytes(data, "bead.json")
+        (finding,) = read(data)
 
         assert finding.path == ""
         assert finding.severity == "error"
@@ -504,7 +516,7 @@ class TestBytes:
     def test_ten_megabytes_are_refused_unread(self) -> None:
         data = json.dumps(complete() | {"notes": "x" * 10_000_000}).encode()
 
-        (finding,) = check_bead_bytes(data, "bead.json")
+        (finding,) = read(data)
 
         assert "a bead has at most 1,048,576" in finding.message
 
@@ -549,8 +561,8 @@ class TestSchema:
     def test_holds_for_a_complete_bead_when_strict(self) -> None:
         assert Draft202012Validator(sprint_schema(strict=True)).is_valid(complete())
 
-    # What JSON Schema cannot say (rules between fields, what git refuses, dates), or says by an
-    # expression that Python's `$` takes to end before a line end.
+    # What JSON Schema cannot say (rules between fields, what git refuses, dates), or says with a
+    # `$` that Python also lets stand before a last line end.
     BEYOND = frozenset(
         {
             "sprint of another phase",
@@ -566,11 +578,126 @@ class TestSchema:
             "relative worktree",
             "worktree in a home",
             "worktree with a NUL",
-            "title of spaces",
-            "empty team",
         }
     )
 
     @pytest.mark.parametrize("name", sorted(set(INVALID) - BEYOND))
     def test_refuses_what_the_rules_refuse(self, name: str) -> None:
         assert not Draft202012Validator(sprint_schema()).is_valid(changed(*INVALID[name]))
+
+    @settings(max_examples=200, deadline=None)
+    @given(st.data())
+    def test_finds_wrong_what_the_library_finds_wrong(self, data: st.DataObject) -> None:
+        bead = complete() | {"updated_at": None}
+        bead["metadata"] |= example("completed-bead.json")["metadata"]
+        for _ in range(data.draw(st.integers(1, 3))):
+            target, key = data.draw(st.sampled_from(list(members(bead))))
+            if data.draw(st.booleans()):
+                target[key] = data.draw(st.sampled_from(ODD))
+            else:
+                del target[key]
+        theirs = Draft202012Validator(CHECKED, format_checker=CHECKER).iter_errors(bead)
+
+        assert {found.path for found in field_findings(bead)} == {place(each) for each in theirs}
+
+
+def members(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Returns each container in a value with each of its keys."""
+    pairs = list(value.items() if isinstance(value, dict) else enumerate(value))
+    for key, inner in reversed(pairs):
+        yield value, key
+        if isinstance(inner, (dict, list)):
+            yield from members(inner)
+
+
+ODD = [
+    None, True, 0, 5, 1.5, "", " ", "x", "1.2", "sonnet", "pass", "open", "/a", "a b", "-x",
+    "2026-02-07T10:00:00Z", [], [1], ["x"], {}, {"depends_on_id": "x"},
+]  # fmt: skip
+CHECKED = sprint_schema()
+CHECKED["$defs"]["QAAgent"]["properties"]["output_schema"] = {"type": "object"}
+CHECKER = FormatChecker(formats=[])
+CHECKER.checks("date-time")(lambda text: not isinstance(text, str) or bool(instant_ms(text)))
+CHECKER.checks("branch")(lambda text: not isinstance(text, str) or not branch_fault(text))
+CHECKER.checks("absolute-path")(lambda text: not isinstance(text, str) or is_absolute(text))
+
+
+def place(error: ValidationError) -> str:
+    path = error.json_path.removeprefix("$").removeprefix(".")
+    if error.validator != "required":
+        return path
+    return f"{path}.{error.message.split(chr(39))[1]}".removeprefix(".")
+
+
+class TestReports:
+    SCHEMA = DEFAULT_SCHEMA | {
+        "properties": DEFAULT_SCHEMA["properties"] | {"runs": {"items": {"type": "string"}}}
+    }
+
+    @pytest.mark.parametrize(
+        "report",
+        [
+            {"status": "pass", "message": ""},
+            {"status": "pass", "message": "x", "details": {}, "other": 1},
+            {"status": "ok", "message": "x"},
+            {"status": "fail", "message": 3, "details": []},
+            {"message": "x"},
+            {},
+        ],
+    )
+    def test_the_schema_of_plans_is_judged_as_the_library_judges_it(
+        self, report: dict[str, Any]
+    ) -> None:
+        theirs = list(Draft202012Validator(DEFAULT_SCHEMA).iter_errors(report))
+
+        assert len(report_findings(report, DEFAULT_SCHEMA)) == len(theirs)
+
+    def test_the_schema_of_plans_needs_no_library(self) -> None:
+        bead = complete()
+        for agent in bead["metadata"]["qa_agents"]:
+            agent["output_schema"] = DEFAULT_SCHEMA
+        program = (
+            "import json, sys; from queenbee.documents.sprints.rules import check_bead; "
+            "assert check_bead(json.load(sys.stdin)) == []; assert 'jsonschema' not in sys.modules"
+        )
+
+        subprocess.run(
+            [sys.executable, "-c", program], input=json.dumps(bead), text=True, check=True
+        )
+
+    def test_of_a_report_with_very_many_faults_a_thousand_are_told(self) -> None:
+        report = {"status": "pass", "message": "", "runs": [5] * 1_000_000}
+
+        found = report_findings(report, self.SCHEMA)
+
+        assert len(found) == MAX_FINDINGS + 1
+        assert found[-1].message == "has more wrong with it than these 1,000"
+
+    @pytest.mark.parametrize(
+        "value", [10**5_000, "\ud800", [[]] * 100_000], ids=["digits", "surrogate", "long"]
+    )
+    def test_no_value_makes_it_raise(self, value: object) -> None:
+        schema = self.SCHEMA | {"additionalProperties": {"maximum": 5, "uniqueItems": True}}
+
+        assert isinstance(report_findings({"n": value}, schema), list)
+
+    def test_a_schema_with_patterns_is_judged_in_a_process_of_its_own(self) -> None:
+        schema = self.SCHEMA | {
+            "properties": self.SCHEMA["properties"] | {"branch": {"pattern": "^[a-z]+$"}}
+        }
+        report = {"status": "pass", "message": 3, "branch": "A"}
+
+        assert [(each.path, each.message) for each in report_findings(report, schema)] == [
+            ("branch", "'A' does not match '^[a-z]+$'"),
+            ("message", "3 is not of type 'string'"),
+        ]
+
+    def test_a_pattern_that_takes_forever_is_given_up(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(reports, "LONGEST_S", 1)
+        schema = self.SCHEMA | {"patternProperties": {"^(a+)+$": {}}}
+
+        (found,) = report_findings({"a" * 60 + "b": 1}, schema)
+
+        assert found.message == "output_schema cannot be judged: timed out after 1 s"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from queenbee.core.timestamps import parse_ms
-from queenbee.documents.sprints import history as sprint_history
+from queenbee.documents.sprints.bead import DEFAULT_ATTEMPTS
 from queenbee.documents.sprints.history import (
     InvalidRecord,
     NoAttemptLeft,
@@ -378,4 +378,4 @@ class TestNextStep:
         start = bead()
         start["metadata"]["max_retry_attempts"] = "many"
 
-        assert attempts_left(start) == sprint_history.DEFAULT_ATTEMPTS
+        assert attempts_left(start) == DEFAULT_ATTEMPTS

@@ -30,6 +30,7 @@ def meant(tree: Path, text: str, cwd: str = "") -> str:
     return pattern_of(text, tree=str(tree), cwd=str(tree / cwd)).pattern
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "pattern"),
     [

@@ -10,10 +10,13 @@ import shutil
 import sqlite3
 
 import pytest
+from hives import is_open
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
 
+from queenbee.errors import Unreadable
+from queenbee.store import opening
 from queenbee.store.index import intake as index_intake
 from queenbee.store.index import records as index
 from queenbee.store.index import segments as index_segments
@@ -171,6 +174,7 @@ def check_history(tmp_path, history):
         kept.close()
 
 
+@pytest.mark.slow
 @settings(
     max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -313,6 +317,7 @@ class TestRewrittenWhileItIsRead:
         with open(ledger.path, "wb") as file:
             file.write(raw + b"\n" + data)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("call", [4, 6, 8])
     def test_a_ledger_is_read_again_from_there(self, files, call, monkeypatch):
         monkeypatch.setattr(index_intake, "_CHUNK_BYTES", 1024 * 1024)
@@ -553,6 +558,7 @@ def test_a_loose_line_that_another_clone_archived_is_not_lost(files):
     indexed.close()
 
 
+@pytest.mark.slow
 def test_unusable_lines_are_counted_once_however_often_git_rewrites_the_ledger(files, monkeypatch):
     """Also where a piece that was read ends elsewhere than a block, and where some went away."""
     monkeypatch.setattr(index_intake, "_CHUNK_BYTES", 700_000)
@@ -576,6 +582,7 @@ def test_unusable_lines_are_counted_once_however_often_git_rewrites_the_ledger(f
     found.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [b"", b"garbage" * 1000, b"SQLite format 3\0" + b"\0" * 4096])
 def test_a_corrupt_index_is_built_anew(files, damage):
     """Whatever stands in the index file, the answers are those of the ledger."""
@@ -601,6 +608,7 @@ def test_an_index_of_another_version_is_built_anew(files):
     again.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", [1, 7, 40, 200, -2])
 def test_damage_that_a_question_comes_upon_is_repaired(files, page):
     """The first page is whole, so the tables open; what is in them is not to be had."""
@@ -618,6 +626,29 @@ def test_damage_that_a_question_comes_upon_is_repaired(files, page):
     database = sqlite3.connect(files[1])
     assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     database.close()
+
+
+def test_an_index_that_cannot_be_used_is_not_left_open(files, databases, monkeypatch):
+    """Neither one that is damaged, nor one that another process holds, nor over a bad ledger."""
+    opened(files).close()
+    with open(files[1], "r+b") as file:
+        file.write(b"not a database at all" * 1000)
+    opened(files).close()
+    monkeypatch.setattr(index_tables, "_WAIT_S", 0.0)
+    winner = sqlite3.connect(files[1], isolation_level=None)
+    winner.execute("BEGIN IMMEDIATE")
+    files[0].append([line_of("qm-new", 1, "bob", False, "", 1)]).close()
+    assert len(opened(files).everything()) == 3001
+    assert list(map(is_open, databases)) == [each is winner for each in databases]
+    winner.close()
+
+    os.rename(files[0].path, files[0].path + ".aside")
+    os.mkdir(files[0].path)
+    monkeypatch.setattr(opening, "INDEX_FROM_BYTES", 0)
+    with pytest.raises(Unreadable):
+        opening.open_records(KIND, Ledger(files[0].path, files[0].journal_path), files[1])
+    assert len(databases) == 6
+    assert not any(map(is_open, databases))
 
 
 def test_an_index_that_another_process_holds_is_left_to_it(files, monkeypatch):

@@ -89,12 +89,14 @@ def said(decode, raw):
 
 
 class TestTheTwoDecoders:
+    @pytest.mark.slow
     @given(RECORDS, st.booleans(), st.sampled_from((None, 1)))
     @settings(max_examples=300, deadline=None)
     def test_agree_on_json(self, fields, ascii_only, indent):
         raw = json.dumps(fields, ensure_ascii=ascii_only, indent=indent).encode()
         assert said(by_orjson, raw) == said(by_the_standard_library, raw)
 
+    @pytest.mark.slow
     @given(NEARLY_JSON)
     @settings(max_examples=1_500, deadline=None)
     @example(b'{"id":"q","x":1e999}')
@@ -132,6 +134,7 @@ class TestTheTwoDecoders:
     def test_agree_on_any_bytes(self, raw):
         assert said(by_orjson, raw) == said(by_the_standard_library, raw)
 
+    @pytest.mark.slow
     @given(RECORDS, st.data())
     @settings(max_examples=300, deadline=None)
     def test_agree_on_json_with_a_byte_changed(self, fields, data):
@@ -170,6 +173,7 @@ class TestTheTwoDecoders:
 
 
 class TestWhatIsWritten:
+    @pytest.mark.slow
     @given(RECORDS)
     @settings(max_examples=300, deadline=None)
     def test_is_one_line_and_read_back_the_same(self, fields):

@@ -101,6 +101,7 @@ WHOLE = sum(map(len, LINES)) + len(LINES)
 
 
 class TestKilledWhileWriting:
+    @pytest.mark.slow
     @pytest.mark.parametrize("total", range(1, 2 * WHOLE + 1, 5))
     def test_none_of_the_lines_or_all_of_them_count(self, places, total):
         killed(torn_writer(places, total))

@@ -279,6 +279,7 @@ class TestInPlaceOfTheLedger:
         assert content(ledger.path) == b""
 
 
+@pytest.mark.slow
 @given(any_lines(), any_lines())
 @settings(max_examples=150, deadline=None)
 def test_any_two_files_are_read_as_the_union_of_their_lines_and_heal(

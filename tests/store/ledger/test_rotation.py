@@ -534,6 +534,7 @@ def play(root, history, modules=(ledger_module, rotation)):
     assert state(folders[0]) == state(folders[1])
 
 
+@pytest.mark.slow
 @settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -661,6 +662,86 @@ def test_segments_of_one_number_stand_in_one_order_everywhere(tmp_path, monkeypa
         put(ledger.archive.path(name), b"\n")
     monkeypatch.setattr(archive_module.os, "listdir", lambda _: names[::-1])
     assert list(ledger.archive.listing()) == names
+
+
+def check_that_lines_stand_oldest_first(module, folder):
+    """By when their records were made, then by id, then by revision: over all segments."""
+    made = {"qm-9": "2025-01-01T00:00:00.000Z", "qm-3": "2026-01-01T00:00:00.000Z"}
+    lines = [
+        line(identifier, rev, created_at=created_at)
+        for identifier, created_at in (*made.items(), ("qm-4", made["qm-3"]))
+        for rev in (1, 2, 10)
+    ]
+    ledger = Ledger(*places(folder))
+    record(ledger, *lines[::-1])
+    module.rotate(ledger, always)
+    assert len(ledger.archive.listing()) == 5
+    assert archived(ledger) == lines
+
+
+def check_that_lines_of_one_revision_stand_alike_in_all_clones(module, folder):
+    """A merge brings two lines of one revision: each clone has them in another order."""
+    lines = [line("qm-1", 1), line("qm-1", 2, body="ours"), line("qm-1", 2, body="theirs")]
+    clones = [Ledger(*places(folder / name)) for name in ("one", "other")]
+    for clone, brought in zip(clones, (lines, lines[::-1]), strict=True):
+        record(clone, *brought)
+        module.rotate(clone, always)
+    assert archived(clones[0]) == archived(clones[1])
+
+
+class TestTheOrderOfLines:
+    @pytest.fixture(autouse=True)
+    def _two_lines_a_segment(self, monkeypatch):
+        monkeypatch.setattr(rotation, "SEGMENT_BYTES", 100)
+
+    def test_is_oldest_first_over_all_segments(self, tmp_path):
+        check_that_lines_stand_oldest_first(rotation, tmp_path)
+
+    def test_is_the_same_in_all_clones(self, tmp_path):
+        check_that_lines_of_one_revision_stand_alike_in_all_clones(rotation, tmp_path)
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("lines.sort(key=self.movable.__getitem__)", "pass"),
+            ("identifier, rev\n        archived", "identifier, 0\n        archived"),
+        ],
+        ids=["by their bytes", "by their ids"],
+    )
+    def test_that_is_another_one_is_caught(self, tmp_path, monkeypatch, old, new):
+        broken = mutant(rotation, old, new)
+        monkeypatch.setattr(broken, "SEGMENT_BYTES", 100)
+        with pytest.raises(AssertionError):
+            check_that_lines_stand_oldest_first(broken, tmp_path)
+
+    def test_that_depends_on_the_merge_is_caught(self, tmp_path):
+        broken = mutant(rotation, "lines = sorted(line for line", "lines = list(line for line")
+        with pytest.raises(AssertionError):
+            check_that_lines_of_one_revision_stand_alike_in_all_clones(broken, tmp_path)
+
+
+def check_that_segments_stand_in_the_order_of_their_numbers(module, folder):
+    archive = module.Archive(*places(folder))
+    names = [f"queen_messages.{number}.jsonl" for number in (1, 2, 9, 10, 11, 100)]
+    for name in sorted(names):
+        put(archive.path(name), b"\n")
+    assert list(archive.listing()) == names
+
+
+def test_segments_stand_in_the_order_of_their_numbers(tmp_path):
+    check_that_segments_stand_in_the_order_of_their_numbers(archive_module, tmp_path)
+
+
+def test_segments_in_the_order_of_their_names_are_caught(tmp_path):
+    by_name = mutant(archive_module, "key=lambda each: (self._number(each), each)", "key=None")
+    with pytest.raises(AssertionError):
+        check_that_segments_stand_in_the_order_of_their_numbers(by_name, tmp_path)
+
+
+def test_the_segment_after_the_tenth_is_the_eleventh(tmp_path):
+    ledger = Ledger(*places(tmp_path))
+    names = [f"queen_messages.{number}.jsonl" for number in (9, 10)]
+    assert ledger.archive.next_name(dict.fromkeys(names)) == "queen_messages.11.jsonl"
 
 
 def test_an_archive_that_is_no_directory_is_refused_by_name(tmp_path):

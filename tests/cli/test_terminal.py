@@ -1,4 +1,4 @@
-"""The bar that a terminal shows while an index is built that takes long."""
+"""The terminal: the width of a text, and the bar that is shown while an index is built."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from pathlib import Path
 import pytest
 from hives import Queen, git
 
-from queenbee.cli import building
-from queenbee.cli.building import Bar
+from queenbee.cli import terminal
+from queenbee.cli.terminal import Bar, width
 from queenbee.store.index.intake import Intake
 from queenbee.store.index.tables import Tables
 from queenbee.store.ledger.ledger import Ledger
 
+pytestmark = pytest.mark.slow
+
 IMPATIENT = (
-    "from queenbee.cli import building, main\n"
+    "from queenbee.cli import main, terminal\n"
     "from queenbee.store.index import records as index, intake as index_intake\n"
-    "building.AFTER_S = building._EVERY_S = 0\n"
+    "terminal.BAR_AFTER_S = terminal._BAR_EVERY_S = 0\n"
     "index_intake._CHUNK_BYTES, index._SOME = 20_000, 20\n"
     "main.main()"
 )
@@ -84,7 +86,7 @@ def left_of(output: str) -> list[str]:
     return lines
 
 
-def test_an_ordinary_command_shows_a_bar_and_takes_it_away(large: Path) -> None:
+def test_a_bar_is_shown_during_the_build_and_removed_after_it(large: Path) -> None:
     output = shown(large, "msg", "inbox", "--limit", "1")
     assert "building the index [####......" in output
     assert "building the index [##########" in output
@@ -92,7 +94,7 @@ def test_an_ordinary_command_shows_a_bar_and_takes_it_away(large: Path) -> None:
     assert "building" not in shown(large, "msg", "inbox", "--limit", "1")
 
 
-def test_a_rebuild_on_doubt_shows_it_too(large: Path) -> None:
+def test_a_rebuild_shows_the_bar_too(large: Path) -> None:
     shown(large, "msg", "inbox")
     path = large / ".beads" / "queen_messages.jsonl"
     other = path.with_name("other")
@@ -104,21 +106,21 @@ def test_a_rebuild_on_doubt_shows_it_too(large: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["index rebuild", "msg search about"])
-def test_so_do_other_builds(large: Path, line: str) -> None:
+def test_every_other_build_shows_the_bar_too(large: Path, line: str) -> None:
     shown(large, "msg", "inbox")
     output = shown(large, *line.split(" "))
     assert "building the index [" in output
     assert "building" not in "".join(left_of(output))
 
 
-def test_a_program_that_listens_is_shown_none(large: Path) -> None:
+def test_a_program_that_reads_the_output_gets_no_bar(large: Path) -> None:
     assert "building" not in shown(large, "msg", "inbox", "--json")
     git(large, "clean", "-fdxq")
     assert "building" not in shown(large, "index", "rebuild", "--json")
     assert "building" not in shown(large, "index", "rebuild", stderr=False)
 
 
-def test_what_is_over_within_a_second_shows_none(
+def test_a_build_of_less_than_a_second_shows_no_bar(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     instants = iter((100.0, 100.5, 100.99, 101.5, 200.0, 201.0, 201.01, 202.0, 203.0))
@@ -132,10 +134,10 @@ def test_what_is_over_within_a_second_shows_none(
     drawn = capsys.readouterr().err.split("\r")
     assert [each[-4:].strip() for each in drawn[1:3]] == ["50%", "90%"]
     assert (drawn[3].strip(), drawn[4]) == ("", "")
-    assert building.AFTER_S == 1.0
+    assert terminal.BAR_AFTER_S == 1.0
 
 
-def test_a_build_that_fails_takes_its_bar_away(
+def test_a_build_that_fails_removes_its_bar(
     large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[tuple[int, int]] = []
@@ -150,3 +152,11 @@ def test_a_build_that_fails_takes_its_bar_away(
     assert all(done < total for done, total in told[:-1])
     assert told[-1][0] == told[-1][1]
     tables.db.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "columns"),
+    [("ab", 2), ("é", 1), ("e\u0301", 1), ("日本", 4), ("a日\u0301", 3), ("", 0)],
+)
+def test_a_text_is_as_wide_as_a_terminal_shows_it(text: str, columns: int) -> None:
+    assert width(text) == columns

@@ -1,0 +1,64 @@
+"""Other people's text, made safe to show: on a terminal, on one line, in a suggested command.
+
+Subjects, bodies, reasons and file names are data from others. No text may move the cursor, hide,
+pass for another column, or add words to a command that we suggest. This module imports nothing:
+the edit hook loads it.
+"""
+
+from __future__ import annotations
+
+JOINERS = frozenset("\u200d\ufe0f")
+"""They join several emoji into one and hide nothing by themselves."""
+_LINE_ENDS = frozenset("\u2028\u2029")
+_LITERAL = frozenset("/._-+@")
+"""Besides letters and digits, what a shell leaves as it is."""
+
+
+def printable(text: str, *, keep_newlines: bool = False) -> str:
+    """Returns the text with everything that a terminal would obey or hide spelled out."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_shown(char, keep_newlines) for char in text)
+
+
+def escaped(text: str) -> str:
+    r"""Returns the text with each unprintable character written as in Python: `\n`, `\x1b`."""
+    return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
+
+
+def one_line(text: str, most: int | None = None) -> str:
+    """Returns the text on one line, with a space for each unprintable character."""
+    line = "".join(char if char.isprintable() else " " for char in text)
+    return line if most is None else shortened(line, most)
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """Returns the text in at most this many characters, with a mark where it was cut."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def shell_quoted(text: str) -> str:
+    """Returns the text as one word of a shell command, always in quotes."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def shell_word(text: str) -> str:
+    """Returns the text as one word of a shell command, in quotes only where it needs them."""
+    literal = text and all(char.isalnum() or char in _LITERAL for char in text)
+    return text if literal else shell_quoted(text)
+
+
+def _shown(char: str, keep_newlines: bool) -> str:
+    if char == "\n":
+        return char if keep_newlines else "⏎"
+    if char == "\t":
+        return "    " if keep_newlines else " "
+    if char.isprintable() or char in JOINERS:
+        return char
+    code = ord(char)
+    # A space of some width: it separates words and nothing else.
+    if char.isspace() and code >= 0xA0 and char not in _LINE_ENDS:
+        return char
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

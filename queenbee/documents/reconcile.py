@@ -1,0 +1,208 @@
+"""Brings the tracker's rows up to date with a document: one bead for each of its items.
+
+Pure, and the same for plans and sessions. The same document again changes nothing. A bead keeps
+what its document says nothing about: other people's dependencies, unknown keys, and its history.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from queenbee.core.beads import DONE
+from queenbee.core.timestamps import format_ms
+from queenbee.documents.issue_rows import (
+    Difference,
+    RowChange,
+    RowImport,
+    blocker,
+    later_than,
+)
+from queenbee.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from queenbee.documents.issue_rows import Row
+
+    IdSource = Callable[[str, int], str]
+    """Returns the part of an id after its prefix, for a seed and the number of the attempt."""
+
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyz"
+_ID_LENGTH = 6
+_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_MAX_ATTEMPTS = 1_000
+
+
+def hashed_id(seed: str, attempt: int) -> str:
+    """Returns six digits of base 36 that depend only on the seed and the attempt.
+
+    Two clones that import one plan independently make the same ids, and so the same beads;
+    random ids would make each sprint twice.
+    """
+    number = int.from_bytes(sha256(f"{seed}\0{attempt}".encode()).digest(), "big")
+    digits = ""
+    for _ in range(_ID_LENGTH):
+        number, digit = divmod(number, len(_ALPHABET))
+        digits += _ALPHABET[digit]
+    return digits
+
+
+@dataclass(frozen=True)
+class Item:
+    """A sprint or task that needs a bead, and the items and beads that it waits for.
+
+    `row` returns the bead's whole row for its present row (None for a new bead), its id, and
+    the time in ms. Dependencies are added here.
+    """
+
+    key: str
+    needs: Sequence[str]
+    row: Callable[[Row | None, str, int], Row]
+
+
+@dataclass(frozen=True)
+class Source:
+    """The document that is imported: its name in ids' seeds, and who imports it when."""
+
+    name: str
+    prefix: str
+    actor: str
+    now_ms: int
+    id_source: IdSource = hashed_id
+
+
+def match_rows(known: Mapping[str, Row], key_of: Callable[[Row], str | None]) -> dict[str, Row]:
+    """Returns the bead of each key; `key_of` returns None for rows of other documents.
+
+    Two clones may each have made a bead: the older one counts, which others know.
+    """
+    found: dict[str, Row] = {}
+    for row in sorted(known.values(), key=lambda row: (str(row.get("created_at")), row["id"])):
+        key = key_of(row)
+        if key is not None and row.get("status") != "tombstone":
+            found.setdefault(key, row)
+    return found
+
+
+def reconcile(
+    items: Sequence[Item],
+    source: Source,
+    *,
+    known: Mapping[str, Row],
+    found: Mapping[str, Row],
+    own: Collection[str],
+) -> RowImport:
+    """Returns the rows to add and to update, so that each item has its bead.
+
+    `known` are the tracker's rows by id, `found` the present bead of each item, and `own` the
+    ids of all beads of the document, also of items that it no longer has: nothing shall wait
+    for those. Raises `InvalidInput` for a prefix that cannot begin an id.
+    """
+    ids = _assign_ids(items, source, found, known)
+    ours = {*ids.values(), *own}
+    changes = []
+    # Lists of issues are sorted by age: each bead is a little younger than the item before it.
+    for at_ms, item in enumerate(items, start=source.now_ms):
+        old = found.get(item.key)
+        row = item.row(old, ids[item.key], at_ms)
+        needs = [ids.get(need, need) for need in item.needs]
+        row["dependencies"] = merge_dependencies(
+            row, needs, ours, now=format_ms(at_ms), actor=source.actor
+        )
+        changes.append(_change(item.key, old, row, at_ms))
+    orphans = sorted(
+        identifier
+        for identifier in ours.difference(ids.values())
+        if known[identifier].get("status") not in DONE
+    )
+    return RowImport(tuple(changes), tuple(orphans))
+
+
+def merge_dependencies(
+    row: Mapping[str, Any], needs: Sequence[str], ours: Collection[str], *, now: str, actor: str
+) -> list[Any]:
+    """Returns the row's dependencies, changed to wait for `needs` among the beads in `ours`.
+
+    Entries of other types and entries that wait for other documents' beads stay: somebody else
+    made them. An entry that is right already keeps its time and author.
+    """
+    dependencies = row.get("dependencies")
+    entries = dependencies if isinstance(dependencies, list) else []
+    kept = [
+        entry
+        for entry in entries
+        if (target := blocker(entry)) is None or target not in ours or target in needs
+    ]
+    present = {blocker(entry) for entry in kept}
+    added = [
+        {
+            "issue_id": row["id"],
+            "depends_on_id": need,
+            "type": "blocks",
+            "created_at": now,
+            "created_by": actor,
+        }
+        for need in needs
+        if need not in present
+    ]
+    return [*kept, *added]
+
+
+def fresh_id(prefix: str, seed: str, taken: Collection[str], id_source: IdSource) -> str:
+    """Returns the first `<prefix>-<id>` of the source that is not taken. Raises `InvalidInput`."""
+    if _PREFIX.fullmatch(prefix) is None:
+        raise InvalidInput(
+            f"{prefix!r} cannot begin an id",
+            hint="a prefix is letters, digits, '_' and '-', and begins with a letter",
+        )
+    for attempt in range(_MAX_ATTEMPTS):
+        identifier = f"{prefix}-{id_source(seed, attempt)}"
+        if identifier not in taken:
+            return identifier
+    raise InvalidInput(f"no id of the form {prefix}-… is free after {_MAX_ATTEMPTS} attempts")
+
+
+def _assign_ids(
+    items: Sequence[Item], source: Source, found: Mapping[str, Row], known: Mapping[str, Row]
+) -> dict[str, str]:
+    """Returns the id of each item's bead: the one it has, else a fresh one."""
+    used = set(known)
+    ids: dict[str, str] = {}
+    for item in items:
+        row = found.get(item.key)
+        seed = f"{source.name}\n{item.key}"
+        ids[item.key] = row["id"] if row else fresh_id(source.prefix, seed, used, source.id_source)
+        used.add(ids[item.key])
+    return ids
+
+
+def _change(key: str, old: Row | None, new: Row, now_ms: int) -> RowChange:
+    """Returns the change from one row to the next; an unchanged row keeps its time.
+
+    An update is later than the row it replaces even if the clock went back.
+    """
+    if old is None:
+        return RowChange(key, "add", new)
+    differences = tuple(each for each in _differences(old, new) if each.path != "updated_at")
+    if not differences:
+        return RowChange(key, "keep", old)
+    stamped = {**new, "updated_at": later_than(old, now_ms)}
+    return RowChange(key, "update", stamped, differences)
+
+
+def _differences(old: Row, new: Row, path: str = "") -> Iterator[Difference]:
+    for name in [*new, *(name for name in old if name not in new)]:
+        before, after = old.get(name), new.get(name)
+        if path == "" and name == "metadata" and isinstance(before, dict):
+            yield from _differences(before, after or {}, "metadata.")
+        elif before != after and not (_is_empty(before) and _is_empty(after)):
+            yield Difference(f"{path}{name}", before, after)
+
+
+def _is_empty(value: object) -> bool:
+    # Beads leaves an empty field out when it writes a row.
+    return value is None or value in ("", [], {})

@@ -1,0 +1,90 @@
+"""Others' text: nothing in it moves a cursor, hides, breaks a line or leaves its shell word."""
+
+from __future__ import annotations
+
+import shlex
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queenbee.core.text import (
+    JOINERS,
+    escaped,
+    one_line,
+    printable,
+    shell_quoted,
+    shell_word,
+    shortened,
+)
+
+HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+ANY_TEXT = st.text(st.characters())
+
+
+def test_emoji_that_are_made_of_several_are_left_whole() -> None:
+    for text in ("👩‍💻", "🏳️‍🌈", "é", "日本語", "naïve café"):
+        assert printable(text) == text
+
+
+@pytest.mark.parametrize(
+    ("char", "shown"),
+    [
+        ("\x1b", "\\x1b"),
+        ("\x9b", "\\x9b"),
+        ("\u202e", "\\u202e"),
+        ("\u2028", "\\u2028"),
+        ("\ue000", "\\ue000"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\ud800", "\\ud800"),
+        ("\n", "⏎"),
+        ("\t", " "),
+    ],
+)
+def test_what_a_terminal_would_obey_is_spelled_out(char: str, shown: str) -> None:
+    assert printable(f"a{char}b") == f"a{shown}b"
+
+
+def test_every_hidden_character_of_unicode_is_spelled_out_and_no_other() -> None:
+    for code in (*range(0x3000), *range(0xFE00, 0x10000), *range(0xE0000, 0xE0200)):
+        char = chr(code)
+        hidden = unicodedata.category(char) in HIDDEN and char not in JOINERS
+        assert (printable(char) != char) == hidden, hex(code)
+
+
+def test_lines_stay_apart_where_they_are_wanted() -> None:
+    assert printable("a\tb\nc\x1b", keep_newlines=True) == "a    b\nc\\x1b"
+
+
+@given(ANY_TEXT)
+def test_an_escaped_text_is_printable_and_says_which_characters_it_had(text: str) -> None:
+    assert escaped(text).isprintable()
+    if "\\" not in text:
+        assert escaped(text).encode("latin-1", "backslashreplace").decode("unicode_escape") == text
+
+
+@given(ANY_TEXT, st.integers(2, 20))
+def test_one_line_is_printable_and_no_longer_than_it_may_be(text: str, most: int) -> None:
+    line = one_line(text, most)
+    assert line.isprintable()
+    assert len(line) <= most
+    assert len(one_line(text)) == len(text)
+
+
+def test_a_text_that_is_too_long_is_cut_with_a_mark() -> None:
+    assert shortened("x" * 60) == "x" * 60
+    assert shortened("x" * 61) == "x" * 59 + "…"
+
+
+@given(st.text(st.characters(exclude_characters="\0")))
+def test_a_quoted_text_is_one_word_of_a_shell_command(text: str) -> None:
+    for quoted in (shell_quoted(text), shell_word(text)):
+        assert shlex.split(f"echo {quoted} end") == ["echo", text, "end"]
+
+
+def test_only_what_needs_quotes_gets_them() -> None:
+    assert shell_word("src/app-1_2.py@x+y") == "src/app-1_2.py@x+y"
+    assert [shell_word(text) for text in ("", "a b", "$(rm)", "it's", "*")] == [
+        "''", "'a b'", "'$(rm)'", "'it'\\''s'", "'*'",
+    ]  # fmt: skip
