@@ -106,7 +106,7 @@ class TestAppending:
     def test_would_be_lost_then_if_nobody_looked(
         self, path: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        broken = mutant(issues_file, "!= (page.end().inode,)", "is None")
+        broken = mutant(issues_file, "!= (file.end().inode,)", "is None")
         Path(path).write_bytes(b"old\n")
         replaced_during_a_write(path, monkeypatch)
         broken.append_rows(path, [b"x"]).close()
