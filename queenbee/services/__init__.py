@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "Diagnosis": "queenbee.services.diagnosis",
-        "Documents": "queenbee.services.documents",
-        "Services": "queenbee.services.hive",
-        "Store": "queenbee.services.store",
-        "Transaction": "queenbee.services.transaction",
+        "diagnosis": "Diagnosis",
+        "documents": "Documents",
+        "hive": "Services",
+        "store": "Store",
+        "transaction": "Transaction",
     },
 )
