@@ -6,6 +6,8 @@ read. `docs/format.md`, section "Issues".
 
 from __future__ import annotations
 
+import json
+
 from queenbee.core.records import Flag, OptionalText, Record, Text
 from queenbee.core.timestamps import instant_ms
 
@@ -190,9 +192,7 @@ def _supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
 
 
 def _rank(row: Mapping[str, object]) -> tuple[bool, str]:
-    from json import dumps  # noqa: PLC0415 - start-up
-
-    return str(row.get("status")) in DONE, dumps(row, sort_keys=True)
+    return str(row.get("status")) in DONE, json.dumps(row, sort_keys=True)
 
 
 def _updated_ms(row: Mapping[str, object]) -> int:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from textwrap import dedent
 from typing import TYPE_CHECKING
 
+from markdown_it import MarkdownIt
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Literal
@@ -59,8 +61,6 @@ def split_lines(text: str) -> list[tuple[str, str]]:
 
 def parse_blocks(text: str) -> list[Block]:
     """Returns the document's blocks in order. Never raises, whatever the text."""
-    from markdown_it import MarkdownIt  # noqa: PLC0415 - start-up
-
     parser = MarkdownIt("commonmark")
     parser.core.ruler.enableOnly(["normalize", "block"])
     # CommonMark replaces NUL; lines that are kept as written must not bring it back.

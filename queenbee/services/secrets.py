@@ -6,6 +6,7 @@ refuse every commit hash. They are loaded only for a text that could hold a cred
 
 from __future__ import annotations
 
+import re
 from itertools import islice
 
 from queenbee.core.kinds import KINDS
@@ -88,8 +89,6 @@ def _worth_a_look(line: str) -> bool:
 def _mixed(word: str) -> bool:
     if word.isalpha() or not any(map(str.isdigit, word)) or not any(map(str.isalpha, word)):
         return False
-    import re  # noqa: PLC0415 - start-up
-
     return len(word) > _WINDOW or not re.fullmatch(_HARMLESS, word.strip("()[]{},;:.'\"`"))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from queenbee.documents.agents import MODELS
@@ -231,8 +232,6 @@ class _Gathering:
             values.append(value.strip())
 
     def _warn_of_misspelling(self, label: str, line: int) -> None:
-        from difflib import get_close_matches  # noqa: PLC0415 - start-up
-
         meant = get_close_matches(label.lower(), NAMES, n=1, cutoff=0.8)
         if meant:
             message = f"the field {label!r} is not known"
