@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import glob
 import hashlib
 import json
 import os
 import queue
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 REPOSITORY = os.path.dirname(TESTS)
@@ -61,14 +65,16 @@ class Run:
 
     def __init__(self, folders: Sequence[str], work: str) -> None:
         os.makedirs(work, exist_ok=True)
-        self.work = work
         self._mutants = {
             os.path.relpath(path, REPOSITORY): Mutants(_read(path))
             for folder in folders
             for path in glob.glob(f"{REPOSITORY}/queenbee/{folder}/**/*.py", recursive=True)
         }
         self.counts = {path: len(mutants) for path, mutants in self._mutants.items()}
-        self._first = Copy(REPOSITORY, os.path.join(work, "0"))
+        # Outside of any repository: tests must find none above the folders that they make.
+        self._copies = tempfile.mkdtemp(prefix="queenbee-mutants-")
+        atexit.register(shutil.rmtree, self._copies, ignore_errors=True)
+        self._first = Copy(REPOSITORY, os.path.join(self._copies, "0"))
         digest = _digest_of(self._first.folder, folders)
         self._verdicts_path = os.path.join(work, f"verdicts-{digest}.jsonl")
         measured = os.path.join(work, f"measured-{digest}")
@@ -111,12 +117,20 @@ class Run:
             copy.remove()
 
         copies = [self._first]
-        copies += [Copy(REPOSITORY, os.path.join(self.work, str(n))) for n in range(1, workers)]
+        copies += [Copy(REPOSITORY, os.path.join(self._copies, str(n))) for n in range(1, workers)]
         threads = [threading.Thread(target=work, args=(copy,)) for copy in copies]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        except KeyboardInterrupt:
+            with suppress(queue.Empty):  # What is being tried is tried to its end, and kept.
+                while True:
+                    todo.get_nowait()
+            for thread in threads:
+                thread.join()
+            raise
         return [self._tried(site) for site in chosen]
 
     def _try(self, copy: Copy, site: Site) -> str:
