@@ -151,7 +151,7 @@ def test_the_listing_shows_each_status_oldest_first(
 
 
 def test_a_status_that_does_not_exist_is_refused(hive: Hive) -> None:
-    with pytest.raises(InvalidInput, match="'paused' is no status") as refusal:
+    with pytest.raises(InvalidInput, match="'paused' is not an assignment status") as refusal:
         hive.assignments.find(status="paused")
     assert "completed" in str(refusal.value.hint)
 

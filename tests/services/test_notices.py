@@ -23,7 +23,7 @@ def test_the_end_of_a_lease_at_its_time_is_told_once(hive: Hive, clock: Clock) -
     hive.reservations.reserve(["a.py"], ttl_s=60)
     clock.advance(120)
     assert hive.notes() == [
-        "your lease on a.py ended 1m ago, at its TTL; nobody holds it now",
+        "your lease on a.py expired 1m ago; nobody holds it now",
     ]
     assert hive.notes() == []
 
@@ -41,9 +41,7 @@ def test_a_notice_names_who_holds_it_now(hive: Hive, reviewer: Hive, clock: Cloc
     hive.reservations.reserve(["src/a.py"], ttl_s=60)
     clock.advance(60)
     reviewer.reservations.reserve(["src/**"])
-    assert hive.notes() == [
-        "your lease on src/a.py ended 0s ago, at its TTL; held now by reviewer (src/**)"
-    ]
+    assert hive.notes() == ["your lease on src/a.py expired 0s ago; held now by reviewer (src/**)"]
 
 
 def test_a_takeover_is_told_with_who_and_why(hive: Hive, reviewer: Hive) -> None:
@@ -136,7 +134,7 @@ def test_a_grant_that_lost_to_an_older_one_is_told_once(
     row = {"id": "qa-theirs", "created_at": "2024-12-14T10:00:00Z", "issue_id": "qb-42"}
     write_lines(beads / "queen_assignments.jsonl", {**row, "droid": "reviewer", "status": "active"})
     [note] = hive.notes()
-    assert note.startswith("a merge brought an older grant of qb-42 to reviewer: yours (qa-")
+    assert note.startswith("a merge brought in reviewer's older grant of qb-42: yours (qa-")
     assert hive.notes() == []
 
 
@@ -151,7 +149,7 @@ def test_the_command_tells_it_beside_any_answer_and_any_refusal(
     frozen.advance(120)
     told = quick(*arguments, as_="ui-engineer")
     assert told.code == code
-    assert "queen: your lease on README.md ended 1m ago, at its TTL" in told.err
+    assert "queen: your lease on README.md expired 1m ago" in told.err
     assert "your lease" not in quick(*arguments, as_="ui-engineer").err
 
 
@@ -163,7 +161,5 @@ def test_under_json_notices_and_refusal_are_one_document_on_standard_error(
     frozen.advance(120)
     told = quick("--json", *arguments, as_="ui-engineer")
     document = json.loads(told.err)
-    assert document["notices"] == [
-        "your lease on README.md ended 1m ago, at its TTL; nobody holds it now"
-    ]
+    assert document["notices"] == ["your lease on README.md expired 1m ago; nobody holds it now"]
     assert ("error" in document) == (told.code != 0)

@@ -126,7 +126,7 @@ def test_a_literal_name_that_was_reserved_covers_its_file_and_not_the_class_it_l
 
 def test_a_file_that_does_not_exist_yet_is_reserved_with_a_note(tree: Path) -> None:
     place = pattern_of("new.py", tree=str(tree), cwd=str(tree / "src"))
-    assert place.note == "src/new.py does not exist yet; it is taken for a file"
+    assert place.note == "src/new.py does not exist yet; it is treated as a file"
 
 
 @pytest.mark.parametrize("text", ["src/db.py", "src", "new/", "src/*.py", "[ab].py"])
@@ -159,7 +159,7 @@ def test_a_link_itself_is_reserved_with_a_note_on_what_is_behind_it(tree: Path) 
     place = pattern_of("lib", tree=str(tree), cwd=str(tree))
     assert place.pattern == "lib"
     assert place.note == (
-        "lib is a symbolic link; it is reserved itself, and what is behind it is not: lib/"
+        "lib is a symbolic link; this reserves the link, not its target. For the target: lib/"
     )
 
 

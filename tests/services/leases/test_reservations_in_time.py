@@ -175,7 +175,7 @@ def test_what_one_does_not_hold_is_an_error_never_a_silent_zero(
         with pytest.raises(NotFound, match="ui-engineer holds no") as refusal:
             getattr(hive.reservations, verb)(**arguments)
         assert "queen reserved" in str(refusal.value.hint)
-    with pytest.raises(InvalidInput, match="nothing is named"):
+    with pytest.raises(InvalidInput, match="no reservations given"):
         getattr(hive.reservations, verb)()
     assert snapshot(beads) == {}
 
