@@ -210,7 +210,7 @@ class TestAppending:
             raise OSError(errno.EIO, "no")
 
         monkeypatch.setattr(files.os, "ftruncate", fails)
-        with pytest.raises(Unwritable, match="cannot be taken back"):
+        with pytest.raises(Unwritable, match="cannot be removed from it"):
             appender.roll_back()
         appender.close()
 

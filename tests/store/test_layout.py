@@ -438,7 +438,7 @@ def test_beads_below_a_file_are_refused(tmp_path):
 
 def test_a_folder_that_is_named_by_a_slip_is_not_filled_with_ledgers(repo):
     (repo / "src").mkdir()
-    with pytest.raises(NoHive, match="src is no hive") as refused:
+    with pytest.raises(NoHive, match="src is not a hive") as refused:
         discover(str(repo), {}, beads_dir="src")
     assert "queen init --beads-dir" in refused.value.hint
     (repo / "src" / "queen.toml").touch()
