@@ -14,12 +14,12 @@ from queenbee import Hive
 Opener = Callable[[str], Hive]
 
 
-def test_nothing_is_told_where_nothing_ended(hive: Hive) -> None:
+def test_there_is_no_notice_if_nothing_ended(hive: Hive) -> None:
     hive.reservations.reserve(["a.py"])
     assert hive.notes() == []
 
 
-def test_the_end_of_a_lease_at_its_time_is_told_once(hive: Hive, clock: Clock) -> None:
+def test_an_expired_lease_gives_one_notice(hive: Hive, clock: Clock) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
     clock.advance(120)
     assert hive.notes() == [
@@ -28,9 +28,7 @@ def test_the_end_of_a_lease_at_its_time_is_told_once(hive: Hive, clock: Clock) -
     assert hive.notes() == []
 
 
-def test_what_was_told_to_one_process_is_not_told_again_by_another(
-    hive: Hive, open_as: Opener, clock: Clock
-) -> None:
+def test_a_notice_appears_in_one_process_only(hive: Hive, open_as: Opener, clock: Clock) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
     clock.advance(60)
     assert len(hive.notes()) == 1
@@ -44,7 +42,7 @@ def test_a_notice_names_who_holds_it_now(hive: Hive, reviewer: Hive, clock: Cloc
     assert hive.notes() == ["your lease on src/a.py expired 0s ago; held now by reviewer (src/**)"]
 
 
-def test_a_takeover_is_told_with_who_and_why(hive: Hive, reviewer: Hive) -> None:
+def test_a_notice_about_a_takeover_says_who_and_why(hive: Hive, reviewer: Hive) -> None:
     hive.reservations.reserve(["a.py"])
     reviewer.reservations.reserve(["a.py"], force=True, reason="production is down")
     [note] = hive.notes()
@@ -53,7 +51,7 @@ def test_a_takeover_is_told_with_who_and_why(hive: Hive, reviewer: Hive) -> None
     assert hive.notes() == []
 
 
-def test_work_that_was_moved_away_tells_of_its_leases(hive: Hive, reviewer: Hive) -> None:
+def test_reassigned_work_gives_a_notice_about_its_leases(hive: Hive, reviewer: Hive) -> None:
     hive.assignments.claim("qb-42")
     hive.reservations.reserve(["a.py"], issue_id="qb-42")
     reviewer.assignments.assign("qb-42", "tester", reassign=True)
@@ -61,7 +59,7 @@ def test_work_that_was_moved_away_tells_of_its_leases(hive: Hive, reviewer: Hive
     assert "your lease on a.py was taken over by reviewer (qb-42 was given to tester)" in note
 
 
-def test_what_one_ended_oneself_is_no_news(hive: Hive) -> None:
+def test_ending_your_own_lease_gives_no_notice(hive: Hive) -> None:
     hive.assignments.claim("qb-42")
     hive.reservations.reserve(["a.py"], issue_id="qb-42")
     hive.reservations.reserve(["b.py"])
@@ -70,7 +68,7 @@ def test_what_one_ended_oneself_is_no_news(hive: Hive) -> None:
     assert hive.notes() == []
 
 
-def test_the_end_of_somebody_elses_lease_is_no_news(
+def test_the_end_of_somebody_elses_lease_gives_no_notice(
     hive: Hive, reviewer: Hive, clock: Clock
 ) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
@@ -84,7 +82,7 @@ def test_an_end_that_is_a_day_old_is_history(hive: Hive, clock: Clock) -> None:
     assert hive.notes() == []
 
 
-def test_many_ends_are_told_in_few_lines(hive: Hive, clock: Clock) -> None:
+def test_many_ended_leases_give_few_lines(hive: Hive, clock: Clock) -> None:
     hive.reservations.reserve([f"{number}.py" for number in range(9)], ttl_s=60)
     clock.advance(60)
     notes = hive.notes()
@@ -103,7 +101,7 @@ def test_many_ends_are_told_in_few_lines(hive: Hive, clock: Clock) -> None:
         ("2024-12-13T10:31:00+01:00", False),
     ],
 )
-def test_an_end_that_a_foreign_writer_spelled_otherwise_is_told_too(
+def test_an_end_in_another_timestamp_format_gives_a_notice(
     hive: Hive, beads: Path, clock: Clock, ends: str, told: bool
 ) -> None:
     row = {"id": "qr-go", "created_at": "2024-12-13T10:00:00Z", "pattern": "a.py"}
@@ -113,13 +111,13 @@ def test_an_end_that_a_foreign_writer_spelled_otherwise_is_told_too(
     assert bool(hive.notes()) is told
 
 
-def test_nobody_in_particular_is_told_nothing(hive: Hive, repo: Path, clock: Clock) -> None:
+def test_without_an_actor_there_are_no_notices(hive: Hive, repo: Path, clock: Clock) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
     clock.advance(60)
     assert Hive.open(repo, env={}, clock=clock).notes() == []
 
 
-def test_where_it_cannot_be_remembered_it_is_told_again(hive: Hive, clock: Clock) -> None:
+def test_a_notice_that_cannot_be_remembered_is_repeated(hive: Hive, clock: Clock) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
     Path(hive.layout.state_dir, "told").write_text("a file where a folder should be")
     clock.advance(60)
@@ -127,9 +125,7 @@ def test_where_it_cannot_be_remembered_it_is_told_again(hive: Hive, clock: Clock
     assert len(hive.notes()) == 1
 
 
-def test_a_grant_that_lost_to_an_older_one_is_told_once(
-    hive: Hive, beads: Path, clock: Clock
-) -> None:
+def test_a_superseded_grant_gives_one_notice(hive: Hive, beads: Path, clock: Clock) -> None:
     hive.assignments.claim("qb-42")
     row = {"id": "qa-theirs", "created_at": "2024-12-14T10:00:00Z", "issue_id": "qb-42"}
     write_lines(beads / "queen_assignments.jsonl", {**row, "droid": "reviewer", "status": "active"})
@@ -142,7 +138,7 @@ def test_a_grant_that_lost_to_an_older_one_is_told_once(
     ("arguments", "code"),
     [(("msg", "inbox"), 0), (("check", "x"), 0), (("claim", "no id"), 2), (("show", "qb-7"), 4)],
 )
-def test_the_command_tells_it_beside_any_answer_and_any_refusal(
+def test_a_command_prints_notices_with_answers_and_errors(
     quick: QuickQueen, frozen: Clock, arguments: tuple[str, ...], code: int
 ) -> None:
     quick("reserve", "README.md", "--ttl", "60s", as_="ui-engineer")

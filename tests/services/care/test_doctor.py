@@ -64,7 +64,7 @@ def test_a_hive_in_use_is_sound(hive: Hive, reviewer: Hive) -> None:
         (b">>>>>>> theirs", "conflict_marker", "a conflict marker"),
     ],
 )
-def test_a_line_that_is_no_record_is_named_with_file_line_and_reason(
+def test_a_line_without_a_record_is_reported_with_file_line_and_reason(
     hive: Hive, messages: Path, line: bytes, code: str, why: str
 ) -> None:
     write_lines(messages, MESSAGE, line, {**MESSAGE, "id": "qm-2"})
@@ -160,7 +160,7 @@ def test_a_migration_is_noted(hive: Hive) -> None:
         ({"reply_to": "qm-nowhere"}, "replies to qm-nowhere, which does not exist"),
     ],
 )
-def test_what_is_odd_about_a_message_is_noted(
+def test_oddities_of_a_message_are_noted(
     hive: Hive, messages: Path, changes: dict[str, object], said: str
 ) -> None:
     row = {key: each for key, each in {**MESSAGE, **changes}.items() if each is not None}
@@ -178,7 +178,7 @@ def test_what_is_odd_about_a_message_is_noted(
         ({"pattern": "src/["}, "protects nothing"),
     ],
 )
-def test_what_is_odd_about_a_reservation_is_noted(
+def test_oddities_of_a_reservation_are_noted(
     hive: Hive, beads: Path, changes: dict[str, object], said: str
 ) -> None:
     row = {key: each for key, each in {**LEASE, **changes}.items() if each is not None}
@@ -220,7 +220,7 @@ def test_a_note_says_what_an_absent_priority_means(
     assert finding.message.endswith(f"means {meant} in this file")
 
 
-def test_lines_of_the_tracker_that_are_no_issues_are_counted(hive: Hive, beads: Path) -> None:
+def test_lines_of_the_tracker_that_are_not_issues_are_counted(hive: Hive, beads: Path) -> None:
     write_lines(beads / "issues.jsonl", "<<<<<<< HEAD", '{"_type":"memory"}')
     finding = only(hive)
     assert (finding.code, finding.severity) == ("unusable_line", "error")
