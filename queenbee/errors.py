@@ -7,6 +7,27 @@ decides the exit status of each class.
 
 from __future__ import annotations
 
+__all__ = [
+    "BadPattern",
+    "Busy",
+    "Conflict",
+    "DurabilityUnknown",
+    "ExternalFailure",
+    "Held",
+    "InvalidInput",
+    "IssueClosed",
+    "NoActor",
+    "NoHive",
+    "NotFound",
+    "NotYours",
+    "QueenError",
+    "StoreError",
+    "Taken",
+    "UnknownDroid",
+    "Unreadable",
+    "Unwritable",
+]
+
 
 class QueenError(Exception):
     """The base class of all errors.
