@@ -82,7 +82,7 @@ queen = QueenGroup(
             is_eager=True,
             expose_value=False,
             callback=_version,
-            help="Show the version and leave",
+            help="Show the version and exit",
         )
     ],
     help=_HELP,
