@@ -116,7 +116,7 @@ def test_issues_held_back_are_not_ready(joined: Joined, tracker: Path) -> None:
     assert ready(joined) == []
 
 
-def test_an_overview_covers_one_bead_and_no_others(joined: Joined, tracker: Path) -> None:
+def test_an_overview_describes_beads_but_not_other_issues(joined: Joined, tracker: Path) -> None:
     joined.documents.beads = {"gt-1": bead("gt-1")}
     assert overview(joined, "gt-1").to_dict()["bead"] == {"kind": "ralph"}
     assert "bead" not in overview(joined, "qb-1").to_dict()

@@ -300,7 +300,7 @@ class TestABrokenRepository:
         assert not (tmp_path / "gone").exists()
 
     @pytest.mark.parametrize("text", ["", "no gitdir\n", "\udcff\n"])
-    def test_an_empty_git_file_is_not_a_repository(self, tmp_path, text):
+    def test_a_git_file_without_a_path_is_not_a_repository(self, tmp_path, text):
         (tmp_path / ".git").write_text(text, errors="surrogateescape")
         assert git_tree(str(tmp_path)) is None
 
