@@ -1,8 +1,8 @@
-"""Every way that QueenBee refuses: one hierarchy, imported by all layers, importing nothing.
+"""All errors of QueenBee: one hierarchy that every layer imports and that imports nothing.
 
-An error names the thing and the reason; its hint names the next command. What a caller may
-want to compute with is an attribute, never text to be parsed. `code` is stable. The exit
-status of each class is decided in one place, `queenbee.cli.exits`.
+An error names the thing and the reason; its hint names the next command. Data for callers are
+attributes, so that nobody has to parse the text. `code` is stable. `queenbee.cli.exits` alone
+decides the exit status of each class.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ __all__ = [
 
 
 class QueenError(Exception):
-    """The root of every refusal.
+    """The base class of all errors.
 
-    `message` names the thing and the reason, `hint` the next command (or None). Keyword
-    arguments beyond that become attributes and the `details` of the JSON form.
+    `message` names the thing and the reason, `hint` the next command (or None). Other
+    keyword arguments become attributes and the `details` of the JSON form.
     """
 
     code = "error"
@@ -73,13 +73,13 @@ class BadPattern(InvalidInput):
 
 
 class NoActor(InvalidInput):
-    """A command that needs an actor and has none."""
+    """The command needs an actor, and none is set."""
 
     code = "no_actor"
 
 
 class NotFound(QueenError):
-    """What was named does not exist here."""
+    """The named thing does not exist."""
 
     code = "not_found"
 
@@ -91,19 +91,19 @@ class NoHive(NotFound):
 
 
 class UnknownDroid(NotFound):
-    """A droid name that this hive's list of droids does not have."""
+    """A droid name that is not in this hive's list of droids."""
 
     code = "unknown_droid"
 
 
 class Conflict(QueenError):
-    """The request is well formed, but somebody else's claim or the state prevents it."""
+    """The request is valid, but somebody else's claim or the current state prevents it."""
 
     code = "conflict"
 
 
 class Held(Conflict):
-    """Somebody else's live reservation covers what was asked for; `holders` lists them."""
+    """Live reservations of others overlap the request; `holders` lists them."""
 
     code = "held"
 
@@ -127,7 +127,7 @@ class IssueClosed(Conflict):
 
 
 class Busy(QueenError):
-    """A lock or a wait ran out of time; nothing was written and a retry is safe."""
+    """A lock or a wait timed out; nothing was written, and it is safe to retry."""
 
     code = "busy"
 

@@ -1,7 +1,7 @@
 """Beads' issues: how a row of `issues.jsonl` is read, and which issues are ready.
 
-The file is Beads' own, written by `bd` (Go) and `br` (Rust) with different habits: both are
-read. `docs/format.md`, section "Issues".
+The file belongs to Beads. `bd` (Go) and `br` (Rust) write it differently; both are read.
+`docs/format.md`, section "Issues".
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ class Issue(Record):
 
     @property
     def done(self) -> bool:
-        """Whether other issues no longer have to wait for it."""
+        """Whether other issues no longer wait for it."""
         return self.status in DONE
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the row as Beads wrote it, its effective priority filled in."""
+        """Returns the row as Beads wrote it, with the effective priority."""
         return {**self.fields, "priority": self.priority}
 
 
 def read_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Issue]:
-    """Returns the issues in these rows, by id; of two with one id the newest update wins.
+    """Returns the issues in these rows, by id; if two have the same id, the newer update wins.
 
     Rows without an id (Beads' memories carry `_type` instead) are not issues.
     """
@@ -87,9 +87,9 @@ def read_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Issue]:
 
 
 def absent_priority(rows: Iterable[Mapping[str, object]]) -> int:
-    """Returns what a missing `priority` means in this file: 2, or 0 where its writer omits zero.
+    """Returns the meaning of a missing `priority` in this file: 2, or 0 if its writer omits zero.
 
-    A writer that spells out 2 and never 0, yet leaves the field out of some rows, omits zero.
+    A writer that writes 2 but never 0, and leaves the field out of some rows, omits zero.
     """
     spelled = [row.get("priority") for row in rows]
     omits_zero = None in spelled and 2 in spelled and 0 not in spelled
@@ -104,7 +104,7 @@ def ready(
     now_ms: int,
     held_back: Collection[str] = (),
 ) -> list[Issue]:
-    """Returns the issues that `actor` could take up now, most urgent first, then oldest.
+    """Returns the issues that `actor` could start now, most urgent first, then oldest.
 
     `holders` gives the droid with the active assignment of an issue; `held_back` are issues
     kept out by something other than the tracker, such as a gate that has not passed.
@@ -182,8 +182,8 @@ def _dependency(row: object, owner: str) -> tuple[str, str] | None:
 def _supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
     """Returns whether a row replaces an earlier one with its id.
 
-    A union merge may leave two rows of one instant in either order: then their contents decide,
-    and a closed issue stays closed. Without any time, the later row is the newer one.
+    A union merge may leave two rows with the same time in either order: then their contents
+    decide, and a closed issue stays closed. Without any time, the later row is newer.
     """
     ours, theirs = _updated_ms(row), _updated_ms(known)
     if ours != theirs or not ours:

@@ -1,12 +1,12 @@
 """The fold: from the lines of a ledger to the state of each record.
 
-The state is a function of the *set* of lines, so that two clones that hold the same lines show
-the same state, whatever order a merge put them in. `docs/format.md`, section "Fold"; ADR 0001.
+The state is a function of the *set* of lines: two clones with the same lines show the same state,
+in whatever order a merge put them. `docs/format.md`, section "Fold"; ADR 0001.
 
     lines of one id, ordered by (rev, finality, newest timestamp, digest), merged field by field
 
-A line without `rev` takes the revision after the line of its id before it, so that a file
-without any `rev` folds as "the latest line wins".
+A line without `rev` gets the revision after the previous line of its id, so in a file without any
+`rev` the latest line wins.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Line:
 
     @property
     def key(self) -> Key:
-        """What sorts the lines of an id; computed only where two have the same revision."""
+        """The key that sorts the lines of an id; only computed if two have the same revision."""
         if self._key is None:
             from hashlib import sha256  # noqa: PLC0415 - start-up
 
@@ -59,7 +59,7 @@ class Entry:
         self.lines = [line]
         """In the order of the fold."""
         self.arrived = [line.raw]
-        """In the order of the file, which counts for lines without `rev`."""
+        """In the order of the file, which matters for lines without `rev`."""
         self.last_rev = line.rev
         self.fields: Fields = line.fields
         if "rev" not in self.fields or self.fields["rev"] != line.rev:
@@ -85,21 +85,21 @@ class Entry:
 class Table:
     """The folded state of one ledger, by id.
 
-    `aliases` maps names that a foreign writer uses to ours, as `{"agent": "droid"}`: a line
-    that has the foreign name alone is read as if it had ours too.
+    `aliases` maps field names of other programs to ours, as `{"agent": "droid"}`: a line that
+    has only the other name is read as if it had ours too.
     """
 
     def __init__(self, aliases: Mapping[str, str] | None = None) -> None:
         self.entries: dict[str, Entry] = {}
         self.aliases = aliases or {}
         self.positional = False
-        """Whether a line took its revision from its position: then order counts."""
+        """Whether a line got its revision from its position: then order counts."""
 
     def add(self, raw: bytes, fields: Fields, *, once: bool = False) -> str:
         """Adds a usable line and returns its id.
 
-        `raw` is the line without its line ending. A line that the record has already changes
-        nothing, except that one without `rev` counts again where it is repeated; with `once`
+        `raw` is the line without its line ending. A line that the record already has
+        changes nothing, except that a repeated line without `rev` counts again; with `once`
         it does not.
         """
         identifier = fields["id"]
@@ -136,8 +136,8 @@ class Table:
 def merge(lines: list[Line]) -> Fields:
     """Returns the state of one record from its lines in order.
 
-    What is once true stays true among lines of the same revision: `read` and `deleted` by
-    field, `status` by the order itself, in which a final status comes last.
+    Among lines of the same revision, what is true stays true: `read` and `deleted` by field, and
+    `status` by the order, in which a final status comes last.
     """
     state: Fields = {}
     born = next(
@@ -158,7 +158,7 @@ def merge(lines: list[Line]) -> Fields:
 
 
 def explicit_rev(fields: Mapping[str, object]) -> int | None:
-    """Returns the revision that a line states, or None where it states none that can be used."""
+    """Returns the revision that a line states, or None if it states no usable one."""
     rev = fields.get("rev")
     return rev if type(rev) is int and 1 <= rev <= MAX_REV else None
 

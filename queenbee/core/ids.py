@@ -1,7 +1,7 @@
 """ULIDs: 26 characters of Crockford base 32, 48 bits of time before 80 bits of randomness.
 
-Sixteen lines after the ULID specification instead of python-ulid, whose import costs 34 ms, three
-times what the interpreter itself needs; the library is the oracle in the tests (ADR 0002).
+Sixteen lines that follow the ULID specification, because importing python-ulid costs 34 ms, three
+times as much as the interpreter itself; the library is the oracle in the tests (ADR 0002).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Every kind of record, once: its ids, view and index, and what the layers above ask about it.
+"""Every kind of record in one place: its ids, view and index, and what other layers need.
 
 To add a kind, add a class here and to `KINDS`, a view to `core.records`, and a service. Ledger,
-journal, index, doctor and history take any kind, also one that only another version knows.
+journal, index, doctor and history accept any kind, also one that only another version knows.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ _BY_DROID = {"by_droid": "droid", "by_issue": "issue_id", "by_status": "status"}
 
 
 class Kind:
-    """A kind of record; this class itself stands for the kinds that this version does not know."""
+    """A kind of record; this class itself is for kinds that this version does not know."""
 
     prefix = ""
-    """What ids of this kind begin with, before a `-`."""
+    """The beginning of ids of this kind, before a `-`."""
     view: type[Record] = Record
     everywhere = False
-    """Whether every hive has the kind; the others begin with their first record."""
+    """Whether every hive has the kind; the others appear with their first record."""
     listed_by = ""
     """The command that shows such records."""
     aliases: Mapping[str, str] = {}
-    """Field names that foreign writers use, each with ours."""
+    """Field names that other programs use, each with ours."""
     columns: tuple[str, ...] = ()
-    """The fields that an index can be asked for; a change needs a new `VERSION` of its tables."""
+    """The fields that an index can query; a change needs a new `VERSION` of its tables."""
     indexes: tuple[str, ...] = ()
     """The columns of each SQL index."""
     exported: Mapping[str, str] = {}
-    """The groups of `queen index export`, each with the field that makes it."""
+    """The groups of `queen index export`, each with its field."""
     droids: tuple[str, ...] = ()
     """The fields that name a droid."""
     signs: tuple[tuple[str, str], ...] = ()
     """Signs of life: the field of a droid, and of an instant at which that droid wrote."""
     required: tuple[str, ...] = ()
-    """The fields without which the doctor reports a record, by their names."""
+    """The fields that the doctor reports as missing."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -53,16 +53,16 @@ class Kind:
         return self.name
 
     def closed_ms(self, fields: Fields) -> int | None:
-        """Returns since when nothing more is expected of a record, in ms since 1970.
+        """Returns when a record was closed, in ms since 1970: no further change is expected.
 
-        The instant is in the future for an open record, and None where no rule is known.
+        The instant is in the future for an open record, and None for an unknown kind.
         """
         return None
 
     def author(self, line: Fields, changes: Fields, *, first: bool) -> object:
-        """Returns who wrote a line of a record, as far as the line says.
+        """Returns who wrote a line of a record, or None if the line does not say.
 
-        `changes` are the fields in which it differs from the line before it.
+        `changes` are the fields that differ from the previous line.
         """
         return (not first and line.get("released_by")) or line.get("droid")
 
@@ -85,7 +85,7 @@ class _Messages(Kind):
     signs = (("from", "created_at"), ("to", "read_at"), ("to", "acked_at"))
 
     def closed_ms(self, fields: Fields) -> int:
-        """Returns when the message last changed: it can be read in the archive too."""
+        """Returns when the message last changed: it stays readable in the archive."""
         return newest_ms(fields)
 
     def author(self, line: Fields, changes: Fields, *, first: bool) -> object:
@@ -153,5 +153,5 @@ KINDS: dict[str, Kind] = {
 
 
 def kind_of(name: str) -> Kind:
-    """Returns the kind of this name; also for a name that this version does not know."""
+    """Returns the kind of this name, even if this version does not know it."""
     return KINDS.get(name) or Kind(name)

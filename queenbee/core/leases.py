@@ -20,7 +20,7 @@ NEVER_MS = 2**62
 def as_of(fields: Mapping[str, object], now_ms: int) -> Reservation:
     """Returns the reservation as of `now_ms`: an active one past its end is expired.
 
-    A lease without a readable end has ended: what cannot be judged must not block forever.
+    A lease without a readable end has ended: it must not block forever.
     """
     if Reservation(fields).status == "active":
         expires_ms = instant_ms(fields.get("expires_at"))

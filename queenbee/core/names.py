@@ -1,4 +1,4 @@
-"""Names of droids and issues: what is well formed, and which known one was probably meant."""
+"""Names of droids and issues: which are well formed, and suggestions for a mistyped one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REST = _FIRST | frozenset("._-")
 
 
 def several(names: str | Sequence[str]) -> Sequence[str]:
-    """Returns the names; one that was given by itself is a list of one, not of its letters."""
+    """Returns the names; a single string counts as one name, not as its letters."""
     return [names] if isinstance(names, str) else names
 
 
@@ -39,7 +39,7 @@ def checked_name(text: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Returns the known name that was probably meant, or None."""
+    """Returns the known name that is most like this one, or None."""
     from difflib import get_close_matches  # noqa: PLC0415 - start-up
 
     lowered = {candidate.lower(): candidate for candidate in known}
@@ -48,11 +48,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def checked_issue_id(issue_id: str) -> str:
-    """Returns the id unchanged. Raises `InvalidInput` for what no tracker would print."""
+    """Returns the id unchanged. Raises `InvalidInput` if no tracker would print it."""
     if not issue_id or len(issue_id) > MAX_ISSUE_ID_LENGTH or not issue_id.isprintable():
         raise InvalidInput(
             f"{issue_id!r} is not an issue id", hint="an id is one word, such as qb-42"
         )
     if any(char.isspace() for char in issue_id):
-        raise InvalidInput(f"{issue_id!r} is not an issue id: it has a space in it")
+        raise InvalidInput(f"{issue_id!r} is not an issue id: it contains a space")
     return issue_id

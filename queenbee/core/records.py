@@ -1,9 +1,9 @@
 """Typed, read-only views of folded records: messages, assignments, reservations.
 
-A record wraps the folded fields instead of copying them, so that unknown fields survive by
-construction, and reading ten thousand records costs nothing that is not asked for. Fields and
-their names are those of the records document; a field that a foreign writer left out, or
-wrote with another type, reads as its default. `docs/format.md`, section "Records".
+A record wraps the folded fields instead of copying them: unknown fields survive by construction,
+and reading ten thousand records only costs the fields that are used. Fields and their names are
+those of the records document. A field that another program left out, or wrote with another type,
+reads as its default. `docs/format.md`, section "Records".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ASSIGNMENT_STATUSES = ("active", "completed", "released", "reassigned")
 
 
 class Text:
-    """A field that holds text; reads as the default where it does not."""
+    """A field that holds text, and reads as the default if it does not."""
 
     __slots__ = ("default", "name")
 
@@ -83,12 +83,12 @@ class Record:
 
     @property
     def created_ms(self) -> int:
-        """When the record was created, in ms since 1970; 0 where no such time can be read."""
+        """When the record was created, in ms since 1970; 0 if that is not readable."""
         return instant_ms(self.fields.get("created_at")) or 0
 
     @property
     def age(self) -> tuple[int, str]:
-        """What sorts records by age, oldest first: the same in every clone."""
+        """The key that sorts records by age, oldest first: the same in every clone."""
         return self.created_ms, self.id
 
     def to_dict(self) -> dict[str, object]:
@@ -122,12 +122,12 @@ class Message(Record):
     read = Flag("read")
     read_at = OptionalText("read_at")
     ack_by = OptionalText("ack_by")
-    """Until when the sender wants an acknowledgement; absent where none is asked for."""
+    """The time by which the sender wants an acknowledgement; absent if none is wanted."""
     acked_at = OptionalText("acked_at")
 
     @property
     def thread(self) -> str:
-        """The id of the thread's first message: this one's own where it begins a thread."""
+        """The id of the thread's first message, which may be this one."""
         return self.thread_id or self.id
 
 
@@ -166,5 +166,5 @@ class Reservation(Record):
 
     @property
     def expires_ms(self) -> int:
-        """When the lease ends, in ms since 1970; 0 where no such time can be read."""
+        """When the lease ends, in ms since 1970; 0 if that is not readable."""
         return instant_ms(self.fields.get("expires_at")) or 0

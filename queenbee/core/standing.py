@@ -1,9 +1,9 @@
-"""Which grant counts where a merge brought two together that exclude each other.
+"""Which grant wins when a merge brings together two that exclude each other.
 
 Before a merge, two clones may each grant the same issue or overlapping files. The older grant wins
 (by `created_at`, then id). The other one is *superseded*, from its beginning and for good, so that
 every clone judges later grants alike. This is a function of the records alone: no line is
-rewritten for it. `docs/format.md`, section "Superseded grants".
+rewritten. `docs/format.md`, section "Superseded grants".
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def superseded_assignments(of_one_issue: Iterable[Assignment]) -> dict[str, str]:
     """Returns the winner's id for each superseded assignment of one issue.
 
-    Those that count follow one another, so that only the last of them can exclude the next.
+    The winners follow one another, so only the last of them can exclude the next.
     """
     last: Assignment | None = None
     ends_ms = 0
@@ -54,7 +54,7 @@ def superseded_leases(
         try:
             met = index.overlapping(lease.pattern)
         except BadPattern:
-            continue  # A pattern that cannot be read protects nothing, and excludes nobody.
+            continue  # An invalid pattern protects nothing, and excludes nobody.
         winners = [counting[key] for key, _ in met if _excludes(counting[key], lease)]
         if winners:
             lost[lease.id] = min(winners, key=attrgetter("age")).id

@@ -1,21 +1,21 @@
-"""Other people's text, made safe to show: on a terminal, on one line, in a suggested command.
+"""Makes other people's text safe to show: on a terminal, on one line, in a suggested command.
 
 Subjects, bodies, reasons and file names are data from others. No text may move the cursor, hide,
-pass for another column, or add words to a command that we suggest. This module imports nothing:
+look like another column, or add words to a command that we suggest. This module imports nothing:
 the edit hook loads it.
 """
 
 from __future__ import annotations
 
 JOINERS = frozenset("\u200d\ufe0f")
-"""They join several emoji into one and hide nothing by themselves."""
+"""They join several emoji into one and hide nothing."""
 _LINE_ENDS = frozenset("\u2028\u2029")
 _LITERAL = frozenset("/._-+@")
-"""Besides letters and digits, what a shell leaves as it is."""
+"""Together with letters and digits, the characters that a shell does not change."""
 
 
 def printable(text: str, *, keep_newlines: bool = False) -> str:
-    """Returns the text with everything that a terminal would obey or hide spelled out."""
+    """Returns the text with escapes for everything that a terminal would act on or hide."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(_shown(char, keep_newlines) for char in text)

@@ -18,7 +18,7 @@ _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 def format_ms(instant_ms: int) -> str:
     """Returns the instant as UTC, RFC 3339 with milliseconds and `Z`."""
     instant = _EPOCH + timedelta(milliseconds=instant_ms)
-    # The year by hand: strftime leaves the zeros out of one before 1000.
+    # The year is formatted here: strftime drops the leading zeros of years before 1000.
     return f"{instant.year:04d}-{instant:%m-%dT%H:%M:%S}.{instant.microsecond // 1000:03d}Z"
 
 
@@ -30,14 +30,14 @@ def parse_ms(text: str) -> int:
     candidate = text.upper()
     if len(candidate) < 19 or candidate[10] not in "T " or "\0" in candidate:
         raise _not_a_timestamp(text)
-    # A leap second has no place in a datetime; the last instant before it has.
+    # A datetime cannot hold a leap second; use the last instant before it.
     if candidate[17:19] == "60":
         candidate = candidate[:17] + "59.999" + candidate[19:].lstrip(".0123456789")
     try:
         instant = datetime.fromisoformat(candidate)
         if instant.tzinfo is None:
             instant = instant.replace(tzinfo=UTC)
-        # In UTC it must be an instant that can be written again: an offset may lead out of range.
+        # It must be in range in UTC too: an offset may push it out.
         return (instant.astimezone(UTC) - _EPOCH) // _MILLISECOND
     except (ValueError, OverflowError) as reason:
         raise _not_a_timestamp(text) from reason
@@ -69,7 +69,7 @@ def parse_duration_s(text: str) -> int:
 
 
 def parse_since_ms(text: str, now_ms: int) -> int:
-    """Returns the instant that a timestamp names, or that was a duration (`2h`) before now.
+    """Returns the instant of a timestamp, or a duration (`2h`) before now.
 
     Raises `InvalidInput`.
     """

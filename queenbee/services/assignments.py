@@ -35,16 +35,16 @@ class Assignments:
     ) -> None:
         self._store = store
         self._claimable = claimable
-        """Returns the tracker's issue of an id, or raises because nobody may claim it."""
+        """Returns the tracker's issue, or raises if nobody may claim it."""
         self._reservations = reservations
 
     def claim(
         self, issue_id: str, *, worktree: str | None = None, reason: str | None = None
     ) -> Assignment:
-        """Takes an issue for the actor; a repeat returns the same assignment.
+        """Takes an issue for the actor; repeating it returns the same assignment.
 
-        Never steals: raises `Taken` where another droid has it, `NotFound` and `IssueClosed` as
-        the tracker says.
+        Never steals: raises `Taken` if another droid has it, `NotFound` if the tracker does not
+        know it, and `IssueClosed`.
         """
         return self._give(issue_id, self._store.actor, worktree, reason)
 
@@ -57,9 +57,9 @@ class Assignments:
         reason: str | None = None,
         reassign: bool = False,
     ) -> Assignment:
-        """Gives an issue to a droid and tells it by message.
+        """Gives an issue to a droid and sends it a message.
 
-        Where another droid has it, `reassign` moves it: the old record ends as `reassigned`, with
+        If another droid has it, `reassign` moves it: the old record ends as `reassigned`, with
         the leases made for it, and both droids get a message; without it, raises `Taken`.
         """
         checked_droid(self._store.layout, droid)
@@ -68,7 +68,7 @@ class Assignments:
     def release(self, issue_id: str, *, reason: str | None = None) -> Assignment:
         """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`.
 
-        Also ends an assignment that lost to an older one: it counts for nothing, but stays in the
+        Also ends an assignment that lost to an older one: it has no effect, but stays in the
         list of conflicts until its droid releases it.
         """
         return self._end(issue_id, "released", reason)
@@ -80,9 +80,9 @@ class Assignments:
         reason: str | None = None,
         also: Callable[[Transaction], None] | None = None,
     ) -> Assignment:
-        """Ends an assignment as done, with the leases made for it, and tells who gave it.
+        """Ends an assignment as done, with the leases made for it, and notifies whoever gave it.
 
-        `also` may add what is to be recorded with it, all or nothing. No check of a bead runs
+        `also` may add lines to the same transaction. No check of a bead runs
         here: `queenbee.workflows.completing` does that. Raises `NotFound`, `NotYours`.
         """
         return self._end(issue_id, "completed", reason, also=also)
@@ -90,7 +90,7 @@ class Assignments:
     def check_ending(self, issue_id: str) -> Assignment:
         """Returns the assignment of an issue, which the actor may end.
 
-        Raises `NotFound`, or `NotYours` where it is another droid's.
+        Raises `NotFound`, or `NotYours` if another droid has it.
         """
         actor = self._store.actor
         current = self.active(issue_id)
@@ -115,7 +115,7 @@ class Assignments:
         """Returns assignments, oldest first; `status` may be `all`."""
         if status not in (*ASSIGNMENT_STATUSES, "all"):
             raise InvalidInput(
-                f"{status!r} is no status of an assignment",
+                f"{status!r} is not an assignment status",
                 hint=f"one of: {', '.join(ASSIGNMENT_STATUSES)}, all",
             )
         state = self._store.state(KIND)
@@ -132,8 +132,8 @@ class Assignments:
         ]
 
     def conflicts(self) -> list[tuple[Assignment, Assignment]]:
-        """Returns (the older grant, the superseded one) for each that a merge brought together
-        and that nobody has ended yet.
+        """Returns (the older grant, the superseded one) for each pair that a merge brought
+        together and whose superseded one is still active.
         """
         state = self._store.state(KIND)
         active = self._judged([Assignment(row) for row in state.select({"status": "active"})])
@@ -144,12 +144,12 @@ class Assignments:
         ]
 
     def active(self, issue_id: str) -> Assignment | None:
-        """Returns the assignment of an issue that counts, or None."""
+        """Returns the assignment of an issue that is in effect, or None."""
         standing = self.find(issue_id=issue_id)
         return standing[0] if standing else None
 
     def _judged(self, found: list[Assignment]) -> list[Assignment]:
-        """Returns the assignments, those that lost to an older one marked `superseded_by`."""
+        """Returns the assignments, with `superseded_by` set in those that lost to an older one."""
         state = self._store.state(KIND)
         lost: dict[str, str] = {}
         for issue_id in dict.fromkeys(each.issue_id for each in found):
@@ -227,7 +227,7 @@ class Assignments:
         with self._store.transaction() as tx:
             lost = self._lost(issue_id) if status == "released" else None
             current = lost or self.check_ending(issue_id)
-            # The leases first: killed in between, the assignment is still active and can be ended.
+            # The leases first: after a crash in between, the assignment can still be ended.
             self._reservations().stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
             )
@@ -235,7 +235,7 @@ class Assignments:
             changes = _ending(tx, current, status, by=actor, reason=reason)
             ended = Assignment(tx.update(KIND, current.id, changes))
             for droid in dict.fromkeys((current.droid, current.assigned_by)):
-                # Who gave the work is told of its end, and its holder if somebody else ended it.
+                # Notify whoever gave the work, and the holder if somebody else ended it.
                 if droid != actor and (droid == current.droid or status == "completed"):
                     what = status.capitalize()
                     _tell(tx, actor, droid, issue_id, what, _said(what, actor, reason))
@@ -249,7 +249,7 @@ class Assignments:
         return [assignment_end_ms(each) for each in ended]
 
     def _lost(self, issue_id: str) -> Assignment | None:
-        """Returns a superseded assignment that the actor may end, unless it has one that counts."""
+        """Returns a superseded assignment for the actor to end, unless it has one in effect."""
         actor, current = self._store.actor, self.active(issue_id)
         if current is not None and actor in (current.droid, *SUPERVISORS):
             return None
@@ -257,7 +257,7 @@ class Assignments:
         return next((each for each in lost if actor in (each.droid, *SUPERVISORS)), None)
 
     def _outlived_ms(self, ended: Assignment) -> list[int]:
-        """Returns what the end must follow: else it would free what lost to the assignment."""
+        """Returns the instants that the end must follow; it must not free what lost to it."""
         rows = self._store.state(KIND).select({"issue_id": ended.issue_id})
         all_of_it = [Assignment(row) for row in rows]
         lost = superseded_assignments(all_of_it)
@@ -284,7 +284,7 @@ def _taken(current: Assignment, to: str | None) -> Taken:
     issue_id = current.issue_id
     ask = f"queen ready, or ask: queen msg send {current.droid} BODY --issue {issue_id}"
     return Taken(
-        f"{issue_id} is assigned to {current.droid} since {current.created_at}",
+        f"{issue_id} is assigned to {current.droid} (since {current.created_at})",
         hint=f"to move it: queen assign {issue_id} {to} --reassign" if to else ask,
         holder=current.droid,
         assignment=current.to_dict(),

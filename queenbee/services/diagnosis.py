@@ -1,4 +1,4 @@
-"""What the doctor reports: one thing that is wrong or worth knowing, as a value."""
+"""What the doctor reports: one thing that is wrong or worth knowing."""
 
 from __future__ import annotations
 

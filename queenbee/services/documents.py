@@ -1,7 +1,7 @@
-"""What services ask of the documents that agents hand over, without knowing any of them.
+"""What services need to know about the documents of agents, without knowing their formats.
 
-Beads, gates and their checks belong to the layers above. The whole hive answers these questions;
-the answers here are those of a hive without documents. ADR 0008.
+Beads, gates and their checks belong to the layers above, which override these methods. The answers
+below are for a hive without documents. ADR 0008.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
 
 
 class Documents:
-    """The documents of a hive that has none."""
+    """The answers for a hive without documents."""
 
     def issues(self) -> Mapping[str, Issue]:
         """Returns the beads beside the tracker that count as issues, by id."""
         return {}
 
     def held_back(self, issues: Mapping[str, Issue]) -> Mapping[str, str]:
-        """Returns which of these issues nobody should take up yet, each with the reason."""
+        """Returns the issues that nobody should start yet, each with the reason."""
         return {}
 
     def about(self, issue_id: str, issue: Issue | None) -> Mapping[str, object] | None:
-        """Returns what is known of an issue as a bead: its checks, evidence and gates, or None."""
+        """Returns the checks, evidence and gates of an issue that is a bead, or None."""
         return None
 
     def examine(self) -> Iterable[Diagnosis]:
@@ -34,4 +34,4 @@ class Documents:
         return ()
 
     def repair(self) -> None:
-        """Finishes what an interrupted write left half done, and nothing else."""
+        """Completes interrupted writes, and does nothing else."""

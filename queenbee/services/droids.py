@@ -27,8 +27,8 @@ class Droids:
         return identity.checked_droid(self._store.layout, name)
 
     def known(self) -> list[str]:
-        """Returns every name of this hive, sorted: those listed, and where any name is allowed,
-        those that wrote, were written to, or held anything; `human` and `queen` where they
+        """Returns every name of this hive, sorted: those listed and, if any name is allowed,
+        those that sent, received or held anything. `human` and `queen` are included if they
         took part.
         """
         seen: set[str] = set()
@@ -44,8 +44,8 @@ class Droids:
     def last_seen_ms(self) -> dict[str, int]:
         """Returns for each droid the newest instant at which it wrote, in ms since 1970.
 
-        A line that somebody else wrote about a droid (an assignment, a takeover) counts as its
-        own: a droid that is given work is given time to show up.
+        A line that somebody else wrote about a droid (an assignment, a takeover) counts too:
+        a droid that just got work needs time to show up.
         """
         seen: dict[str, int] = {}
         for kind in KINDS.values():

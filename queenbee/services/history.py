@@ -23,7 +23,7 @@ class Revision:
         """The fields that differ from the line before it."""
         self.at = at
         self.by = by
-        """Who wrote it, as far as the record says."""
+        """Who wrote it, or None if the record does not say."""
         rev = fields.get("rev")
         self.rev = rev if isinstance(rev, int) else 1
 
@@ -57,7 +57,7 @@ def revisions(kind: str, lines: Iterable[Fields]) -> list[Revision]:
 
 
 def _at(line: Fields, changes: Fields) -> str | None:
-    # When a lease will end says nothing about when a line was written.
+    # The end of a lease does not say when a line was written.
     stamps = {name: value for name, value in changes.items() if name != "expires_at"}
     instant = newest_ms(stamps)
     if instant < 0:

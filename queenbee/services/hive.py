@@ -66,7 +66,7 @@ class Services(Store):
 
     @cached_property
     def documents(self) -> Documents:
-        """What documents beside the tracker say about issues: here nothing (ADR 0008)."""
+        """The documents that say more about issues than the tracker; none here (ADR 0008)."""
         from queenbee.services.documents import Documents  # noqa: PLC0415 - start-up
 
         return Documents()
@@ -103,7 +103,7 @@ class Services(Store):
         return revisions(kind, self.state(kind).history(identifier))
 
     def notes(self) -> list[str]:
-        """Returns what the actor should know besides the answer, each thing once."""
+        """Returns notices for the actor, each of them once."""
         from queenbee.services.notices import Notices  # noqa: PLC0415 - start-up
 
         notices = Notices(
@@ -117,8 +117,9 @@ class Services(Store):
         ]
 
     def rotate(self, *, older_than_s: int | None = None) -> dict[str, Rotation]:
-        """Moves what has been closed for so long (default: the setting `archive_after`) from the
-        ledgers to the archive, and returns by kind what was done. Raises `Busy`, `Unwritable`.
+        """Moves the records that have been closed for this long (default: the setting
+        `archive_after`) from the ledgers to the archive, and returns the result by kind. Raises
+        `Busy`, `Unwritable`.
         """
         from queenbee.services.rotation import rotate  # noqa: PLC0415 - start-up
 
@@ -135,7 +136,7 @@ class Services(Store):
             rotate_what_is_due(self, large)
 
     def migrate(self, kind: str, name: str) -> bool:
-        """Records that a ledger's schema was upgraded; returns False if that is recorded already.
+        """Records that a ledger's schema was upgraded; returns False if it was recorded before.
 
         `spec` section "Migration": new fields are optional and old lines stay valid, so nothing
         is rewritten.

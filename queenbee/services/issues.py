@@ -1,4 +1,4 @@
-"""Issues: Beads' `issues.jsonl`, the documents beside it that add issues, and what is ready."""
+"""Issues: Beads' `issues.jsonl`, the documents that add issues to it, and what is ready."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class Issues:
-    """The issues of the tracker, and the beads beside them that count as issues.
+    """The issues of the tracker, and the beads that count as issues.
 
-    Where both have an id, the tracker's row counts.
+    If both have an id, the tracker's row wins.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Issues:
         """The lines of the file that are neither an issue nor known bookkeeping."""
 
     def all(self) -> dict[str, Issue]:
-        """Returns every issue by id, tombstones left out. Raises `Unreadable`."""
+        """Returns every issue by id, without tombstones. Raises `Unreadable`."""
         return {key: issue for key, issue in self._read().items() if issue.status != "tombstone"}
 
     def tracked(self) -> dict[str, Issue]:
@@ -54,14 +54,14 @@ class Issues:
         return self._tracked
 
     def get(self, issue_id: str) -> Issue:
-        """Returns one issue. Raises `NotFound`, with what was probably meant."""
+        """Returns one issue. Raises `NotFound`, which suggests a similar id."""
         issue = self._read().get(issue_id)
         if issue is None or issue.status == "tombstone":
             raise self._unknown(issue_id)
         return issue
 
     def get_or_none(self, issue_id: str) -> Issue | None:
-        """Returns one issue, or None where the tracker does not have it."""
+        """Returns one issue, or None if the tracker does not have it."""
         return self.all().get(issue_id)
 
     def find(self, *, status: str | None = None) -> list[Issue]:
@@ -70,7 +70,7 @@ class Issues:
         return sorted(found, key=lambda each: (each.priority, each.age))
 
     def ready(self, *, actor: str | None = None) -> list[Issue]:
-        """Returns what `actor` could take up now: most urgent first, then oldest.
+        """Returns the issues that `actor` could start now: most urgent first, then oldest.
 
         `docs/format.md`, section "Issues", lists what keeps an issue out.
         """
@@ -85,7 +85,7 @@ class Issues:
 
     def _finished(self, issues: Mapping[str, Issue]) -> list[str]:
         """Returns the issues that were completed here and whose row has not changed since: the
-        tracker does not know yet, and nobody should do the work again.
+        tracker does not know yet, but nobody should repeat the work.
         """
         return [
             each.issue_id
@@ -100,10 +100,12 @@ class Issues:
         return beads.blockers_of(issue, self._read())
 
     def check_claimable(self, issue_id: str) -> Issue | None:
-        """Returns the issue, or None where any id is allowed. Raises `NotFound`, `IssueClosed`.
+        """Returns the issue, or None if it is unknown and any id is allowed.
 
-        An id must be in the file where the setting `issues` is `strict`, or `auto` (the default)
-        and the file exists.
+        Raises `NotFound`, `IssueClosed`.
+
+        An id must be in the file if the setting `issues` is `strict`, or if it is `auto` (the
+        default) and the file exists.
         """
         checked_issue_id(issue_id)
         setting = self._store.layout.settings.issues

@@ -1,4 +1,4 @@
-"""Messages: one droid to another, to several, to everyone; threads, inboxes, read marks."""
+"""Messages from one droid to another, to several or to all; threads, inboxes, read marks."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 KIND = "messages"
 _SUBJECT_LENGTH = 100
-"""What the records document recommends; only a subject taken from the body is cut to it."""
+"""As the records document recommends. Only a subject taken from the body is cut to it."""
 
 
 class Hit:
-    """A message that a search found, and the words around what was looked for."""
+    """A message that a search found, and the words around the match."""
 
     __slots__ = ("message", "snippet")
 
@@ -60,9 +60,9 @@ class Messages:
         """Sends one message to each recipient and returns them, in the order of `to`.
 
         `to` is a name, several separated by commas, or `@all` (every known droid but the
-        sender); several copies share one thread. Without a subject, the parent's or the first
-        line of the body serves. `ack_within_s` asks for an acknowledgement within so many
-        seconds. Raises `InvalidInput`, `UnknownDroid`, `NotFound` for a parent that does not
+        sender); all copies share one thread. The subject defaults to the parent's, or to the
+        first line of the body. `ack_within_s` asks for an acknowledgement within that many
+        seconds. Raises `InvalidInput`, `UnknownDroid`, and `NotFound` if the parent does not
         exist.
         """
         sender = self._store.actor
@@ -83,7 +83,7 @@ class Messages:
             return stage(tx, sender, recipients, fields, parent.thread if parent else None)
 
     def reply(self, message_id: str, body: str, *, importance: str = "normal") -> Message:
-        """Answers a message: to its sender, or to its recipient where the sender follows up."""
+        """Replies to the sender of a message; if the actor sent it, to its recipient."""
         parent = self.get(message_id)
         to = parent.to if parent.from_ == self._store.actor else parent.from_
         return self.send(to, body, reply_to=parent.id, importance=importance)[0]
@@ -101,7 +101,7 @@ class Messages:
     ) -> list[Message]:
         """Returns the messages to `droid` (default: the actor), newest first.
 
-        `overdue` keeps those whose acknowledgement is asked for, late, and not given.
+        `overdue` keeps those whose requested acknowledgement is late.
         """
         to = self._recipient(droid)
         equals: dict[str, object] = {"to": to}
@@ -118,14 +118,14 @@ class Messages:
         return [message for message in found if _is_overdue(message, now_ms)][:limit]
 
     def since(self, after: str, *, droid: str | None = None) -> list[Message]:
-        """Returns the messages to `droid` that arrived here after the message `after`, in the
-        order of their arrival, which no clock and no merge changes: a client that passes the
-        last id it saw misses none and sees none twice. Raises `NotFound`.
+        """Returns the messages to `droid` that arrived here after the message `after`, in order of
+        arrival. No clock or merge changes that order: a client that passes the last id it saw
+        misses nothing and sees nothing twice. Raises `NotFound`.
         """
         to = self._recipient(droid)
         self._get(after)
         with self._store.transaction() as tx:
-            tx.touch(KIND)  # What came by git is in the journal from here on.
+            tx.touch(KIND)  # Copies lines that git brought to the journal.
         state = self._store.state(KIND)
         seen = state.first_line(after)
         assert seen is not None
@@ -140,7 +140,7 @@ class Messages:
         self, *, timeout_s: float, from_: str | None = None, issue_id: str | None = None
     ) -> list[Message]:
         """Returns the actor's unread messages, newest first, as soon as there are any; an empty
-        list when the time has run out.
+        list at the timeout.
         """
         deadline = time.monotonic() + timeout_s
         while True:
@@ -152,7 +152,7 @@ class Messages:
                 return found
 
     def acknowledge(self, message_ids: Sequence[str]) -> list[Message]:
-        """Acknowledges messages, which also marks them as read; repeats change nothing.
+        """Acknowledges messages, and marks them as read; repeating it changes nothing.
 
         All or none. Raises `NotFound`, and `NotYours` for a message to somebody else.
         """
@@ -198,7 +198,7 @@ class Messages:
         return self._select({"from": self._store.actor}, newest_first=True, limit=limit)
 
     def get(self, message_id: str) -> Message:
-        """Returns one message. Raises `NotFound`, also for one that was deleted."""
+        """Returns one message. Raises `NotFound`, also if it was deleted."""
         message = self._get(message_id)
         if message.deleted:
             raise NotFound(f"message {message_id} was deleted", hint=f"queen history {message_id}")
@@ -211,8 +211,9 @@ class Messages:
         return Message(fields)
 
     def thread(self, identifier: str) -> list[Message]:
-        """Returns a thread by any of its messages, or all that was said about an issue; oldest
-        first. Raises `NotFound`.
+        """Returns the thread of a message, or all messages about an issue, oldest first.
+
+        Raises `NotFound`.
         """
         state = self._store.state(KIND)
         fields = state.get(identifier)
@@ -232,7 +233,7 @@ class Messages:
         return found
 
     def mark_read(self, message_ids: Sequence[str]) -> list[Message]:
-        """Marks messages as read by their recipient; those already read stay as they are.
+        """Marks messages as read by their recipient; those already read do not change.
 
         All or none. Raises `NotFound`, and `NotYours` for a message to somebody else.
         """
@@ -245,8 +246,8 @@ class Messages:
             ]
 
     def delete(self, message_id: str) -> Message:
-        """Hides a message for both sides; only its sender or recipient may. Repeats change
-        nothing. Raises `NotFound`, `NotYours`.
+        """Hides a message for both sides; only its sender or recipient may. Repeating it
+        changes nothing. Raises `NotFound`, `NotYours`.
         """
         actor = self._store.actor
         with self._store.transaction() as tx:
@@ -281,13 +282,13 @@ class Messages:
             others = [name for name in self._droids.known() if name != sender]
             if not others:
                 raise NotFound(
-                    "nobody else is known in this hive yet",
+                    "this hive knows no other droids yet",
                     hint="name the recipients, as in: queen msg send reviewer,tester BODY",
                 )
             return others
         names = [name.strip() for name in to.split(",") if name.strip()]
         if not names:
-            raise InvalidInput("no recipient is named", hint="queen msg send NAME BODY")
+            raise InvalidInput("no recipient given", hint="queen msg send NAME BODY")
         return [self._droids.check(name) for name in dict.fromkeys(names)]
 
     def _select(
@@ -325,7 +326,7 @@ def stage(
 def _check_importance(importance: str) -> None:
     if importance not in IMPORTANCES:
         raise InvalidInput(
-            f"{importance!r} is no importance", hint=f"one of: {', '.join(IMPORTANCES)}"
+            f"{importance!r} is not an importance", hint=f"one of: {', '.join(IMPORTANCES)}"
         )
 
 

@@ -1,7 +1,7 @@
-"""What a droid is told once, beside the answer to its command: the end of its leases.
+"""Notices that a droid gets once, next to the answer to its command: which of its leases ended.
 
-A lease must never end unseen. The hive's untracked state remembers for each droid what it was
-told; where that cannot be written, a droid is told again rather than not at all.
+A lease must never end unseen. The hive's untracked state remembers which notices each droid has
+seen. If that cannot be written, the droid gets the notice again rather than not at all.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from queenbee.services.store import Store
 
     News = dict[str, Callable[[], str]]
-    """What to tell, by the key under which it is remembered; worded only when it is new."""
+    """The notices, by the key that is remembered; the text is only made for a new one."""
 
 _FORGET_AFTER_MS = 24 * 3_600_000
-"""An end that is a day old is history, as all of them are in a fresh clone."""
+"""A lease that ended a day ago is history. In a fresh clone, all of them are."""
 _AT_MOST = 5
 _ENDS = ("id", "status", "expires_at", "released_at")
 
 
 class Notices:
-    """The news for the droid that acts on a store. The services are loaded where there is any."""
+    """The notices for the droid that acts on a store. Services are loaded only if there are any."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Notices:
         self._reservations = reservations
 
     def take(self) -> list[str]:
-        """Returns what the actor has not been told yet, and remembers that it is told now."""
+        """Returns the notices that the actor has not seen yet, and marks them as seen."""
         actor = self._store.actor_or_none
         if actor is None or not is_name(actor):
             return []
@@ -61,7 +61,7 @@ class Notices:
             fresh = [key for key in news if key not in known]
             lines = [news[key]() for key in fresh[:_AT_MOST]]
         except QueenError as error:
-            return [f"{error.message}; leases that ended cannot be told"]
+            return [f"{error.message}; cannot tell which of your leases ended"]
         if fresh:
             _add_keys(path, fresh)
         if len(fresh) > _AT_MOST:
@@ -88,14 +88,14 @@ class Notices:
     def _lost_grants(self, actor: str) -> News:
         news: News = {}
         for kind, service in self._services.items():
-            # Only a grant that came from elsewhere can win over one of ours.
+            # Only a grant made elsewhere can win over one of ours.
             if not self._store.state(kind).foreign():
                 continue
             for winner, loser in service().conflicts():
                 if loser.droid == actor:
                     what = loser.pattern if isinstance(loser, Reservation) else loser.issue_id
                     text = (
-                        f"a merge brought an older grant of {what} to {winner.droid}: yours "
+                        f"a merge brought in {winner.droid}'s older grant of {what}: yours "
                         f"({loser.id}) no longer counts; see: queen conflicts"
                     )
                     news[f"{loser.id}:superseded"] = partial(str, text)
@@ -112,9 +112,9 @@ class Notices:
 
 
 def _how_it_ended(lease: Reservation, actor: str, ago_ms: int) -> str | None:
-    """Returns how a lease ended, or None where its owner ended it."""
+    """Returns how a lease ended, or None if its owner ended it."""
     if lease.status == "expired":
-        return f"ended {format_duration(ago_ms / 1000)} ago, at its TTL"
+        return f"expired {format_duration(ago_ms / 1000)} ago"
     by = lease.fields.get("released_by", actor)
     if by == actor:
         return None
@@ -122,7 +122,7 @@ def _how_it_ended(lease: Reservation, actor: str, ago_ms: int) -> str | None:
 
 
 def _may_be_within(instant: object, since: str, until: str) -> bool:
-    """Returns whether a timestamp may be between two of ours, judged by its text alone."""
+    """Returns whether a timestamp may be between two of ours, by comparing text only."""
     ours = isinstance(instant, str) and len(instant) == len(since) and instant[-1] == "Z"
     return not ours or since <= str(instant) <= until
 

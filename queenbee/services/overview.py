@@ -20,7 +20,7 @@ class Overview:
     def __init__(self, hive: Services, issue_id: str) -> None:
         self.issue_id = issue_id
         self.issue: Issue | None = hive.issues.get_or_none(issue_id)
-        """None where the tracker does not have it, but records name it."""
+        """None if the tracker does not have it, but records mention it."""
         self.blockers = hive.issues.blockers(self.issue) if self.issue is not None else []
         self.assignments: list[Assignment] = hive.assignments.find(issue_id=issue_id, status="all")
         """Oldest first, ended ones included."""
@@ -33,7 +33,7 @@ class Overview:
         if self.issue is None and not (self.assignments or self.reservations or self.messages):
             hive.issues.get(issue_id)
         self.bead: Mapping[str, object] | None = hive.documents.about(issue_id, self.issue)
-        """Its checks, evidence and gates, where it is a bead."""
+        """Its checks, evidence and gates, if it is a bead."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -56,5 +56,5 @@ def _thread(hive: Services, issue_id: str) -> list[Message]:
 
 
 def overview(hive: Services, issue_id: str) -> Overview:
-    """Returns what is known about an issue. Raises `NotFound` where nothing is."""
+    """Returns what is known about an issue. Raises `NotFound` if nothing is."""
     return Overview(hive, issue_id)

@@ -1,4 +1,4 @@
-"""`queen rotate`: closed records move to the archive, by themselves where a ledger grows large."""
+"""`queen rotate`: closed records move to the archive. Large ledgers are rotated automatically."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from queenbee.services.store import Store
 
 MOST_BYTES = 64 * 1024 * 1024
-"""A larger ledger is not rotated in passing: it would keep a command waiting for seconds."""
+"""A larger ledger is not rotated automatically: that would delay a command by seconds."""
 
 
 def rotate(
     store: Store, kind: str, *, older_than_s: int | None = None, due_at: int | None = None
 ) -> Rotation:
-    """Moves the records of a kind that were closed so long ago (default: as the settings say);
-    with `due_at`, only from this size in bytes on.
+    """Moves the records of a kind that have been closed for this long (default: the setting
+    `archive_after`). With `due_at`, only if the ledger has at least that many bytes.
 
-    Raises `Busy`, `Unwritable` and `Unreadable`; nothing is lost by any of them.
+    Raises `Busy`, `Unwritable` and `Unreadable`; none of them loses anything.
     """
     if older_than_s is None:
         older_than_s = store.layout.settings.archive_after_s
@@ -38,7 +38,7 @@ def rotate(
     if not store.ledger(kind).size_bytes():
         return Rotation()
     with store.transaction():
-        # Another process may have done it while this one waited for its turn.
+        # Another process may have done it while this one waited for the lock.
         if due_at is not None and not rotation.is_due(store.ledger(kind), due_at):
             return Rotation()
         state = store.state(kind)

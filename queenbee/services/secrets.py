@@ -1,7 +1,7 @@
-"""Refuses texts that look like credentials: what is committed to git stays in git.
+"""Refuses text that looks like a credential: once committed, it stays in git.
 
-The detectors are those of detect-secrets, without its two that judge by entropy, which would
-refuse every commit hash. They are loaded only for a text that could hold a credential at all.
+The detectors are those of detect-secrets, except the two that judge by entropy, which would
+refuse every commit hash. They are loaded only for text that could hold a credential.
 """
 
 from __future__ import annotations
@@ -18,49 +18,49 @@ if TYPE_CHECKING:
     from typing import Any
 
 OVERRIDE = "QUEEN_ALLOW_SECRET"
-"""The environment variable that lets every text through, when set to 1."""
+"""When this environment variable is 1, every text is accepted."""
 
 _GUESSES = frozenset({"Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)"})
 _KEYWORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential")
 _ASSIGNS = (":", "=")
 _SHORTEST = 16
-"""A line is shown to the detectors if it has a word that is as long as a credential and mixes
-letters with digits, assigns something to one of these keywords, or holds one of these marks: on
-other lines, none of the detectors finds anything (a test).
+"""The detectors only see a line that has a word as long as a credential with both letters and
+digits, assigns something to one of these keywords, or holds one of these marks. On other lines
+no detector finds anything (a test).
 """
 _MARKS = ("PRIVATE KEY", "://")
 _PREFIXES = "|".join(kind.prefix for kind in KINDS.values())
 _HARMLESS = rf"[0-9a-f]{{7,64}}|({_PREFIXES})-[0-9A-Z]{{20,26}}|[\w./-]*\.[a-z]{{1,5}}(?::\d+)*"
-"""Commit hashes, our own ids, and the names of files are in every other message."""
+"""Commit hashes, our own ids and file names are common in messages."""
 _WINDOW = 2_000
 """Longer lines are checked in pieces, which overlap by half: no detector needs more context, and
 some of their expressions take quadratic time.
 """
 
 _MOST_PIECES = 200
-"""A megabyte of nothing but key-like words would take seconds; half a second must do."""
+"""A megabyte of key-like words would take seconds; this keeps it to half a second."""
 
 _NO_TEXT = ("_at", "_id", "session", "pattern")
-"""The endings of fields that hold an instant, an id or the names of files: long, of letters and
-digits, and not written by anyone. Each would load the detectors, which cost more than the write.
+"""The endings of fields that hold an instant, an id or file names: long, with letters and digits,
+and not written by a person. Each would load the detectors, which cost more than the write.
 """
 
 
 class LooksLikeSecret(InvalidInput):
-    """A text that seems to hold a credential; `kinds` names what was recognised."""
+    """A text that seems to hold a credential; `kinds` names the detectors that matched."""
 
     code = "secret"
 
 
 def refuse_secrets(fields: Mapping[str, object]) -> None:
-    """Raises `LooksLikeSecret` for a record in which a text looks like a credential."""
+    """Raises `LooksLikeSecret` if a text in the record looks like a credential."""
     for name, value in fields.items():
         if name.endswith(_NO_TEXT):
             continue
         if isinstance(value, str) and (kinds := sorted(set(_found(value)))):
             raise LooksLikeSecret(
                 f"the {name} seems to hold a secret ({', '.join(kinds)}); nothing was recorded",
-                hint=f"leave it out, or if it is none: {OVERRIDE}=1 queen …",
+                hint=f"remove it, or if it is not a secret: {OVERRIDE}=1 queen …",
                 field=name,
                 kinds=kinds,
             )

@@ -1,4 +1,4 @@
-"""The open store that services share: where it is, who acts, what time it is, what is recorded.
+"""The open store that services share: its place, the actor, the time and the records.
 
 A service reads by `state(kind)` and writes inside `transaction()`. Time, identity and directory
 are fetched here, once, and passed down from here.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """An open store. Safe for threads; every read sees what others have written by then."""
+    """An open store. Safe for threads; every read sees all earlier writes."""
 
     def __init__(
         self,
@@ -66,8 +66,8 @@ class Store:
     ) -> Self:
         """Returns the hive that the directory `start` (default: the working directory) is in.
 
-        `droid` is who acts; without it, the environment or what this worktree remembers.
-        `clock` returns milliseconds since 1970. Raises `NoHive` where there is none.
+        `droid` is who acts; by default, as the environment or this worktree says. `clock` returns
+        milliseconds since 1970. Raises `NoHive` if there is none.
         """
         env = os.environ if env is None else env
         cwd = os.fspath(start) if start is not None else working_directory()
@@ -94,21 +94,21 @@ class Store:
         self.close()
 
     def close(self) -> None:
-        """Forgets what was read, and closes the indexes that answered."""
+        """Forgets what was read, and closes the indexes."""
         states, self._states = self._states, {}
         for state in states.values():
             state.close()
 
     @property
     def actor(self) -> str:
-        """Who is acting. Raises `NoActor` where nobody said, `UnknownDroid` for a stranger."""
+        """Who is acting. Raises `NoActor` if that is not set, and `UnknownDroid`."""
         if self._actor is None:
             raise identity.nobody()
         return identity.checked_droid(self.layout, self._actor)
 
     @property
     def actor_or_none(self) -> str | None:
-        """Who is acting, or None where nobody said and nobody needs to know."""
+        """Who is acting, or None if that is not set."""
         return self._actor
 
     def now_ms(self) -> int:
@@ -124,7 +124,7 @@ class Store:
         return state
 
     def opened(self) -> list[Records]:
-        """Returns the states that were asked for until now."""
+        """Returns the states that have been opened so far."""
         return list(self._states.values())
 
     def ledger(self, kind: str) -> Ledger:
@@ -146,7 +146,7 @@ class Store:
         return list(dict.fromkeys([*ours, *named]))
 
     def rebuild_indexes(self) -> None:
-        """Deletes every index and builds those anew that their ledgers' sizes call for."""
+        """Deletes every index and rebuilds those of large ledgers."""
         from queenbee.store.index.tables import remove  # noqa: PLC0415 - start-up
 
         self.close()
@@ -157,8 +157,8 @@ class Store:
     def transaction(self) -> Transaction:
         """Returns a context manager in which nobody else writes: read, check, then append.
 
-        What is appended inside is recorded as a whole when the block ends without an error, and
-        on disk when the `with` statement returns. Raises `Busy` and `Unwritable`.
+        All appends are recorded together when the block ends without an error, and are on disk
+        when the `with` statement returns. Raises `Busy` and `Unwritable`.
         """
         from queenbee.services.transaction import Transaction  # noqa: PLC0415 - start-up
 
@@ -168,7 +168,7 @@ class Store:
         """Called when a transaction has recorded lines of these kinds, without any lock."""
 
     def mint(self, kind: str) -> str:
-        """Returns a new id; ids minted by one store sort in the order of their minting."""
+        """Returns a new id; ids minted by one store sort in the order they were minted."""
         with self._minting:
             now_ms = self.now_ms()
             last_ms, last = self._last_id

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from queenbee.store.records import Records
 
     class Written(Protocol):
-        """What a transaction needs of the store that it writes to."""
+        """What a transaction needs from the store that it writes to."""
 
         layout: Layout
         allow_secrets: bool
@@ -56,14 +56,14 @@ class Transaction:
         return format_ms(self.now_ms)
 
     def not_before(self, instants_ms: Iterable[int]) -> None:
-        """Moves this turn behind what it follows, where the clock was set back in between.
+        """Moves this turn to these instants or later, in case the clock was set back.
 
-        A grant that seemed older than the end of the one before it would lose to it.
+        A grant that seemed older than the end of the previous one would lose to it.
         """
         self.now_ms = max([self.now_ms, *instants_ms])
 
     def behind(self, instants_ms: Iterable[int]) -> None:
-        """Moves this turn behind what a clock that is ahead of ours wrote."""
+        """Moves this turn past instants written by a clock that is ahead of ours."""
         self.not_before(instant + 1 for instant in instants_ms if instant > self.now_ms)
 
     def append(self, kind: str, fields: Mapping[str, object]) -> Fields:
@@ -80,11 +80,11 @@ class Transaction:
         self._rows.append(codec.encode(row))
 
     def mint(self, kind: str) -> str:
-        """Returns an id for a record that is to be created in this turn."""
+        """Returns an id for a record to create in this turn."""
         return self._store.mint(kind)
 
     def touch(self, kind: str) -> None:
-        """Brings a ledger and its journal up to date with each other, though nothing is added."""
+        """Brings a ledger and its journal up to date with each other without adding a line."""
         self._lines.setdefault(kind, [])
 
     def create(
@@ -96,7 +96,7 @@ class Transaction:
         return self.append(kind, {**begun, **fields, "rev": 1})
 
     def update(self, kind: str, identifier: str, changes: Mapping[str, object]) -> Fields:
-        """Adds the next revision of a record: the whole of it, unknown fields included."""
+        """Adds the next revision of a record: the whole record, unknown fields included."""
         fields = self._store.state(kind).exact(identifier)
         if fields is None:
             raise NotFound(f"no record has the id {identifier!r}")
@@ -114,8 +114,8 @@ class Transaction:
         timeout_s = layout.settings.lock_timeout_s
         if not self._mutex.acquire(timeout=timeout_s):
             raise Busy(
-                f"another thread of this process is writing for longer than {timeout_s:g} s",
-                hint="try again; nothing was written (a transaction inside another one never ends)",
+                f"timed out after {timeout_s:g} s: another thread of this process is writing",
+                hint="try again; nothing was written (do not nest transactions)",
             )
         try:
             setup.make_beads_dir(layout)
@@ -162,8 +162,8 @@ class Transaction:
         assert self._lock is not None
         try:
             self._lock.confirm()
-            # The issues first: killed after them, an assignment is still active and can be ended
-            # again; the other way round, an open issue would have nobody.
+            # The issues first: after a crash in between, an assignment is still active and can be
+            # ended again. The other way round, an open issue would have no assignment.
             if self._rows:
                 from queenbee.store.issues_file import append_rows  # noqa: PLC0415 - start-up
 
@@ -172,7 +172,7 @@ class Transaction:
             for kind, lines in self._lines.items():
                 receipts.append(self._store.state(kind).append(lines))
         except BaseException as error:
-            # The lock is still ours: what the first ledgers got can be taken back.
+            # The lock is still ours: appends to the first ledgers can be undone.
             for receipt in receipts:
                 receipt.take_back()
                 receipt.close()
@@ -182,7 +182,7 @@ class Transaction:
 
 
 def add_hint(error: BaseException, layout: Layout) -> None:
-    """Adds which folder to grant, where the store itself could only say what failed."""
+    """Adds the hint that names the folder to grant; the store alone does not know it."""
     if isinstance(error, Unwritable) and error.hint is None:
         path = error.details.get("path")
         folder = os.path.dirname(path) if isinstance(path, str) else layout.beads_dir

@@ -1,4 +1,4 @@
-"""Whole documents (JSON, Markdown, YAML) that are read at once and replaced at once.
+"""Whole documents (JSON, Markdown, YAML), read and replaced as a whole.
 
 A reader sees the old bytes or the new ones, never a mixture; a crash leaves one of the two.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_BYTES = 16 * 1024 * 1024
-"""No document that agents hand over comes near this; what does is an accident or an attack."""
+"""No document of an agent comes near this size; a larger file is an accident or an attack."""
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -23,8 +23,8 @@ _BOM = b"\xef\xbb\xbf"
 def read_document(path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
     """Returns the file's bytes without a leading byte order mark.
 
-    Raises `NotFound`, or `Unreadable` for what is not a regular file, is larger than
-    `max_bytes`, or cannot be opened.
+    Raises `NotFound`, or `Unreadable` if it is not a regular file, is larger than `max_bytes`, or
+    cannot be opened.
     """
     try:
         # O_NONBLOCK: opening a FIFO must not hang.
@@ -56,7 +56,7 @@ def write_document(path: str, data: bytes) -> None:
 
 
 def create_document(path: str, data: bytes) -> bool:
-    """Makes a new file in one step, on disk when it returns; False where the name is taken.
+    """Makes a new file in one step, on disk when it returns; False if the name is taken.
 
     Creates missing folders. Raises `Unwritable`.
     """
@@ -79,9 +79,9 @@ def _put(path: str, data: bytes, change_hands: Callable[[str, str], bool]) -> bo
             file.write(data)
             file.flush()
             os.fsync(fd)
-        # 2. The name changes hands; before step 1's sync, a power cut could leave it empty.
+        # 2. The new file gets the name; before step 1's sync, a power cut could leave it empty.
         done = change_hands(temporary, path)
-        # 3. The folder remembers it; without this a power cut may bring the old file back.
+        # 3. The folder is synced; otherwise a power cut may bring the old file back.
         sync_folder(folder)
     except OSError as error:
         raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
@@ -94,7 +94,7 @@ def _remove(temporary: str) -> None:
     try:
         os.unlink(temporary)
     except OSError:
-        return  # It has changed hands, or the disk fails, which is reported then.
+        return  # It got the name, or the disk fails, and that is reported.
 
 
 def _replace(temporary: str, path: str) -> bool:
@@ -107,7 +107,7 @@ def _claim(temporary: str, path: str) -> bool:
         os.link(temporary, path)
     except FileExistsError:
         return False
-    except OSError:  # No hard links here: who takes the name in this very moment loses it.
+    except OSError:  # No hard links here: a file created at this very moment is replaced.
         if os.path.lexists(path):
             return False
         os.replace(temporary, path)

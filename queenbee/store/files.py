@@ -1,4 +1,4 @@
-"""Append-only files: opened without surprises, read from a mark, appended to or rolled back."""
+"""Append-only files: safe to open, read from a mark, appended to or rolled back."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
 from queenbee.store.documents import sync_folder, write_document
 
 Stamp = tuple[int, ...]
-"""A file's inode, size in bytes and time of its last change in ns; empty where there is none."""
+"""A file's inode, size in bytes and time of its last change in ns; empty without a file."""
 
 _SAFE = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Links are not followed out of the hive, and opening a FIFO does not hang."""
+"""Does not follow links out of the hive, and opening a FIFO does not hang."""
 
 TAIL_BYTES = 4096
-"""How much of what was read is compared before reading on. File systems give the inode of a file
-that git replaced to the next one, and lines are of like length: a ledger may come to hold other
-lines before the same last one, at the same size. Comparing a page costs 1 µs."""
+"""How many bytes before a mark are compared before reading on. File systems reuse the inode of a
+file that git replaced, and lines have similar lengths: a ledger may get other lines before the same
+last one, at the same size. Comparing a page costs 1 µs."""
 _BLOCK_BYTES = 1024 * 1024
 
 
 def checksum(data: bytes) -> int:
-    """Returns 64 bits that tell one tail of a file from another; empty data gives 0."""
+    """Returns a 64-bit checksum of a file's tail; 0 for empty data."""
     return zlib.adler32(data, 0) << 32 | zlib.crc32(data)
 
 
 class Mark:
-    """A position in a file, and what lets a later reader see that the file was rewritten."""
+    """A position in a file, with a checksum that shows a later reader if the file was rewritten."""
 
     __slots__ = ("inode", "offset", "sum")
 
@@ -37,7 +37,7 @@ class Mark:
         self.inode = inode
         self.offset = offset
         self.sum = tail_sum
-        """Of the last `TAIL_BYTES` before the offset, or of all there are."""
+        """Of the last `TAIL_BYTES` before the offset, or fewer."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Mark) and (self.inode, self.offset, self.sum) == (
@@ -53,7 +53,7 @@ START = Mark(0, 0, 0)
 
 
 class Chunk:
-    """What a file holds after a mark: whole lines, and the rest that no newline ends yet."""
+    """The content of a file after a mark: whole lines, and the rest without a newline."""
 
     __slots__ = ("end", "lines", "rest", "restarted")
 
@@ -67,11 +67,11 @@ class Chunk:
 def read_after(
     path: str, mark: Mark, *, stop: int | None = None, limit: int | None = None
 ) -> Chunk:
-    """Returns what was appended after `mark`, or the whole file where it was rewritten since.
+    """Returns what was appended after `mark`, or the whole file if it was rewritten since.
 
-    A missing file is an empty one. With `stop`, bytes from that offset on are not read; with
-    `limit`, about so many are read at once, and the mark says where to go on. Raises
-    `Unreadable` for what is not a regular file or cannot be opened.
+    A missing file counts as empty. `stop` is the offset to stop at. With `limit`, about that
+    many bytes are read, and the mark says where to continue. Raises `Unreadable` if it is not a
+    regular file or cannot be opened.
     """
     fd = _open(path, os.O_RDONLY)
     if fd is None:
@@ -103,7 +103,7 @@ def read_after(
 
 
 def read_at(path: str, offset: int, size: int) -> bytes:
-    """Returns the bytes of a file from an offset; fewer where it ends, none where it is missing."""
+    """Returns the bytes of a file from an offset; fewer at its end, none if it is missing."""
     fd = _open(path, os.O_RDONLY)
     if fd is None:
         return b""
@@ -116,8 +116,8 @@ def read_at(path: str, offset: int, size: int) -> bytes:
 class Appender:
     """A file open for appending, under the hive's lock.
 
-    `append` writes whole lines; `roll_back` takes away what this appender wrote, as far as
-    nobody else has written since; `sync` makes it survive a power cut.
+    `append` writes whole lines; `roll_back` removes what this appender wrote, unless somebody
+    else has written since; `sync` makes it survive a power cut.
     """
 
     def __init__(self, path: str) -> None:
@@ -134,20 +134,20 @@ class Appender:
         return self.size == 0 or os.pread(self._fd, 1, self.size - 1) == b"\n"
 
     def cut(self, size: int) -> None:
-        """Cuts the file to `size` bytes: for our own journal's unacknowledged end only."""
+        """Truncates the file to `size` bytes; only for unacknowledged writes in our own journal."""
         if size == self.size:
             return
         try:
             os.ftruncate(self._fd, size)
         except OSError as error:
             raise Unwritable(
-                f"{self.path} cannot be cut: {error.strerror}; nothing was recorded",
+                f"{self.path} cannot be truncated: {error.strerror}; nothing was recorded",
                 path=self.path,
             ) from error
         self.size = size
 
     def append(self, data: bytes) -> None:
-        """Writes the bytes at the end. Raises `Unwritable`; then nothing of them stays."""
+        """Writes the bytes at the end: all of them or, with `Unwritable`, none."""
         rest = memoryview(data)
         try:
             while rest:
@@ -163,9 +163,9 @@ class Appender:
             ) from error
 
     def roll_back(self) -> None:
-        """Takes back what was written, unless a foreign writer has appended behind it.
+        """Removes what was written, unless another program has appended since.
 
-        Raises `Unwritable` where the disk does not let it: some of it may then remain.
+        Raises `Unwritable` if the disk refuses: some of it may then remain.
         """
         try:
             if self._written and os.fstat(self._fd).st_size == self.size + self._written:
@@ -173,22 +173,22 @@ class Appender:
                 self._written = 0
         except OSError as error:
             raise Unwritable(
-                f"{self.path} cannot be written ({error.strerror}), and what a write that failed "
-                "left in it cannot be taken back",
+                f"{self.path} cannot be written ({error.strerror}), and part of a failed write "
+                "cannot be removed from it",
                 hint="check the disk, then see what was recorded: queen doctor",
                 path=self.path,
             ) from error
 
     def end(self) -> Mark:
-        """Returns the position behind what was written."""
+        """Returns the position after what was written."""
         offset = self.size + self._written
         return Mark(os.fstat(self._fd).st_ino, offset, checksum(_tail(self._fd, offset)))
 
     def sync(self) -> None:
         """Returns when the bytes are on disk. Raises `DurabilityUnknown` if that failed.
 
-        A failed sync is not tried again: the kernel may have dropped the pages, and a second
-        call would answer for what is no longer there.
+        A failed sync is not repeated: the kernel may have dropped the pages, and a second call
+        would then succeed without writing them.
         """
         try:
             getattr(os, "fdatasync", os.fsync)(self._fd)
@@ -202,19 +202,19 @@ class Appender:
             ) from error
 
     def close(self) -> None:
-        """Closes the file; harmless when closed already."""
+        """Closes the file; harmless if it is already closed."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
 
 class Original:
-    """A file that is to be replaced, held open: what another program appends to it until then,
-    and in the moment of replacing it, goes along.
+    """A file to replace, held open: what another program appends to it in the meantime, or at the
+    moment of replacement, is kept.
     """
 
     def __init__(self, path: str) -> None:
-        """Reads the file; a missing one is empty. Raises `Unreadable`."""
+        """Reads the file; a missing one counts as empty. Raises `Unreadable`."""
         self.path = path
         self._fd = _open(path, os.O_RDONLY)
         try:
@@ -225,8 +225,8 @@ class Original:
             raise
 
     def replace_by(self, data: bytes) -> None:
-        """Puts the new content in its place, on disk when it returns. Raises `Unwritable`, and
-        `Unreadable` where what was appended meanwhile cannot be read.
+        """Replaces the content, on disk when it returns. Raises `Unwritable`, and `Unreadable` if
+        what was appended in the meantime cannot be read.
         """
         write_document(self.path, data)
         late = self._from(self.size_bytes)
@@ -238,7 +238,7 @@ class Original:
                 file.close()
 
     def let_go(self) -> None:
-        """Forgets what was read, which may be much; the file stays open."""
+        """Frees what was read, which may be large; the file stays open."""
         self.data = b""
 
     def close(self) -> None:
@@ -259,7 +259,7 @@ class Original:
 
 
 def common_lines(left: bytes, right: bytes) -> int:
-    """Returns how many bytes the two share from the beginning, in whole lines."""
+    """Returns the length in bytes of the whole lines that both begin with."""
     if left == right:
         return len(left)
     shortest, same = min(len(left), len(right)), 0
@@ -273,7 +273,7 @@ def common_lines(left: bytes, right: bytes) -> int:
 
 
 def size_of(path: str) -> int:
-    """Returns the size of a file in bytes; 0 where there is none."""
+    """Returns the size of a file in bytes; 0 if it does not exist."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -316,8 +316,8 @@ def _open(path: str, flags: int) -> int | None:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise Unreadable(
-                f"{path} is a symbolic link; a hive's files are followed nowhere else",
-                hint="replace it by the file itself, or move the hive with .beads/redirect",
+                f"{path} is a symbolic link, and QueenBee follows no links to a hive's files",
+                hint="replace it with the file itself, or move the hive with .beads/redirect",
                 path=path,
             ) from error
         if flags & os.O_CREAT:

@@ -18,9 +18,9 @@ VARIABLES = ("QUEEN_DROID", "QUEEN_AGENT", "FACTORY_DROID")
 
 
 def find_actor(layout: Layout, env: Mapping[str, str], given: str | None) -> tuple[str, str] | None:
-    """Returns the actor's name and where it came from, or None where nobody said.
+    """Returns the actor's name and where it came from, or None if that is not set.
 
-    Raises `InvalidInput` for a name that is not well formed, wherever it came from.
+    Raises `InvalidInput` if the name is malformed.
     """
     if given:
         return checked_name(given), "--as"
@@ -36,15 +36,15 @@ def find_actor(layout: Layout, env: Mapping[str, str], given: str | None) -> tup
 
 
 def nobody() -> NoActor:
-    """Returns the refusal of a command that needs to know who is acting."""
+    """Returns the error of a command that needs to know who is acting."""
     return NoActor(
-        "this needs to know who you are",
+        "this command needs to know who you are",
         hint="pass --as NAME, set QUEEN_DROID=NAME, or run once: queen whoami --set NAME",
     )
 
 
 def listed_droids(layout: Layout) -> set[str]:
-    """Returns the names that `.factory/droids/*.md` gives; empty where there are none."""
+    """Returns the names of the files `.factory/droids/*.md`; empty if there are none."""
     try:
         files = os.listdir(layout.droids_dir)
     except OSError:
@@ -55,8 +55,8 @@ def listed_droids(layout: Layout) -> set[str]:
 def checked_droid(layout: Layout, name: str) -> str:
     """Returns the name unchanged. Raises `InvalidInput` or `UnknownDroid`.
 
-    A name must be listed where the setting `droids` is `strict`, or `auto` (the default) and
-    the list has any; `human` and `queen` always exist.
+    A name must be listed if the setting `droids` is `strict`, or if it is `auto` (the default)
+    and the list is not empty; `human` and `queen` always exist.
     """
     checked_name(name)
     setting = layout.settings.droids

@@ -1,8 +1,8 @@
-"""Beads' `issues.jsonl`: read as its writers leave it, and added to at its end.
+"""Beads' `issues.jsonl`: reads it as it is, and appends rows to it.
 
-The file is the tracker's. QueenBee never rewrites a row of it: what changes is said by a newer
-whole row, since Beads and QueenBee both take the newest of an id. It has no journal: the tracker
-keeps a copy of its own. `docs/format.md`, section "Issues".
+The file is the tracker's. QueenBee never rewrites a row: a change is a newer whole row,
+since Beads and QueenBee both take the newest row of an id. It has no journal: the tracker keeps
+its own copy. `docs/format.md`, section "Issues".
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Added:
         self._file.sync()
 
     def take_back(self) -> None:
-        """Undoes the append. Only under the lock that it was made under."""
+        """Undoes the append. Call it only under the lock that the append was made under."""
         self._file.roll_back()
 
     def close(self) -> None:
@@ -41,7 +41,7 @@ class Added:
 
 
 def read_rows(path: str) -> tuple[list[Fields], int]:
-    """Returns the rows of the file, and how many of its lines are none; a missing file has none.
+    """Returns the rows of the file, and the number of unusable lines; none for a missing file.
 
     Raises `Unreadable`.
     """
@@ -59,7 +59,7 @@ def read_rows(path: str) -> tuple[list[Fields], int]:
 
 
 def read_rows_exactly(path: str) -> list[Fields]:
-    """Returns the rows fit for writing back: long integers kept digit by digit."""
+    """Returns the rows for writing back: long integers keep every digit."""
     chunk = read_after(path, START)
     rows: list[Fields] = []
     decode = decoder(len(chunk.lines))
@@ -75,9 +75,9 @@ def read_rows_exactly(path: str) -> list[Fields]:
 def append_rows(path: str, lines: Sequence[bytes]) -> Added:
     """Adds the lines, given without their ends, in one write: all of them or none.
 
-    A torn last line keeps its bytes and gets its end. Under the hive's lock only, which the
-    tracker does not know. Raises `Unwritable`, or `Busy` where the tracker replaced the file in
-    between: nothing of ours is in the new one then.
+    A torn last line keeps its bytes and gets its newline. Needs the hive's lock, which the
+    tracker does not know. Raises `Unwritable`, or `Busy` if the tracker replaced the file in
+    between: the new one then has none of these lines.
     """
     file = Appender(path)
     added = Added(file)
@@ -86,7 +86,7 @@ def append_rows(path: str, lines: Sequence[bytes]) -> Added:
         file.append(torn + joined(lines))
         if stamp_of(path)[:1] != (file.end().inode,):
             raise Busy(
-                f"{path} was replaced by another program while it was written to",
+                f"{path} was replaced by another program during the write",
                 hint="try again; nothing was written",
                 path=path,
             )

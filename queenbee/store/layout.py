@@ -1,6 +1,6 @@
-"""Where everything of a hive is: the ledgers, the untracked state, and one worktree's identity.
+"""Finds the files of a hive: the ledgers, the untracked state, and the worktree's identity.
 
-No git process is spawned: `.git` files, `commondir` and `config` are read. `docs/format.md`,
+It starts no git process; it reads `.git` files, `commondir` and `config`. `docs/format.md`,
 section "Places"; ADR 0005.
 """
 
@@ -23,7 +23,7 @@ OUTSIDE = "QUEEN_ALLOW_OUTSIDE"
 
 
 class GitTree:
-    """One working tree, by what git's own files say about it."""
+    """One working tree, as git's own files describe it."""
 
     __slots__ = ("common_dir", "git_dir", "main_tree", "tree")
 
@@ -103,7 +103,7 @@ class Layout:
         return os.path.join(self.state_dir, "index", f"{kind}.sqlite3")
 
     def verdicts_path(self, kind: str) -> str:
-        """Returns the disposable file of what was judged of a kind of record."""
+        """Returns the disposable file of verdicts for a kind of record."""
         return os.path.join(self.state_dir, "index", f"{kind}.verdicts.json")
 
     def exists(self) -> bool:
@@ -122,8 +122,8 @@ def discover(
     """Returns the layout of the hive that `cwd` belongs to.
 
     In this order: `beads_dir`, `BEADS_DIR`, the first `.beads/` from `cwd` upward, the top of
-    the git working tree. Raises `NoHive` where there is none and one is needed, `Unreadable`
-    for a `.beads` that is no directory or leads out of the repository.
+    the git working tree. Raises `NoHive` if there is none and one is needed, and
+    `Unreadable` if `.beads` is not a directory or leads out of the repository.
     """
     cwd = os.path.realpath(cwd)
     here = git_tree(cwd)
@@ -141,14 +141,14 @@ def discover(
     named = beads_dir or env.get("BEADS_DIR")
     if must_exist and named and not _looks_like_a_hive(beads):
         raise NoHive(
-            f"{beads} is no hive: it has no {settings_file.FILE_NAME}, no issues and no ledger",
-            hint=f"if it shall be one: queen init --beads-dir {beads}",
+            f"{beads} is not a hive: it has no {settings_file.FILE_NAME}, no issues and no ledger",
+            hint=f"to make it one: queen init --beads-dir {beads}",
         )
     return layout
 
 
 def working_directory() -> str:
-    """Returns where this process is. Raises `NoHive` where that was removed."""
+    """Returns the working directory. Raises `NoHive` if it was removed."""
     try:
         return os.getcwd()
     except OSError as error:
@@ -156,7 +156,7 @@ def working_directory() -> str:
 
 
 def git_tree(start: str) -> GitTree | None:
-    """Returns what git's files say about the tree that holds `start`, or None outside git.
+    """Returns the git working tree that holds `start`, or None outside git.
 
     Raises `Unreadable` for a `.git` file that leads nowhere.
     """
@@ -188,7 +188,7 @@ def folds_case(common_dir: str | None) -> bool:
 
 
 def _looks_like_a_hive(beads: str) -> bool:
-    """Returns whether a folder may be meant: a typing error must not fill it with ledgers."""
+    """Returns whether a folder may be a hive: a typo must not fill another one with ledgers."""
     if os.path.basename(beads) == BEADS or not os.path.isdir(beads):
         return True
     known = (settings_file.FILE_NAME, "issues.jsonl", ".queenbee")
@@ -217,13 +217,13 @@ def _nearest(cwd: str, here: GitTree | None) -> tuple[str, str]:
     """Returns the folder that has a `.beads/` or should get one, and how it was found."""
     folders = _upward(cwd, here)
     if here is not None and here.main_tree is not None and here.linked:
-        # Looked for in the main worktree: what this branch has does not matter.
+        # Look in the main worktree: the files of this branch do not matter.
         folders = [os.path.join(here.main_tree, os.path.relpath(f, here.tree)) for f in folders]
         folders = [os.path.normpath(folder) for folder in folders]
     found = next((f for f in folders if os.path.lexists(os.path.join(f, BEADS))), None)
     if here is None and found is None:
-        return cwd, "no .beads/ from here upward, and no git repository"
-    how = "the first .beads/ from here upward" if found else "the top of the git working tree"
+        return cwd, "no .beads/ here or above, and no git repository"
+    how = "the nearest .beads/, here or above" if found else "the top of the git working tree"
     if here is None:
         how = f"{how}, outside git"
     elif here.linked and here.main_tree is not None:
@@ -239,11 +239,11 @@ def _follow_redirect(
         return beads, how
     target = _first_line(redirect)
     if not target:
-        return beads, [*how, f"{redirect} says nothing"]
+        return beads, [*how, f"{redirect} does not name a path"]
     # As Beads does: relative to the directory that holds .beads, and one hop only.
     if "\0" in target:
         raise Unreadable(
-            f"{redirect} names no path", hint="correct it, or remove it", path=redirect
+            f"{redirect} does not name a path", hint="correct it, or remove it", path=redirect
         )
     beads = os.path.realpath(os.path.join(os.path.dirname(beads), target))
     if not os.path.isdir(beads):
@@ -264,8 +264,8 @@ def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | 
     state_dir = own if settings.state == "beads" else shared
     said = os.path.exists(os.path.join(beads, settings_file.FILE_NAME))
     if not said and os.path.isdir(os.path.join(own, "journal")) and not os.path.isdir(shared):
-        # A checkout can remove queen.toml; the state directory that it chose is ignored by git and
-        # is still there.
+        # A checkout can remove queen.toml, but not the state directory that it chose: git ignores
+        # that.
         state_dir = own
     if home is None:
         how = [*how, "outside git, the state is kept in .beads/.queenbee/"]
@@ -273,10 +273,10 @@ def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | 
 
 
 def _shared_state(beads: str, home: GitTree) -> str:
-    """Returns the directory inside git's for the state of the hive at `beads`.
+    """Returns the directory inside the git directory for the state of the hive at `beads`.
 
-    A hive that is not at the top of its tree has a directory of its own: two hives must never
-    share a journal.
+    A hive that is not at the top of its tree has its own directory: two hives must never share
+    a journal.
     """
     shared = os.path.join(home.common_dir, "queenbee")
     name = os.path.relpath(beads, home.tree)
@@ -307,7 +307,7 @@ def _refuse_outside(beads: str, what: str, env: Mapping[str, str], here: GitTree
         return
     raise Unreadable(
         f"{what} leads to {beads}, outside this repository",
-        hint=f"if that is meant, set {OUTSIDE}=1",
+        hint=f"if that is intended, set {OUTSIDE}=1",
         path=beads,
     )
 
@@ -333,10 +333,10 @@ def _first_line(path: str) -> str:
 
 
 def _config_says(common_dir: str, section: str, name: str) -> bool:
-    """Returns whether git's config sets a boolean to true, as its own files spell it.
+    """Returns whether git's config files set a boolean to true.
 
-    `config.worktree` is the main worktree's own, and where git moves `core.bare` to when
-    worktrees have settings of their own.
+    `config.worktree` belongs to the main worktree. Git moves `core.bare` there when worktrees
+    have their own settings.
     """
     lines: list[str] = []
     for name_of_file in ("config", "config.worktree"):

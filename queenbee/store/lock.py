@@ -1,8 +1,8 @@
-"""Locks between processes: one for turns at writing, and one for work that takes longer.
+"""Locks between processes: a short one for writing, and one for work that takes longer.
 
-`KernelLock` guards the ledgers. It is held to read, check and append, for a millisecond or less.
+`KernelLock` guards the ledgers. It is held for a millisecond or less, to read, check and append.
 `LongLock` is held while documents are rewritten, or while checks run. The kernel releases either
-when its holder dies, so nothing has to judge whether a lock is stale. ADR 0004 and ADR 0010.
+when its holder dies, so a lock is never stale. ADR 0004 and ADR 0010.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_S = 10.0
 _NOTE_BYTES = 160
-"""More than a note takes: a name has at most 64 characters."""
+"""More than any note needs: a name has at most 64 characters."""
 _FIRST_PAUSE_S = 0.000_2
 _LONGEST_PAUSE_S = 0.004
-"""Between two tries: the lock is held for about 0.3 ms, so a longer pause only wastes turns."""
+"""Between two tries. The lock is held for about 0.3 ms: a longer pause only wastes time."""
 _POLL_S = 0.01
-"""Between two tries for a long lock: its holder waits for a disk or for programs."""
+"""Between two tries for a long lock, whose holder waits for a disk or for programs."""
 
 
 class KernelLock:
     """A lock on one file, between processes. Not reentrant: the store serialises its threads.
 
-    Used as a context manager. Raises `Busy`, which names the holder, when `timeout_s` runs
-    out, and `Unwritable` where the lock file cannot be opened. The file is never removed.
+    Used as a context manager. Raises `Busy`, which names the holder, after `timeout_s`,
+    and `Unwritable` if the lock file cannot be opened. The file is never removed.
     """
 
     def __init__(self, path: str, *, holder: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
@@ -53,8 +53,8 @@ class KernelLock:
             # Spreads the waiters; importing `random` would take longer than most of them wait.
             time.sleep(pause_s * (0.5 + os.urandom(1)[0] / 255))
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
-        with suppress(OSError):  # On a full disk, the lock is held all the same.
-            # Of one length, over the note before: cutting a file costs ten times a write.
+        with suppress(OSError):  # On a full disk, the lock is held anyway.
+            # All notes have one length: truncating the file would cost ten times a write.
             os.pwrite(self._fd, _note(self.holder).ljust(_NOTE_BYTES), 0)
         return self
 
@@ -65,10 +65,10 @@ class KernelLock:
         trace: TracebackType | None,
     ) -> None:
         fd, self._fd = self._fd, -1
-        os.close(fd)  # The last descriptor of an open file takes its flock along.
+        os.close(fd)  # Closing the last descriptor releases the flock.
 
     def confirm(self) -> None:
-        """Raises `Busy` where the lock's file was removed: another process may hold a new one."""
+        """Raises `Busy` if the lock file was removed: another process may hold a new one."""
         try:
             ours, theirs = os.fstat(self._fd), os.stat(self.path)
             if (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino):
@@ -101,7 +101,7 @@ class KernelLock:
             os.close(fd)
             raise _unusable(self.path, "locked", error) from error
         except BaseException:
-            os.close(fd)  # Interrupted: a caller that catches that must not go on holding it.
+            os.close(fd)  # Interrupted: a caller that catches this must not keep the lock.
             raise
         os.close(fd)
         return False
@@ -110,15 +110,15 @@ class KernelLock:
 class LongLock:
     """A lock on one file for work that takes longer than a turn at writing, by filelock.
 
-    Used as a context manager. Raises `Busy`, which names the holder, when `timeout_s` runs
-    out, and `Unwritable` where the lock file cannot be opened.
+    Used as a context manager. Raises `Busy`, which names the holder, after `timeout_s`,
+    and `Unwritable` if the lock file cannot be opened.
     """
 
     def __init__(self, path: str, *, holder: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
         self.path = path
         self.holder = holder
         self.timeout_s = timeout_s
-        self._note_path = f"{path}.holder"  # Some versions of filelock empty the lock's own file.
+        self._note_path = f"{path}.holder"  # Some versions of filelock empty the lock file.
         self._lock: BaseFileLock | None = None
 
     def __enter__(self) -> LongLock:
@@ -132,7 +132,7 @@ class LongLock:
         except OSError as error:
             raise _unusable(self.path, "opened", error) from error
         self._lock = lock
-        with suppress(OSError):  # On a full disk, the lock is held all the same.
+        with suppress(OSError):  # On a full disk, the lock is held anyway.
             fd = os.open(self._note_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
             with open(fd, "wb") as file:
                 file.write(_note(self.holder))
@@ -145,13 +145,13 @@ class LongLock:
         trace: TracebackType | None,
     ) -> None:
         assert self._lock is not None
-        with suppress(OSError):  # A note that stays is overwritten by the next holder.
+        with suppress(OSError):  # The next holder overwrites a note that is left.
             os.unlink(self._note_path)
         self._lock.release()
 
 
 def _note(holder: str) -> bytes:
-    """Returns who holds a lock, for the message of those whose wait times out."""
+    """Returns who holds a lock, for the error of those who time out."""
     return json.dumps({"pid": os.getpid(), "holder": holder, "since": time.time()}).encode()
 
 
@@ -163,7 +163,7 @@ def _busy(path: str, note_path: str, timeout_s: float) -> Busy:
     except (OSError, ValueError, KeyError, TypeError):
         note, who = {}, "another process"
     return Busy(
-        f"the hive is locked by {who} for longer than {timeout_s:g} s",
+        f"timed out after {timeout_s:g} s: the hive is locked by {who}",
         hint="try again; nothing was written",
         lock=path,
         holder=note,

@@ -1,4 +1,4 @@
-"""Short logs beside the journal: what a guard or a hook let pass, and why. Untracked."""
+"""Short, untracked logs next to the journal: what a guard or a hook allowed, and why."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import time
 from queenbee.core.timestamps import format_ms
 
 _MOST_BYTES = 512 * 1024
-"""Some three thousand entries; the one before is kept, so that no log grows for ever."""
+"""About three thousand entries. The previous log is kept, and older ones are dropped."""
 
 
 def note(state_dir: str, name: str, text: str) -> bool:
-    """Adds a line with the time to `<state_dir>/<name>.log`; returns whether it could.
+    """Adds a line with the time to `<state_dir>/<name>.log`; returns whether that worked.
 
-    Never raises, and makes no folder: where the state cannot be written, there is no log.
+    Never raises, and makes no folder: if the state cannot be written, there is no log.
     """
     path = os.path.join(state_dir, f"{name}.log")
     line = " ".join(text.split())

@@ -1,4 +1,4 @@
-"""Which of the two answers for a ledger: an index on disk where it is large, else the fold."""
+"""Chooses how to read a ledger: through an index on disk if it is large, else by the fold."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from queenbee.store.records import Progress, Records
 
 INDEX_FROM_BYTES = 64 * 1024
-"""From this size of a ledger on, an index answers faster than the fold: see ADR 0006."""
+"""For a ledger of this size or more, an index is faster than the fold: see ADR 0006."""
 
 
 def open_records(
     kind: str, ledger: Ledger, index_path: str, *, progress: Progress | None = None
 ) -> Records:
-    """Returns the state of a ledger: from an index where it is large, else folded in memory."""
+    """Returns the state of a ledger: from an index if it is large, else folded in memory."""
     if os.environ.get("QUEEN_INDEX") != "off" and ledger.size_bytes() >= INDEX_FROM_BYTES:
         import sqlite3  # noqa: PLC0415 - start-up
 
@@ -33,5 +33,5 @@ def open_records(
                 raise
             return indexed
         except (sqlite3.Error, OSError):
-            pass  # The state cannot be written, or another process is faster: folding works.
+            pass  # The state is not writable, or another process is building it: folding works.
     return Folded(kind, ledger)

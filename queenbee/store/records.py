@@ -1,4 +1,4 @@
-"""What services may ask of one ledger.
+"""The questions that services ask about one ledger.
 
 The fold in memory (`store.state`) and an index on disk (`store.index`) both implement `Records`
 and give the same answers. `store.opening` picks one of them.
@@ -14,10 +14,11 @@ from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.ledger import Ledger, Receipt
 
 Cursor = tuple[int, int]
-"""How many changes a follower knows."""
+"""How many changes a follower has seen."""
 
 Progress = Callable[[int, int], None]
-"""Gets how much is done, and of how much. When a build ends, finished or not, it gets all."""
+"""Called with how much is done, and of how much. The last call of a build says that all is done,
+even if it failed."""
 
 
 class Records(Protocol):
@@ -28,7 +29,7 @@ class Records(Protocol):
 
     @property
     def unusable(self) -> int:
-        """The number of lines that carry no record."""
+        """The number of lines that hold no record."""
 
     @property
     def migrations(self) -> list[Fields]:
@@ -38,17 +39,17 @@ class Records(Protocol):
         """Reads what was appended since the last call. Raises `Unreadable`."""
 
     def close(self) -> None:
-        """Closes what is open; the next question opens it again."""
+        """Closes open files; the next question opens them again."""
 
     def append(self, lines: Sequence[bytes]) -> Receipt:
-        """Appends to the ledger, as `Ledger.append` does. Under the hive's lock only."""
+        """Appends to the ledger, as `Ledger.append` does. Needs the hive's lock."""
 
     @property
     def agreed(self) -> Position:
-        """Up to where ledger and journal are known to hold the same lines."""
+        """The position up to which ledger and journal are known to hold the same lines."""
 
     def agree(self, agreed: Position) -> None:
-        """Remembers this, where possible also for later processes."""
+        """Remembers this position, if possible also for later processes."""
 
     def foreign(self) -> str:
         """Returns a text that changes whenever lines arrive from elsewhere; see `Ledger`."""
@@ -57,7 +58,7 @@ class Records(Protocol):
         """Returns the folded fields of a record, or None."""
 
     def exact(self, identifier: str) -> Fields | None:
-        """Returns them fit for writing back: long integers keep every digit."""
+        """Returns the fields for writing back: long integers keep every digit."""
 
     def first_line(self, identifier: str) -> bytes | None:
         """Returns the line that created a record, as the ledger has it."""

@@ -22,16 +22,16 @@ TEMPLATE = """\
 # QueenBee's settings for this repository; every line is optional.
 
 # state = "git"          # lock and journal in the git directory; "beads": in .beads/.queenbee/
-# droids = "auto"        # "strict": only names in .factory/droids/; "off": any name; "auto": strict
-#                        # where that folder has any
-# issues = "auto"        # "strict": only ids in issues.jsonl; "off": any id; "auto": strict where
-#                        # the file exists
-# ttl = "2h"             # how long a reservation lasts unless it says so itself
-# durability = "synced"  # "buffered": acknowledge before the disk does
-# lock_timeout = "10s"   # how long a command waits for its turn
-# gate_results = 10      # results of each rule that a phase gate keeps; 0: all
-# rotate_at = "4MiB"     # from this size on, a ledger's closed records move to .beads/archive/;
-#                        # "off": only when told to, by queen rotate
+# droids = "auto"        # "strict": only names in .factory/droids/; "off": any name;
+#                        # "auto": strict if that folder lists any
+# issues = "auto"        # "strict": only ids in issues.jsonl; "off": any id;
+#                        # "auto": strict if the file exists
+# ttl = "2h"             # how long a reservation lasts by default
+# durability = "synced"  # "buffered": do not wait for the disk
+# lock_timeout = "10s"   # how long a command waits for the lock
+# gate_results = 10      # how many results a phase gate keeps for each rule; 0: all
+# rotate_at = "4MiB"     # at this size, a ledger's closed records move to .beads/archive/;
+#                        # "off": only when you run queen rotate
 # archive_after = "1d"   # how long a record must be closed before it moves
 """
 
@@ -40,7 +40,7 @@ _DAY_S = 86_400
 
 
 class Setting:
-    """One setting: its name in the file, its attribute in `Settings`, and what it may be."""
+    """One setting: its name in the file, its attribute in `Settings`, and its allowed values."""
 
     __slots__ = ("allowed", "attribute", "default", "name")
 
@@ -48,11 +48,11 @@ class Setting:
         self.name = name
         self.default = default
         self.allowed = allowed
-        """What the file may say, for a hint."""
+        """The allowed values, for a hint."""
         self.attribute = name + unit
 
     def read(self, value: object) -> object:
-        """Returns what a value in the file means, or None where it is not allowed."""
+        """Returns the meaning of a value in the file, or None if it is not allowed."""
         raise NotImplementedError
 
 
@@ -72,7 +72,7 @@ class _Duration(Setting):
 
     def __init__(self, name: str, default_s: float, least_s: int, most_s: int) -> None:
         self.least_s, self.most_s = least_s, most_s
-        allowed = f'a duration such as "2h", of {least_s} to {most_s} seconds'
+        allowed = f'a duration such as "2h", from {least_s} to {most_s} seconds'
         super().__init__(name, default_s, allowed, unit="_s")
 
     def read(self, value: object) -> object:
@@ -88,7 +88,7 @@ class _Number(Setting):
 
     def __init__(self, name: str, default: int, most: int) -> None:
         self.most = most
-        super().__init__(name, default, f"a whole number of 0 to {most}")
+        super().__init__(name, default, f"a whole number from 0 to {most}")
 
     def read(self, value: object) -> object:
         return value if type(value) is int and 0 <= value <= self.most else None
@@ -125,7 +125,7 @@ SETTINGS = (
 
 
 class Settings:
-    """What the hive's owner decided; the defaults where the file says nothing."""
+    """The settings from the file, with defaults for the others."""
 
     state: str
     droids: str
@@ -136,7 +136,7 @@ class Settings:
     archive_after_s: int
     gate_results: int
     rotate_at_bytes: int
-    """0 where ledgers are not rotated by themselves."""
+    """0 if ledgers are not rotated automatically."""
 
     def __init__(self, said: Mapping[str, object] | None = None, unknown: tuple[str, ...] = ()):
         for setting in SETTINGS:
@@ -160,7 +160,7 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
             said[setting.attribute] = setting.read(value)
             if said[setting.attribute] is None:
                 raise Unreadable(
-                    f"{path}: {setting.name} is {value!r}",
+                    f"{path}: {setting.name} cannot be {value!r}",
                     hint=f"set {setting.name} to {setting.allowed}",
                     path=path,
                     setting=setting.name,
@@ -169,7 +169,7 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
     if durability:
         if durability not in ("synced", "buffered"):
             raise InvalidInput(
-                f"QUEEN_DURABILITY is {durability!r}", hint="set it to synced or buffered"
+                f"QUEEN_DURABILITY cannot be {durability!r}", hint="set it to synced or buffered"
             )
         said["durability"] = durability
     return Settings(said, unknown=tuple(sorted(values)))
@@ -182,14 +182,14 @@ def _read(path: str) -> dict[str, object]:
         return {}
     except UnicodeDecodeError as error:
         raise Unreadable(f"{path} is not UTF-8: {error}", path=path) from error
-    # As made by `queen init`, the file holds comments only: worth 10 ms of import to notice.
+    # The file from `queen init` holds comments only: skipping tomllib then saves 10 ms.
     if all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines()):
         return {}
     import tomllib  # noqa: PLC0415 - start-up
 
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # Also numbers and nesting beyond all bounds.
+    except (ValueError, RecursionError) as error:  # Also huge numbers and deep nesting.
         raise Unreadable(
             f"{path} is not TOML: {error}", hint="correct the file, or delete it", path=path
         ) from error

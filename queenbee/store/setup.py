@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 ATTRIBUTES = "queen_*.jsonl text eol=lf merge=union"
-"""Git's own union driver merges two ledgers correctly: the fold does not look at order."""
+"""Git's union driver merges two ledgers correctly: the fold ignores their order."""
 
 
 def init(layout: Layout) -> list[str]:
-    """Makes `.beads/` with its attributes and settings; returns what was made.
+    """Makes `.beads/` with its attributes and settings; returns the paths of new files.
 
-    Run twice, it changes nothing; it never empties or resets a hive.
+    Running it again changes nothing; it never empties or resets a hive.
     """
     made: list[str] = []
     make_beads_dir(layout)
@@ -44,7 +44,7 @@ def add_attributes(layout: Layout) -> list[str]:
 
 
 def read_attributes(layout: Layout) -> str:
-    """Returns the text of `.beads/.gitattributes`; "" without one. Raises `Unreadable`."""
+    """Returns the text of `.beads/.gitattributes`, or "" without one. Raises `Unreadable`."""
     try:
         path = os.path.join(layout.beads_dir, ".gitattributes")
         return read_document(path).decode(errors="surrogateescape")
@@ -53,12 +53,12 @@ def read_attributes(layout: Layout) -> str:
 
 
 def make_beads_dir(layout: Layout) -> None:
-    """Makes `.beads/` where a checkout removed it."""
+    """Makes `.beads/` if a checkout removed it."""
     _make(layout.beads_dir, layout)
 
 
 def make_state_dir(layout: Layout) -> None:
-    """Makes the folders for lock and journal; inside `.beads/` they are hidden from git."""
+    """Makes the folders for lock and journal; git ignores them inside `.beads/`."""
     if layout.state_dir.startswith(layout.beads_dir + os.sep):
         make_beads_dir(layout)
     _make(os.path.join(layout.state_dir, "journal"), layout)
@@ -69,7 +69,7 @@ def make_state_dir(layout: Layout) -> None:
 
 
 def what_to_grant(layout: Layout, folder: str) -> str:
-    """Returns the hint for what cannot be written: the folder to grant, or the setting."""
+    """Returns the hint for a folder that is not writable: what to grant, or the setting."""
     if folder.startswith(layout.beads_dir):
         return f"let this process write to {layout.beads_dir}"
     return (
@@ -89,7 +89,7 @@ def _make(folder: str, layout: Layout) -> None:
             sync_folder(os.path.dirname(made))
     except OSError as error:
         raise Unwritable(
-            f"{folder} cannot be made: {error.strerror}; nothing was recorded",
+            f"{folder} cannot be created: {error.strerror}; nothing was recorded",
             hint=what_to_grant(layout, folder),
             path=folder,
         ) from error

@@ -31,7 +31,7 @@ FLAGS = frozenset({"read", "deleted"})
 
 
 def value_of(fields: Fields, name: str) -> object:
-    """Returns what a record has in a column: a `status` that is no text reads as `active`."""
+    """Returns the value of a column: a `status` that is not text reads as `active`."""
     value = fields.get(name)
     return "active" if name == "status" and not isinstance(value, str) else value
 
@@ -66,19 +66,19 @@ class Folded:
             if stamp == self._stamp:
                 return
             if self._unended:
-                # The last line had no end, and may say something else by now.
+                # The last line had no newline, and may have changed since.
                 self._start_over()
             if not self._read_on():
                 self._start_over()
                 self._read_on()
-            # The stamp from before the read: what was appended during it is read next time.
+            # The stamp from before the read: lines appended during it are read next time.
             self._stamp = stamp
 
     def _read_on(self) -> bool:
-        """Reads what is new; returns whether the state is that of a reader from the start.
+        """Reads new lines; returns whether the state equals that of a reader from the start.
 
-        It is not where the order of lines counts: lines of the journal alone were folded after
-        the tracked ones of their time, and those that follow come before them now.
+        It does not if the order of lines counts: lines that only the journal has were folded after
+        the tracked lines of their time, but newer tracked lines now come before them.
         """
         batch = self.ledger.read(self._position)
         if batch.restarted:
@@ -218,7 +218,7 @@ class _Column:
     def __init__(self, name: str) -> None:
         self.name = name
         self.ids: dict[object, dict[str, None]] = {}
-        """The ids that have a value, in the order in which they got it."""
+        """The ids that have a value, in the order they got it."""
         self.greatest = ""
         self._values: dict[str, object] = {}
         self._seen = 0

@@ -1,7 +1,7 @@
-"""What was judged once, kept for the next process: which grants lost to older ones.
+"""Verdicts kept for the next process: which grants lost to older ones.
 
-A disposable file in the untracked state. It is used only for the very lines that it was made
-from, and where it cannot be read or written, the judgement is made again.
+A disposable file in the untracked state. It is used only for the exact lines that it was made
+from. If it cannot be read or written, the next process judges again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def recall(path: str, of: str) -> dict[str, str] | None:
 
 
 def keep(path: str, of: str, lost: dict[str, str]) -> None:
-    """Keeps verdicts where that is possible. A reader never sees half a file."""
+    """Keeps verdicts if possible. A reader never sees half a file."""
     try:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         temporary = f"{path}.{os.urandom(4).hex()}.tmp"

@@ -1,8 +1,7 @@
-"""Waiting for a file to change: by the system's file events, or by looking again and again.
+"""Waiting for a file to change: by the system's file events, or by polling.
 
-The events come from watchfiles (inotify, FSEvents, kqueue). Where it is missing, or the system
-gives no events (no watches left, a folder that does not exist yet), a look every 25 ms serves
-instead.
+The events come from watchfiles (inotify, FSEvents, kqueue). If it is missing, or the system
+gives no events (no watches left, a folder that does not exist yet), it polls every 25 ms.
 """
 
 from __future__ import annotations
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 
 POLL_S = 0.025
 _TRUST_S = 0.5
-"""How long to rely on events before looking anyway: network file systems report none of what
-other hosts wrote."""
+"""How long to rely on events before looking anyway: network file systems do not report writes
+of other hosts."""
 
 
 def wait_for_change(
@@ -31,7 +30,7 @@ def wait_for_change(
     """
     wait = _Wait(stamp, before, deadline_s)
     folders = dict.fromkeys(os.path.dirname(path) for path in paths)
-    # Where there are no events. A RuntimeError: no watches are left, as with many waiters.
+    # If there are no events. A RuntimeError means no watches are left, as with many waiters.
     with suppress(ImportError, OSError, RuntimeError):
         _wait_for_events(wait, [folder for folder in folders if os.path.isdir(folder)])
     while not wait.is_over():
@@ -54,15 +53,15 @@ class _Wait:
         return max(0.0, self._deadline_s - time.monotonic())
 
     def is_over(self) -> bool:
-        """Looks whether to stop."""
+        """Checks whether to stop."""
         self.changed = self._stamp() != self._before
         return self.changed or not self.left_s()
 
     def is_set(self) -> bool:
         """Returns whether to stop watching; watchfiles asks this every 2 ms.
 
-        By the first time it has begun: what changes from then on is seen by this look or by an
-        event. After that, only the clock is looked at.
+        At the first call, watching has begun: this check or an event sees any later change. After
+        that, it only checks the clock.
         """
         if self._is_watched:
             return not self.left_s()
@@ -71,7 +70,7 @@ class _Wait:
 
 
 def _wait_for_events(wait: _Wait, folders: Sequence[str]) -> None:
-    """Returns when it is over. Raises what watchfiles does where it cannot watch."""
+    """Returns when it is over. Raises what watchfiles raises if it cannot watch."""
     if wait.is_over() or not folders:
         return
     from watchfiles import watch  # noqa: PLC0415 - start-up

@@ -86,7 +86,7 @@ def test_where_says_what_was_found_and_why(quick: QuickQueen, repo: Path) -> Non
     assert (found["tree"], found["worktree"]) == (str(repo), None)
     assert (found["actor"], found["actor_from"]) == ("ui-engineer", "QUEEN_DROID")
     assert (found["droids"], found["issues"], found["durability"]) == ("auto", "auto", "buffered")
-    assert found["how"] == ["the first .beads/ from here upward"]
+    assert found["how"] == ["the nearest .beads/, here or above"]
 
 
 def test_where_tells_a_linked_worktree_from_the_main_one(

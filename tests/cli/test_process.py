@@ -93,7 +93,7 @@ def test_a_wait_that_times_out_is_busy_and_names_the_holder(queen: Queen) -> Non
     late = queen("reserve", "README.md", "--wait", "1s", "--json", as_="reviewer")
     assert late.code == 6
     assert late.error["code"] == "busy"
-    assert late.error["message"].startswith("waited 1s in vain: README.md is held by ui-engineer")
+    assert late.error["message"].startswith("timed out after 1s: README.md is held by ui-engineer")
     assert [holder["droid"] for holder in late.error["holders"]] == ["ui-engineer"]
 
 

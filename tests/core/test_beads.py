@@ -42,7 +42,7 @@ def ready_ids(*rows, actor="ui", holders=None, held_back=()):
 
 
 class TestRows:
-    def test_without_an_id_are_no_issues(self):
+    def test_without_an_id_are_not_issues(self):
         assert read_rows([{"_type": "memory", "key": "k"}, {"id": ""}, {"id": 7}]) == {}
 
     @pytest.mark.parametrize("identifier", ["my-long-prefix-a1b2.3", "bd_x-1", "a.b-c.d_e-9.10.11"])
@@ -142,7 +142,7 @@ class TestDependencies:
         assert blocked_ids(read_rows(rows)) == {"qb-1"}
 
     @pytest.mark.parametrize("status", ["closed", "tombstone"])
-    def test_on_what_is_done_do_not_block(self, status):
+    def test_on_done_issues_do_not_block(self, status):
         rows = [row("qb-1", dependencies=[needs("qb-2")]), row("qb-2", status=status)]
         assert blocked_ids(read_rows(rows)) == set()
 
@@ -179,7 +179,7 @@ class TestDependencies:
 
 class TestReady:
     @pytest.mark.parametrize("status", ["open", "in_progress"])
-    def test_is_what_is_open_or_begun(self, status):
+    def test_includes_open_and_started_issues(self, status):
         assert ready_ids(row("qb-1", status=status)) == ["qb-1"]
 
     @pytest.mark.parametrize("status", ["closed", "tombstone", "blocked", "deferred"])
@@ -187,10 +187,10 @@ class TestReady:
         assert ready_ids(row("qb-1", status=status)) == []
 
     @pytest.mark.parametrize("flag", ["pinned", "ephemeral", "is_template"])
-    def test_leaves_out_what_is_no_work(self, flag):
+    def test_leaves_out_issues_that_are_not_work(self, flag):
         assert ready_ids(row("qb-1", **{flag: True})) == []
 
-    def test_leaves_out_what_is_deferred_into_the_future(self):
+    def test_leaves_out_deferred_issues(self):
         assert ready_ids(row("qb-1", defer_until="2024-12-14T12:00:00.001Z")) == []
         assert ready_ids(row("qb-1", defer_until="2024-12-14T12:00:00Z")) == ["qb-1"]
 
@@ -205,7 +205,7 @@ class TestReady:
     def test_leaves_out_what_waits_for_another_issue(self):
         assert ready_ids(row("qb-1", dependencies=["qb-2"]), row("qb-2")) == ["qb-2"]
 
-    def test_leaves_out_what_is_held_back(self):
+    def test_leaves_out_issues_held_back(self):
         assert ready_ids(row("qb-1"), row("qb-2"), held_back={"qb-1"}) == ["qb-2"]
 
     def test_is_ordered_by_priority_then_age_then_id(self):

@@ -90,7 +90,7 @@ class TestLinesThatStateTheirRevision:
         newer = {"id": "q", "rev": 2, "subject": "b", "read_at": "2024-01-01T01:00:01+01:00"}
         assert one(newer, older)["subject"] == "b"
 
-    def test_of_one_revision_and_time_are_told_apart_by_their_bytes(self):
+    def test_of_one_revision_and_time_sort_by_their_bytes(self):
         lines = [{"id": "q", "rev": 2, "subject": text} for text in "abc"]
         assert len({one(*order)["subject"] for order in permutations(lines)}) == 1
 
@@ -127,7 +127,7 @@ class TestLinesWithoutARevision:
         assert one(first, second, first)["subject"] == "a"
 
     @pytest.mark.parametrize("rev", [0, -1, True, 1.0, "2", None, MAX_REV + 1, 10**40])
-    def test_are_those_too_whose_revision_is_no_usable_integer(self, rev):
+    def test_include_those_without_a_usable_revision(self, rev):
         assert one({"id": "q", "rev": 3}, {"id": "q", "rev": rev, "subject": "x"})["rev"] == 4
 
     def test_count_as_read_from_their_place_in_the_file(self):
@@ -172,7 +172,7 @@ class TestWhatIsOnceTrueStaysTrue:
         assert one(ended, renewed)["status"] == final
         assert one(renewed, ended)["status"] == final
 
-    def test_of_two_final_statuses_the_newer_one_stands(self):
+    def test_of_two_final_statuses_the_newer_wins(self):
         first = {"id": "q", "rev": 2, "status": "released", "updated_at": self.BEFORE}
         second = {"id": "q", "rev": 2, "status": "completed", "updated_at": self.AFTER}
         assert one(second, first)["status"] == "completed"

@@ -28,7 +28,7 @@ def test_what_a_kind_says_of_fields_are_fields_of_its_view(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=str)
-def test_what_is_exported_can_be_asked_for(kind):
+def test_exported_columns_can_be_queried(kind):
     assert set(kind.exported.values()) <= set(kind.columns)
 
 

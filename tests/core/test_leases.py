@@ -45,7 +45,9 @@ class TestAnInstant:
     @pytest.mark.parametrize(
         "more", [{"deleted": True}, {"superseded_by": "qr-0"}, {"status": "released"}]
     )
-    def test_only_an_active_lease_that_stands_counts(self, more: dict[str, object]) -> None:
+    def test_only_an_active_lease_that_is_not_superseded_is_live(
+        self, more: dict[str, object]
+    ) -> None:
         assert is_live(lease())
         assert not is_live(lease(**more))
 

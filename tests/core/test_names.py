@@ -31,7 +31,7 @@ def test_a_well_formed_name_is_returned_unchanged(name):
         "٣",
     ],
 )
-def test_what_is_no_name_is_refused_with_what_one_is(text):
+def test_an_invalid_name_is_refused_with_the_rules_for_names(text):
     with pytest.raises(InvalidInput) as refused:
         checked_name(text)
     assert "1 to 64 letters" in refused.value.hint
@@ -55,5 +55,5 @@ def test_the_nearest_known_name_is_suggested(typed, meant):
     assert nearest(typed, ["ui-engineer", "Reviewer", "queen"]) == meant
 
 
-def test_nothing_is_suggested_for_what_is_like_nothing():
+def test_there_is_no_suggestion_without_a_similar_name():
     assert nearest("zzzzzz", ["ui-engineer", "queen"]) is None

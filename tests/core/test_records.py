@@ -50,7 +50,7 @@ def test_records_are_equal_when_their_fields_are():
     assert Message({"id": "q"}) != Assignment({"id": "q"})
 
 
-def test_the_revision_stands_last_where_it_is_shown():
+def test_the_revision_is_shown_last():
     assert list(Record({"rev": 2, "id": "q", "x": 1}).to_dict()) == ["id", "x", "rev"]
 
 

@@ -92,19 +92,19 @@ def rivals_among(leases):
 
 
 class TestLeases:
-    def test_the_older_grant_stands(self):
+    def test_the_older_grant_wins(self):
         older, younger = lease(2, "ui", 0, 10), lease(1, "api", 5, 15)
         assert superseded_leases([younger, older]) == {"qr-001": "qr-002"}
 
-    def test_grants_of_one_instant_are_told_apart_by_their_id(self):
+    def test_the_id_decides_between_grants_of_one_instant(self):
         assert superseded_leases([lease(2, "ui", 0, 9), lease(1, "api", 0, 9)]) == {
             "qr-002": "qr-001"
         }
 
-    def test_a_grant_made_after_the_end_of_another_stands(self):
+    def test_a_grant_made_after_the_end_of_another_is_valid(self):
         assert superseded_leases([lease(1, "ui", 0, 5), lease(2, "api", 5, 9)]) == {}
 
-    def test_a_grant_made_after_the_release_of_another_stands(self):
+    def test_a_grant_made_after_the_release_of_another_is_valid(self):
         released = lease(1, "ui", 0, 9, status="released", released_at=format_ms(3))
         assert superseded_leases([released, lease(2, "api", 3, 9)]) == {}
 
@@ -165,11 +165,11 @@ class TestLeases:
 
 
 class TestAssignments:
-    def test_the_older_grant_stands(self):
+    def test_the_older_grant_wins(self):
         older, younger = assignment(2, "ui", 0), assignment(1, "api", 5)
         assert superseded_assignments([younger, older]) == {"qa-001": "qa-002"}
 
-    def test_a_grant_made_after_the_end_of_another_stands(self):
+    def test_a_grant_made_after_the_end_of_another_is_valid(self):
         assert superseded_assignments([assignment(1, "ui", 0, 5), assignment(2, "api", 5)]) == {}
 
     def test_a_grant_that_lost_excludes_nobody(self):

@@ -25,7 +25,7 @@ LAST_MS = (datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC) - EPOCH) // timedelta(
 
 class TestInstants:
     @given(st.integers(FIRST_MS, LAST_MS))
-    def test_what_is_written_is_read_back_the_same(self, instant):
+    def test_a_formatted_instant_reads_back_the_same(self, instant):
         assert parse_ms(format_ms(instant)) == instant
 
     def test_are_written_in_utc_with_milliseconds(self):

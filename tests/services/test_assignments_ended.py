@@ -62,7 +62,7 @@ def test_nobody_else_ends_it(hive: Hive, reviewer: Hive, beads: Path, verb: str)
     assert snapshot(beads) == before
 
 
-def test_not_even_who_gave_it_ends_it(hive: Hive, reviewer: Hive) -> None:
+def test_the_droid_that_gave_it_cannot_end_it(hive: Hive, reviewer: Hive) -> None:
     hive.assignments.assign("qb-42", "reviewer")
     with pytest.raises(NotYours):
         hive.assignments.complete("qb-42")
@@ -95,7 +95,7 @@ def test_ending_it_releases_the_leases_made_for_it_and_no_others(
     assert {lease.pattern for lease in hive.reservations.find()} == {"notes.md", "docs/**"}
 
 
-def test_completed_work_is_told_to_who_gave_it(hive: Hive, reviewer: Hive) -> None:
+def test_completing_notifies_whoever_gave_the_work(hive: Hive, reviewer: Hive) -> None:
     hive.assignments.assign("qb-42", "reviewer")
     reviewer.assignments.complete("qb-42", reason="merged in 3f2a1bc")
     [message] = hive.messages.inbox()
@@ -151,7 +151,7 @@ def test_the_listing_shows_each_status_oldest_first(
 
 
 def test_a_status_that_does_not_exist_is_refused(hive: Hive) -> None:
-    with pytest.raises(InvalidInput, match="'paused' is no status") as refusal:
+    with pytest.raises(InvalidInput, match="'paused' is not an assignment status") as refusal:
         hive.assignments.find(status="paused")
     assert "completed" in str(refusal.value.hint)
 
@@ -182,7 +182,7 @@ def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads
     assert (ended.status, ended.reason) == ("completed", "Implementation complete")
 
 
-def test_of_two_claims_that_a_merge_brings_together_the_older_stands(
+def test_a_merge_of_two_claims_keeps_the_older(
     hive: Hive, reviewer: Hive, beads: Path, clock: Clock
 ) -> None:
     mine = hive.assignments.claim("qb-42")

@@ -72,7 +72,7 @@ def test_nor_does_an_assignment_that_is_moved(merged: Hive, clock: Clock) -> Non
     assert [each.droid for each in merged.assignments.find()] == ["reviewer"]
 
 
-def test_what_is_granted_afterwards_stands_too(merged: Hive, reviewer: Hive, clock: Clock) -> None:
+def test_later_grants_count_too(merged: Hive, reviewer: Hive, clock: Clock) -> None:
     clock.advance(60)
     merged.assignments.release("qb-1")
     merged.reservations.release(everything=True)

@@ -111,14 +111,12 @@ class TestABeadBesideTheTracker:
         assert "missing_blocker" not in [finding.code for finding in examine(joined)]
 
 
-def test_what_is_held_back_is_not_ready(joined: Joined, tracker: Path) -> None:
+def test_issues_held_back_are_not_ready(joined: Joined, tracker: Path) -> None:
     joined.documents.waiting = {"qb-1": "its gate has not passed"}
     assert ready(joined) == []
 
 
-def test_an_overview_says_what_is_known_of_a_bead_and_nothing_of_others(
-    joined: Joined, tracker: Path
-) -> None:
+def test_an_overview_describes_beads_but_not_other_issues(joined: Joined, tracker: Path) -> None:
     joined.documents.beads = {"gt-1": bead("gt-1")}
     assert overview(joined, "gt-1").to_dict()["bead"] == {"kind": "ralph"}
     assert "bead" not in overview(joined, "qb-1").to_dict()

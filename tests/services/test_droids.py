@@ -29,7 +29,7 @@ def listed(repo: Path) -> Lister:
 
 
 @pytest.mark.parametrize("name", ["a", "9", "ui-engineer", "A.b_c-9", "x" * 64])
-def test_well_formed_names_serve_where_there_is_no_list(hive: Hive, name: str) -> None:
+def test_any_well_formed_name_is_valid_without_a_list(hive: Hive, name: str) -> None:
     assert hive.droids.check(name) == name
 
 
@@ -51,7 +51,7 @@ def test_where_there_is_a_list_a_name_must_be_in_it(hive: Hive, listed: Lister) 
     assert refusal.value.known == ["human", "queen", "reviewer", "ui-engineer"]
 
 
-def test_a_name_unlike_any_is_told_those_that_exist(hive: Hive, listed: Lister) -> None:
+def test_an_unknown_name_gets_the_list_of_known_ones(hive: Hive, listed: Lister) -> None:
     listed("ui-engineer", "reviewer")
     with pytest.raises(UnknownDroid) as refusal:
         hive.droids.check("zzz")
@@ -104,7 +104,7 @@ def test_the_setting_droids_decides_whether_an_unlisted_name_serves(
             droids.check("tester")
 
 
-def test_what_is_no_droid_file_lists_nobody(hive: Hive, repo: Path) -> None:
+def test_other_files_list_no_droid(hive: Hive, repo: Path) -> None:
     folder = repo / ".factory" / "droids"
     folder.mkdir(parents=True)
     for name in ("README.txt", "bad name.md", ".md", "-x.md"):
@@ -129,7 +129,7 @@ def test_a_stranger_may_look_but_not_act(open_as: Opener, listed: Lister, beads:
     assert snapshot(beads) == {}
 
 
-def test_an_actor_that_is_missing_is_told_the_three_ways_to_be_one(repo: Path) -> None:
+def test_a_missing_actor_gets_the_three_ways_to_set_one(repo: Path) -> None:
     with pytest.raises(NoActor) as refusal:
         _ = Hive.open(repo, env={}).actor
     for way in ("--as NAME", "QUEEN_DROID=NAME", "queen whoami --set NAME"):
@@ -145,7 +145,7 @@ def test_an_actor_that_is_missing_is_told_the_three_ways_to_be_one(repo: Path) -
         ({"QUEEN_DROID": "", "FACTORY_DROID": "c"}, "c"),
     ],
 )
-def test_the_environment_says_who_acts_in_this_order(
+def test_environment_variables_set_the_actor_in_this_order(
     repo: Path, env: dict[str, str], actor: str
 ) -> None:
     assert Hive.open(repo, env=env).actor == actor

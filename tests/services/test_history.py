@@ -87,7 +87,7 @@ def test_the_documents_example_was_read_by_its_recipient(hive: Hive, beads: Path
     assert told(hive, "qm-01HZ1A") == [(1, "10:30", "queen"), (2, "10:36", "ui-engineer")]
 
 
-def test_a_line_without_author_or_time_is_shown_all_the_same(hive: Hive, beads: Path) -> None:
+def test_a_line_without_author_or_time_is_still_shown(hive: Hive, beads: Path) -> None:
     write_lines(beads / "queen_messages.jsonl", {"id": "qm-x"})
     assert told(hive, "qm-x") == [(1, "", None)]
 

@@ -201,7 +201,7 @@ def test_a_migration_is_recorded_once(hive: Hive, beads: Path, clock: Clock) -> 
     ]
 
 
-def test_lines_that_cannot_be_used_are_told_with_their_number(hive: Hive, beads: Path) -> None:
+def test_a_notice_counts_unusable_lines(hive: Hive, beads: Path) -> None:
     write_lines(beads / "queen_messages.jsonl", "garbage", {"id": "qm-1"}, "more garbage")
     hive.messages.sent()
     [note] = hive.notes()
@@ -303,7 +303,7 @@ def test_a_clock_set_back_loses_no_message_and_no_order_of_updates(
     }
 
 
-def test_a_clock_before_its_own_beginning_is_no_traceback(repo: Path, beads: Path) -> None:
+def test_a_clock_before_1970_does_not_crash(repo: Path, beads: Path) -> None:
     odd = Hive.open(repo, droid="a", env={}, clock=lambda: 0)
     odd.reservations.reserve(["a.py"])
     assert odd.reservations.check(["a.py"])[0].status == "mine"

@@ -55,13 +55,13 @@ def test_blank_lines_are_nothing(hive: Hive, tracker: Path) -> None:
     assert hive.issues.unusable == 0
 
 
-def test_memories_are_no_issues_and_no_fault(hive: Hive, tracker: Path) -> None:
+def test_memories_are_neither_issues_nor_errors(hive: Hive, tracker: Path) -> None:
     write_lines(tracker, '{"_type":"memory","key":"k","value":"v"}', row("qb-1"))
     assert list(hive.issues.all()) == ["qb-1"]
     assert hive.issues.unusable == 0
 
 
-def test_a_tombstone_is_no_issue(hive: Hive, tracker: Path) -> None:
+def test_a_tombstone_is_not_an_issue(hive: Hive, tracker: Path) -> None:
     write_lines(tracker, row("qb-1", status="tombstone", deleted_at="2024-12-14T10:30:00Z"))
     assert hive.issues.all() == {}
     with pytest.raises(NotFound):
@@ -69,7 +69,7 @@ def test_a_tombstone_is_no_issue(hive: Hive, tracker: Path) -> None:
 
 
 @pytest.mark.parametrize("newest_first", [True, False])
-def test_of_two_rows_with_one_id_the_newest_update_wins_wherever_it_stands(
+def test_the_newest_row_of_an_id_wins_in_any_order(
     hive: Hive, tracker: Path, newest_first: bool
 ) -> None:
     old = row("qb-1", title="old", updated_at="2024-12-14T23:30:00+02:00")
@@ -143,7 +143,7 @@ def test_an_absent_priority_means_what_the_file_shows(
 
 
 @pytest.mark.parametrize("nonsense", ["1", True, None, 1.5, [1]])
-def test_a_priority_that_is_no_number_is_absent(
+def test_a_priority_that_is_not_a_number_counts_as_absent(
     hive: Hive, tracker: Path, nonsense: object
 ) -> None:
     write_lines(tracker, row("qb-1", priority=nonsense))
@@ -222,7 +222,7 @@ def test_no_command_ever_writes_to_the_tracker(
     assert tracker.read_bytes() == before
 
 
-def test_a_tracker_that_is_no_file_is_refused(hive: Hive, tracker: Path) -> None:
+def test_a_tracker_that_is_not_a_file_is_refused(hive: Hive, tracker: Path) -> None:
     tracker.mkdir()
     with pytest.raises(Unreadable, match=r"issues\.jsonl is not a regular file"):
         hive.issues.all()

@@ -52,11 +52,13 @@ def test_all_of_a_droids_leases_are_those_too(reviewer: Hive, merged: Hive) -> N
     assert [each.id for each in reviewer.reservations.release(everything=True)] == ["qr-2"]
 
 
-def test_whoever_holds_it_ends_what_stands(merged: Hive) -> None:
+def test_the_holder_ends_the_grant_in_effect(merged: Hive) -> None:
     assert merged.assignments.release("qb-1").droid == "ui-engineer"
 
 
-def test_where_nothing_stands_a_person_ends_what_is_left(merged: Hive, open_as: Open) -> None:
+def test_a_person_can_end_a_superseded_grant_if_no_other_is_left(
+    merged: Hive, open_as: Open
+) -> None:
     merged.assignments.complete("qb-1")
     assert open_as("human").assignments.release("qb-1").id == "qa-2"
     assert merged.assignments.conflicts() == []

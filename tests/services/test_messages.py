@@ -110,7 +110,7 @@ def test_at_all_reaches_the_listed_droids_where_there_is_a_list(hive: Hive, repo
 
 
 def test_at_all_is_refused_where_nobody_else_is_known(hive: Hive, beads: Path) -> None:
-    with pytest.raises(NotFound, match="nobody else is known") as refusal:
+    with pytest.raises(NotFound, match="knows no other droids") as refusal:
         hive.messages.send("@all", "anybody?")
     assert "queen msg send" in str(refusal.value.hint)
     assert not ledger(beads).exists()
@@ -130,7 +130,7 @@ def test_each_importance_of_the_document_is_kept(hive: Hive, importance: str) ->
         ("-dash", {}, "'-dash' is not a droid name"),
         ("x" * 65, {}, "is not a droid name"),
         ("reviewer,@all", {}, "'@all' is not a droid name"),
-        ("reviewer", {"importance": "loud"}, "'loud' is no importance"),
+        ("reviewer", {"importance": "loud"}, "'loud' is not an importance"),
         ("reviewer", {"issue_id": "qb 42"}, "'qb 42' is not an issue id"),
         ("reviewer", {"issue_id": ""}, "'' is not an issue id"),
         ("reviewer", {"issue_id": "q\x1b[2J"}, "is not an issue id"),

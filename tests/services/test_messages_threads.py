@@ -44,7 +44,7 @@ def test_a_reply_to_a_reply_stays_in_the_first_thread(hive: Hive, reviewer: Hive
     assert thanks.subject == "Re: Ready?"
 
 
-def test_a_reply_to_ones_own_message_goes_on_to_its_recipient(hive: Hive) -> None:
+def test_a_reply_to_your_own_message_goes_to_its_recipient(hive: Hive) -> None:
     sent = send(hive)
     assert hive.messages.reply(sent.id, "one more thing").to == "reviewer"
 
@@ -91,7 +91,7 @@ def test_a_thread_that_does_not_exist_is_not_found(hive: Hive) -> None:
         hive.messages.thread("qb-7")
 
 
-def test_a_thread_goes_on_when_its_first_message_was_hidden(hive: Hive, reviewer: Hive) -> None:
+def test_a_thread_continues_after_its_first_message_is_hidden(hive: Hive, reviewer: Hive) -> None:
     question = send(hive, body="1")
     answer = reviewer.messages.reply(question.id, "2")
     hive.messages.delete(question.id)

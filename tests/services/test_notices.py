@@ -14,23 +14,21 @@ from queenbee import Hive
 Opener = Callable[[str], Hive]
 
 
-def test_nothing_is_told_where_nothing_ended(hive: Hive) -> None:
+def test_there_is_no_notice_if_nothing_ended(hive: Hive) -> None:
     hive.reservations.reserve(["a.py"])
     assert hive.notes() == []
 
 
-def test_the_end_of_a_lease_at_its_time_is_told_once(hive: Hive, clock: Clock) -> None:
+def test_an_expired_lease_gives_one_notice(hive: Hive, clock: Clock) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
     clock.advance(120)
     assert hive.notes() == [
-        "your lease on a.py ended 1m ago, at its TTL; nobody holds it now",
+        "your lease on a.py expired 1m ago; nobody holds it now",
     ]
     assert hive.notes() == []
 
 
-def test_what_was_told_to_one_process_is_not_told_again_by_another(
-    hive: Hive, open_as: Opener, clock: Clock
-) -> None:
+def test_a_notice_appears_in_one_process_only(hive: Hive, open_as: Opener, clock: Clock) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
     clock.advance(60)
     assert len(hive.notes()) == 1
@@ -41,12 +39,10 @@ def test_a_notice_names_who_holds_it_now(hive: Hive, reviewer: Hive, clock: Cloc
     hive.reservations.reserve(["src/a.py"], ttl_s=60)
     clock.advance(60)
     reviewer.reservations.reserve(["src/**"])
-    assert hive.notes() == [
-        "your lease on src/a.py ended 0s ago, at its TTL; held now by reviewer (src/**)"
-    ]
+    assert hive.notes() == ["your lease on src/a.py expired 0s ago; held now by reviewer (src/**)"]
 
 
-def test_a_takeover_is_told_with_who_and_why(hive: Hive, reviewer: Hive) -> None:
+def test_a_notice_about_a_takeover_says_who_and_why(hive: Hive, reviewer: Hive) -> None:
     hive.reservations.reserve(["a.py"])
     reviewer.reservations.reserve(["a.py"], force=True, reason="production is down")
     [note] = hive.notes()
@@ -55,7 +51,7 @@ def test_a_takeover_is_told_with_who_and_why(hive: Hive, reviewer: Hive) -> None
     assert hive.notes() == []
 
 
-def test_work_that_was_moved_away_tells_of_its_leases(hive: Hive, reviewer: Hive) -> None:
+def test_reassigned_work_gives_a_notice_about_its_leases(hive: Hive, reviewer: Hive) -> None:
     hive.assignments.claim("qb-42")
     hive.reservations.reserve(["a.py"], issue_id="qb-42")
     reviewer.assignments.assign("qb-42", "tester", reassign=True)
@@ -63,7 +59,7 @@ def test_work_that_was_moved_away_tells_of_its_leases(hive: Hive, reviewer: Hive
     assert "your lease on a.py was taken over by reviewer (qb-42 was given to tester)" in note
 
 
-def test_what_one_ended_oneself_is_no_news(hive: Hive) -> None:
+def test_ending_your_own_lease_gives_no_notice(hive: Hive) -> None:
     hive.assignments.claim("qb-42")
     hive.reservations.reserve(["a.py"], issue_id="qb-42")
     hive.reservations.reserve(["b.py"])
@@ -72,7 +68,7 @@ def test_what_one_ended_oneself_is_no_news(hive: Hive) -> None:
     assert hive.notes() == []
 
 
-def test_the_end_of_somebody_elses_lease_is_no_news(
+def test_the_end_of_somebody_elses_lease_gives_no_notice(
     hive: Hive, reviewer: Hive, clock: Clock
 ) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
@@ -86,7 +82,7 @@ def test_an_end_that_is_a_day_old_is_history(hive: Hive, clock: Clock) -> None:
     assert hive.notes() == []
 
 
-def test_many_ends_are_told_in_few_lines(hive: Hive, clock: Clock) -> None:
+def test_many_ended_leases_give_few_lines(hive: Hive, clock: Clock) -> None:
     hive.reservations.reserve([f"{number}.py" for number in range(9)], ttl_s=60)
     clock.advance(60)
     notes = hive.notes()
@@ -105,7 +101,7 @@ def test_many_ends_are_told_in_few_lines(hive: Hive, clock: Clock) -> None:
         ("2024-12-13T10:31:00+01:00", False),
     ],
 )
-def test_an_end_that_a_foreign_writer_spelled_otherwise_is_told_too(
+def test_an_end_in_another_timestamp_format_gives_a_notice(
     hive: Hive, beads: Path, clock: Clock, ends: str, told: bool
 ) -> None:
     row = {"id": "qr-go", "created_at": "2024-12-13T10:00:00Z", "pattern": "a.py"}
@@ -115,13 +111,13 @@ def test_an_end_that_a_foreign_writer_spelled_otherwise_is_told_too(
     assert bool(hive.notes()) is told
 
 
-def test_nobody_in_particular_is_told_nothing(hive: Hive, repo: Path, clock: Clock) -> None:
+def test_without_an_actor_there_are_no_notices(hive: Hive, repo: Path, clock: Clock) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
     clock.advance(60)
     assert Hive.open(repo, env={}, clock=clock).notes() == []
 
 
-def test_where_it_cannot_be_remembered_it_is_told_again(hive: Hive, clock: Clock) -> None:
+def test_a_notice_that_cannot_be_remembered_is_repeated(hive: Hive, clock: Clock) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
     Path(hive.layout.state_dir, "told").write_text("a file where a folder should be")
     clock.advance(60)
@@ -129,14 +125,12 @@ def test_where_it_cannot_be_remembered_it_is_told_again(hive: Hive, clock: Clock
     assert len(hive.notes()) == 1
 
 
-def test_a_grant_that_lost_to_an_older_one_is_told_once(
-    hive: Hive, beads: Path, clock: Clock
-) -> None:
+def test_a_superseded_grant_gives_one_notice(hive: Hive, beads: Path, clock: Clock) -> None:
     hive.assignments.claim("qb-42")
     row = {"id": "qa-theirs", "created_at": "2024-12-14T10:00:00Z", "issue_id": "qb-42"}
     write_lines(beads / "queen_assignments.jsonl", {**row, "droid": "reviewer", "status": "active"})
     [note] = hive.notes()
-    assert note.startswith("a merge brought an older grant of qb-42 to reviewer: yours (qa-")
+    assert note.startswith("a merge brought in reviewer's older grant of qb-42: yours (qa-")
     assert hive.notes() == []
 
 
@@ -144,14 +138,14 @@ def test_a_grant_that_lost_to_an_older_one_is_told_once(
     ("arguments", "code"),
     [(("msg", "inbox"), 0), (("check", "x"), 0), (("claim", "no id"), 2), (("show", "qb-7"), 4)],
 )
-def test_the_command_tells_it_beside_any_answer_and_any_refusal(
+def test_a_command_prints_notices_with_answers_and_errors(
     quick: QuickQueen, frozen: Clock, arguments: tuple[str, ...], code: int
 ) -> None:
     quick("reserve", "README.md", "--ttl", "60s", as_="ui-engineer")
     frozen.advance(120)
     told = quick(*arguments, as_="ui-engineer")
     assert told.code == code
-    assert "queen: your lease on README.md ended 1m ago, at its TTL" in told.err
+    assert "queen: your lease on README.md expired 1m ago" in told.err
     assert "your lease" not in quick(*arguments, as_="ui-engineer").err
 
 
@@ -163,7 +157,5 @@ def test_under_json_notices_and_refusal_are_one_document_on_standard_error(
     frozen.advance(120)
     told = quick("--json", *arguments, as_="ui-engineer")
     document = json.loads(told.err)
-    assert document["notices"] == [
-        "your lease on README.md ended 1m ago, at its TTL; nobody holds it now"
-    ]
+    assert document["notices"] == ["your lease on README.md expired 1m ago; nobody holds it now"]
     assert ("error" in document) == (told.code != 0)

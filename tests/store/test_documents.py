@@ -38,12 +38,12 @@ class TestReading:
             read_document(path)
 
     @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-    def test_of_what_is_no_file_is_refused_without_waiting(self, path, make):
+    def test_of_a_special_file_is_refused_without_waiting(self, path, make):
         make(path)
         with pytest.raises(Unreadable):
             read_document(path)
 
-    def test_of_what_is_too_large_is_refused(self, path):
+    def test_of_a_file_that_is_too_large_is_refused(self, path):
         write_document(path, b"12345")
         assert read_document(path, max_bytes=5) == b"12345"
         with pytest.raises(Unreadable, match="larger than 4 bytes"):

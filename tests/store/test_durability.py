@@ -176,7 +176,7 @@ class TestTwoLedgersInOneTurn:
         return hive.assignments.assign("qb-1", "api")
 
     @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo, lambda path: os.symlink("x", path)])
-    def test_where_the_second_is_no_file_nothing_stays(self, hive, before, make):
+    def test_nothing_is_written_if_the_second_is_not_a_file(self, hive, before, make):
         path = hive.layout.ledger_path("messages")
         os.unlink(path)
         make(path)

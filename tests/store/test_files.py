@@ -47,7 +47,7 @@ class TestReadingOn:
         chunk = read_after(path, START)
         assert (chunk.lines, chunk.rest, chunk.restarted) == (b"a\nb\n", b"", False)
 
-    def test_goes_on_from_the_mark(self, path):
+    def test_continues_from_the_mark(self, path):
         write(path, b"a\n")
         mark = read_after(path, START).end
         with open(path, "ab") as file:
@@ -90,7 +90,7 @@ class TestReadingOn:
         os.unlink(path)
         assert read_after(path, mark).restarted
 
-    def test_stops_where_it_is_told_to(self, path):
+    def test_stops_at_the_given_offset(self, path):
         write(path, b"a\nb\nc\n")
         assert read_after(path, START, stop=4).lines == b"a\nb\n"
 
@@ -151,14 +151,14 @@ class TestAppending:
         appender.close()
         assert read_after(path, START).lines == b"a\nb\n"
 
-    def test_ends_at_a_mark_that_reading_goes_on_from(self, path):
+    def test_ends_at_a_mark_that_reading_continues_from(self, path):
         write(path, b"a\n")
         appender = Appender(path)
         appender.append(b"b\n")
         assert appender.end() == read_after(path, START).end
         appender.close()
 
-    def test_goes_on_after_a_short_write(self, path, monkeypatch):
+    def test_continues_after_a_short_write(self, path, monkeypatch):
         write_all = os.write
         monkeypatch.setattr(files.os, "write", lambda fd, data: write_all(fd, data[:3]))
         appender = Appender(path)
@@ -210,7 +210,7 @@ class TestAppending:
             raise OSError(errno.EIO, "no")
 
         monkeypatch.setattr(files.os, "ftruncate", fails)
-        with pytest.raises(Unwritable, match="cannot be taken back"):
+        with pytest.raises(Unwritable, match="cannot be removed from it"):
             appender.roll_back()
         appender.close()
 

@@ -37,7 +37,7 @@ def test_what_was_remembered_comes_last(places):
     assert identity.find_actor(places, {}, None) == ("ui", places.identity_path)
 
 
-def test_nobody_is_told_the_three_ways():
+def test_without_an_actor_the_hint_names_three_ways():
     hint = identity.nobody().hint
     assert all(way in hint for way in ("--as NAME", "QUEEN_DROID", "whoami --set"))
 

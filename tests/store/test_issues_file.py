@@ -35,7 +35,7 @@ class TestAppending:
     def test_makes_the_file(self, path: str) -> None:
         assert added(path, b'{"id":"a"}', b'{"id":"b"}') == b'{"id":"a"}\n{"id":"b"}\n'
 
-    def test_comes_behind_what_is_there(self, path: str) -> None:
+    def test_comes_after_existing_rows(self, path: str) -> None:
         Path(path).write_bytes(b"whatever\r\n")
         assert added(path, b"x") == b"whatever\r\nx\n"
 
@@ -94,7 +94,7 @@ class TestAppending:
             append_rows(path, [b"x"])
         assert other.read_bytes() == b"mine\n"
 
-    def test_is_refused_where_the_tracker_replaced_the_file_meanwhile(
+    def test_is_refused_if_the_tracker_replaced_the_file_in_between(
         self, path: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         Path(path).write_bytes(b"old\n")
@@ -127,7 +127,7 @@ def replaced_during_a_write(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestReading:
-    def test_counts_what_is_no_row_and_no_memory(self, path: str) -> None:
+    def test_counts_lines_that_are_neither_rows_nor_memories(self, path: str) -> None:
         write_lines(Path(path), ROW, "<<<<<<< HEAD", '{"_type":"memory"}', "", '{"id":')
         rows, unusable = read_rows(path)
         assert rows == [ROW]

@@ -62,7 +62,7 @@ class TestInAMainWorktree:
         (tmp_path / "way").symlink_to(repo)
         assert found(tmp_path / "way").beads_dir == str(repo / ".beads")
 
-    def test_a_hive_that_is_needed_and_missing_is_asked_for(self, repo):
+    def test_a_missing_hive_is_an_error_that_suggests_init(self, repo):
         (repo / ".beads").rmdir()
         with pytest.raises(NoHive) as refused:
             discover(str(repo), {})
@@ -73,7 +73,7 @@ class TestInAMainWorktree:
         assert found(tmp_path / "tree").state_dir == str(tmp_path / "elsewhere.git" / "queenbee")
         assert found(tmp_path / "tree").beads_dir == str(tmp_path / "tree" / ".beads")
 
-    def test_a_submodule_has_a_hive_of_its_own(self, repo, tmp_path):
+    def test_a_submodule_has_its_own_hive(self, repo, tmp_path):
         git(tmp_path, "init", "-q", "library")
         commit_file(tmp_path / "library", "lib.py")
         git(
@@ -207,7 +207,7 @@ class TestARedirect:
         (other / "redirect").write_text("../.beads")
         assert found(repo).beads_dir == str(other)
 
-    def test_that_says_nothing_is_no_redirect(self, repo):
+    def test_without_a_path_is_ignored(self, repo):
         (repo / ".beads" / "redirect").write_text("# nothing\n")
         assert found(repo).beads_dir == str(repo / ".beads")
 
@@ -300,7 +300,7 @@ class TestABrokenRepository:
         assert not (tmp_path / "gone").exists()
 
     @pytest.mark.parametrize("text", ["", "no gitdir\n", "\udcff\n"])
-    def test_a_git_file_that_says_nothing_is_no_repository(self, tmp_path, text):
+    def test_a_git_file_without_a_path_is_not_a_repository(self, tmp_path, text):
         (tmp_path / ".git").write_text(text, errors="surrogateescape")
         assert git_tree(str(tmp_path)) is None
 
@@ -438,7 +438,7 @@ def test_beads_below_a_file_are_refused(tmp_path):
 
 def test_a_folder_that_is_named_by_a_slip_is_not_filled_with_ledgers(repo):
     (repo / "src").mkdir()
-    with pytest.raises(NoHive, match="src is no hive") as refused:
+    with pytest.raises(NoHive, match="src is not a hive") as refused:
         discover(str(repo), {}, beads_dir="src")
     assert "queen init --beads-dir" in refused.value.hint
     (repo / "src" / "queen.toml").touch()

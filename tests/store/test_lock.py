@@ -61,7 +61,7 @@ def test_a_wait_that_runs_out_names_the_holder(path, held):
     assert "nothing was written" in refused.value.hint
 
 
-def test_a_holder_that_lets_go_is_followed(path, held):
+def test_a_released_lock_goes_to_a_waiter(path, held):
     held.stdin.write("\n")
     held.stdin.flush()
     assert taken(path, timeout_s=30)
@@ -167,7 +167,7 @@ def test_an_interrupted_wait_holds_nothing(path, monkeypatch):
     [os.mkdir, lambda path: os.symlink("/tmp/elsewhere", path)],
     ids=["a directory", "a symbolic link"],
 )
-def test_what_is_no_lock_file_is_refused(path, make):
+def test_a_path_that_is_not_a_lock_file_is_refused(path, make):
     make(path)
     with pytest.raises(Unwritable, match="lock"):
         taken(path)
@@ -205,7 +205,7 @@ class TestALockForLongerWork:
         assert self.taken(path)
         assert not os.path.exists(f"{path}.holder")
 
-    def test_names_its_holder_to_those_who_wait_too_long(self, path, held):
+    def test_names_its_holder_when_a_wait_times_out(self, path, held):
         for _ in range(2):  # A try must not take the note away.
             with pytest.raises(Busy) as refused:
                 self.taken(path)
@@ -247,7 +247,7 @@ class TestALockForLongerWork:
         [os.mkdir, lambda path: os.symlink("/tmp/elsewhere", path)],
         ids=["a directory", "a symbolic link"],
     )
-    def test_refuses_what_is_no_lock_file(self, path, make):
+    def test_refuses_a_path_that_is_not_a_lock_file(self, path, make):
         make(path)
         with pytest.raises(Unwritable, match="lock"):
             self.taken(path)

@@ -26,6 +26,6 @@ def test_a_log_that_grew_long_is_begun_anew_and_the_old_one_kept(tmp_path: Path)
     assert (tmp_path / "hook.log.1").stat().st_size == 600_000
 
 
-def test_where_nothing_can_be_written_there_is_no_log_and_no_fault(tmp_path: Path) -> None:
+def test_an_unwritable_state_means_no_log_and_no_error(tmp_path: Path) -> None:
     assert not logbook.note(str(tmp_path / "missing"), "hook", "text")
     assert list(tmp_path.iterdir()) == []

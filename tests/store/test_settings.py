@@ -92,13 +92,13 @@ def test_what_no_setting_allows_is_refused_and_named(tmp_path, text):
 @pytest.mark.parametrize(
     "text", ["state = ", "<<<<<<< HEAD\n", 'ttl = "1h"\nttl = "2h"', b'ttl = "\xff"']
 )
-def test_what_is_not_toml_is_refused(tmp_path, text):
+def test_a_file_that_is_not_toml_is_refused(tmp_path, text):
     with pytest.raises(Unreadable, match=r"queen\.toml"):
         load(tmp_path, text)
 
 
 @pytest.mark.parametrize("make", [os.mkdir, os.mkfifo])
-def test_what_is_no_file_is_refused(tmp_path, make):
+def test_settings_that_are_not_a_file_are_refused(tmp_path, make):
     make(tmp_path / settings.FILE_NAME)
     with pytest.raises(Unreadable, match=r"queen\.toml"):
         load(tmp_path)

@@ -101,7 +101,7 @@ def test_in_a_place_that_cannot_be_written_is_refused(repo, queen):
     assert str(repo / ".beads") in refused.err
 
 
-def test_attributes_that_are_no_file_are_refused(places, repo):
+def test_attributes_that_are_not_a_file_are_refused(places, repo):
     (repo / ".beads" / ".gitattributes").mkdir(parents=True)
     with pytest.raises(Unreadable, match="gitattributes"):
         setup.init(places)

@@ -17,13 +17,13 @@ SLASH = 0x2F
 DOT = 0x2E
 
 _READABLE = "xabcdefghijklmnopqrstuvwyz0123456789_-ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-"""What a witness is made of where a pattern leaves the choice; `x` reads as a placeholder."""
+"""The characters of a witness where a pattern allows any; `x` reads as a placeholder."""
 
 _LAST_CASED = 0x1E943
 """No character beyond the Adlam letters has a case; a test holds this against the interpreter."""
 
 _LOOKED_AT = 4096
-"""How far into one range a printable character is sought before any character will do."""
+"""How far to search one range for a printable character before using any character."""
 
 _MEMO_SIZE = 4096
 
@@ -31,7 +31,7 @@ _MEMO_SIZE = 4096
 class Chars:
     """A set of characters, as sorted and disjoint ranges of code points; never `/` or NUL.
 
-    With `folded`, it is asked only about folded characters, and offers only those.
+    With `folded`, it only handles and returns folded characters.
     """
 
     __slots__ = ("_hash", "folded", "ranges")
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 
 def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Returns the same code points, without `/`, as sorted ranges that do not touch."""
+    """Returns the same code points without `/`, as sorted ranges that are not adjacent."""
     joined: list[tuple[int, int]] = []
     for low, high in sorted(ranges):
         if joined and low <= joined[-1][1] + 1:
@@ -80,7 +80,7 @@ def merged(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def everything_but(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Returns the characters outside the ranges, again without `/` and NUL."""
+    """Returns the characters outside the ranges, except `/` and NUL."""
     gaps: list[tuple[int, int]] = []
     start = 1
     for low, high in sorted([*ranges, (SLASH, SLASH)]):
@@ -93,9 +93,9 @@ def everything_but(ranges: Iterable[tuple[int, int]]) -> Ranges:
 
 
 def fold_char(char: str) -> str:
-    """Returns the character that stands for all that differ from `char` by case alone.
+    """Returns the character that represents all that differ from `char` only by case.
 
-    It is `str.casefold` where that is one character; `ß` stays `ß`, so that lengths are kept.
+    It is `str.casefold` if that is one character; `ß` stays `ß`, so lengths do not change.
     """
     for folded in (char.casefold(), char.lower()):
         if len(folded) == 1:
@@ -166,7 +166,7 @@ def _sample(ranges: list[tuple[int, int]], folded: bool) -> str | None:
     for char in _READABLE:
         if char in offered and not (folded and fold_char(char) != char):
             return char
-    # A dot comes after all else that is printable: alone or doubled it is no name of a segment.
+    # A dot comes after all other printable ones: `.` and `..` are not names of segments.
     last_resort = None
     for low, high in ranges:
         for code in range(low, high + 1):
@@ -185,4 +185,4 @@ def _sample(ranges: list[tuple[int, int]], folded: bool) -> str | None:
 _common: dict[tuple[str | Chars, str | Chars], str | None] = {}
 
 ANY_CHAR = Chars(everything_but([]), False)
-"""Every character of a name. In a comparison that folds, the other side says what is offered."""
+"""Every character of a name. In a case-folded comparison, the other side limits it."""

@@ -1,10 +1,10 @@
-"""One pattern against many: an index to keep, and scans of a list that is read once.
+"""Compares one pattern with many: through an index, or by scanning a list once.
 
-Both only spare comparisons. What they let through is compared exactly, and what they hold back
-shares no path, because two literal beginnings or two literal ends of theirs contradict.
+Both only save comparisons. Candidates are compared exactly. The others share no path, because
+their literal beginnings or their literal ends differ.
 
-What is stored was checked when it was written; a pattern that another tool wrote, and that is
-not usable, covers no path here, and `queen doctor` names it.
+Stored patterns were checked when they were written. An invalid pattern, written by another tool,
+covers no path here, and `queen doctor` reports it.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
     Entry = TypeVar("Entry", bound=tuple[Any, ...])
 
 _TAIL = 2
-"""Letters of a literal end that sort patterns into bins: `.py` and `.ts` part, bins stay few."""
+"""Letters of a literal end that sort patterns into bins: `.py` and `.ts` differ; bins are few."""
 
 _OPEN = ""
-"""The bin of what may end in anything."""
+"""The bin of patterns that may end in anything."""
 
 
 class GlobIndex:
-    """A set of patterns under keys that answers which of them meet a new one.
+    """A set of patterns with keys that finds those that overlap a new one.
 
-    It answers as a comparison with each of them would, in the order in which they were added.
+    It returns what comparing each of them would, in the order in which they were added.
     """
 
     def __init__(self, *, fold_case: bool = False) -> None:
@@ -67,9 +67,9 @@ class GlobIndex:
         return key in self._patterns
 
     def add(self, key: str, pattern: str) -> None:
-        """Adds the pattern, replacing one that has the key already.
+        """Adds the pattern, replacing any other with this key.
 
-        One that is not usable is not held, and answers no question.
+        An invalid pattern is ignored.
         """
         self.discard(key)
         new = _usable(pattern, self._fold_case)
@@ -113,7 +113,7 @@ class GlobIndex:
                 del self._starting[beginning]
 
     def overlapping(self, pattern: str) -> list[tuple[str, str]]:
-        """Returns the key of each pattern that meets this one, with a path that both cover.
+        """Returns the key of each pattern that overlaps this one, with a path that both cover.
 
         Raises `BadPattern`.
         """
@@ -130,7 +130,7 @@ class GlobIndex:
         """Returns the key of each pattern that covers the path, which is literal."""
         folded = fold(path) if self._fold_case else path
         found: dict[str, str] = {}
-        # `**` covers every usable path and no other.
+        # `**` covers every valid path and no other.
         if covers(compiled("**"), folded):
             self._covering(folded, found)
         return sorted(found, key=self._added.__getitem__)
@@ -146,7 +146,7 @@ class GlobIndex:
                     found[key] = path
 
     def _meeting(self, branch: Branch, found: dict[str, str]) -> None:
-        """Adds what meets the branch: patterns that start above it, and those that start below."""
+        """Adds the overlapping patterns: those that start above the branch, and those below it."""
         beginning = _beginning(branch)
         wanted = _wanted(_ends(branch))
         self._cover(branch, beginning[:-1], found)
@@ -161,7 +161,7 @@ class GlobIndex:
             for *_, key, other in shapes:
                 found.setdefault(key, other.sample)
             return
-        # Without `**` the number of segments is given; `h/**` can be one less deep than it looks.
+        # Without `**` the number of segments is fixed; `h/**` may cover one segment less.
         depth = len(branch.runs[0]) if len(branch.runs) == 1 else None
         for start, *_, key, other in shapes:
             if depth is None or start.count("/") <= depth:
@@ -193,12 +193,11 @@ class GlobIndex:
 def candidates(
     pattern: str, patterns: Iterable[tuple[Key, str]], *, fold_case: bool = False
 ) -> list[tuple[Key, str]]:
-    """Returns those of the patterns that may meet this one, in no particular order.
+    """Returns the patterns that may overlap this one, in no particular order.
 
-    It is for a process that compares once: no pattern but the first is parsed, and most others
-    are held back after one look at how they begin and end. What is returned has still to be
-    compared; what is not shares no path with `pattern`, or is not usable. Raises `BadPattern`
-    for `pattern` alone.
+    It is for a process that compares once: it only parses `pattern`, and rules out most others
+    by their beginnings and ends. The returned ones must still be compared; the others share no
+    path with `pattern`, or are invalid. Raises `BadPattern` for `pattern` only.
     """
     branches = compiled(pattern, fold_case).branches
     prefix = shared_beginning([letters_before(branch) for branch in branches])
@@ -209,9 +208,9 @@ def candidates(
 def scan_overlapping(
     pattern: str, patterns: Iterable[tuple[Key, str]], fold_case: bool = False
 ) -> list[tuple[Key, str]]:
-    """Returns the key of each pattern that meets this one, with a path that both cover.
+    """Returns the key of each pattern that overlaps this one, with a path that both cover.
 
-    One of the patterns that is not usable meets none. Raises `BadPattern` for `pattern`.
+    An invalid one among the patterns overlaps nothing. Raises `BadPattern` for `pattern`.
     """
     new = compiled(pattern, fold_case)
     found = []
@@ -282,7 +281,7 @@ def _ends(branch: Branch) -> frozenset[str]:
 
 
 def _wanted(ends: frozenset[str]) -> tuple[str, ...] | None:
-    """Returns the bins that can hold what ends so, or None for all of them."""
+    """Returns the bins that can hold patterns with these ends, or None for all of them."""
     return None if _OPEN in ends else (*ends, _OPEN)
 
 
@@ -293,7 +292,7 @@ def _members(bins: dict[str, Value], wanted: tuple[str, ...] | None) -> list[Val
 
 
 def _below(members: list[Entry], beginning: str) -> list[Entry]:
-    """Returns the entries whose first value begins so, of a list that is sorted."""
+    """Returns the entries of a sorted list whose first value begins with this."""
     if not beginning:
         return members
     start = bisect_left(members, (beginning,))

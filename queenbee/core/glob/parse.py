@@ -1,8 +1,8 @@
-"""The text of a pattern: what it may hold, and its normal form.
+"""Reads the text of a pattern, and finds its normal form.
 
-A pattern is a sequence of items, each with the column that it came from. Braces that hold a `/`
-or a `**` are spread into **branches**, one sequence of segments each; all other braces stay within
-their segment, however many they are. `docs/adr/0003-exact-overlap.md` has the reasons.
+A pattern is a sequence of items, each with its column. Braces that hold a `/` or
+a `**` are expanded into **branches**, one sequence of segments each; all other braces stay in their
+segment. `docs/adr/0003-exact-overlap.md` has the reasons.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from queenbee.core.glob.chars import Ranges
 
     Class = tuple[bool, Ranges]
-    """A character class: whether it is negated, and its ranges as they were written."""
+    """A character class: whether it is negated, and its ranges as written."""
 
     Item = tuple["str | int | Class | Group", int]
     """A literal character, a mark, a class or a group; and its column, from 1."""
@@ -29,10 +29,10 @@ MAX_CHARS = 1024
 MAX_DEPTH = 16
 MAX_BRANCHES = 64
 MAX_SPREAD = 4096
-"""All branches together, in items: every branch is compared with every branch of the other."""
+"""The items of all branches together: each branch is compared with each branch of the other."""
 
 SPECIAL = frozenset("*?[{}\\")
-"""What is not itself in a pattern; a `]` is, and a `,` outside braces."""
+"""Characters with a special meaning; a `]`, and a `,` outside braces, have none."""
 
 _IN_CLASS = frozenset("[]\\-!^")
 
@@ -52,7 +52,7 @@ class Group:
 
 
 class Tree:
-    """A pattern that was read: its items as written, its branches, its normal form."""
+    """A parsed pattern: its branches and its normal form."""
 
     __slots__ = ("branches", "normal")
 
@@ -78,7 +78,7 @@ def parse(text: str) -> Tree:
         normal = render(items)
     else:
         normal = render([(Group([_flat(branch) for branch in branches.values()]), 1)])
-        # The new braces stand around what may be nested as deep as is allowed.
+        # The new braces go around items that may already have the maximum depth.
         _Reader(normal).sequence(0)
     if len(normal) > MAX_CHARS:
         raise reader.fail(1, f"its normal form is longer than {MAX_CHARS:,} characters")
@@ -88,7 +88,7 @@ def parse(text: str) -> Tree:
 def render(items: list[Item]) -> str:
     """Returns the one text for these items."""
     text = _render(items, 0)
-    # Only the first character of all can negate, and only unescaped.
+    # Only an unescaped first character can negate.
     return "\\" + text if text.startswith("!") else text
 
 
@@ -100,23 +100,23 @@ def _check_characters(text: str) -> None:
             f"{text[:40]}…", MAX_CHARS + 1, f"it is longer than {MAX_CHARS:,} characters"
         )
     if text[0] == "/":
-        reason = "it is absolute, and patterns start at the root of the repository"
+        reason = "it is absolute, but patterns are relative to the root of the repository"
         raise BadPattern(text, 1, reason, hint=f"write {text.lstrip('/') or '**'}")
     if text[0] == "!":
-        reason = "it is negated, and a pattern only says what it covers"
+        reason = "it is negated, and patterns cannot exclude paths"
         raise BadPattern(text, 1, reason, hint="write \\! for a name that starts with !")
     if text.isprintable():
         return
     for index, char in enumerate(text):
         code = ord(char)
         if code < 0x20 or 0x7F <= code < 0xA0:
-            raise BadPattern(text, index + 1, f"it holds the control character U+{code:04X}")
+            raise BadPattern(text, index + 1, f"it contains the control character U+{code:04X}")
         if 0xD800 <= code < 0xE000:
             raise BadPattern(text, index + 1, f"U+{code:04X} is not a character of UTF-8 text")
 
 
 class _Reader:
-    """Reads one pattern from left to right; nothing is looked at twice."""
+    """Reads one pattern from left to right, each character once."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -162,7 +162,7 @@ class _Reader:
         items.append((GLOBSTAR, column))
 
     def _partial(self, column: int) -> BadPattern:
-        reason = "** has to be a whole segment"
+        reason = "** must be a whole segment"
         return self.fail(column, reason, "write * within a segment, **/* for any depth")
 
     def _escaped(self, column: int) -> str:
@@ -207,7 +207,7 @@ class _Reader:
         while text[self.at : self.at + 1] != "]" or self.at == first:
             low_column = self.at + 1
             low = high = self._member(column, first)
-            # A `-` is a range only between two members; first or last it is itself.
+            # A `-` makes a range only between two members; first or last it is literal.
             if text[self.at : self.at + 1] == "-" and text[self.at + 1 : self.at + 2] != "]":
                 self.at += 1
                 high = self._member(column, first)
@@ -230,7 +230,7 @@ class _Reader:
             char = text[self.at : self.at + 1]
             self.at += 1
         elif char == "[" and text[self.at : self.at + 1] == ":":
-            reason = "named classes such as [:alpha:] are not known"
+            reason = "named classes such as [:alpha:] are not supported"
             raise self.fail(self.at, reason, "write the ranges out, as in [a-zA-Z]")
         if not char:
             # `[]` and `[!]`: the bracket was read as the first member.
@@ -249,7 +249,7 @@ class _Reader:
             choices: list[list[Item]] = [[]]
             for index, segment in enumerate(segments):
                 names = [segment]
-                # A segment that could come out as ``, `.` or `..` decides about its neighbours.
+                # A segment that could become ``, `.` or `..` affects its neighbours.
                 if any(isinstance(what, Group) for what, _ in segment) and _dots(segment):
                     names = self._spread(segment, every=True)
                 slash: list[Item] = [(SLASH, 0)] if index else []
@@ -287,7 +287,7 @@ class _Reader:
         return results
 
     def _too_many(self, column: int) -> BadPattern:
-        reason = "these braces, with the others that hold a /, stand for too many paths"
+        reason = "these braces, with the others that contain a /, expand to too many paths"
         return self.fail(column, reason, "reserve them as several patterns")
 
     def resolve(self, segments: list[Segment]) -> list[Segment]:
@@ -299,7 +299,7 @@ class _Reader:
             name = [what for what, _ in segment]
             if not name and index == 0:
                 left = "empty" if len(segments) == 1 else "absolute"
-                raise self.fail(column, f"one choice of its braces leaves the pattern {left}")
+                raise self.fail(column, f"one choice of its braces makes the pattern {left}")
             if name == [".", "."]:
                 self._leave(resolved, column)
             elif name == [GLOBSTAR] or (not name and index == len(segments) - 1):
@@ -309,19 +309,19 @@ class _Reader:
                 raise self._partial(segment[name.index(GLOBSTAR)][1])
             elif name and name != ["."]:
                 resolved.append(segment)
-        # A pattern that names the root names a folder, and a folder means everything below it.
+        # A pattern for the root names a folder, and a folder means everything below it.
         return resolved or [[(GLOBSTAR, column)]]
 
     def _leave(self, resolved: list[Segment], column: int) -> None:
         if not resolved:
             raise self.fail(column, ".. leads out of the repository")
         if resolved[-1][0][0] == GLOBSTAR:
-            raise self.fail(column, ".. after ** names no one folder")
+            raise self.fail(column, ".. after ** does not name one folder")
         resolved.pop()
 
 
 def _append(items: list[Item], item: Item) -> None:
-    # Two stars side by side, as braces can leave them, cover what one covers.
+    # Two adjacent stars, which braces can produce, cover the same as one.
     if item[0] == STAR and items and items[-1][0] == STAR:
         return
     items.append(item)

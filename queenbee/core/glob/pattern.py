@@ -1,9 +1,9 @@
-"""Glob patterns: their normal form, what they cover, and whether two cover a path in common.
+"""Glob patterns: their normal form, the paths they cover, and whether two share a path.
 
 A pattern names paths relative to the root of the repository: `*` and `?` within a segment,
 `[a-z]`, `[!a]`, `**` as a whole segment for any number of segments, `{a,b}` alternatives, `\\` to
-escape. Everything here is decided on the patterns' languages, exactly, and a path is a sequence
-of segments of which none is empty, `.` or `..`. The reasons: `docs/adr/0003-exact-overlap.md`.
+escape. All answers are exact: they compare the languages of the patterns. A path is a sequence of
+segments that are not empty, `.` or `..`. See `docs/adr/0003-exact-overlap.md`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     Run = tuple[str | Segment, ...]
 
 _MEMO_SIZE = 1024
-"""Patterns and segments that are kept once read: 0.6 MB of usual ones."""
+"""How many parsed patterns and segments are cached: 0.6 MB of typical ones."""
 
 _NO_NAMES = frozenset(("", ".", ".."))
 _WILD: dict[str, Part] = {"*": None, "?": ANY_CHAR}
@@ -55,7 +55,7 @@ class Branch:
 
 
 class Pattern:
-    """A pattern that was read, ready to be compared; `path` is the only path that it names."""
+    """A parsed pattern, ready to compare; `path` is its only path, if it is literal."""
 
     __slots__ = ("branches", "normal", "path")
 
@@ -74,13 +74,13 @@ def normalise(text: str) -> str:
 
     Without `.`, `..`, empty segments, repeated `**` and needless escapes; `src/` becomes
     `src/**`, and `{a}` becomes `a`. It covers the same paths, and is its own normal form. Raises
-    `BadPattern` for a text that is not usable, or that covers no path at all.
+    `BadPattern` for a text that is invalid, or that covers no path.
     """
     return compiled(text).normal
 
 
 def overlap(a: str, b: str, *, fold_case: bool = False) -> str | None:
-    """Returns a path that both patterns cover, or None if there is none at all.
+    """Returns a path that both patterns cover, or None if there is none.
 
     The answer does not depend on the order of the two. With `fold_case` the path is given in its
     folded form. Raises `BadPattern`.
@@ -92,8 +92,8 @@ def overlap(a: str, b: str, *, fold_case: bool = False) -> str | None:
 def matches(pattern: str, path: str, *, fold_case: bool = False) -> bool:
     """Returns whether the pattern covers the path, which is literal and from the root.
 
-    A path that has an empty segment, a `.` or a `..` is covered by none. Raises `BadPattern` for
-    the pattern alone.
+    No pattern covers a path with an empty segment, `.` or `..`. Raises `BadPattern` for the
+    pattern only.
     """
     return covers(compiled(pattern, fold_case), fold(path) if fold_case else path)
 
@@ -104,13 +104,13 @@ def escape(path: str) -> str:
     if not _NO_NAMES.isdisjoint(names):
         first = next(index for index, name in enumerate(names) if name in _NO_NAMES)
         column = sum(len(name) + 1 for name in names[:first]) + 1
-        raise BadPattern(path, column, "it is not a path from the root, with a name between any /")
+        raise BadPattern(path, column, "it is not a path from the root with a name between slashes")
     text = "".join("\\" + char if char in SPECIAL else char for char in path)
     return parse("\\" + text if text[0] == "!" else text).normal
 
 
 def is_literal(pattern: str) -> bool:
-    """Returns whether the pattern is the name of one path, with nothing left to match.
+    """Returns whether the pattern names exactly one path.
 
     Raises `BadPattern`.
     """
@@ -137,7 +137,7 @@ def literal_prefix(pattern: str) -> str:
 
 
 def compiled(text: str, fold_case: bool = False) -> Pattern:
-    """Returns the pattern as it is compared; kept for the next time. Raises `BadPattern`."""
+    """Returns the parsed pattern, cached for the next time. Raises `BadPattern`."""
     memo = _folded if fold_case else _exact
     pattern = memo.get(text)
     if pattern is None:
@@ -193,15 +193,15 @@ def _compile(text: str, fold_case: bool) -> Pattern:
     )
     able = tuple(filter(_covers_something, branches))
     if not able:
-        raise BadPattern(text, 1, "it covers no path", hint="no segment of a path is . or ..")
+        raise BadPattern(text, 1, "it covers no path", hint="no segment of a path can be . or ..")
     return Pattern(tree.normal, able)
 
 
 def _simple_segments(text: str) -> list[str | Segment | None] | None:
     """Returns the segments of a text without classes, braces and escapes; None stands for `**`.
 
-    It spares what `parse` costs where the text is its own normal form, as nearly all are. A None
-    for the whole says that `parse` has to look.
+    It saves the cost of `parse` for a text that is its own normal form, as nearly all are.
+    Returns None if the text needs `parse`.
     """
     names = text.split("/")
     if (
@@ -228,7 +228,7 @@ def _branch(segments: list[str | Segment | None]) -> Branch:
     runs: list[list[str | Segment]] = [[]]
     for segment in segments:
         if segment is None:
-            # `**` takes in any number of segments, none included: a run may follow at once.
+            # `**` covers any number of segments, or none.
             runs.append([])
         else:
             runs[-1].append(segment)
@@ -261,7 +261,7 @@ def _parts(items: list[Item], fold_case: bool) -> tuple[Part, ...]:
         elif isinstance(what, tuple):
             negated, ranges = what
             if fold_case:
-                # Folded before it is negated: `[!a]` does not cover `A` either.
+                # Fold before negating: `[!a]` does not cover `A` either.
                 ranges = fold_ranges(ranges)
             parts.append(Chars(everything_but(ranges) if negated else ranges, fold_case))
         elif what == ANY:

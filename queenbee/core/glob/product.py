@@ -1,8 +1,8 @@
 """The product of two segment automata, for segments with many choices of alternatives.
 
-One automaton is walked state by state, in an order in which every edge leads forward; with each
-state goes the set of the other's states that can be reached together with it, as the bits of one
-integer. A pair of states costs a bit, and no pair is looked at twice, whatever the patterns say.
+One automaton is walked state by state, in an order in which every edge leads forward. Each state
+has the set of the other's states that can be reached together with it, as the bits of one integer.
+A pair of states costs a bit, and no pair is visited twice, for any patterns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     """The other end of an edge, and what the edge reads: a character or nothing."""
 
 _NOTHING, _DOT, _DOTS, _NAME = range(4)
-"""What has been read so far: the first three are names of no segment, if nothing follows."""
+"""What has been read so far: the first three are not names of a segment unless more follows."""
 
 _MEMO_SIZE = 1024
 
@@ -31,8 +31,8 @@ _MEMO_SIZE = 1024
 class Automaton:
     """One segment as states in order; an edge that reads leads to the next state.
 
-    Free edges (to alternatives, out of them, past a star) lead forward too. A star is the one
-    thing that stays where it is.
+    Free edges (to alternatives, out of them, past a star) lead forward too. Only a star
+    stays in its state.
     """
 
     __slots__ = (
@@ -66,7 +66,7 @@ class Automaton:
 
     @property
     def walk(self) -> _Walk:
-        """The order in which the product walks this automaton, made when first needed."""
+        """The order in which the product walks this automaton, created when first needed."""
         if self._walk is None:
             self._walk = _Walk(self)
         return self._walk
@@ -131,7 +131,7 @@ class Automaton:
 
 
 class _Walk:
-    """An automaton with the three names that no segment has taken out of its language."""
+    """An automaton without the three names that no segment has."""
 
     __slots__ = ("back", "end", "onward", "stays")
 
@@ -143,7 +143,7 @@ class _Walk:
             if node not in edges:
                 edges[node] = list(_edges(automaton, node))
                 waiting += [target for target, _ in edges[node]]
-        # In this order every edge leads forward: reading never takes back what has been read.
+        # In this order every edge leads forward: reading never undoes what has been read.
         order = {node: index for index, node in enumerate(sorted(edges))}
         self.onward: list[list[Step]] = [[] for _ in order]
         self.back: list[list[Step]] = [[] for _ in order]
@@ -207,9 +207,9 @@ def _without_dot(place: Place) -> Place | None:
 
 
 def _spelled(walk: _Walk, other: Automaton, together: list[int]) -> str:
-    """Reads a word off the sets, backwards: every pair but the first has one before it in them.
+    """Reads a word from the sets, backwards: every pair except the first has a predecessor.
 
-    Each step takes one of the two back and neither forward, so there are no more steps than
+    Each step moves one of the two back and neither forward, so there are no more steps than
     states.
     """
     letters = []
@@ -248,7 +248,7 @@ def _steps_back(
 
 
 def _extended(states: int, waiting: int, onward: list[int]) -> int:
-    """Returns the states with all that lies onward of the waiting ones, lowest first."""
+    """Returns the states and all those reachable from the waiting ones, lowest first."""
     while waiting:
         lowest = waiting & -waiting
         more = onward[lowest.bit_length() - 1]

@@ -1,9 +1,9 @@
-"""Two sequences with stars between their runs: do they meet, and in what?
+"""Finds a word that two sequences with stars between their runs have in common.
 
 A segment is a sequence of characters with `*` between its runs, and a path is a sequence of
-segments with `**` between its runs. Both are decided here, without search: where both sides have
-a star, each star takes in whatever the other side needs, and only the fixed ends can clash; where
-one side has none, its symbols are all there is, and the runs of the other are placed leftmost.
+segments with `**` between its runs. Both are decided here, without search. If both sides
+have a star, each star covers whatever the other side needs, and only the fixed ends can conflict.
+If one side has none, its symbols are the word, and the runs of the other are placed leftmost.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def meet(one: Runs[Symbol], other: Runs[Symbol], common: Common[Symbol]) -> Meeting | None:
     """Returns the two halves of a word that both sequences cover, or None.
 
-    One run is a sequence without a star; between any two runs stands one. `common` returns what
-    two symbols share. The third value says whether any further word may stand between the halves.
+    A run is a sequence without a star; there is a star between any two runs. `common` returns what
+    two symbols share. The third value says whether any other word fits between the halves.
     """
     if len(one) == 1 and len(other) == 1:
         if len(one[0]) != len(other[0]):
@@ -64,7 +64,7 @@ def _overlay(one: Run[Symbol], other: Run[Symbol], common: Common[Symbol]) -> li
 
 
 def _spelled(run: Run[Symbol], common: Common[Symbol], word: list[str]) -> bool:
-    """Adds to the word what the run covers by itself; returns whether it covers anything."""
+    """Adds a sample of the run to the word; returns whether the run covers anything."""
     for symbol in run:
         sample = symbol if isinstance(symbol, str) else common(symbol, symbol)
         if sample is None:

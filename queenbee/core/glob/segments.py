@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from queenbee.core.glob.product import Automaton
 
     Runs = tuple[str | tuple[str | Chars, ...], ...]
-    """What is between the stars of one choice of alternatives."""
+    """The runs between the stars of one choice of alternatives."""
 
 MAX_CHOICES = 8
 """Up to this many choices of alternatives are compared one by one, which is faster than the
-automaton (measured: `docs/adr/0003-exact-overlap.md`); the answer is the same."""
+automaton (measured in `docs/adr/0003-exact-overlap.md`); the answer is the same."""
 
 _MEMO_SIZE = 4096
 _NO_NAMES = ("", ".", "..")
@@ -47,7 +47,7 @@ class Segment:
 
     @property
     def automaton(self) -> Automaton:
-        """The segment as an automaton, made when it is first needed."""
+        """The segment as an automaton, created when first needed."""
         if self._automaton is None:
             from queenbee.core.glob.product import Automaton  # noqa: PLC0415 - start-up
 
@@ -55,7 +55,7 @@ class Segment:
         return self._automaton
 
     def covers(self, name: str) -> bool:
-        """Returns whether the name, which is a usable one, is in the segment's language."""
+        """Returns whether a valid name is in the segment's language."""
         if self.choices is None:
             return self.automaton.accepts(name)
         return any(_covers(runs, name) for runs in self.choices)
@@ -78,7 +78,7 @@ def common_name(one: str | Segment, other: str | Segment) -> str | None:
 
 
 def sample_name(segment: str | Segment) -> str | None:
-    """Returns a name that the segment covers, or None where it covers none."""
+    """Returns a name that the segment covers, or None if it covers none."""
     return segment if isinstance(segment, str) else common_name(segment, _ANY_NAME)
 
 
@@ -105,7 +105,7 @@ def _meet(one: Segment, other: Segment) -> str | None:
             if name not in _NO_NAMES:
                 return name
             unsure = True
-    # The leftmost placing came out as a name that no segment has; another placing may not.
+    # The leftmost placing gave a name that no segment has; another placing may be valid.
     return common_name_by_automata(one, other) if unsure else None
 
 
@@ -119,7 +119,7 @@ def _covers(runs: Runs, name: str) -> bool:
 
 
 def _choices(parts: Sequence[Part]) -> list[list[str | Chars | None]] | None:
-    """Returns the segment once for each choice of alternatives, or None if these are many."""
+    """Returns the segment once for each choice of alternatives, or None if there are too many."""
     results: list[list[str | Chars | None]] = [[]]
     for part in parts:
         if isinstance(part, tuple):

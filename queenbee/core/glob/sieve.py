@@ -1,7 +1,7 @@
-"""A sieve for the texts of many patterns: which of them may meet a new one, without parsing them.
+"""A sieve for the texts of many patterns: finds those that may overlap a new one without parsing.
 
-A text is held back where a letter of its own, before its first wildcard or after its last one,
-is another than the letter that every path of the new pattern has there.
+A text is ruled out if one of its letters, before its first wildcard or after its last one, differs
+from the letter that every path of the new pattern has there.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
     Key = TypeVar("Key")
 
 _TAIL = 4
-"""Letters of the end that are looked at: an extension, of which a hive knows few."""
+"""How many last letters are compared: an extension, of which a hive has few."""
 
 _FIRST_CUT = 4
-"""Letters of the beginning that are looked at first: few differ, and so most are known already."""
+"""How many first letters are compared first: few differ, so most results are cached."""
 
 _UNTIDY = ("..", "./", ".\n", "{.", ",.", "\\.")
-"""What shows, in lines, that a segment of a pattern may come out as `.` or `..`, which takes
-letters away that the sieve would go by. Few patterns have one, and all that do are let through."""
+"""Signs, in lines, that a segment of a pattern may become `.` or `..`, which removes letters that
+the sieve compares. Few patterns have one, and those all pass."""
 
 _VANISHING = frozenset("./")
-"""What the sieve cannot go by even so: `a//b` and `./a` are ways to write `a/b` and `a`."""
+"""Characters that the sieve cannot rely on: `a//b` and `./a` are ways to write `a/b` and `a`."""
 
 
 def sift(
@@ -36,10 +36,10 @@ def sift(
 ) -> list[tuple[Key, str]]:
     """Returns the pairs whose text may cover a path with this beginning and end.
 
-    With `fold_case` the two are folded; the texts never are. A `/` that ends the prefix stands
-    for a `/` or the end of the path.
+    With `fold_case` the two are folded; the texts never are. A `/` at the end of the prefix
+    matches a `/` or the end of the path.
     """
-    # A letter that is also a wildcard would be taken for the same letter where it is one.
+    # A literal that looks like a wildcard could match a real wildcard in a text.
     prefix = prefix[: next((at for at, char in enumerate(prefix) if char in SPECIAL), None)]
     tail = tail[max(tail.rfind(char) for char in (*SPECIAL, "]")) + 1 :][-_TAIL:]
     kept = []
@@ -59,7 +59,7 @@ def sift(
 
 
 def letters_before(branch: Branch) -> str:
-    """Returns what every path of the branch begins with, but that it may lack a `/` at the end."""
+    """Returns the beginning of every path of the branch; a path may lack its final `/`."""
     names = literal_head(branch)
     prefix = "/".join(names)
     if len(names) < len(branch.runs[0]):
@@ -77,7 +77,7 @@ def letters_before(branch: Branch) -> str:
 
 
 def letters_after(branch: Branch) -> str:
-    """Returns what every path of the branch ends in, as far as one name tells."""
+    """Returns the literal end that every path of the branch has, within one name."""
     if not branch.runs[-1]:
         return ""
     segment = branch.runs[-1][-1]
@@ -111,7 +111,7 @@ class _Heads(dict[str, bool]):
 
     def __missing__(self, head: str) -> bool:
         prefix = self._prefix
-        # A pattern that ends here is literal so far; `src/**` covers `src` too.
+        # A pattern that ends here is literal up to here; `src/**` covers `src` too.
         verdict = len(head) == self._cut or head + "/" == prefix or head[-1:] == "/"
         for mine, theirs in zip(prefix, fold(head) if self._fold_case else head, strict=False):
             if mine != theirs:
@@ -134,7 +134,7 @@ class _Tails(dict[str, bool]):
         ending = (fold(end) if self._fold_case else end)[::-1]
         for mine, theirs in zip(self._tail[::-1], ending, strict=False):
             if mine != theirs:
-                # A `/` at the end stands for `/**`.
+                # A `/` at the end means `/**`.
                 verdict = theirs in "]/" or theirs in SPECIAL
                 break
         self[end] = verdict
@@ -142,7 +142,7 @@ class _Tails(dict[str, bool]):
 
 
 def _untidy(lines: str) -> set[str]:
-    """Returns the lines that show a sign of being no normal form; the text is searched whole."""
+    """Returns the lines with a sign that they are not in normal form, in one search per sign."""
     found = set()
     for sign in _UNTIDY:
         at = lines.find(sign)

@@ -1,6 +1,6 @@
-"""`queen doctor`: what is wrong with a hive's files, and the repairs that cannot lose anything.
+"""`queen doctor`: finds what is wrong with a hive's files, and makes repairs that lose nothing.
 
-It looks at the files themselves, with file and line number, and is the oracle of the tests.
+It reads the files themselves and reports file and line. It is also the oracle of the tests.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ def examine(hive: Services) -> list[Diagnosis]:
 
 
 def repair(hive: Services) -> list[Diagnosis]:
-    """Repairs what can be repaired without losing a byte that counts; returns everything that
-    was wrong before, what is fixed now marked as fixed.
+    """Makes every repair that loses no data; returns all findings from before, those that are
+    gone marked as fixed.
 
     Heals journal and ledgers, ends torn lines, removes conflict markers (and nothing else),
     restores `.gitattributes`, and rebuilds an index that differs from its ledger.
@@ -132,9 +132,9 @@ def _tracked_file(path: str) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "torn",
             path,
-            "the last line has no end: a write was cut off, or an editor left it out",
+            "the last line has no newline: a write was cut off, or an editor removed it",
             line=len(lines),
-            hint="queen doctor --fix ends it; nothing is taken away",
+            hint="queen doctor --fix adds it and removes nothing",
         )
     decode = decoder(len(chunk.lines))
     for number, raw in enumerate(lines, start=1):
@@ -145,7 +145,7 @@ def _tracked_file(path: str) -> Iterator[Diagnosis]:
             fields = decode(line)
         except Unusable as error:
             marker = line.startswith(CONFLICT_MARKERS)
-            hint = "queen doctor --fix takes the marker out" if marker else "it is left alone"
+            hint = "queen doctor --fix removes the marker" if marker else "it is left alone"
             code = "conflict_marker" if marker else "unusable_line"
             yield Diagnosis(code, path, f"not a record: {error}", line=number, hint=hint)
             continue
@@ -161,8 +161,8 @@ def _size(hive: Services, kind: str) -> Iterator[Diagnosis]:
         yield Diagnosis(
             "large",
             path,
-            f"it has {size // 2**20} MiB; git keeps a copy of it with every commit, and hosts "
-            "refuse files of 100 MiB",
+            f"it is {size // 2**20} MiB: git stores a copy with every commit, and git hosts refuse "
+            "files of 100 MiB",
             hint="queen rotate",
             severity="note",
         )
@@ -177,9 +177,9 @@ def _two_files(hive: Services, kind: str) -> Iterator[Diagnosis]:
             "behind",
             hive.layout.ledger_path(kind),
             f"{len(missing)} recorded lines are missing from this ledger "
-            f"({'written in another worktree' if shared else 'git took them away'}); "
+            f"({'written in another worktree' if shared else 'git removed them'}); "
             "they are in the journal",
-            hint="the next write brings them here, or: queen doctor --fix",
+            hint="the next write adds them, or: queen doctor --fix",
             severity="note" if shared else "error",
         )
 
@@ -219,13 +219,13 @@ def _records(hive: Services, kind: str) -> Iterator[Diagnosis]:
 def _common(hive: Services, fields: dict[str, object]) -> Iterator[str]:
     created_ms = instant_ms(fields.get("created_at"))
     if created_ms is None:
-        yield "created_at is missing or no timestamp"
+        yield "created_at is missing or not a timestamp"
     elif created_ms > hive.now_ms() + _CLOCK_SLACK_MS:
         yield f"created at {fields['created_at']}, in the future: a clock was wrong"
     elif (minted_ms := _minted_ms(str(fields["id"]))) is not None and abs(
         minted_ms - created_ms
     ) > _CLOCK_SLACK_MS:
-        yield "its id was minted more than a day from its created_at"
+        yield "its id and its created_at are more than a day apart"
 
 
 def _minted_ms(identifier: str) -> int | None:
@@ -239,7 +239,7 @@ def _message(message: Message, get: Callable[[str], Fields | None]) -> Iterator[
     if not message.to or not message.from_:
         yield "no sender or no recipient"
     if message.reply_to and get(message.reply_to) is None:
-        yield f"it answers {message.reply_to}, which does not exist"
+        yield f"it replies to {message.reply_to}, which does not exist"
 
 
 def _reservation(lease: Reservation) -> Iterator[str]:
@@ -258,17 +258,17 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
     tracked = hive.issues.tracked()
     issues = {key: issue for key, issue in tracked.items() if issue.status != "tombstone"}
     if hive.issues.unusable:
-        text = f"{hive.issues.unusable} lines are no issues; they are left alone"
+        text = f"{hive.issues.unusable} lines are not issues; they are left alone"
         yield Diagnosis("unusable_line", path, text, hint="bd doctor")
     for issue_id, blocker in beads.missing_blockers({**hive.documents.issues(), **issues}):
         if issue_id not in issues:
             continue
-        text = f"{issue_id} waits for {blocker}, which does not exist; it does not block"
+        text = f"{issue_id} waits for {blocker}, which does not exist and so does not block it"
         yield Diagnosis("missing_blocker", path, text, severity="note")
     absent = sum(1 for issue in issues.values() if issue.fields.get("priority") is None)
     if absent:
         meant = next(i.priority for i in issues.values() if i.fields.get("priority") is None)
-        text = f"{absent} issues have no priority; in this file that is read as {meant}"
+        text = f"{absent} issues have no priority, which means {meant} in this file"
         yield Diagnosis("absent_priority", path, text, severity="note")
 
 

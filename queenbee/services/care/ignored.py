@@ -1,4 +1,4 @@
-"""Whether git's ignore rules keep the ledgers out of commits, so that no clone ever gets them."""
+"""Finds ignore rules that keep the ledgers out of commits: clones would never get them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def ignored_ledgers(layout: Layout, paths: Iterable[str]) -> Iterator[Diagnosis]:
     """Returns a note for each of these ledgers that an ignore file of the repository names.
 
-    Rules outside the repository are not looked at, nor whether the file was added all the same:
-    that takes a git process. Raises `Unreadable`.
+    It does not look at rules outside the repository, or at whether the file was added anyway: that
+    takes a git process. Raises `Unreadable`.
     """
     git = git_tree(layout.root)
     if git is None:
@@ -70,6 +70,6 @@ def _ignored_by(path: str, tree: str, rules: list[tuple[str, str, GitIgnoreSpec]
                 ignored = spec.check_file(os.path.relpath(each, base) + end).include
                 if ignored is not None:
                     by = file if ignored else None
-        if by is not None:  # What is in an ignored folder cannot be taken back by a later rule.
+        if by is not None:  # A later rule cannot re-include a file in an ignored folder.
             return by
     return None

@@ -39,7 +39,7 @@ def status(store: Store) -> list[dict[str, object]]:
 
 
 def rebuild(store: Store) -> list[dict[str, object]]:
-    """Deletes every index and builds those anew that their ledgers' sizes call for."""
+    """Deletes every index and rebuilds those of large ledgers."""
     store.rebuild_indexes()
     return status(store)
 
@@ -47,8 +47,8 @@ def rebuild(store: Store) -> list[dict[str, object]]:
 def export(store: Store) -> list[str]:
     """Writes `queen_<kind>.idx.json` beside each ledger and returns their paths.
 
-    `spec` section "Indexes": `by_id` gives the number (from 1) of the newest line of an id in
-    the tracked file; the others give ids by the value of a field.
+    `spec` section "Indexes": `by_id` gives the line number (from 1) of the newest line of an id
+    in the tracked file; the others list ids by the value of a field.
     """
     made = []
     for kind in store.kinds():

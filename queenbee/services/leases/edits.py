@@ -1,4 +1,4 @@
-"""Edits: what is checked before an agent changes a file, and what is leased to it for that.
+"""Edits: the check before an agent changes a file, and the leases that it gets for it.
 
 An agent that knows nothing of leases is safe too: a free file is leased to it for a short time
 when it is edited, each further edit keeps the lease alive, and the session's end ends it.
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 TTL_S = 15 * 60
-"""Outlasts the pause between two edits of one file in one turn, not a session left behind."""
+"""Longer than a pause between two edits of a file; short enough for an abandoned session."""
 _RENEW_BELOW_MS = TTL_S * 1000 // 2
-"""Half of it: a run of edits writes a line every few minutes, not one for each of them."""
+"""Half of it: a series of edits writes a line every few minutes, not one for each edit."""
 
 
 def changed_paths(layout: Layout, files: Iterable[str]) -> list[str]:
-    """Returns what an edit of these files (absolute names) changes, as paths from the root.
+    """Returns the paths, from the root, that an edit of these files (absolute names) changes.
 
     An edit writes through a symbolic link: both the link and the file behind it count. The
-    hive's own files, and what is outside the tree, are left out.
+    hive's own files and files outside the tree are left out.
     """
     found: dict[str, None] = {}
     for file in files:
@@ -42,7 +42,7 @@ def changed_paths(layout: Layout, files: Iterable[str]) -> list[str]:
 
 
 def path_in_tree(layout: Layout, file: str) -> str | None:
-    """Returns a file's path from the root of its tree, or None where it is not a file in it."""
+    """Returns a file's path from the root of its tree, or None if it is not a file in it."""
     try:
         return path_of(file, tree=layout.tree, cwd=layout.tree)
     except InvalidInput:
@@ -64,7 +64,7 @@ def look(reservations: Reservations, paths: Iterable[str]) -> list[PathStatus]:
 
 def keep(reservations: Reservations, statuses: Sequence[PathStatus], session: str | None) -> None:
     """Leases the paths of an edit to the actor: new leases where it has none, longer ones where
-    less than half of the time is left. Raises `Held` where another droid was faster.
+    less than half of the time is left. Raises `Held` if another droid was faster.
     """
     wanted, ending = [], []
     for each in statuses:
@@ -97,7 +97,7 @@ def _escaped(path: str) -> str | None:
 
 
 def end_session(reservations: Reservations, session: str) -> list[Reservation]:
-    """Ends the leases that edits took for this session; those asked for by name stay."""
+    """Ends the leases that edits took for this session; those reserved by name stay."""
     for _ in range(2):
         live = reservations.find(droid=reservations.store.actor)
         ids = [lease.id for lease in live if lease.session == session]
@@ -105,7 +105,7 @@ def end_session(reservations: Reservations, session: str) -> list[Reservation]:
             break
         try:
             return reservations.release(ids=ids)
-        except NotFound:  # One of them ended by itself meanwhile.
+        except NotFound:  # One of them expired in the meantime.
             continue
     return []
 

@@ -25,7 +25,7 @@ _SHOWN = 10
 
 
 class Request:
-    """What a droid asks for, and how."""
+    """A droid's request for leases."""
 
     def __init__(
         self,
@@ -48,11 +48,11 @@ class Request:
         self.reason = reason
         self.force = force
         self.origin = origin
-        """The session and worktree of an edit; empty where a droid asked for the lease by name."""
+        """The session and worktree of an edit; empty if a droid reserved by name."""
 
 
 class Holder:
-    """One reason for a refusal: a live lease, the pattern that it refuses, and a path in both."""
+    """One reason for a refusal: a live lease, the refused pattern, and a path in both."""
 
     __slots__ = ("asked", "lease", "witness")
 
@@ -81,7 +81,9 @@ class Holder:
 def checked_ttl_s(ttl_s: int) -> int:
     """Returns a time to live unchanged. Raises `InvalidInput` outside 1 second to 30 days."""
     if not isinstance(ttl_s, int):
-        raise InvalidInput(f"{ttl_s!r} is no number of seconds", hint="for two hours: 7200")
+        raise InvalidInput(
+            f"{ttl_s!r} is not a whole number of seconds", hint="for two hours: 7200"
+        )
     if not leases.MIN_TTL_S <= ttl_s <= leases.MAX_TTL_S:
         raise InvalidInput(
             f"a reservation cannot last {ttl_s} seconds", hint="choose 1s to 30d, as in --ttl 2h"
@@ -90,7 +92,7 @@ def checked_ttl_s(ttl_s: int) -> int:
 
 
 def grant(tx: Transaction, state: Records, live: LiveLeases, request: Request) -> list[Reservation]:
-    """Grants all patterns of a request, or raises `Held`, which names every holder."""
+    """Grants all patterns of a request, or raises `Held`, which lists every holder."""
     met = {pattern: live.overlapping(state, pattern, tx.now_ms) for pattern in request.patterns}
     holders = [
         Holder(lease, pattern, witness)
@@ -113,7 +115,7 @@ def grant(tx: Transaction, state: Records, live: LiveLeases, request: Request) -
 def extend(
     tx: Transaction, lease: Reservation, ttl_s: int, changes: Mapping[str, object]
 ) -> Reservation:
-    """Moves the end of a lease to `ttl_s` from now, and never back."""
+    """Moves the end of a lease to `ttl_s` from now, but never to an earlier time."""
     until_ms = max(lease.expires_ms, tx.now_ms + ttl_s * 1000)
     changes = {**changes, "updated_at": tx.now, "expires_at": format_ms(until_ms)}
     return Reservation(tx.update(KIND, lease.id, changes))
@@ -127,7 +129,7 @@ def end(
     changes: Mapping[str, str],
 ) -> list[Reservation]:
     """Ends leases now, with changes such as who ended them and why."""
-    # Ended before what lost to it was made, a lease would no longer have excluded that.
+    # A lease must not seem to end before a grant that lost to it: that grant would then count.
     lost = [loser for loser, by in live.verdicts(state).items() if by in lease_ids]
     tx.behind(Reservation(state.get(each) or {}).created_ms for each in [*lease_ids, *lost])
     changes = {**changes, "status": "released", "released_at": tx.now}
@@ -140,14 +142,14 @@ def _granted(
     """Adds the lease on one pattern, or extends the one that the droid has on it."""
     for lease in overlapping:
         if lease.droid == request.droid and lease.pattern == pattern:
-            # Holding more than is asked for stays: a repeat never weakens a lease.
+            # Reserving again never weakens a lease.
             changes: dict[str, object] = {"exclusive": lease.exclusive or request.exclusive}
             if request.issue_id:
                 changes["issue_id"] = request.issue_id
             if request.reason:
                 changes["reason"] = request.reason
             if lease.session and not request.origin:
-                changes["session"] = ""  # Asked for by name: it no longer ends with the session.
+                changes["session"] = ""  # Reserved by name: it no longer ends with the session.
             return extend(tx, lease, request.ttl_s, changes)
     fields = {
         "expires_at": format_ms(tx.now_ms + request.ttl_s * 1000),
@@ -163,7 +165,7 @@ def _granted(
 
 
 def _ends_ms(state: Records, patterns: Iterable[str], *, fold_case: bool) -> list[int]:
-    """Returns when the ended leases that a new one follows ended."""
+    """Returns the ends of the released leases that overlap these patterns."""
     return [
         leases.lease_end_ms(lease)
         for lease in map(Reservation, state.select({"status": "released"}))
@@ -174,7 +176,7 @@ def _ends_ms(state: Records, patterns: Iterable[str], *, fold_case: bool) -> lis
 def _take_over(
     tx: Transaction, state: Records, live: LiveLeases, request: Request, holders: list[Holder]
 ) -> None:
-    """Ends the leases of the holders, records who and why in them, and tells their droids."""
+    """Ends the leases of the holders, recording who did it and why, and notifies their droids."""
     from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
 
     lost = {holder.lease.id: holder.lease for holder in holders}
@@ -193,9 +195,9 @@ def _take_over(
 
 
 def _refusal(holders: list[Holder], now_ms: int, typed: Mapping[str, str]) -> Held:
-    """Returns the refusal that names every holder, why, for how long, and where they meet.
+    """Returns the refusal: every holder, the reason, the time left, and a path in both patterns.
 
-    `typed` gives what the user wrote for each pattern: that is what works where they are.
+    `typed` gives the text that the user wrote for each pattern, which works in their directory.
     """
     lines = [_sentence(holder, now_ms) for holder in holders[:_SHOWN]]
     if len(holders) > _SHOWN:
@@ -213,7 +215,7 @@ def _refusal(holders: list[Holder], now_ms: int, typed: Mapping[str, str]) -> He
 
 
 def _long_enough(wait_ms: int) -> str:
-    """Returns a duration to type that is not shorter than this, in one unit."""
+    """Returns a duration in one unit, rounded up, to use on the command line."""
     seconds = max(1, -(-wait_ms // 1000))
     for size_s, unit in ((3_600, "h"), (60, "m")):
         if seconds >= 2 * size_s:
@@ -226,7 +228,7 @@ def _sentence(holder: Holder, now_ms: int) -> str:
     what = (
         f"{holder.asked} is held"
         if holder.asked == lease.pattern
-        else f"{holder.asked} meets {lease.pattern} at {holder.witness}, held"
+        else f"{holder.asked} overlaps {lease.pattern} at {holder.witness}, held"
     )
     mode = "" if lease.exclusive else " (shared)"
     issue = f" for {lease.issue_id}" if lease.issue_id else ""

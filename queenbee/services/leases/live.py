@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ACTIVE: Mapping[str, object] = {"status": "active"}
 
 _SCANS = 3
-"""Questions that are answered by a scan: of 10,000 leases one takes 9 ms, their index 70."""
+"""How many questions are answered by a scan: of 10,000 leases one takes 9 ms, their index 70."""
 
 
 class LiveLeases:
@@ -65,8 +65,8 @@ class LiveLeases:
             return self._live(state, keys, now_ms)
 
     def everything(self, state: Records, now_ms: int, *, ended: bool = False) -> list[Reservation]:
-        """Returns all live leases, oldest first, or all that ever were; of those, the superseded
-        ones are marked.
+        """Returns all live leases, oldest first; with `ended`, all leases ever, with the
+        superseded ones marked.
         """
         rows = state.select({} if ended else ACTIVE)
         found = [leases.as_of(fields, now_ms) for fields in rows]
@@ -82,14 +82,14 @@ class LiveLeases:
             if lease is not None and leases.is_live(lease):
                 found.append(lease)
             elif self._index is not None:
-                # An ended lease becomes live again only by a new line, which adds it here, or by
-                # a clock that is set back, which `_followed` notices.
+                # An ended lease becomes live again only through a new line, which adds it here, or
+                # when the clock is set back, which `_followed` notices.
                 self._index.discard(key)
         # By age: the files' order differs from clone to clone.
         return sorted(self._counting(state, found), key=attrgetter("age"))
 
     def _counting(self, state: Records, found: list[Reservation]) -> list[Reservation]:
-        """Returns those that are live and have not lost to an older one."""
+        """Returns the live ones that have not lost to an older one."""
         live = [lease for lease in found if leases.is_live(lease)]
         return [lease for lease in self._judged(state, live) if leases.is_live(lease)]
 
@@ -110,8 +110,8 @@ class LiveLeases:
                 _replace(self._index, identifier, state.get(identifier) or {})
         return self._index
 
-    # Grants made on one machine never exclude each other. So a verdict is needed only where lines
-    # came from elsewhere, and it holds until more of them arrive.
+    # Grants made on one machine never exclude each other. So a verdict is only needed for lines
+    # from elsewhere, and it is valid until more of them arrive.
 
     def verdicts(self, state: Records) -> dict[str, str]:
         """Returns the winner's id for each lease of the hive that lost to an older one."""
@@ -128,7 +128,7 @@ class LiveLeases:
         return self._verdicts[1]
 
     def _judged(self, state: Records, found: list[Reservation]) -> list[Reservation]:
-        """Returns the leases, those that lost to an older one marked `superseded_by`."""
+        """Returns the leases, with `superseded_by` set in those that lost to an older one."""
         verdicts = self.verdicts(state) if found else {}
         if not verdicts:
             return found

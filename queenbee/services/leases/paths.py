@@ -1,6 +1,6 @@
 """Turns what a user types into a pattern from the root of the repository.
 
-Core decides what a pattern means. This looks at the tree: a name that exists is meant
+Core decides what a pattern means. This module looks at the tree: an existing name is taken
 literally, and the name of a directory means everything below it. `docs/format.md`, "Patterns".
 """
 
@@ -15,7 +15,7 @@ _SPECIAL = frozenset("*?[{")
 
 
 class Resolved:
-    """A pattern from the root, and what a user should know about how it was read."""
+    """A pattern from the root, and a note for the user about how it was read."""
 
     __slots__ = ("note", "pattern")
 
@@ -27,7 +27,7 @@ class Resolved:
 def pattern_of(text: str, *, tree: str, cwd: str) -> Resolved:
     """Returns the pattern that `text` means, typed in `cwd`, for the tree at `tree`.
 
-    Raises `BadPattern` for what is malformed, and `InvalidInput` for what is outside the tree.
+    Raises `BadPattern`, also for a path outside the tree.
     """
     if not text or text.startswith("!"):
         glob.normalise(text)  # Refuses both, with the reason.
@@ -43,7 +43,7 @@ def pattern_of(text: str, *, tree: str, cwd: str) -> Resolved:
         relative = f"{glob.escape(prefix)}/{text}" if prefix else text
     pattern = glob.normalise(_resolved(relative, tree, text))
     if _SPECIAL.isdisjoint(rest) and "\\" not in rest and not rest.endswith("/"):
-        return Resolved(pattern, f"{pattern} does not exist yet; it is taken for a file")
+        return Resolved(pattern, f"{pattern} does not exist yet; it is treated as a file")
     return Resolved(pattern)
 
 
@@ -51,7 +51,7 @@ def _existing(text: str, typed: str, tree: str) -> Resolved:
     is_dir = os.path.isdir(typed)
     if is_dir and os.path.islink(typed):
         path = _from_root(typed, tree, typed=text)
-        note = f"{path} is a symbolic link; it is reserved itself, and what is behind it is not"
+        note = f"{path} is a symbolic link; this reserves the link, not its target. For the target"
         return Resolved(glob.normalise(glob.escape(path)), f"{note}: {path}/")
     if is_dir:
         path = _from_root(os.path.realpath(typed), tree, typed=text)
@@ -60,8 +60,8 @@ def _existing(text: str, typed: str, tree: str) -> Resolved:
 
 
 def _known_folders(text: str, cwd: str) -> tuple[str, str]:
-    """Returns the leading folders of a pattern that exist under a name that looks like one, as
-    `app/[id]` of `app/[id]/*.tsx`, and the rest; `""` and all of it where there are none.
+    """Returns the leading folders that exist although their names look like patterns, and the
+    rest: `app/[id]` and `*.tsx` for `app/[id]/*.tsx`. Without any, returns `""` and the text.
     """
     parts = text.split("/")
     for count in range(len(parts) - 1, 0, -1):
@@ -76,7 +76,7 @@ def _known_folders(text: str, cwd: str) -> tuple[str, str]:
 def path_of(text: str, *, tree: str, cwd: str) -> str:
     """Returns a literal path from the root, whether or not it exists.
 
-    Raises `InvalidInput` for what is empty or outside the tree.
+    Raises `InvalidInput` if it is empty or outside the tree.
     """
     if not text or "\0" in text:
         raise InvalidInput(f"{text!r} is not a path", hint="name a file, such as src/app.py")
@@ -131,5 +131,5 @@ def _resolved(pattern: str, tree: str, typed: str) -> str:
 
 
 def outside(typed: str, tree: str) -> BadPattern:
-    """Returns the refusal of a path that is not in the repository."""
+    """Returns the error for a path that is not in the repository."""
     return BadPattern(typed, 1, f"it is outside the repository {tree}")

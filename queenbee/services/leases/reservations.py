@@ -1,7 +1,8 @@
 """Reservations: readers-writer leases on glob patterns.
 
-Two droids conflict when their patterns overlap and at least one is exclusive. A lease ends at
-its TTL, by its owner, or by a takeover that it records and its owner gets a message about.
+Two droids conflict when their patterns overlap and at least one is exclusive. A lease ends
+when it expires, when its owner releases it, or by a takeover, which is recorded and which its
+owner gets a message about.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class PathStatus:
-    """What a path is to the actor: `free`, `mine` or `held`, and by which leases."""
+    """Whether a path is `free`, `mine` or `held` for the actor, and by which leases."""
 
     __slots__ = ("leases", "path", "status")
 
@@ -72,13 +73,13 @@ class Reservations:
 
         Reserving a pattern again extends its lease and never shortens it. Raises `Held`, which
         lists every holder; with `wait_s`, `Busy` when that time runs out. `force` (which needs a
-        reason) ends the leases of the holders, records who and why, and tells them. A new lease
-        that is taken for an agent's `session` is marked with it, and ends with it.
+        reason) ends the leases of the holders, records who did it and why, and notifies them. A
+        new lease for an agent's `session` is marked with it, and ends with it.
         """
         droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
         if force and not (reason and reason.strip()):
             raise InvalidInput(
-                "a takeover needs a reason: its holder will read it", hint="add --reason TEXT"
+                "a takeover needs a reason, which the holder will read", hint="add --reason TEXT"
             )
         if issue_id is not None:
             checked_issue_id(issue_id)
@@ -96,7 +97,7 @@ class Reservations:
         return self._wait_and_grant(request, wait_s)
 
     def resolve(self, patterns: Iterable[str]) -> list[Resolved]:
-        """Returns what was typed as patterns from the root, with what a user should know.
+        """Returns patterns from the root for what the user typed, each with a note for the user.
 
         Raises `BadPattern`.
         """
@@ -109,12 +110,12 @@ class Reservations:
         """Ends leases of the actor: by pattern, by id, or all; also those that lost to older
         ones. All or none.
 
-        Raises `NotFound` for what nobody holds, and `NotYours` for what another droid holds.
+        Raises `NotFound` if nobody holds one, and `NotYours` if another droid does.
         """
         droid = self.store.actor
         with self.store.transaction() as tx:
             state = self.store.state(KIND)
-            # Those that lost to older ones count for nothing, but can be ended too.
+            # Those that lost to older ones have no effect, but can be ended too.
             lost = [loser for _, loser in self.conflicts() if loser.droid == droid]
             live = [*self._live.everything(state, tx.now_ms), *lost]
             mine = self._chosen(live, droid, patterns, ids, everything=everything)
@@ -137,7 +138,7 @@ class Reservations:
 
     def stale(self) -> list[Reservation]:
         """Returns the live leases whose droid has written nothing for half of their TTL, so that
-        a person can decide about them; each with `last_seen_at`, as far as is known.
+        a person can decide about them; each with `last_seen_at`.
         """
         from queenbee.services.droids import Droids  # noqa: PLC0415 - start-up
 
@@ -153,7 +154,7 @@ class Reservations:
     def find(
         self, *, droid: str | None = None, path: str | None = None, ended: bool = False
     ) -> list[Reservation]:
-        """Returns live leases, oldest first; with `ended`, all that ever were.
+        """Returns live leases, oldest first; with `ended`, all leases ever.
 
         `path` keeps those that cover this literal path.
         """
@@ -187,8 +188,8 @@ class Reservations:
         return [lease for lease, _ in found]
 
     def conflicts(self) -> list[tuple[Reservation, Reservation]]:
-        """Returns (the older grant, the superseded one) for each that a merge brought together
-        and that has not ended by itself yet.
+        """Returns (the older grant, the superseded one) for each pair that a merge brought
+        together and whose superseded one has not ended yet.
         """
         state, now_ms = self.store.state(KIND), self.store.now_ms()
         pairs: list[tuple[Reservation, Reservation]] = []
@@ -208,18 +209,18 @@ class Reservations:
     def stage_release(
         self, tx: Transaction, lease_ids: Sequence[str], *, by: str, reason: str
     ) -> list[str]:
-        """Ends leases in a transaction, recording who and why; returns their patterns."""
+        """Ends leases in a transaction, recording who did it and why; returns their patterns."""
         changes = {"released_by": by, "release_reason": reason}
         ended = end(tx, self.store.state(KIND), self._live, lease_ids, changes)
         return [lease.pattern for lease in ended]
 
     def _wanted(self, patterns: Sequence[str]) -> dict[str, str]:
-        """Returns the patterns from the root, each with the text that was typed first for it."""
+        """Returns the patterns from the root, each with the text first typed for it."""
         wanted: dict[str, str] = {}
         for resolved, text in zip(self.resolve(patterns), patterns, strict=True):
             wanted.setdefault(resolved.pattern, text)
         if not wanted:
-            raise InvalidInput("no pattern is named", hint="queen reserve 'src/**'")
+            raise InvalidInput("no pattern given", hint="queen reserve 'src/**'")
         return wanted
 
     def _ttl_s(self, ttl_s: int | None) -> int:
@@ -241,18 +242,18 @@ class Reservations:
                 self._wait(held, before, deadline, wait_s)
 
     def _wait(self, held: Held, before: tuple[object, ...], deadline: float, wait_s: float) -> None:
-        """Returns when the refusal may no longer stand; raises `Busy` at the deadline."""
+        """Returns when another try may succeed; raises `Busy` at the deadline."""
         ends_ms = held.details["ends_ms"]
         assert isinstance(ends_ms, int)
         ledger = self.store.state(KIND).ledger
-        # When the first lease ends by itself, it is worth another try; the clock that judges it is
-        # the store's, and may be set while we wait.
+        # When the first lease expires, it is worth another try. The store's clock decides that, and
+        # it may be set while we wait.
         until = time.monotonic() + max(0, ends_ms - self.store.now_ms()) / 1000
         paths = ledger.path, ledger.journal_path
         wait_for_change(ledger.stamp, before, paths, min(deadline, until))
         if time.monotonic() >= deadline:
             raise Busy(
-                f"waited {format_duration(wait_s)} in vain: {held.message}",
+                f"timed out after {format_duration(wait_s)}: {held.message}",
                 hint=held.hint,
                 **held.details,
             ) from held
@@ -270,11 +271,11 @@ class Reservations:
         mine = [lease for lease in live if lease.droid == droid]
         if everything:
             if not mine:
-                raise NotFound(f"{droid} holds no reservation", hint="queen reserved")
+                raise NotFound(f"{droid} holds no reservations", hint="queen reserved")
             return mine
         chosen: dict[str, Reservation] = {}
         for text in several(patterns):
-            # What it means here comes first; then what `queen reserved` shows, copied as it is.
+            # First what it means here, then a pattern copied from `queen reserved`.
             meant = self.resolve([text])[0].pattern
             named = _with_pattern(mine, meant) or _with_pattern(mine, text)
             if not named:
@@ -288,7 +289,7 @@ class Reservations:
                 raise _not_held(identifier, one, droid)
             chosen[identifier] = one[0]
         if not chosen:
-            raise InvalidInput("nothing is named", hint="name patterns, --id ID, or --all")
+            raise InvalidInput("no reservations given", hint="give patterns, --id ID, or --all")
         return list(chosen.values())
 
     def _literal(self, path: str) -> str:
@@ -304,11 +305,11 @@ def _not_held(named: str, others: Sequence[Reservation], droid: str) -> NotFound
         owner = others[0].droid
         return NotYours(
             f"{named} is reserved by {owner}, not by {droid}",
-            hint=f"ask its holder: queen msg send {owner} BODY",
+            hint=f"ask the holder: queen msg send {owner} BODY",
             owner=owner,
             reservation=others[0].to_dict(),
         )
     return NotFound(
         f"{droid} holds no live reservation {named!r}",
-        hint=f"queen reserved --droid {droid}; one that has ended is reserved anew",
+        hint=f"queen reserved --droid {droid}; if it has ended, reserve it again",
     )

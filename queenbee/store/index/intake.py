@@ -1,9 +1,9 @@
 """How an index catches up: with the journal, and with what only the tracked files have.
 
-The journal is only ever appended to, so a position says what the index has read of it. Git
-rewrites the tracked file at any time. The index then compares it with the journal and keeps the
-lines that the journal lacks as *loose* lines: when one vanishes from the tracked file, it is
-taken out of the records again. On any doubt the index is built anew. `docs/format.md`, "Index";
+The journal is append-only, so a position says how much of it the index has read. Git may rewrite
+the tracked file at any time. The index then compares it with the journal and keeps the lines that
+the journal lacks as *loose* lines: when one disappears from the tracked file, the index drops it
+from its record. If in doubt, the index is rebuilt. `docs/format.md`, "Index";
 ADR 0011.
 """
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
 
 _CHUNK_BYTES = 4 * 1024 * 1024
 _STEP_BYTES = 256 * 1024
-"""How much of two files is compared at once: 300 MiB take 0.20 s, and 0.38 s by 4 MiB."""
+"""How much of two files is compared at once: 300 MiB take 0.20 s, and 0.38 s in steps of 4 MiB."""
 _SOME_LINES = 10_000
 _MANY_LOOSE = 10_000
-"""Beyond so many, loose lines are not remembered one by one: where the tracked file is rewritten
-before the journal has them, the index is built anew."""
+"""Beyond this many, loose lines are not kept one by one: if the tracked file is rewritten before
+the journal has them, the index is rebuilt."""
 _TOO_MANY = b""
-"""Stands for these among the loose lines. No line is empty."""
+"""Represents them among the loose lines: no real line is empty."""
 
 
 class CaughtUp:
-    """How far an index has come."""
+    """The progress of an index."""
 
     __slots__ = ("agreed", "all_agreed", "unrecorded")
 
@@ -43,7 +43,7 @@ class CaughtUp:
         self.agreed = agreed
         """Up to here ledger and journal hold the same lines."""
         self.all_agreed = all_agreed
-        """Whether that is all that was read. The next reader then moves both positions."""
+        """Whether everything read so far is agreed. The next reader then moves both positions."""
         self.unrecorded = unrecorded
         """Whether the tracked files have lines that the journal lacks."""
 
@@ -57,7 +57,7 @@ class Intake:
         self._progress = progress
 
     def catch_up(self) -> CaughtUp:
-        """Reads what is new. Raises `sqlite3.Error`."""
+        """Reads new lines. Raises `sqlite3.Error`."""
         tables = self._tables
         if self._is_behind():
             try:
@@ -74,7 +74,7 @@ class Intake:
         )
 
     def report(self, done: int, total: int) -> None:
-        """Reports how far it has come."""
+        """Reports progress."""
         if self._progress is not None:
             self._progress(done, total)
 
@@ -102,7 +102,7 @@ class Intake:
 
 
 class _Pass:
-    """One reading of what is new, inside a transaction."""
+    """One pass over the new lines, inside a transaction."""
 
     def __init__(self, tables: Tables, ledger: Ledger, intake: Intake) -> None:
         self._tables = tables
@@ -117,23 +117,23 @@ class _Pass:
         self._unended = tables.blob("unended")
         """The last tracked line as it was read, where no newline ended it."""
         self._provisional = tables.meta("provisional") == "1"
-        """Whether nothing but that line brought what it says."""
+        """Whether that line is the only source of its content."""
         self._torn = 0
-        """How many lines without a newline are unusable: one or none."""
+        """How many lines without a newline are unusable: 0 or 1."""
         self._unusable = int(tables.meta("unusable") or 0)
         self._any_loose = bool(tables.ask("SELECT 1 FROM loose LIMIT 1"))
         self._was_apart = bool(tables.meta("apart"))
-        """Whether the journal alone had lines."""
+        """Whether the journal had lines that the tracked file lacked."""
         self._apart = False
         self._moved = False
         """Whether the tracked file brought lines to records in which the order of lines counts."""
         self._archived_bytes = 0
 
     def run(self) -> None:
-        """Reads what is new, and writes down how far. Raises `Doubt`."""
+        """Reads new lines, and saves the position. Raises `Doubt`."""
         tracked, journal = self._ledger.chunks(self._at, limit=TAIL_BYTES)
         if journal.restarted or (tracked.restarted and self._taker.positional):
-            # Where the order of lines counts, nothing that was read of another file is right.
+            # If the order of lines counts, what was read from the old file is wrong.
             raise Doubt
         now = (tracked.lines or tracked.rest).split(b"\n")[0]
         if self._provisional and (tracked.restarted or not _same_lines(now, self._unended)):
@@ -168,7 +168,7 @@ class _Pass:
 
     def _read_archive(self) -> bool:
         """Reads the segments that are new; returns whether any came or went since the index was
-        begun.
+        created.
         """
         anew = self._tables.meta("at") is None
         if archive_stamp(self._ledger) == (self._tables.meta("archive") or ""):
@@ -186,10 +186,10 @@ class _Pass:
         self._archived_bytes += sum(map(len, lines)) + len(lines)
         self._report()
 
-    # Where both files are what they were: what was appended.
+    # If neither file was rewritten: read what was appended.
 
     def _read_on(self) -> None:
-        # 1. As long as both files go on alike, each line is read once.
+        # 1. As long as both files have the same next lines, each line is read once.
         together = _marks(self._at) == _marks(self._agreed)
         while True:
             tracked, journal = self._chunks()
@@ -200,7 +200,7 @@ class _Pass:
             if together:
                 self._agreed = Position(tracked.end, journal.end, self._agreed.segments)
             self._report()
-        # 2. Then what the tracked file has, then what the journal alone has.
+        # 2. Then the rest of the tracked file, then the lines that only the journal has.
         while tracked.lines:
             self._unusable += self._take_tracked(tracked.lines, loose=True)
             self._at = Position(tracked.end, self._at.journal)
@@ -210,7 +210,7 @@ class _Pass:
         self._read_journal()
 
     def _take_unended(self, rest: bytes) -> None:
-        """Reads a line without its newline, which is read again with it."""
+        """Reads a last line without a newline. It is read again once it has one."""
         taken = self._taker.take(split_lines(rest), once=False)
         self._moved = self._moved or taken.positional
         self._hold(taken.fresh)
@@ -243,8 +243,8 @@ class _Pass:
         self._let_go(lines)
 
     def _chunks(self) -> tuple[Chunk, Chunk]:
-        """Returns what both files hold after the position reached in them. One that is rewritten
-        meanwhile has nothing more: the next refresh reads what it is now.
+        """Returns the content of both files after the position. A file that is rewritten in the
+        meantime counts as having no more: the next refresh reads it.
         """
         tracked, journal = self._ledger.chunks(self._at, limit=_CHUNK_BYTES)
         if tracked.restarted:
@@ -254,8 +254,8 @@ class _Pass:
         return tracked, journal
 
     def _skip_agreed(self) -> None:
-        """Reads up to where a writer found that both files agree, and of the tracked file only:
-        it may just have copied a whole clone to the journal.
+        """Reads up to where a writer found that both files agree, from the tracked file only: the
+        writer may just have copied a whole clone to the journal.
         """
         agreed, listing = self._agreed, self._ledger.archive.listing()
         ahead = agreed.journal.offset > self._at.journal.offset and agreed.segments == listing
@@ -272,15 +272,15 @@ class _Pass:
             self._at = Position(agreed.tracked, agreed.journal)
             self._tables.db.execute("DELETE FROM loose")
 
-    # Where git rewrote the tracked file.
+    # If git rewrote the tracked file.
 
     def _compare(self) -> None:
-        """Brings the loose lines up to date with another tracked file."""
+        """Brings the loose lines up to date with a rewritten tracked file."""
         if self._too_many_loose():
             raise Doubt
-        # 1. What the journal has is not loose.
+        # 1. Lines that the journal has are not loose.
         self._read_journal()
-        # 2. What the tracked file has, and neither the journal nor the note of the archive.
+        # 2. Find the lines that only the tracked file has: not the journal, and not the archive.
         both, base = self._past_what_is_alike()
         tracked = read_after(self._ledger.path, both.tracked)
         if tracked.restarted:  # Rewritten again, just now.
@@ -302,12 +302,12 @@ class _Pass:
             self._report()
         self._take_unended(tracked.rest)
         self._at = Position(tracked.end, self._at.journal)
-        # 4. What was appended to the journal meanwhile is not among these either.
+        # 4. Lines appended to the journal in the meantime are not loose either.
         self._read_journal()
 
     def _past_what_is_alike(self) -> tuple[Position, Archived]:
-        """Returns up to where the tracked file has what the journal has, in the same order, and
-        what is noted of the archive.
+        """Returns the position up to which tracked file and journal have the same lines in the same
+        order, and the note of the archive.
         """
         base = self._segments.note()
         both = Position(START, base.mark)
@@ -327,8 +327,8 @@ class _Pass:
             self._agreed = Position(both.tracked, both.journal, listing)
         return both, base
 
-    # What only the tracked file has may vanish from it, and then it never was. Such lines are
-    # loose until the next write records them in the journal.
+    # A line that only the tracked file has may disappear, and then it must leave no trace. Such
+    # lines are loose until the next write records them in the journal.
 
     def _hold(self, lines: list[bytes]) -> None:
         if not lines:
@@ -341,7 +341,7 @@ class _Pass:
         self._any_loose = True
 
     def _let_go(self, lines: Iterable[bytes]) -> None:
-        """These lines are in the journal or in a segment, or gone."""
+        """Removes lines from the loose ones: they are in the journal, in a segment, or gone."""
         if self._any_loose:
             rows = ((raw,) for raw in lines)
             self._tables.db.executemany("DELETE FROM loose WHERE raw = ?", rows)
@@ -353,7 +353,7 @@ class _Pass:
         files = sum(map(size_of, (self._ledger.path, self._ledger.journal_path)))
         archived = sum(size for _, size, _ in self._ledger.archive.listing().values())
         done = self._archived_bytes + self._at.tracked.offset + self._at.journal.offset
-        # Never all of it: the commit is still to come.
+        # Never 100 %: the commit is still to come.
         self._intake.report(min(done, archived + files), archived + files + 1)
 
 

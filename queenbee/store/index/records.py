@@ -1,8 +1,8 @@
 """An index over one large ledger: SQLite, in the untracked state, disposable at any time.
 
-One row holds the folded record of one id and the columns that services ask for. The next reader
-brings it up to date from where it stopped. Where it cannot be used at all, the ledger is folded
-in memory. `docs/format.md`, "Index"; ADR 0006 and 0011.
+One row holds the folded record of one id and the columns that services query. The next reader
+brings it up to date from where the last one stopped. If it cannot be used, the ledger is folded in
+memory. `docs/format.md`, "Index"; ADR 0006 and 0011.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
 
 _SOME = 500
-"""Records between two reports of progress: some 10 ms."""
+"""Records between two reports of progress: about 10 ms."""
 
 
 def _else_scanned(
     question: Callable[Concatenate[Indexed, Asked], Answer],
 ) -> Callable[Concatenate[Indexed, Asked], Answer]:
-    """Makes a question one that the ledger answers, from the first time the index cannot."""
+    """Lets the ledger answer this and all later questions once the index cannot."""
 
     @wraps(question)
     def answer(self: Indexed, /, *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
@@ -58,8 +58,8 @@ def _else_scanned(
 class Indexed:
     """The state of one ledger, from an index. Implements `store.records.Records`.
 
-    Raises `sqlite3.Error` or `OSError` where it cannot be opened: `open_records` then folds in
-    memory. Where it cannot be used any more later, it does so itself.
+    Raises `sqlite3.Error` or `OSError` if it cannot be opened: `open_records` then folds in
+    memory. If it fails later, it does so itself.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Indexed:
         self._intake = Intake(self._tables, ledger, progress)
         self._caught_up = CaughtUp(Position(), all_agreed=False, unrecorded=False)
         self._folded: Folded | None = None
-        """Answers instead, once the index could not."""
+        """Answers instead, once the index has failed."""
 
     @property
     @_else_scanned
@@ -112,7 +112,7 @@ class Indexed:
                 return
             known = self._caught_up
             if not (known.all_agreed and known.agreed.segments == agreed.segments):
-                with suppress(sqlite3.Error):  # What cannot be kept, the next process finds out.
+                with suppress(sqlite3.Error):  # If it fails, the next process compares again.
                     self._tables.put_position("agreed", agreed)
             known.agreed = agreed
             known.unrecorded = False
@@ -212,7 +212,7 @@ class Indexed:
 
     def ranked_text(self, match: str, words: int, marks: tuple[str, str]) -> list[tuple[str, str]]:
         """Returns (id, snippet) of the records that an FTS5 query matches: the best first, and
-        the newest among equals. Raises `sqlite3.Error`, also where this SQLite has no FTS5.
+        the newest among equals. Raises `sqlite3.Error`, also if this SQLite has no FTS5.
         """
         with self._tables.mutex:
             return self._certainly(lambda: self._search(match, words, marks))
@@ -237,8 +237,8 @@ class Indexed:
         return [(str(identifier), str(snippet)) for identifier, snippet in rows]
 
     def _gather_text(self) -> None:
-        """Brings the words up to date with the records that are not deleted: how rare a word is
-        among them decides on ranks.
+        """Brings the words up to date with the records that are not deleted: ranks depend on how
+        rare a word is among them.
         """
         db = self._tables.db
         db.execute("CREATE TABLE IF NOT EXISTS texted (number INTEGER PRIMARY KEY, id TEXT UNIQUE)")
@@ -266,7 +266,7 @@ class Indexed:
             self._tables.db.close()
 
     def _certainly(self, ask: Callable[[], Answer]) -> Answer:
-        """Returns an answer; from an index built anew, where this one turns out to be damaged."""
+        """Returns an answer; rebuilds the index first if it turns out to be damaged."""
         try:
             return ask()
         except (sqlite3.DatabaseError, ValueError, AssertionError) as error:

@@ -1,7 +1,7 @@
-"""Full-text search of messages: SQLite's FTS5 where it is built in, else a look at each.
+"""Full-text search of messages: through SQLite's FTS5 if it is built in, else by a scan.
 
-The words of an indexed ledger are kept beside its index and brought up to date by the next
-search; a small ledger's are gathered for the one question. Disposable like all of it.
+The words of an indexed ledger are kept in its index, and a search brings them up to date. For a
+small ledger, each search collects them again.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ def find_text(
 ) -> list[tuple[str, str]]:
     """Returns (id, snippet) of the records whose text has all words of the query, best first.
 
-    Only records that `equals` and `since_ms` select, as in `Records.select`. Raises
-    `InvalidInput` for a query without a word.
+    `equals` and `since_ms` filter the records, as in `Records.select`. Raises `InvalidInput` for
+    a query without a word.
     """
     words = _words(query) if query.isprintable() or query.isascii() else []
     if not words:
-        raise InvalidInput(f"{query!r} has no word to look for", hint="queen msg search 'login'")
+        raise InvalidInput(f"{query!r} has no word to search for", hint="queen msg search 'login'")
     ranked = _ranked(state, words)
     if equals or since_ms is not None:
-        # The rank of a word comes from how rare it is: in all messages, whatever is asked for.
+        # A rank depends on how rare a word is in all messages, not just the selected ones.
         chosen = {fields["id"] for fields in state.select(equals, since_ms=since_ms)}
         ranked = [hit for hit in ranked if hit[0] in chosen]
     return ranked[:limit]
@@ -96,5 +96,5 @@ def _words(query: str) -> list[str]:
 
 
 def _match(words: list[str]) -> str:
-    """Returns the query in FTS5's language, in which nothing the user typed has a meaning."""
+    """Returns the query for FTS5, with everything that the user typed as plain words."""
     return " AND ".join(f'"{word.rstrip("*")}"' + ("*" * word.endswith("*")) for word in words)

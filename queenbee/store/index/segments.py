@@ -18,11 +18,11 @@ _SOME_LINES = 10_000
 
 
 class Doubt(Exception):
-    """The index cannot be trusted and has to be built anew."""
+    """The index cannot be trusted and must be rebuilt."""
 
 
 class Segment:
-    """A segment as the index knows it."""
+    """A segment as the index has it."""
 
     __slots__ = ("digest", "held", "name", "stamp", "taken")
 
@@ -43,14 +43,14 @@ class Segments:
         self._tables = tables
         self._ledger = ledger
         self._take = take
-        """Gets the lines that the index may lack, some at a time."""
+        """Called with the lines that the index may lack, some at a time."""
 
     def follow(self, *, anew: bool) -> bool:
         """Reads the segments that are new; returns whether any came or went since.
 
-        Raises `Doubt` where lines may be gone with a segment.
+        Raises `Doubt` if lines may be gone with a segment.
         """
-        stamp = archive_stamp(self._ledger)  # First: what changes from here on is read next time.
+        stamp = archive_stamp(self._ledger)  # First: later changes are read next time.
         noted = self._ledger.noted() or Archived()
         known = {segment.name: segment for segment in self.known()}
         now = {
@@ -58,7 +58,7 @@ class Segments:
             for name, each in self._ledger.archive.listing().items()
         }
         for name in known.keys() - now.keys():
-            # What only a segment had may be gone with it, and then it never was.
+            # Lines that only this segment had are gone with it, and must leave no trace.
             if not known[name].held and known[name].digest not in noted.digests:
                 raise Doubt
         self._tables.db.execute("DELETE FROM segments")
@@ -85,7 +85,7 @@ class Segments:
             return Segment(name, str(stamp), digest, held or before.held, before.taken)
         if before is not None and not before.held:
             raise Doubt
-        # What the journal has is read there; but in a new index the archive comes before all else.
+        # Lines in the journal are read from there; but in a new index the archive comes first.
         if anew or not held:
             lines = split_lines(data or self._ledger.archive.read(name)[0])
             for begin in range(0, len(lines), _SOME_LINES):
@@ -101,8 +101,8 @@ class Segments:
         ]
 
     def ahead_of(self, mark: Mark) -> Archived | None:
-        """Returns the note if it spares reading the journal from a mark on: up to the note's own
-        mark, the journal has the lines of segments that were read, and those that are noted.
+        """Returns the note if it saves reading the journal from a mark on: up to the note's mark,
+        the journal has only lines of segments that were read, and lines in the note.
         """
         noted = self._ledger.noted()
         read = {segment.digest for segment in self.known() if segment.taken}
@@ -111,13 +111,13 @@ class Segments:
         return noted
 
     def note(self) -> Archived:
-        """Returns what is noted of the archive if the index has all of these segments, else the
-        empty note.
+        """Returns the note of the archive if the index has all of its segments, else the empty
+        note.
         """
         return usable_note(self._ledger.noted(), {segment.digest for segment in self.known()})
 
 
 def archive_stamp(ledger: Ledger) -> str:
-    """Returns a text that changes whenever the archive does, or what is noted of it."""
+    """Returns a text that changes whenever the archive or its note does."""
     noted, listing = ledger.archive.note_stamp(), ledger.archive.listing()
     return f"{noted} {listing}" if listing else ""

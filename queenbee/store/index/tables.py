@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
 
 VERSION = 10
-"""Of the tables below; an index of another version is built anew."""
+"""Of the tables below; an index of another version is rebuilt."""
 
 _LONG_WAL_BYTES = 8 * 1024 * 1024
 _OPEN_S = 2.0
 _WAIT_S = 30.0
-"""For a reader that waits while another brings the index up to date: it would read the same lines.
-Opening takes no such time.
+"""How long a reader waits while another brings the index up to date: it would only read the same
+lines. Opening never takes that long.
 """
 _BATCH = 500
-"""Ids in one query: SQLite allows 999 parameters in the oldest builds still about."""
+"""Ids in one query: old builds of SQLite allow 999 parameters."""
 
 
 class Tables:
-    """An open index. Raises `sqlite3.Error` or `OSError` where it cannot be used."""
+    """An open index. Raises `sqlite3.Error` or `OSError` if it cannot be used."""
 
     def __init__(self, kind: str, path: str) -> None:
         self.kind = kind
@@ -54,22 +54,22 @@ class Tables:
             return self.db.execute(query, values).fetchall()
 
     def meta(self, key: str) -> str | None:
-        """Returns a note that was kept beside the records."""
+        """Returns a stored note."""
         rows = self.ask("SELECT value FROM meta WHERE key = ?", key)
         return str(rows[0][0]) if rows else None
 
     def blob(self, key: str) -> bytes:
-        """Returns the bytes that were kept under a key, or none."""
+        """Returns the bytes stored under a key, or b""."""
         rows = self.ask("SELECT value FROM meta WHERE key = ?", key)
         value = rows[0][0] if rows else b""
         return value if isinstance(value, bytes) else b""
 
     def put_meta(self, key: str, value: object) -> None:
-        """Keeps a note; part of a transaction where one is open."""
+        """Stores a note, inside the open transaction if there is one."""
         self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def position(self, name: str) -> Position:
-        """Returns a position that was kept, or the start."""
+        """Returns a stored position, or the start."""
         kept = self.meta(name)
         if kept is None:
             return Position()
@@ -78,7 +78,7 @@ class Tables:
         return Position(Mark(*tracked), Mark(*journal), stamps)
 
     def put_position(self, name: str, position: Position) -> None:
-        """Keeps a position."""
+        """Stores a position."""
         marks = [[m.inode, m.offset, m.sum] for m in (position.tracked, position.journal)]
         self.put_meta(name, json.dumps([*marks, position.segments]))
 
@@ -98,7 +98,7 @@ class Tables:
         return fields
 
     def raws(self, identifier: str) -> list[bytes]:
-        """Returns the lines of a record in the order in which they were read."""
+        """Returns the lines of a record in the order they were read."""
         rows = self.ask("SELECT raw FROM lines WHERE id = ? ORDER BY at", identifier)
         if not rows:
             rows = self.ask("SELECT body FROM records WHERE id = ?", identifier)
@@ -106,7 +106,7 @@ class Tables:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Writes all of what is done inside, or nothing. Nobody else writes meanwhile."""
+        """Commits everything done inside, or nothing. Nobody else can write in the meantime."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -116,12 +116,12 @@ class Tables:
                 self.db.execute("ROLLBACK")
             raise
         if size_of(self.path + "-wal") > _LONG_WAL_BYTES:
-            # Every process that opens the index would read it through.
+            # Otherwise every process that opens the index would read all of it.
             self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def clear(self) -> None:
-        """Throws all records away, inside a transaction. Processes that wait for its end find the
-        tables filled again; if the file were deleted instead, each would build another.
+        """Deletes all records, inside a transaction. Processes that wait for it find the tables
+        filled again; if the file were deleted, each would build another.
         """
         rows = self.ask(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' "
@@ -132,7 +132,7 @@ class Tables:
         _create(self.db, self.kind)
 
     def start_over(self) -> None:
-        """Deletes a file that is damaged, and begins another."""
+        """Deletes a damaged file, and creates another."""
         self.db.close()
         remove(self.path)
         self.db = self._open()
@@ -148,13 +148,13 @@ class Tables:
         return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
-        # Autocommit: transactions are begun by hand, where one is needed.
+        # Autocommit: transactions are begun explicitly.
         db = sqlite3.connect(
             self.path, timeout=_OPEN_S, isolation_level=None, check_same_thread=False
         )
         try:
-            # The index may lose its last lines with the power, but must not lie after it: that is
-            # what NORMAL in WAL mode gives, without waiting for the disk.
+            # A power cut may lose the last lines of the index, but must not corrupt it: NORMAL in
+            # WAL mode gives that without waiting for the disk.
             db.execute("PRAGMA synchronous = NORMAL")
             if _version(db) != VERSION:
                 db.execute("PRAGMA journal_mode = WAL")
@@ -170,11 +170,11 @@ class Tables:
 
 
 def is_damage(error: Exception) -> bool:
-    """Returns whether an error comes from what is in the file, and not from another process, the
-    disk, or permissions.
+    """Returns whether an error comes from the content of the file, and not from another process,
+    the disk, or permissions.
     """
     if isinstance(error, sqlite3.OperationalError):
-        # Our statements are right, so the tables are not; but this SQLite may lack FTS5.
+        # Our statements are right, so the tables are wrong; but this SQLite may lack FTS5.
         wrong = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
         return wrong and "no such module" not in str(error)
     return not isinstance(error, sqlite3.ProgrammingError)  # It was closed.
@@ -207,19 +207,19 @@ def _create(db: sqlite3.Connection, kind: str) -> None:
 
 
 def _birth() -> int:
-    """Returns a number that tells what followers know from what they must read anew."""
+    """Returns a random number: followers that know another one read everything again."""
     return int.from_bytes(os.urandom(6), "big")
 
 
 def remove(path: str) -> None:
-    """Deletes an index with all that SQLite keeps beside it."""
+    """Deletes an index with the files that SQLite keeps next to it."""
     for suffix in ("", "-wal", "-shm", "-journal"):
         if os.path.lexists(path + suffix):
             os.unlink(path + suffix)
 
 
 class Taken:
-    """What became of some lines."""
+    """The result of taking some lines."""
 
     __slots__ = ("fresh", "positional", "unusable")
 
@@ -227,9 +227,9 @@ class Taken:
         self.fresh = fresh
         """Those that the index did not have."""
         self.unusable = unusable
-        """How many carry no record."""
+        """How many hold no record."""
         self.positional = positional
-        """Whether any of the fresh ones is of a record in which the order of lines counts."""
+        """Whether any fresh line belongs to a record in which the order of lines counts."""
 
 
 class Taker:
@@ -247,7 +247,7 @@ class Taker:
         self._replace = f"INSERT OR REPLACE INTO records VALUES ({marks})"  # noqa: S608
 
     def take(self, lines: list[bytes], *, once: bool) -> Taken:
-        """Folds lines into the records. With `once`, a line that is there already never counts
+        """Folds lines into the records. With `once`, a line that is already there never counts
         again.
         """
         decode_one = decoder(sum(map(len, lines)))
@@ -283,7 +283,7 @@ class Taker:
         return Taken(fresh, len(lines) - len(usable), positional=positional)
 
     def forget(self, lines: Iterable[bytes]) -> None:
-        """Takes usable lines out again. Only where the order of lines does not count."""
+        """Removes usable lines. Only valid if the order of lines does not count."""
         gone: dict[str, set[bytes]] = {}
         for raw in lines:
             fields = decode(raw)
@@ -302,12 +302,12 @@ class Taker:
         self._store(table, table.entries)
 
     def finish(self) -> None:
-        """Writes down what was learnt about the lines as a whole."""
+        """Saves what is known about all lines together."""
         if self.positional:
             self._tables.put_meta("positional", 1)
 
     def _known(self, ids: Iterable[str]) -> Table:
-        """Returns a table that holds what the index has of these ids."""
+        """Returns a table with the lines that the index has for these ids."""
         table = Table(kind_of(self._kind).aliases)
         for some in _batches(sorted(ids)):
             marks = ", ".join("?" * len(some))
@@ -350,20 +350,20 @@ class Taker:
             self._db.executemany("INSERT OR REPLACE INTO lines VALUES (?, ?, ?)", lines)
 
     def _remove(self, identifier: str) -> None:
-        """Removes a record, and its words where they were gathered."""
+        """Removes a record, and its words if they were gathered."""
         self._seq += 1
         self._db.execute("DELETE FROM records WHERE id = ?", (identifier,))
         if self._tables.ask("SELECT 1 FROM sqlite_master WHERE name = 'texted'"):
             number = "SELECT number FROM texted WHERE id = ?"
             self._db.execute(f"DELETE FROM text WHERE rowid = ({number})", (identifier,))  # noqa: S608
             self._db.execute("DELETE FROM texted WHERE id = ?", (identifier,))
-        # Followers read everything anew: no row tells them.
+        # Followers read everything again: no row shows the removal.
         self._tables.put_meta("removed_at", self._seq)
         self._tables.put_meta("born", _birth())
 
 
 def text_of(value: object) -> str | None:
-    """Returns what a column of texts holds of a value."""
+    """Returns the value for a text column, or None."""
     return value if isinstance(value, str) else None
 
 

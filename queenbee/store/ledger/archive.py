@@ -1,8 +1,8 @@
-"""The archive: what is closed leaves a ledger for segments that are never written again.
+"""The archive: closed records move from a ledger to segments that are never written again.
 
 A segment is a tracked file, `.beads/archive/queen_<kind>.<n>.jsonl`. The journal keeps every
-line, so moving one cannot lose it. It does not say which file a line is in now: that is noted in a
-file beside it, a cache that can be deleted. `docs/format.md`, "Archive"; ADR 0009.
+line, so moving one cannot lose it. It does not say which file a line is in now: a file next to
+it notes that, as a cache that can be deleted. `docs/format.md`, "Archive"; ADR 0009.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 FOLDER = "archive"
 _SETTLED_NS = 3_000_000_000
-"""A folder that was changed a moment ago may change again within the same tick of its clock, and
-the slowest of them (FAT) counts in steps of two seconds."""
+"""A folder that just changed may change again within the same tick of its clock. The slowest clock
+(FAT) has steps of two seconds."""
 
 
 def digest_of(data: bytes) -> str:
-    """Returns what tells the content of one segment from another's."""
+    """Returns a digest that identifies the content of a segment."""
     from hashlib import sha1  # noqa: PLC0415 - start-up
 
     return sha1(data, usedforsecurity=False).hexdigest()
 
 
 class Segment:
-    """One segment as it was seen: when it last changed, and what it holds."""
+    """One segment as it was last read: its stamp, and a digest of its content."""
 
     __slots__ = ("digest", "stamp")
 
@@ -61,13 +61,13 @@ class Archived:
         self.mark = mark
         """In the journal."""
         self.kept = kept
-        """Whole lines: those before the mark that did not leave the ledger."""
+        """Whole lines: those before the mark that are still in the ledger."""
         self.back = back
-        """Whole lines that the segments have, and that a merge brought back to the ledger."""
+        """Whole lines of the segments that a merge brought back to the ledger."""
         self.segments = dict(segments or {})
         """All of these segments' lines are in the journal."""
         self.settled_bytes = settled_bytes
-        """What the last rotation left in the ledger."""
+        """The size of the ledger after the last rotation."""
 
     @property
     def stamps(self) -> dict[str, Stamp]:
@@ -76,7 +76,7 @@ class Archived:
 
     @property
     def digests(self) -> set[str]:
-        """What tells the segments' contents from others."""
+        """The digests of the segments."""
         return {segment.digest for segment in self.segments.values()}
 
     def digest_of(self, stamp: Stamp) -> str | None:
@@ -85,7 +85,7 @@ class Archived:
 
 
 class Archive:
-    """The segments of one kind, and the note of what the journal has of them."""
+    """The segments of one kind, and the note of which of their lines the journal has."""
 
     def __init__(self, ledger_path: str, journal_path: str) -> None:
         self.folder = os.path.join(os.path.dirname(ledger_path), FOLDER)
@@ -102,7 +102,7 @@ class Archive:
         return f"{self._begin}{max(map(self._number, names), default=0) + 1}.jsonl"
 
     def listing(self) -> dict[str, Stamp]:
-        """Returns the stamps of the segments there are, by name, oldest first.
+        """Returns the stamps of the segments by name, oldest first.
 
         Raises `Unreadable`.
         """
@@ -115,7 +115,7 @@ class Archive:
         if not stat.S_ISDIR(status.st_mode):
             raise Unreadable(
                 f"{self.folder} is not a directory",
-                hint="move it away: segments of the ledgers are kept there",
+                hint="move it away: the ledgers keep their segments there",
                 path=self.folder,
             )
         folder = status.st_ino, status.st_mtime_ns
@@ -137,7 +137,7 @@ class Archive:
         return stamp_of(self._note_path)
 
     def noted(self, *, kept: bool) -> Archived | None:
-        """Returns what was noted, or None where nothing was, or nothing that can be used.
+        """Returns the note, or None if there is none or it cannot be used.
 
         Read it before the listing: segments are written before they are noted. Without `kept`,
         those lines are not read.
@@ -163,7 +163,7 @@ class Archive:
             return None
 
     def note(self, archived: Archived) -> None:
-        """Replaces the note. Under the hive's lock. Raises `Unwritable`."""
+        """Replaces the note. Needs the hive's lock. Raises `Unwritable`."""
         mark = archived.mark
         head = {
             "mark": [mark.inode, mark.offset, mark.sum],
@@ -177,7 +177,7 @@ class Archive:
         }
         temporary = self._note_path + ".tmp"
         try:
-            # Not synced: what a power cut leaves of it is found to be wrong, and made anew.
+            # Not synced: a note that a power cut damaged is detected and rebuilt.
             with open(temporary, "wb") as file:
                 file.write(json.dumps(head).encode() + b"\n" + archived.kept + archived.back)
             os.replace(temporary, self._note_path)

@@ -1,4 +1,4 @@
-"""What a reader of a ledger gets, and how far it has read."""
+"""What a reader of a ledger gets, and the position it has reached."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Position:
-    """How far both files were read, and with which segments of the archive."""
+    """The position reached in both files, and the segments of the archive at that point."""
 
     __slots__ = ("journal", "segments", "tracked")
 
@@ -37,8 +37,8 @@ class Position:
 
 
 class Lines:
-    """The lines of the tracked file and of its journal: first those with which both begin, then
-    the rest of each.
+    """The lines of the tracked file and of its journal: the ones that both begin with, then the
+    rest of each.
     """
 
     __slots__ = ("common", "journal", "journal_only", "size_bytes", "tracked", "unended")
@@ -89,11 +89,11 @@ class Batch:
         self.journal_only = lines.journal_only
         self.position = position
         self.restarted = restarted
-        """Whether a file was rewritten: these are then all lines, and the reader starts over."""
+        """Whether a file was rewritten: the batch then has all lines, to start over with."""
         self.unrecorded = unrecorded
         """Whether the tracked files have lines that the journal lacks."""
         self.unended = lines.unended
         """Whether the last tracked line has no newline yet: it may still change."""
         self.alike = lines.alike and not unrecorded
-        """Whether ledger and journal went on alike."""
+        """Whether ledger and journal got the same lines."""
         self.size_bytes = sum(map(len, archived)) + lines.size_bytes

@@ -1,9 +1,9 @@
-"""One line, in and out: which bytes are a usable line, and what they say.
+"""Encoding and decoding of one line: which bytes are a usable line, and their fields.
 
 orjson decodes a line in a quarter of the standard library's time, but importing it costs 25 ms
-in a process that has not imported click, twice the interpreter itself. So little input is
-decoded by the standard library and much by orjson. The two are held to the same language: what
-one refuses the other refuses, and both say the same of what they accept (a property test).
+in a process that has not imported click, twice the interpreter itself. So the
+standard library decodes small inputs, and orjson large ones. Both accept the same lines and
+return the same fields (a property test).
 `docs/format.md`, section "Lines"; ADR 0002.
 """
 
@@ -22,22 +22,23 @@ if TYPE_CHECKING:
 
 MAX_LINE_BYTES = 1024 * 1024
 MAX_DEPTH = 128
-"""orjson stops at 1,024 levels and the standard library near 1,000: both go well past this."""
+"""orjson stops at 1,024 levels and the standard library near 1,000, both well above this."""
 
 CONFLICT_MARKERS = (b"<<<<<<<", b"=======", b">>>>>>>", b"|||||||")
-"""What the lines begin with that git leaves where it could not merge."""
+"""The beginnings of the lines that git writes around a merge conflict."""
 
 _LARGE_BYTES = 1024 * 1024
 _ORJSON_FROM_BYTES = 512 * 1024
-"""Where orjson's import is paid back: about 1,500 lines, measured with and without click."""
+"""From this size on, orjson saves more than its import costs: about 1,500 lines, measured with and
+without click."""
 
 
 class Unusable(ValueError):
-    """A line that carries no record; the text says why."""
+    """A line without a record; the text says why."""
 
 
 def decoder(size_bytes: int) -> Callable[[bytes], dict[str, object]]:
-    """Returns the function that decodes one line, fit for an input of this size.
+    """Returns the function that decodes one line, chosen for an input of this size.
 
     It raises `Unusable` for a line that is neither a record nor a migration.
     """
@@ -50,8 +51,8 @@ def decoder(size_bytes: int) -> Callable[[bytes], dict[str, object]]:
 
 @contextmanager
 def without_collection(size_bytes: int) -> Iterator[None]:
-    """Stops the collector of cycles while a large input is decoded: records have no cycles, and
-    looking for them again and again takes as long as reading the records.
+    """Disables garbage collection while a large input is decoded: records have no cycles, and
+    looking for them takes as long as reading the records.
     """
     if size_bytes < _LARGE_BYTES or not gc.isenabled():
         yield
@@ -69,7 +70,7 @@ def decode(raw: bytes) -> dict[str, object]:
 
 
 def decode_exactly(raw: bytes) -> dict[str, object]:
-    """Returns the fields of a usable line with integers of any length kept digit by digit."""
+    """Returns the fields of a usable line; integers of any length keep every digit."""
     fields = json.loads(raw.decode())
     assert isinstance(fields, dict)
     return fields
@@ -78,22 +79,22 @@ def decode_exactly(raw: bytes) -> dict[str, object]:
 def encode(fields: Mapping[str, object]) -> bytes:
     """Returns the record as one line, without its line ending.
 
-    Raises `InvalidInput` for a record whose line would pass 1 MiB, or holds what JSON cannot
-    say (a lone surrogate: bytes that were not UTF-8 where they came from).
+    Raises `InvalidInput` if the line would exceed 1 MiB, or if JSON cannot express a value (a
+    lone surrogate: bytes that were not UTF-8 at their source).
     """
     raw = pack(fields)
     if len(raw) >= MAX_LINE_BYTES:
         raise InvalidInput(
             f"the record would take {len(raw):,} bytes; a line holds at most {MAX_LINE_BYTES:,}",
-            hint="put the text into a file of the repository and send its path",
+            hint="put the text in a file in the repository and send its path",
         )
     return raw
 
 
 def pack(fields: Mapping[str, object]) -> bytes:
-    """Returns a record of any size as JSON: several lines may fold to one too large for a line.
+    """Returns a record of any size as JSON: several lines may fold to more than a line holds.
 
-    Raises `InvalidInput` for what JSON cannot say.
+    Raises `InvalidInput` for a value that JSON cannot express.
     """
     try:
         if "orjson" in sys.modules:
@@ -145,7 +146,7 @@ def _checked(raw: bytes, loads: Callable[[bytes], object]) -> dict[str, object]:
         raise Unusable(_why_not_json(raw)) from error
     if not isinstance(fields, dict):
         raise Unusable("not a JSON object")
-    # Brackets inside strings count here too: a cheap test that only ever sends too many on.
+    # Brackets inside strings count here too: a cheap first test that never misses a deep line.
     if raw.count(b"[") + raw.count(b"{") > MAX_DEPTH and _depth(fields) > MAX_DEPTH:
         raise Unusable(f"nested more than {MAX_DEPTH} levels deep")
     identifier = fields.get("id")
@@ -201,7 +202,7 @@ def _strict_loads(raw: bytes) -> object:
 
 
 def _text_only(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Returns the object, if all of it is text: a lone surrogate can be escaped, but is none.
+    """Returns the object if all of it is valid text: a lone surrogate can be escaped, but is not.
 
     It checks all values of a repeated key, of which only the last one remains.
     """

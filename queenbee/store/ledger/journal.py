@@ -1,4 +1,4 @@
-"""A journal: the untracked file that has every line, in the order in which they arrived here.
+"""A journal: the untracked file that has every line, in order of arrival.
 
 It is appended to under the hive's lock and never rewritten. `docs/format.md`, section "Journal";
 ADR 0001.
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 PIECE_BYTES = 4 * 1024 * 1024
-"""How much of a long file is read at once."""
+"""How many bytes of a long file are read at once."""
 
 
 class Journal:
-    """The journal of one kind. Reading needs no lock; all else needs the hive's."""
+    """The journal of one kind. Reading needs no lock; everything else needs the hive's lock."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -37,11 +37,11 @@ class Journal:
         self._gained_path = path + ".gained"
 
     def read(self, since: Mark, *, limit: int | None = None) -> Chunk:
-        """Returns what was appended after a mark, as far as it counts."""
+        """Returns the complete writes after a mark."""
         stop = self._intended_from()
         chunk = read_after(self.path, since, stop=stop, limit=limit)
         if stop is None and (stop := self._intended_from()) is not None:
-            # Announced while we read: half of it may be in what we have.
+            # Announced while we read: we may have read half of it.
             chunk = read_after(self.path, since, stop=stop, limit=limit)
         return chunk
 
@@ -50,8 +50,8 @@ class Journal:
         return not size_of(self.path)
 
     def lacking(self, lines: Iterable[bytes], since: Mark = START) -> set[bytes]:
-        """Returns those of the lines that it does not have behind a mark; reads no further than
-        it must.
+        """Returns those of the lines that it does not have after a mark; reads no further than
+        necessary.
         """
         missing = set(lines)
         while missing:
@@ -63,9 +63,9 @@ class Journal:
         return missing
 
     def arrived_after(self, line: bytes) -> list[bytes]:
-        """Returns the lines behind this one: what arrived after it, in order.
+        """Returns the lines that arrived after this one, in order.
 
-        The journal is read from its end, a piece at a time. Empty where the line is not there.
+        The journal is read from its end, a piece at a time. Empty if the line is not in it.
         """
         needle = line + b"\n"
         begin = size_of(self.path)
@@ -94,18 +94,18 @@ class Journal:
             raise unwritable(self._gained_path, error) from error
 
     # Several lines at once are announced before they are written, so that a process killed
-    # between the first and the last leaves none: readers stop where the announcement says, and
-    # the next writer cuts the rest away.
+    # in between leaves none of them: readers stop at the announced offset, and the next writer
+    # removes the rest.
 
     def append(self, file: Appender, lines: Sequence[bytes]) -> None:
-        """Appends lines that count together or not at all, once `forget_intent` is called."""
+        """Appends lines that take effect together, when `forget_intent` is called."""
         data = joined(lines)
         if len(lines) > 1:
             _write_intent(self._intent_path, file.size, len(data))
         file.append(data)
 
     def finish_interrupted(self) -> None:
-        """Cuts away what a writer that was killed had begun."""
+        """Removes the incomplete write of a writer that was killed."""
         begin = self._intended_from()
         if begin is not None and os.path.getsize(self.path) > begin:
             file = Appender(self.path)
@@ -114,7 +114,7 @@ class Journal:
         self.forget_intent()
 
     def forget_intent(self) -> None:
-        """Says that what was announced is complete. Raises `Unwritable`."""
+        """Marks the announced write as complete. Raises `Unwritable`."""
         try:
             os.unlink(self._intent_path)
         except FileNotFoundError:
@@ -123,7 +123,7 @@ class Journal:
             raise unwritable(self._intent_path, error) from error
 
     def _intended_from(self) -> int | None:
-        """Returns where an announced write began, while it is not complete."""
+        """Returns the offset of an announced write that is not complete, or None."""
         try:
             with open(self._intent_path, "rb") as file:
                 begin, size = (int(word) for word in file.read(64).split())
@@ -134,12 +134,12 @@ class Journal:
 
 
 def joined(lines: Iterable[bytes]) -> bytes:
-    """Returns the lines as a file holds them."""
+    """Returns the lines as the content of a file."""
     return b"".join(line + b"\n" for line in lines)
 
 
 def unwritable(path: str, error: OSError) -> Unwritable:
-    """Returns the refusal of an append whose file cannot be written."""
+    """Returns the error for an append to a file that cannot be written."""
     return Unwritable(
         f"{path} cannot be written: {error.strerror}; nothing was recorded", path=path
     )

@@ -1,9 +1,9 @@
 """A ledger: the tracked file that git carries, and the journal that git cannot touch.
 
 Every append goes to both. Git rewrites tracked files at any time (a `stash` is enough), so the
-state is the union of the two: what the ledger lost is appended to it again at the next write,
-and what it gained (a pull, another program) enters the journal at the next write. Archived lines
-count as tracked. A reader only reads. `docs/format.md`, sections "Journal" and "Archive";
+state is the union of the two. The next write appends to the ledger the lines that it lost, and to
+the journal the lines that the ledger gained (a pull, another program). Archived lines count as
+tracked. A reader never writes. `docs/format.md`, sections "Journal" and "Archive";
 ADR 0001.
 
 This is the interface that other engines implement: `read(position)` and `append(lines)`.
@@ -55,7 +55,7 @@ class Receipt:
         self._journal.sync()
 
     def take_back(self) -> None:
-        """Undoes the append. Only under the lock that it was made under."""
+        """Undoes the append. Call it only under the lock that the append was made under."""
         self._ledger.roll_back()
         self._journal.roll_back()
 
@@ -66,7 +66,7 @@ class Receipt:
 
 
 class _Compared:
-    """What ledger and journal hold after a position that they agree on."""
+    """The content of ledger and journal after a position that they agree on."""
 
     __slots__ = ("agreed", "base", "journal", "tracked")
 
@@ -77,7 +77,7 @@ class _Compared:
         self.tracked = tracked
         self.journal = journal
         self.base = base or Archived()
-        """What was noted of the archive, where the two are compared from the beginning."""
+        """The note of the archive, if the two are compared from the beginning."""
 
     def lines(self) -> Lines:
         """Returns the lines to compare."""
@@ -85,11 +85,11 @@ class _Compared:
 
 
 class Ledger:
-    """One kind of record on disk. Reading needs no lock; appending needs the hive's.
+    """One kind of record on disk. Reading needs no lock; appending needs the hive's lock.
 
-    It remembers nothing between two calls. Callers keep what `read` and `append` return: how far
-    they read, and `agreed`, a position up to which both files were found to hold the same lines
-    as long as its segments are the whole archive.
+    It keeps no state between calls. Callers keep what `read` and `append` return: the position
+    reached, and `agreed`, up to which both files held the same lines. It is valid as long as its
+    segments are the whole archive.
     """
 
     def __init__(self, path: str, journal_path: str) -> None:
@@ -101,7 +101,7 @@ class Ledger:
     def read(self, since: Position | None = None) -> Batch:
         """Returns the lines after a position, or all of them.
 
-        Raises `Unreadable` where a file cannot be read safely.
+        Raises `Unreadable` if a file cannot be read safely.
         """
         if since is None:
             return self._read_all(restarted=False)
@@ -114,8 +114,8 @@ class Ledger:
         return Batch([], lines, position, restarted=False, unrecorded=unrecorded)
 
     def _read_all(self, *, restarted: bool) -> Batch:
-        # Segments are written before they are noted, and noted before the journal goes on: what
-        # is read first is then never newer than what is read after it.
+        # Segments are written before they are noted, and noted before the journal grows: what is
+        # read first is never newer than what is read next.
         noted = self.archive.noted(kept=True)
         listing = self.archive.listing()
         segments = [self.archive.read(name) for name in listing]
@@ -134,10 +134,10 @@ class Ledger:
         return Batch(archived, lines, position, restarted=restarted, unrecorded=unrecorded)
 
     def append(self, lines: Sequence[bytes], agreed: Position | None = None) -> Receipt:
-        """Writes the lines to journal and ledger, and heals both. Under the hive's lock only.
+        """Writes the lines to journal and ledger, and heals both. Needs the hive's lock.
 
-        All of the lines are recorded or none. The files are compared from `agreed` on. The
-        receipt waits for the disk, once the lock is released. Raises `Unwritable`.
+        Records all of the lines or none. The files are compared from `agreed` on. `Receipt.sync`
+        waits for the disk after the lock is released. Raises `Unwritable`.
         """
         begins = not os.path.lexists(self.journal_path)
         self.journal.finish_interrupted()
@@ -150,20 +150,20 @@ class Ledger:
         ledger, journal = self._open_both(begins)
         receipt = Receipt(ledger, journal, found.agreed)
         try:
-            # 2. What came from elsewhere is counted before it is recorded: a process killed in
-            #    between makes others judge it once too often instead of never.
+            # 2. Lines from elsewhere are counted before they are recorded: after a crash in
+            #    between, others judge them once too often instead of never.
             if gained:
                 self.journal.count_arrival()
-            # 3. The journal first: what it holds is recorded, whatever happens to the ledger.
+            # 3. The journal first: its lines are recorded even if the ledger loses them.
             journal.cut(found.journal.end.offset)
             self.journal.append(journal, [*gained, *lines])
             # 4. The ledger. A torn last line keeps its bytes and gets its newline.
             torn = b"" if ledger.ends_with_newline() else b"\n"
             ledger.append(torn + joined([*lost, *lines]))
-            # 5. Only now: an announcement removed earlier would let half of the lines count.
+            # 5. Only now: if the announcement went earlier, half of the lines could take effect.
             self.journal.forget_intent()
             if ledger.size == found.tracked.end.offset and not found.tracked.rest:
-                # Nobody wrote since we compared the two.
+                # Nobody has written since we compared the two.
                 receipt.agreed = Position(ledger.end(), journal.end(), listing)
         except BaseException as error:
             _take_back(receipt)
@@ -173,8 +173,8 @@ class Ledger:
         return receipt
 
     def _compare(self, agreed: Position, listing: Mapping[str, Stamp]) -> _Compared:
-        """Returns what both files hold since they agreed; from the beginning where they no
-        longer do.
+        """Returns the content of both files after `agreed`, or all of it if that is no longer
+        valid.
         """
         tracked, journal = self.chunks(agreed)
         known = agreed.segments == listing and agreed.journal != START
@@ -198,8 +198,8 @@ class Ledger:
         return max(tracked + size_of(self.path), size_of(self.journal_path))
 
     def foreign(self, *, unrecorded: bool) -> str:
-        """Returns a text that changes whenever lines arrive that this machine did not append;
-        "" where none ever did. All processes that see the same lines get the same text.
+        """Returns a text that changes whenever lines arrive that this machine did not append, or
+        "" if there are none. All processes that see the same lines get the same text.
 
         `unrecorded` says whether the tracked files have lines that the journal lacks.
         """
@@ -213,7 +213,7 @@ class Ledger:
         return stamp_of(self.path), stamp_of(self.journal_path), self.archive.listing()
 
     def chunks(self, since: Position, *, limit: int | None = None) -> tuple[Chunk, Chunk]:
-        """Returns what both files hold after a position, as bytes: for engines with an index."""
+        """Returns the bytes of both files after a position: for engines with an index."""
         tracked = read_after(self.path, since.tracked, limit=limit)
         return tracked, self.journal.read(since.journal, limit=limit)
 
@@ -228,7 +228,7 @@ class Ledger:
     def _difference(self, found: _Compared) -> tuple[list[bytes], list[bytes]]:
         """Returns the usable lines that the journal lacks, and those that the ledger lost.
 
-        Archived lines that a merge brought back are neither; they are noted as such.
+        Archived lines that a merge brought back are in neither list; the archive notes them.
         """
         lines = found.lines()
         if not lines.tracked:
@@ -246,8 +246,8 @@ class Ledger:
         return [line for line in fresh if line in gained], lines.journal_only
 
     def _adopt(self) -> Position | None:
-        """Copies what is tracked to a journal that is missing, as in a fresh clone, a piece at a
-        time. Returns up to where both files then agree, if that is known.
+        """Copies the tracked lines to a missing journal, as in a fresh clone, a piece at a time.
+        Returns the position up to which both files then agree, if known.
         """
         if not self.journal.is_empty():
             return None
@@ -259,7 +259,7 @@ class Ledger:
         journal = Appender(self.journal_path)
         try:
             if listing:
-                # The ledger is compared with these as at any other write.
+                # The ledger is compared with these as in any other write.
                 self.archive.note(self._adopted_segments(listing, journal))
                 return None
             mark = START
@@ -276,14 +276,12 @@ class Ledger:
         for name, stamp in listing.items():
             data, digest = self.archive.read(name)
             segments[name] = Segment(stamp, digest)
-            # Two clones that rotated apart may have archived the same line twice.
+            # Two clones that rotated independently may have archived the same line twice.
             journal.append(joined(_unseen(_usable(split_lines(data)), seen)))
         return Archived(journal.end(), b"", segments)
 
     def base(self) -> Archived:
-        """Returns what is noted of the archive, noted anew where that is in doubt. Under the
-        hive's lock only.
-        """
+        """Returns the note of the archive, rebuilt if it is in doubt. Needs the hive's lock."""
         noted = self.noted()
         listing = self.archive.listing()
         if noted is None and listing:
@@ -291,7 +289,7 @@ class Ledger:
         return noted or Archived()
 
     def noted(self) -> Archived | None:
-        """Returns what was noted about this very journal, or None."""
+        """Returns the note if it is about this journal, else None."""
         noted = self.archive.noted(kept=True)
         if noted is None or self.journal.read(noted.mark, limit=1).restarted:
             return None
@@ -300,7 +298,7 @@ class Ledger:
     def _settle_segments(self) -> dict[str, Stamp]:
         """Copies the lines of segments from elsewhere to the journal; returns the listing.
 
-        Where a segment is gone, the note is made anew.
+        If a segment is gone, the note is rebuilt.
         """
         listing = self.archive.listing()
         noted = self.archive.noted(kept=False)
@@ -333,7 +331,7 @@ class Ledger:
         return settled
 
     def _gain(self, lines: list[bytes], end: Mark) -> Mark:
-        """Appends lines from elsewhere to the journal; returns where it then ends."""
+        """Appends lines from elsewhere to the journal; returns its new end."""
         if not lines:
             return end
         self.journal.count_arrival()
@@ -347,12 +345,12 @@ class Ledger:
 
 
 def usable_note(noted: Archived | None, digests: set[str]) -> Archived:
-    """Returns what was noted if all segments that it names are there, else the empty note."""
+    """Returns the note if all segments that it names are there, else the empty note."""
     return noted if noted is not None and noted.digests <= digests else Archived()
 
 
 def _usable(lines: Iterable[bytes]) -> list[bytes]:
-    """Returns the lines that carry a record."""
+    """Returns the lines that hold a record."""
     found = list(lines)
     decode = decoder(sum(map(len, found)))
     return [line for line in found if _is_usable(line, decode)]
@@ -378,7 +376,7 @@ def _is_usable(line: bytes, decode: Callable[[bytes], object]) -> bool:
 
 
 def _open_tracked(path: str) -> Appender:
-    """Opens the tracked file, in a folder that a checkout may take away at this very moment."""
+    """Opens the tracked file, in a folder that a checkout may remove at this very moment."""
     try:
         return Appender(path)
     except Unwritable as error:

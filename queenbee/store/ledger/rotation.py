@@ -1,8 +1,8 @@
-"""Rotation: what is closed moves from a ledger to new segments of its archive.
+"""Rotation: closed records move from a ledger to new segments of its archive.
 
 The journal keeps every line, and the state is a function of the set of lines. So a crash at any
-step costs nothing: at worst, a line is in a segment and in the ledger. The new segments are
-on disk before the ledger gets shorter. `docs/format.md`, section "Archive"; ADR 0009.
+step loses nothing: at worst, a line is in a segment and in the ledger. The new segments are on
+disk before the ledger gets shorter. `docs/format.md`, section "Archive"; ADR 0009.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     Key = tuple[int, str, int]
 
 SEGMENT_BYTES = 16 * 1024 * 1024
-"""No segment is larger by more than one line: hosts of git refuse files far above that."""
+"""No segment exceeds this by more than one line: git hosts refuse much larger files."""
 
 
 class Rotation:
@@ -60,8 +60,8 @@ class Rotation:
 
 
 def is_due(ledger: Ledger, limit_bytes: int, *, most_bytes: int = sys.maxsize) -> bool:
-    """Returns whether a ledger has passed its limit (but not the most), and grown since the last
-    rotation by so much that another one is worth its while.
+    """Returns whether a ledger has reached its limit (but not `most_bytes`), and has grown enough
+    since the last rotation to make another one worthwhile.
     """
     size = size_of(ledger.path)
     if not size or not limit_bytes <= size <= most_bytes:
@@ -71,12 +71,12 @@ def is_due(ledger: Ledger, limit_bytes: int, *, most_bytes: int = sys.maxsize) -
 
 
 def rotate(ledger: Ledger, is_closed: IsClosed, agreed: Position | None = None) -> Rotation:
-    """Moves the lines of all records that `is_closed` says are closed; under the hive's lock.
+    """Moves the lines of all records that `is_closed` says are closed. Needs the hive's lock.
 
-    It is asked for the newest revision of each record. Records with a line that has no `rev`
-    stay: another program wrote it and may look for it, and its place in the file has a meaning.
-    Up to `agreed`, ledger and journal hold the same lines. Raises `Unwritable`; every line is
-    then where it was, or in two places.
+    `is_closed` gets the newest revision of each record. Records with a line without `rev` stay:
+    another program wrote it and may look for it, and its place in the file matters. Up to
+    `agreed`, ledger and journal hold the same lines. Raises `Unwritable`; every line is then
+    where it was, or in two places.
     """
     agreed = _heal(ledger, agreed)
     _sweep(ledger)
@@ -108,7 +108,7 @@ def rotate(ledger: Ledger, is_closed: IsClosed, agreed: Position | None = None) 
 
 
 def _heal(ledger: Ledger, agreed: Position | None) -> Position:
-    """Lets ledger and journal catch up with each other, on disk when it returns."""
+    """Brings ledger and journal up to date with each other, on disk when it returns."""
     receipt = ledger.append([], agreed)
     try:
         receipt.sync()
@@ -118,7 +118,7 @@ def _heal(ledger: Ledger, agreed: Position | None) -> Position:
 
 
 def _sweep(ledger: Ledger) -> None:
-    """Removes what a rotation that was killed had written aside: git would carry it."""
+    """Removes temporary files of a rotation that was killed: git would pick them up."""
     beads, name = os.path.split(ledger.path)
     segments = name.removesuffix("jsonl")
     for folder, begin in ((beads, f".{name}."), (ledger.archive.folder, f".{segments}")):
@@ -129,8 +129,8 @@ def _sweep(ledger: Ledger) -> None:
 
 
 def _put_off(ledger: Ledger, base: Archived, size_bytes: int) -> None:
-    """Notes that this size was tried: else each write would read a ledger that cannot be rotated,
-    as in an archive that is read only.
+    """Notes that this size was tried: otherwise each write would try again, for example if the
+    archive is read-only.
     """
     with suppress(QueenError):
         base.settled_bytes = size_bytes
@@ -138,15 +138,15 @@ def _put_off(ledger: Ledger, base: Archived, size_bytes: int) -> None:
 
 
 class _Active:
-    """The lines of the journal that the archive does not have, a piece at a time: a ledger that
-    was never rotated has all of them.
+    """The lines of the journal that the archive does not have, a piece at a time: all of them if
+    the ledger was never rotated.
     """
 
     def __init__(self, ledger: Ledger, base: Archived) -> None:
         self._ledger = ledger
         self._kept = base.kept
         self.end = base.mark
-        """How far they were read."""
+        """The position reached in the journal."""
 
     def __iter__(self) -> Iterator[list[bytes]]:
         yield split_lines(self._kept)
@@ -166,18 +166,18 @@ class _Survey:
         self.movable = movable
         self.staying = staying
         self.archived = archived
-        """What the segments have: a merge brought it back, or a rotation was cut off."""
+        """Lines in segments: a merge brought them back, or a rotation was interrupted."""
 
     def fresh(self) -> list[bytes]:
         """Returns the lines to write, oldest first."""
-        # In an order that every clone comes to by itself, so that two that moved the same lines
-        # wrote the same, and git finds little to merge.
+        # In an order that is the same in every clone: two clones that moved the same lines write
+        # the same file, and git has little to merge.
         lines = sorted(line for line in self.movable if line not in self.archived)
         lines.sort(key=self.movable.__getitem__)
         return lines
 
     def left(self, data: bytes) -> bytes:
-        """Returns what stays of the ledger, byte for byte."""
+        """Returns what remains of the ledger, byte for byte."""
         if not self.movable:
             return data
         return b"".join(raw for raw in BytesIO(data) if _line_of(raw) not in self.movable)
@@ -219,7 +219,7 @@ def _survey(ledger: Ledger, base: Archived, data: bytes, is_closed: IsClosed) ->
 def _elsewhere(
     ledger: Ledger, base: Archived, lines: Iterable[bytes]
 ) -> tuple[set[bytes], set[bytes]]:
-    """Returns those of the lines that the archive has, and those that are recorded nowhere."""
+    """Returns the lines that the archive has, and the lines that are not recorded anywhere."""
     others = set(lines)
     for some in _Active(ledger, base):
         others.difference_update(some)
@@ -241,7 +241,7 @@ def _write_segments(ledger: Ledger, base: Archived, lines: Iterable[bytes]) -> d
 
     def finish() -> None:
         data, made = joined(piece), False
-        while not made:  # A pull may bring a segment of this very number.
+        while not made:  # A pull may bring a segment with this number.
             name = ledger.archive.next_name({**ledger.archive.listing(), **base.segments, **names})
             made = create_document(ledger.archive.path(name), data)
         names[name] = digest_of(data)
@@ -259,8 +259,8 @@ def _write_segments(ledger: Ledger, base: Archived, lines: Iterable[bytes]) -> d
 
 
 def _note(ledger: Ledger, archived: Archived, written: Mapping[str, str]) -> bool:
-    """Notes where the lines are now, unless git took a segment away meanwhile: then the next
-    write finds out.
+    """Notes where the lines are now, unless git removed a segment in the meantime: the next write
+    then notices.
     """
     listing = ledger.archive.listing()
     if any(listing.get(name) != each.stamp for name, each in archived.segments.items()):

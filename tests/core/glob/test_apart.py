@@ -13,11 +13,11 @@ from queenbee.core.glob.pattern import overlap
 @pytest.mark.parametrize(
     ("left", "right", "reason"),
     [
-        ("a.py", "b.py", "a.py and b.py are two paths"),
-        ("src/**", "docs/**", "one lies in src/, the other in docs/"),
-        ("src/*.ts", "src/*.py", "the names of one end in .ts, of the other in .py"),
+        ("a.py", "b.py", "a.py and b.py are different paths"),
+        ("src/**", "docs/**", "one is in src/, the other in docs/"),
+        ("src/*.ts", "src/*.py", "one matches names ending in .ts, the other in .py"),
         ("src/*", "src/a/b", "src/* does not cover src/a/b, the only path of src/a/b"),
-        ("a?", "b*", "no path has the shape of both"),
+        ("a?", "b*", "no path fits both patterns"),
     ],
 )
 def test_the_plainest_reason_is_given(left, right, reason):

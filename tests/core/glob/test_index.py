@@ -158,7 +158,7 @@ class TestGlobIndex:
             indexed([]).overlapping("src/[")
 
     @pytest.mark.parametrize("path", ["", "/a", "a/", "a//b", "..", "a/../b"])
-    def test_finds_nothing_that_covers_what_is_no_path(self, path: str) -> None:
+    def test_finds_nothing_that_covers_an_invalid_path(self, path: str) -> None:
         assert indexed([("k", "**"), ("l", "a/**")]).covering(path) == []
 
     def test_answers_in_the_order_of_addition(self) -> None:

@@ -121,7 +121,7 @@ class TestMatches:
         assert not globs.matches(pattern, path)
 
     @pytest.mark.parametrize("path", ["", "/a", "a/", "a//b", ".", "..", "a/../b", "./a"])
-    def test_what_is_no_path_from_the_root_is_covered_by_nothing(self, path: str) -> None:
+    def test_nothing_covers_an_invalid_path(self, path: str) -> None:
         assert not globs.matches("**", path)
         assert not globs.matches("{a,**}", path)
 
@@ -152,7 +152,7 @@ class TestLiterals:
 
     @examples(150)
     @given(st.text(alphabet="ab[]{}*?!\\,-./", min_size=1, max_size=12))
-    def test_what_is_escaped_covers_the_path_and_nothing_beside_it(self, path: str) -> None:
+    def test_an_escaped_path_covers_only_itself(self, path: str) -> None:
         if all(map(usable, path.split("/"))):
             pattern = globs.escape(path)
             assert globs.literal_path(pattern) == path
@@ -343,7 +343,7 @@ def _git(pattern: str) -> PathSpec:
 @pytest.mark.slow
 @examples(60)
 @given(git_patterns)
-def test_git_ignores_what_is_covered_and_what_lies_in_it(pattern: str) -> None:
+def test_git_ignores_covered_paths_and_their_contents(pattern: str) -> None:
     git = _git(pattern)
     for path in PATHS:
         names = path.split("/")

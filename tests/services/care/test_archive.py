@@ -112,7 +112,7 @@ class TestAfterwards:
         late = hive.messages.send("reviewer", "d")[0].id
         assert [each.id for each in reviewer.messages.since(first)] == [second, third, late]
 
-    def test_an_ended_claim_still_tells_its_story(self, hive: Hive, clock: Clock) -> None:
+    def test_an_ended_claim_still_has_its_history(self, hive: Hive, clock: Clock) -> None:
         claimed = hive.assignments.claim("qb-1").id
         hive.assignments.complete("qb-1", reason="tax is in")
         clock.advance(DAY_S)
@@ -170,7 +170,7 @@ class TestByItself:
         assert archived(beads, "messages") == []
         assert 0 < len(tried) < 6
 
-    def test_not_by_who_waited_while_another_one_did_it(self, small: Hive, beads: Path) -> None:
+    def test_a_process_that_waited_does_not_rotate_again(self, small: Hive, beads: Path) -> None:
         small.messages.send("reviewer", "three" * 100)
         before = archived(beads, "messages")
         done = rotation.rotate(small, "messages", older_than_s=0, due_at=1024)

@@ -64,7 +64,7 @@ def test_a_hive_in_use_is_sound(hive: Hive, reviewer: Hive) -> None:
         (b">>>>>>> theirs", "conflict_marker", "a conflict marker"),
     ],
 )
-def test_a_line_that_is_no_record_is_named_with_file_line_and_reason(
+def test_a_line_without_a_record_is_reported_with_file_line_and_reason(
     hive: Hive, messages: Path, line: bytes, code: str, why: str
 ) -> None:
     write_lines(messages, MESSAGE, line, {**MESSAGE, "id": "qm-2"})
@@ -151,16 +151,16 @@ def test_a_migration_is_noted(hive: Hive) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"created_at": None}, "created_at is missing or no timestamp"),
-        ({"created_at": "yesterday"}, "created_at is missing or no timestamp"),
+        ({"created_at": None}, "created_at is missing or not a timestamp"),
+        ({"created_at": "yesterday"}, "created_at is missing or not a timestamp"),
         ({"created_at": "2030-01-01T00:00:00Z"}, "in the future"),
-        ({"id": "qm-01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "minted more than a day"),
+        ({"id": "qm-01ARZ3NDEKTSV4RRFFQ69G5FAV"}, "more than a day apart"),
         ({"to": None}, "no sender or no recipient"),
         ({"from": ""}, "no sender or no recipient"),
-        ({"reply_to": "qm-nowhere"}, "answers qm-nowhere, which does not exist"),
+        ({"reply_to": "qm-nowhere"}, "replies to qm-nowhere, which does not exist"),
     ],
 )
-def test_what_is_odd_about_a_message_is_noted(
+def test_oddities_of_a_message_are_noted(
     hive: Hive, messages: Path, changes: dict[str, object], said: str
 ) -> None:
     row = {key: each for key, each in {**MESSAGE, **changes}.items() if each is not None}
@@ -178,7 +178,7 @@ def test_what_is_odd_about_a_message_is_noted(
         ({"pattern": "src/["}, "protects nothing"),
     ],
 )
-def test_what_is_odd_about_a_reservation_is_noted(
+def test_oddities_of_a_reservation_are_noted(
     hive: Hive, beads: Path, changes: dict[str, object], said: str
 ) -> None:
     row = {key: each for key, each in {**LEASE, **changes}.items() if each is not None}
@@ -203,11 +203,11 @@ def test_a_blocker_that_does_not_exist_is_noted(hive: Hive, beads: Path) -> None
     )
     finding = only(hive)
     assert (finding.code, finding.severity) == ("missing_blocker", "note")
-    assert finding.message == "qb-1 waits for qb-9, which does not exist; it does not block"
+    assert finding.message == ("qb-1 waits for qb-9, which does not exist and so does not block it")
 
 
 @pytest.mark.parametrize(("other", "meant"), [(1, 2), (2, 0)])
-def test_what_an_absent_priority_is_read_as_is_said(
+def test_a_note_says_what_an_absent_priority_means(
     hive: Hive, beads: Path, other: int, meant: int
 ) -> None:
     write_lines(
@@ -217,14 +217,14 @@ def test_what_an_absent_priority_is_read_as_is_said(
     )
     finding = only(hive)
     assert (finding.code, finding.severity) == ("absent_priority", "note")
-    assert finding.message.endswith(f"read as {meant}")
+    assert finding.message.endswith(f"means {meant} in this file")
 
 
-def test_lines_of_the_tracker_that_are_no_issues_are_counted(hive: Hive, beads: Path) -> None:
+def test_lines_of_the_tracker_that_are_not_issues_are_counted(hive: Hive, beads: Path) -> None:
     write_lines(beads / "issues.jsonl", "<<<<<<< HEAD", '{"_type":"memory"}')
     finding = only(hive)
     assert (finding.code, finding.severity) == ("unusable_line", "error")
-    assert finding.message.startswith("1 lines are no issues")
+    assert finding.message.startswith("1 lines are not issues")
 
 
 def test_two_grants_that_a_merge_brought_together_are_found(hive: Hive, beads: Path) -> None:

@@ -62,7 +62,7 @@ def test_the_note_names_the_file_that_has_the_rule(hive: Hive, repo: Path) -> No
     assert message.startswith(f"{repo / '.gitignore'} tells git to ignore this ledger")
 
 
-def test_a_note_is_no_fault(hive: Hive, repo: Path, queen: Queen) -> None:
+def test_a_note_does_not_fail_the_doctor(hive: Hive, repo: Path, queen: Queen) -> None:
     queen("init")
     hive.messages.send("reviewer", "hello")
     (repo / ".gitignore").write_text("*.jsonl\n")

@@ -45,7 +45,7 @@ def test_an_edit_in_a_linked_folder_is_one_where_the_folder_is(hive: Hive, repo:
     assert changed(hive, repo / "link" / "a.py") == ["real/a.py"]
 
 
-def test_what_is_outside_the_tree_is_not_a_path_of_it(hive: Hive, repo: Path) -> None:
+def test_a_file_outside_the_tree_has_no_path_in_it(hive: Hive, repo: Path) -> None:
     assert changed(hive, repo.parent / "a.py", repo, Path("/etc/hosts")) == []
 
 
@@ -165,7 +165,7 @@ def test_a_session_without_leases_ends_with_nothing(hive: Hive, beads: Path) -> 
     assert records(beads / "queen_reservations.jsonl") == []
 
 
-def test_what_is_reserved_by_name_outlasts_the_session_that_edited_it(hive: Hive) -> None:
+def test_a_reservation_by_name_outlasts_the_session(hive: Hive) -> None:
     edit(hive, "a.py")
     (lease,) = hive.reservations.reserve(["a.py"])
     assert not lease.session
@@ -183,7 +183,7 @@ def test_an_edit_does_not_bind_what_was_reserved_by_name_to_its_session(
     assert lease.expires_ms == clock.now_ms + edits.TTL_S * 1000
 
 
-def test_neither_instants_nor_ids_nor_names_of_files_load_the_detectors_of_secrets(
+def test_timestamps_ids_and_file_names_do_not_load_secret_detectors(
     repo: Path,
 ) -> None:
     script = (

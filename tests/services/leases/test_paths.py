@@ -84,7 +84,7 @@ def test_an_absolute_path_in_the_repository_is_taken_from_its_root(
     assert meant(tree, f"{tree}{text}", "src/auth") == pattern
 
 
-def test_a_working_directory_with_a_special_name_is_no_pattern(tree: Path) -> None:
+def test_a_working_directory_with_a_special_name_is_not_a_pattern(tree: Path) -> None:
     assert meant(tree, "*.tsx", "app/[id]") == r"app/\[id]/*.tsx"
 
 
@@ -126,7 +126,7 @@ def test_a_literal_name_that_was_reserved_covers_its_file_and_not_the_class_it_l
 
 def test_a_file_that_does_not_exist_yet_is_reserved_with_a_note(tree: Path) -> None:
     place = pattern_of("new.py", tree=str(tree), cwd=str(tree / "src"))
-    assert place.note == "src/new.py does not exist yet; it is taken for a file"
+    assert place.note == "src/new.py does not exist yet; it is treated as a file"
 
 
 @pytest.mark.parametrize("text", ["src/db.py", "src", "new/", "src/*.py", "[ab].py"])
@@ -155,11 +155,11 @@ def test_links_to_folders_are_resolved_on_the_way_to_a_file(
     assert meant(tree, text) == pattern
 
 
-def test_a_link_itself_is_reserved_with_a_note_on_what_is_behind_it(tree: Path) -> None:
+def test_reserving_a_link_adds_a_note_about_its_target(tree: Path) -> None:
     place = pattern_of("lib", tree=str(tree), cwd=str(tree))
     assert place.pattern == "lib"
     assert place.note == (
-        "lib is a symbolic link; it is reserved itself, and what is behind it is not: lib/"
+        "lib is a symbolic link; this reserves the link, not its target. For the target: lib/"
     )
 
 
@@ -187,14 +187,14 @@ def test_a_link_out_of_the_repository_is_reserved_itself(tree: Path) -> None:
     "text",
     ["out/passwd", "out/*", "out/", "/etc/passwd", "/etc/*", "../x", "../*.py", "src/../../x"],
 )
-def test_what_is_outside_the_repository_is_refused(tree: Path, text: str) -> None:
+def test_paths_outside_the_repository_are_refused(tree: Path, text: str) -> None:
     with pytest.raises(BadPattern, match=r"out of the repository|outside the repository") as no:
         meant(tree, text)
     assert text in no.value.message
 
 
 @pytest.mark.parametrize("text", ["", "!src/**", "src/[", "a\0b", "a\\"])
-def test_what_is_no_pattern_is_refused(tree: Path, text: str) -> None:
+def test_invalid_patterns_are_refused(tree: Path, text: str) -> None:
     with pytest.raises(BadPattern):
         meant(tree, text)
 
@@ -221,7 +221,7 @@ def test_a_literal_path_is_taken_from_the_root(tree: Path, text: str, cwd: str, 
 
 
 @pytest.mark.parametrize("text", ["", ".", "a\0b", "..", "../x", "/etc/passwd", "out/passwd"])
-def test_what_is_no_file_of_the_repository_is_no_literal_path(tree: Path, text: str) -> None:
+def test_only_files_of_the_repository_have_a_literal_path(tree: Path, text: str) -> None:
     with pytest.raises(InvalidInput):
         path_of(text, tree=str(tree), cwd=str(tree))
 

@@ -77,7 +77,7 @@ def test_leases_come_back_in_the_order_asked_each_pattern_once(hive: Hive) -> No
 
 
 def test_no_pattern_at_all_is_refused(hive: Hive, beads: Path) -> None:
-    with pytest.raises(InvalidInput, match="no pattern is named"):
+    with pytest.raises(InvalidInput, match="no pattern given"):
         hive.reservations.reserve([])
     assert snapshot(beads) == {}
 

@@ -63,7 +63,7 @@ def test_a_path_shared_for_reading_is_held_even_if_i_read_it_too(
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", ".", "../x", "/etc/passwd"])
-def test_what_is_no_file_of_the_repository_cannot_be_checked(hive: Hive, path: str) -> None:
+def test_only_files_of_the_repository_can_be_checked(hive: Hive, path: str) -> None:
     with pytest.raises(InvalidInput):
         hive.reservations.check([path])
 
@@ -195,9 +195,7 @@ def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads
     assert [each.status for each in hive.reservations.find(ended=True)] == ["released"]
 
 
-def test_of_two_leases_that_a_merge_brings_together_the_older_stands(
-    hive: Hive, reviewer: Hive, beads: Path
-) -> None:
+def test_a_merge_of_two_leases_keeps_the_older(hive: Hive, reviewer: Hive, beads: Path) -> None:
     [mine] = hive.reservations.reserve(["src/**"])
     row = {"created_at": "2024-12-14T10:00:00Z", "expires_at": "2024-12-14T18:00:00Z"}
     write_lines(

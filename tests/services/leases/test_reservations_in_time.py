@@ -175,14 +175,14 @@ def test_what_one_does_not_hold_is_an_error_never_a_silent_zero(
         with pytest.raises(NotFound, match="ui-engineer holds no") as refusal:
             getattr(hive.reservations, verb)(**arguments)
         assert "queen reserved" in str(refusal.value.hint)
-    with pytest.raises(InvalidInput, match="nothing is named"):
+    with pytest.raises(InvalidInput, match="no reservations given"):
         getattr(hive.reservations, verb)()
     assert snapshot(beads) == {}
 
 
 @pytest.mark.parametrize("verb", ["release", "renew"])
 @pytest.mark.parametrize("who", ["reviewer", "queen", "human"])
-def test_what_another_holds_is_neither_released_nor_renewed(
+def test_another_droids_lease_cannot_be_released_or_renewed(
     hive: Hive, open_as: Opener, beads: Path, verb: str, who: str
 ) -> None:
     [lease] = hive.reservations.reserve(["a.py"])

@@ -26,7 +26,7 @@ def test_a_takeover_without_a_reason_is_refused(
     assert snapshot(beads) == before
 
 
-def test_a_takeover_says_in_the_lease_who_and_why(
+def test_a_takeover_records_who_and_why_in_the_lease(
     hive: Hive, reviewer: Hive, beads: Path, clock: Clock
 ) -> None:
     hive.reservations.reserve(["src/**"], issue_id="qb-42", reason="Button")
@@ -63,7 +63,7 @@ def test_a_takeover_tells_each_holder_once_what_it_lost_and_why(
     ]
 
 
-def test_a_takeover_ends_only_what_stands_in_the_way(hive: Hive, open_as: Opener) -> None:
+def test_a_takeover_ends_only_the_leases_in_the_way(hive: Hive, open_as: Opener) -> None:
     reviewer = open_as("reviewer")
     hive.reservations.reserve(["src/a.py", "src/b.py"])
     open_as("tester").reservations.reserve(["src/r.py"], exclusive=False)
@@ -82,7 +82,7 @@ def test_force_where_nothing_is_in_the_way_is_an_ordinary_lease(hive: Hive, bead
     assert not (beads / "queen_messages.jsonl").exists()
 
 
-def test_who_lost_a_lease_cannot_release_or_renew_it_any_more(hive: Hive, reviewer: Hive) -> None:
+def test_a_lost_lease_cannot_be_released_or_renewed(hive: Hive, reviewer: Hive) -> None:
     hive.reservations.reserve(["a.py"])
     reviewer.reservations.reserve(["a.py"], force=True, reason="x")
     assert hive.reservations.check(["a.py"])[0].status == "held"

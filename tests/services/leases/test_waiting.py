@@ -51,7 +51,7 @@ def patience(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Patience:
     return patience
 
 
-def test_what_is_free_is_granted_without_waiting(hive: Hive, patience: Patience) -> None:
+def test_a_free_path_is_granted_without_waiting(hive: Hive, patience: Patience) -> None:
     assert hive.reservations.reserve(["a.py"], wait_s=60)
     assert patience.looks == 0
 
@@ -73,7 +73,7 @@ def test_an_expiry_wakes_a_waiter_though_nothing_is_written(
     assert patience.waited_s == pytest.approx(2, abs=0.1)
 
 
-def test_a_lease_is_asked_for_only_where_something_changed(
+def test_a_waiter_tries_again_only_after_a_change(
     hive: Hive, reviewer: Hive, patience: Patience, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hive.reservations.reserve(["a.py"])
@@ -114,12 +114,12 @@ def test_a_release_by_a_foreign_program_wakes_a_waiter(
     assert patience.looks == 4
 
 
-def test_at_the_deadline_a_waiter_is_told_who_is_in_the_way(
+def test_a_waiter_that_times_out_sees_the_holder(
     hive: Hive, reviewer: Hive, patience: Patience, beads: Path
 ) -> None:
     hive.reservations.reserve(["a.py"], reason="Button")
     before = snapshot(beads)
-    with pytest.raises(Busy, match="waited 10s in vain") as refusal:
+    with pytest.raises(Busy, match="timed out after 10s") as refusal:
         reviewer.reservations.reserve(["a.py"], wait_s=10)
     assert "held by ui-engineer (Button)" in refusal.value.message
     assert [holder["droid"] for holder in refusal.value.holders] == ["ui-engineer"]

@@ -70,14 +70,14 @@ def test_those_that_match_alike_come_newest_first(indexed: Indexed) -> None:
         {"equals": {"from": "alice"}, "since_ms": 1_767_225_600_000 + 20 * 60_000, "limit": 3},
     ],
 )
-def test_what_is_asked_for_changes_no_rank(indexed: Indexed, how: dict[str, Any]) -> None:
+def test_filters_do_not_change_ranks(indexed: Indexed, how: dict[str, Any]) -> None:
     some = both(indexed, "tax form", **how)
     everything = both(indexed, "tax form")
     assert 0 < len(some) < len(everything)
     assert some == [hit for hit in everything if hit in some]
 
 
-def test_what_is_deleted_is_not_found_and_makes_no_word_common(indexed: Indexed) -> None:
+def test_deleted_messages_are_not_found_and_do_not_affect_ranks(indexed: Indexed) -> None:
     assert len(both(indexed, "tax")) == 22
     gone = [message(n, "tax", rev=2, deleted=True) for n in range(1, 20)]
     indexed.ledger.append(gone).close()

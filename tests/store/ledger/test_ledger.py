@@ -79,7 +79,7 @@ class TestHealing:
     """Git took lines out of the tracked file."""
 
     @pytest.mark.parametrize("left", [b"", line(1) + b"\n", line(2) + b"\n"])
-    def test_brings_back_what_is_missing_at_the_next_append(self, ledger, left):
+    def test_restores_missing_lines_at_the_next_append(self, ledger, left):
         record(ledger, line(1), line(2))
         put(ledger.path, left)
         record(ledger, line(3))
@@ -294,7 +294,7 @@ def test_any_two_files_are_read_as_the_union_of_their_lines_and_heal(
     assert set(everything(ledger)) == {*tracked, *journal, line(7)}
 
 
-def test_reading_on_reads_what_is_new(ledger):
+def test_reading_again_returns_only_new_lines(ledger):
     record(ledger, line(1))
     position = ledger.read().position
     record(open_ledger_of(ledger), line(2))

@@ -133,7 +133,7 @@ class TestWhatMoves:
             line("qm-1", 0),
         ]
 
-    def test_lines_that_are_no_records_stay_byte_for_byte(self, ledger):
+    def test_lines_without_a_record_stay_byte_for_byte(self, ledger):
         rubbish = b'<<<<<<< ours\r\n\n{"_migration":"v2"}\n{torn\n'
         put(ledger.path, rubbish + content(ledger.path).replace(b"\n", b"\r\n"))
         rotation.rotate(ledger, is_second)
@@ -174,7 +174,7 @@ class TestAfterwards:
         rotation.rotate(ledger, is_second)
         assert state(folder) == before
 
-    def test_a_clone_of_what_is_tracked_has_the_same_state(self, folder, ledger, tmp_path_factory):
+    def test_a_clone_has_the_same_state(self, folder, ledger, tmp_path_factory):
         rotation.rotate(ledger, is_second)
         clone = tmp_path_factory.mktemp("clone") / "x"
         shutil.copytree(folder, clone, ignore=shutil.ignore_patterns("journal"))
@@ -284,7 +284,7 @@ class TestAfterwards:
         record(Ledger(ledger.path, ledger.journal_path), line("qm-9"))
         assert tracked_lines(folder) == {*content(ledger.journal_path).splitlines()}
 
-    def test_what_arrived_is_told_in_its_order_over_a_rotation(self, ledger):
+    def test_messages_keep_their_order_of_arrival_over_a_rotation(self, ledger):
         rotation.rotate(ledger, is_second)
         record(ledger, line("qm-9"))
         after = ledger.journal.arrived_after(line("qm-1", 1))
@@ -339,7 +339,7 @@ class TestWhenItIsDue:
 class TestAppendedMeanwhile:
     """Another program does not take our lock."""
 
-    def test_what_is_appended_before_the_ledger_is_replaced_goes_along(self, ledger, monkeypatch):
+    def test_lines_appended_before_the_ledger_is_replaced_are_kept(self, ledger, monkeypatch):
         foreign = line("qm-8", 0)
         create = rotation.create_document
 
@@ -744,7 +744,7 @@ def test_the_segment_after_the_tenth_is_the_eleventh(tmp_path):
     assert ledger.archive.next_name(dict.fromkeys(names)) == "queen_messages.11.jsonl"
 
 
-def test_an_archive_that_is_no_directory_is_refused_by_name(tmp_path):
+def test_an_archive_that_is_not_a_directory_is_refused_by_name(tmp_path):
     ledger = Ledger(*places(tmp_path))
     put(ledger.archive.folder, b"")
     with pytest.raises(archive_module.Unreadable, match="archive is not a directory"):
