@@ -304,7 +304,7 @@ def test_a_failure_stops_what_comes_after_it_unless_it_says_continue(tmp_path):
 
 def test_what_is_skipped_says_why(tmp_path):
     results = run_checks([command("exit 1", "Lint"), command("true")], cwd=str(tmp_path), env=ENV)
-    assert results[1].reason == "not run: 'Lint' failed, and stops what comes after it"
+    assert results[1].reason == "not run: 'Lint' failed and stops the checks after it"
 
 
 def test_a_failure_that_says_continue_still_fails_the_whole(tmp_path):

@@ -195,7 +195,7 @@ def test_a_type_of_a_later_version_is_skipped_and_so_never_passes(tmp_path):
     found = run(rule("coverage", {}), tmp_path)
     assert (found["status"], found["message"]) == (
         "skipped",
-        "not run: the type 'coverage' is not known here",
+        "not run: the type 'coverage' is unknown",
     )
 
 
