@@ -94,7 +94,7 @@ class TestARalphBead:
     def test_that_waits_for_something_is_not_completed(self, hive: Hive, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "touch ran", depends_on=["gt-0"]))
         hive.assignments.claim("gt-1")
-        with pytest.raises(Conflict, match="gt-1 is blocked: gt-0 is not known here"):
+        with pytest.raises(Conflict, match="gt-1 is blocked: gt-0 does not exist"):
             finish(hive)
         assert not (repo / "ran").exists()
 

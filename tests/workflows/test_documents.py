@@ -76,7 +76,7 @@ class TestRalphBeadsAsIssues:
         [
             (ralph_bead("gt-1", "true"), None),
             (ralph_bead("gt-1", "true", status="blocked"), None),
-            (ralph_bead("gt-1", "true", depends_on=["gone"]), "gone is not known here"),
+            (ralph_bead("gt-1", "true", depends_on=["gone"]), "gone does not exist"),
             (ralph_bead("gt-1", "true", depends_on=["qb-open"]), "qb-open is open"),
             (ralph_bead("gt-1", "true", depends_on=["qb-closed"]), None),
             (ralph_bead("gt-1", "true", depends_on=["qb-gone"]), None),
@@ -293,8 +293,8 @@ class TestTheDoctor:
     @pytest.mark.parametrize(
         ("annotated", "said"),
         [
-            ("bd-nothere", "and there is no such bead"),
-            ("2.1a", "which is the bead of something else"),
+            ("bd-nothere", "which does not exist"),
+            ("2.1a", "which is another item's bead"),
         ],
     )
     def test_finds_an_annotation_that_names_another_bead(

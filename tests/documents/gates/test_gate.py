@@ -391,7 +391,7 @@ def test_a_verdict_says_what_blocks_and_what_it_warns_of():
 
 
 def test_a_gate_without_rules_says_that_nothing_was_checked():
-    assert judge(gate()).blocking == ("it has no rules: nothing was checked",)
+    assert judge(gate()).blocking == ("it has no rules, so nothing was checked",)
 
 
 STATUSES = st.sampled_from(["passed", "failed", "skipped"])
@@ -450,7 +450,7 @@ def test_an_id_that_is_no_file_name_is_refused(noun, bad):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        pytest.param(rule("a"), "rule_id: is that of an earlier rule", id="a-known-id"),
+        pytest.param(rule("a"), "rule_id: is also an earlier rule", id="a-known-id"),
         pytest.param(rule("b", rule_config={}), "test_command: is required", id="no-command"),
         pytest.param(rule("b", rule_type="x"), "rule_type: must be one of", id="unknown-type"),
         pytest.param({"rule_id": "b"}, "rule_type: is required", id="half-a-rule"),
@@ -472,12 +472,12 @@ def test_a_gate_has_no_more_rules_than_one_run_can_record():
     many = [rule(f"r{number}") for number in range(MAX_CHECKS)]
     assert found(gate(many), "error") == []
     assert found(gate([*many, rule("one more")]), "error") == ["validation_config.rules"]
-    with pytest.raises(InvalidInput, match="one gate has at most 500"):
+    with pytest.raises(InvalidInput, match="a gate can have at most 500"):
         add_rule(gate(many), rule("one more"))
 
 
 def test_a_gate_that_has_passed_takes_no_more_rules():
-    with pytest.raises(Conflict, match="has passed, and takes no more rules"):
+    with pytest.raises(Conflict, match="has passed and accepts no more rules"):
         add_rule(gate([rule("a")], [result("a")], status="passed"), rule("b"))
 
 
@@ -502,7 +502,7 @@ def test_an_attempt_that_was_cut_short_goes_on():
 
 
 def test_a_gate_that_has_passed_is_not_run_again():
-    with pytest.raises(Conflict, match="has passed, and is not run again"):
+    with pytest.raises(Conflict, match="has passed and cannot run again"):
         begin_attempt(gate([rule()], [result()], status="passed"), NOW_MS)
 
 
@@ -582,7 +582,7 @@ def test_an_attempt_without_all_results_stays_in_progress():
     ],
 )
 def test_results_of_an_attempt_that_another_run_ended_are_refused(document):
-    with pytest.raises(Conflict, match=r"attempt 1 of .* was ended by another run"):
+    with pytest.raises(Conflict, match=r"another run ended attempt 1 of "):
         finish_attempt(document, [result(at=NOW)], [], attempt=1, now_ms=NOW_MS)
 
 

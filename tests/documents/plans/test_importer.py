@@ -479,7 +479,7 @@ class TestRefusals:
         assert caught.value.code == "invalid_plan"
 
     def test_a_bead_that_does_not_exist_cannot_be_waited_for(self) -> None:
-        with pytest.raises(InvalidPlan, match="depends on bd-mailer, and there is no such bead"):
+        with pytest.raises(InvalidPlan, match="depends on bd-mailer, which does not exist"):
             imported(APP)
 
     def test_an_agent_that_is_not_there_is_refused(self) -> None:
@@ -500,7 +500,7 @@ class TestRefusals:
         assert kinds(imported(rows=rows)) == ["add"] * 4
 
     def test_a_prefix_that_cannot_begin_an_id_is_refused(self) -> None:
-        with pytest.raises(InvalidInput, match="cannot begin an id"):
+        with pytest.raises(InvalidInput, match="cannot be the prefix of an id"):
             imported(setting=replace(SETTING, prefix="a b"))
 
 

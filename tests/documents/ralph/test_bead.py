@@ -415,7 +415,7 @@ def test_what_a_bead_waits_for_is_told_with_the_reason():
         Unmet("begun", "is in_progress"),
         Unmet("not-begun", "is pending"),
         Unmet("smoke", "is a gate that has not passed: it is failed"),
-        Unmet("unheard-of", "is not known here"),
+        Unmet("unheard-of", "does not exist"),
     ]
 
 

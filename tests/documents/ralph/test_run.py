@@ -497,7 +497,7 @@ def test_a_bead_that_waits_for_another_is_blocked_and_runs_nothing(bench):
     bench.put("true", depends_on=["gt-0"])
     outcome = bench.run("touch ran")
     assert (outcome.status, outcome.why) == ("blocked", "dependencies")
-    assert outcome.message == "gt-0 is not known here"
+    assert outcome.message == "gt-0 does not exist"
     assert bench.bead().document["status"] == "blocked"
     assert not os.path.exists(os.path.join(bench.root, "ran"))
 

@@ -236,8 +236,8 @@ class TestImport:
         ("graph", "message"),
         [
             ({"A": {"depends_on": ["B"]}, "B": {"depends_on": ["A"]}}, "a cycle: A waits for B"),
-            ({"A": {"depends_on": ["Z"]}}, "A depends on Z, which is no task"),
-            ({}, "there is no task in it"),
+            ({"A": {"depends_on": ["Z"]}}, "A depends on Z, which is not a task"),
+            ({}, "it has no tasks"),
         ],
     )
     def test_a_graph_that_cannot_be_worked_off_is_refused(
@@ -313,14 +313,14 @@ class TestSkeleton:
         made = self.made(tmp_path)
         before = (made / "team-session.json").read_bytes()
 
-        with pytest.raises(Conflict, match="exists already"):
+        with pytest.raises(Conflict, match="already exists"):
             self.made(tmp_path, roles=["other"])
         assert (made / "team-session.json").read_bytes() == before
 
     def test_a_place_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("x")
 
-        with pytest.raises(Unwritable, match="cannot be made"):
+        with pytest.raises(Unwritable, match="cannot be created"):
             self.made(tmp_path / "file")
 
     @settings(max_examples=50, deadline=None)

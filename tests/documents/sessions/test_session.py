@@ -278,7 +278,7 @@ REMARKS: dict[str, tuple[Change, str]] = {
     ),
     "a dangling need": (
         in_analysis(dependency_graph={"A": {"depends_on": ["Z"]}}),
-        "depends on 'Z', which is no task",
+        "depends on 'Z', which is not a task",
     ),
     "an unknown role": (
         in_analysis(dependency_graph={"A": {"depends_on": [], "role": "cook"}}),
@@ -290,11 +290,11 @@ REMARKS: dict[str, tuple[Change, str]] = {
     ),
     "a task without a name": (
         in_analysis(dependency_graph=[{"depends_on": []}]),
-        "names no task",
+        "has no task name",
     ),
     "needs that are no names": (
         in_analysis(dependency_graph={"A": {"depends_on": [7]}}),
-        "depends on something that is no task's name",
+        "depends on something that is not a task name",
     ),
     "a role-spec of nobody": (
         in_file("role-specs/cook.md", b"x"),
@@ -302,7 +302,7 @@ REMARKS: dict[str, tuple[Change, str]] = {
     ),
     "a role twice": (
         in_session(roles=team_session()["roles"] + team_session()["roles"][:1]),
-        "the role 'researcher' is there twice",
+        "the role 'researcher' is listed twice",
     ),
     "another role in the file": (
         in_spec("role: tester", "role: taster"),
@@ -314,9 +314,9 @@ REMARKS: dict[str, tuple[Change, str]] = {
     ),
     "a strange completion action": (
         in_session(completion_action="party"),
-        "completion_action is none of interactive, auto_archive, auto_keep",
+        "completion_action must be one of interactive, auto_archive, auto_keep",
     ),
-    "pipeline is a list": (in_session(pipeline=[]), "pipeline ought to be an object"),
+    "pipeline is a list": (in_session(pipeline=[]), "pipeline should be an object"),
     "shared memory is torn": (
         in_file("shared-memory.json", b"{"),
         "shared-memory.json is not JSON",
@@ -426,7 +426,7 @@ class TestRemarks:
         in_session(roles=roles)(session)
 
         assert errors(session) == []
-        assert "role-specs/researcher.md is what is read" in warnings(session)[0]
+        assert "but role-specs/researcher.md is read" in warnings(session)[0]
 
 
 class TestReading:
