@@ -27,12 +27,10 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "Hive": "queenbee.workflows.hive",
-        "QueenError": "queenbee.errors",
-        "Message": "queenbee.core.records",
-        "Assignment": "queenbee.core.records",
-        "Reservation": "queenbee.core.records",
-        "Issue": "queenbee.core.beads",
-        "__version__": "queenbee.version",
+        "core.beads": "Issue",
+        "core.records": "Assignment Message Reservation",
+        "errors": "QueenError",
+        "version": "__version__",
+        "workflows.hive": "Hive",
     },
 )

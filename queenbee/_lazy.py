@@ -10,20 +10,21 @@ if TYPE_CHECKING:
 
 
 def exports(
-    package: str, homes: Mapping[str, str]
+    package: str, modules: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """Returns `__getattr__`, `__dir__` and `__all__` for a package.
 
-    `homes` names the module that defines each public name. Importing the package loads none of
-    them.
+    `modules` gives, for each module below the package, the public names that it defines, with
+    spaces between them. Importing the package loads none of them.
     """
+    homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def load(name: str) -> object:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         from importlib import import_module  # noqa: PLC0415 - start-up
 
-        return getattr(import_module(homes[name]), name)
+        return getattr(import_module(f"{package}.{homes[name]}"), name)
 
     def listed() -> list[str]:
         return sorted({*vars(sys.modules[package]), *homes})

@@ -7,6 +7,27 @@ status of each class is decided in one place, `queenbee.cli.exits`.
 
 from __future__ import annotations
 
+__all__ = [
+    "BadPattern",
+    "Busy",
+    "Conflict",
+    "DurabilityUnknown",
+    "ExternalFailure",
+    "Held",
+    "InvalidInput",
+    "IssueClosed",
+    "NoActor",
+    "NoHive",
+    "NotFound",
+    "NotYours",
+    "QueenError",
+    "StoreError",
+    "Taken",
+    "UnknownDroid",
+    "Unreadable",
+    "Unwritable",
+]
+
 
 class QueenError(Exception):
     """The root of every refusal.

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import click
 import pytest
+from api_page import PAGE, PUBLIC, names_of
+from api_page import page as api_page
 from hypothesis import example, given, settings
 from markdown_it import MarkdownIt
 from pages import ROOT, differences, fences, steps
@@ -237,3 +239,26 @@ def test_the_reader_in_the_format_folds_as_queenbee_does(reader, lines):
             table.add(raw, fields)
     ours = {identifier: entry.fields for identifier, entry in table.entries.items()}
     assert reader["fold"](lines) == ours
+
+
+def test_the_page_of_public_names_is_what_the_docstrings_say() -> None:
+    """`python tests/api_page.py --write` writes it anew."""
+    assert PAGE.read_text(encoding="utf-8") == api_page()
+
+
+IMPORT = re.compile(r"^from (queenbee[\w.]*) import (?:\(([^)]*)\)|([\w, ]+))$", re.MULTILINE)
+
+
+def test_no_page_imports_below_the_public_names() -> None:
+    imported = [
+        (path.name, match[1], name.strip())
+        for path in PAGES
+        for match in IMPORT.finditer(path.read_text(encoding="utf-8"))
+        for name in (match[2] or match[3]).split(",")
+        if name.strip()
+    ]
+    assert len(imported) > 20
+    hidden = [
+        each for each in imported if each[1] not in PUBLIC or each[2] not in names_of(each[1])
+    ]
+    assert hidden == []

@@ -24,9 +24,6 @@ import queenbee
 PACKAGE = Path(queenbee.__file__).parent
 MARK = "# noqa: PLC0415 - start-up"
 
-NOT_YET: tuple[str, ...] = ("queenbee.store",)
-"""Packages whose imports are not yet clean. Empty is what it should be."""
-
 
 class Import:
     """An import inside a function: who imports what, and whether its line has the mark."""
@@ -45,8 +42,7 @@ def imports_in_functions() -> Iterator[Import]:
     """Yields every import inside a function of the package."""
     for path in sorted(PACKAGE.rglob("*.py")):
         importer = ".".join(["queenbee", *path.relative_to(PACKAGE).with_suffix("").parts])
-        if not f"{importer}.".startswith(tuple(f"{name}." for name in NOT_YET)):
-            yield from imports_of(importer, path.read_text(encoding="utf-8"))
+        yield from imports_of(importer, path.read_text(encoding="utf-8"))
 
 
 def imports_of(importer: str, source: str) -> Iterator[Import]:

@@ -30,20 +30,10 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "Check": "queenbee.checks.check",
-        "CheckResult": "queenbee.checks.check",
-        "Command": "queenbee.checks.check",
-        "ContentMatch": "queenbee.checks.check",
-        "Expectation": "queenbee.checks.check",
-        "FileExists": "queenbee.checks.check",
-        "Pattern": "queenbee.checks.check",
-        "Script": "queenbee.checks.check",
-        "describe": "queenbee.checks.check",
-        "verdict": "queenbee.checks.check",
-        "Progress": "queenbee.checks.engine",
-        "run_checks": "queenbee.checks.engine",
-        "CheckRunner": "queenbee.checks.runner",
-        "ChecksInterrupted": "queenbee.checks.runner",
-        "VerificationRecord": "queenbee.checks.verification",
+        "check": "Check CheckResult Command ContentMatch Expectation FileExists Pattern "
+        "Script describe verdict",
+        "engine": "Progress run_checks",
+        "runner": "CheckRunner ChecksInterrupted",
+        "verification": "VerificationRecord",
     },
 )

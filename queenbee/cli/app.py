@@ -92,7 +92,7 @@ class QueenCommand(click.Command):
         kwargs["params"] = [*kwargs.get("params", ()), *_common_options()]
         lines = "\n".join(f"  {line}" for line in example.strip().splitlines())
         kwargs["epilog"] = f"\b\nExample:\n{lines}"
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, add_help_option=False, **kwargs)
         self.show = show
         self.opens_hive = opens_hive
 
@@ -133,7 +133,7 @@ class QueenGroup(click.Group):
 
     def __init__(self, *args: Any, modules: Mapping[str, str] | None = None, **kwargs: Any) -> None:
         kwargs["params"] = [*kwargs.get("params", ()), *_common_options()]
-        super().__init__(*args, **kwargs)
+        super().__init__(*args, add_help_option=False, **kwargs)
         self.modules = modules or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -198,7 +198,22 @@ def _common_options() -> list[click.Parameter]:
         click.Option(
             ["--beads-dir"], metavar="DIR", help="Use the hive in this .beads directory", **settings
         ),
+        # In place of click's own, which looks for a translation of its text: 1 ms at each start.
+        click.Option(
+            ["-h", "--help", "help_"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_help,
+            help="Show this message and exit.",
+        ),
     ]
+
+
+def _show_help(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
 
 
 def _note_option(ctx: click.Context, param: click.Parameter, value: Any) -> None:

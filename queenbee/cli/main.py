@@ -86,7 +86,7 @@ queen = QueenGroup(
         )
     ],
     help=_HELP,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"max_content_width": 100},
 )
 
 

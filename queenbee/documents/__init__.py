@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "list_agents": "queenbee.documents.agents",
-        "Finding": "queenbee.documents.findings",
-        "RowImport": "queenbee.documents.issue_rows",
-        "render_differences": "queenbee.documents.issue_rows",
+        "agents": "list_agents",
+        "findings": "Finding",
+        "issue_rows": "RowImport render_differences",
     },
 )

@@ -10,19 +10,30 @@ from queenbee._lazy import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from queenbee.services.assignments import Assignments as Assignments
     from queenbee.services.diagnosis import Diagnosis as Diagnosis
     from queenbee.services.documents import Documents as Documents
+    from queenbee.services.droids import Droids as Droids
     from queenbee.services.hive import Services as Services
+    from queenbee.services.issues import Issues as Issues
+    from queenbee.services.leases.reservations import PathStatus as PathStatus
+    from queenbee.services.leases.reservations import Reservations as Reservations
+    from queenbee.services.messages import Messages as Messages
     from queenbee.services.store import Store as Store
     from queenbee.services.transaction import Transaction as Transaction
 
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "Diagnosis": "queenbee.services.diagnosis",
-        "Documents": "queenbee.services.documents",
-        "Services": "queenbee.services.hive",
-        "Store": "queenbee.services.store",
-        "Transaction": "queenbee.services.transaction",
+        "assignments": "Assignments",
+        "diagnosis": "Diagnosis",
+        "documents": "Documents",
+        "droids": "Droids",
+        "hive": "Services",
+        "issues": "Issues",
+        "leases.reservations": "PathStatus Reservations",
+        "messages": "Messages",
+        "store": "Store",
+        "transaction": "Transaction",
     },
 )

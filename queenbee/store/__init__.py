@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "Ledger": "queenbee.store.ledger.ledger",
-        "Records": "queenbee.store.records",
-        "open_records": "queenbee.store.opening",
+        "ledger": "Ledger",
+        "opening": "open_records",
+        "records": "Records",
     },
 )

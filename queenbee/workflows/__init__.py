@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "complete": "queenbee.workflows.completing",
-        "Hive": "queenbee.workflows.hive",
-        "run": "queenbee.workflows.loop",
-        "run_gate": "queenbee.workflows.running",
-        "verify": "queenbee.workflows.running",
+        "completing": "complete",
+        "hive": "Hive",
+        "loop": "run",
+        "running": "run_gate verify",
     },
 )

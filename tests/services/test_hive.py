@@ -14,7 +14,7 @@ from hives import Clock, QuickQueen, commit_file, git, is_open, records, snapsho
 import queenbee
 from queenbee import Hive, QueenError
 from queenbee.errors import InvalidInput, NoHive
-from queenbee.store import state
+from queenbee.store import opening
 
 Opener = Callable[[str], Hive]
 LEDGERS = ("messages", "assignments", "reservations")
@@ -76,7 +76,7 @@ def test_a_closed_hive_can_be_asked_again(hive: Hive) -> None:
 def test_a_closed_hive_leaves_no_database_open(
     hive: Hive, databases: list[sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state, "INDEX_FROM_BYTES", 0)
+    monkeypatch.setattr(opening, "INDEX_FROM_BYTES", 0)
     with hive:
         hive.messages.send("reviewer", "x")
         hive.assignments.claim("qb-1")

@@ -123,7 +123,7 @@ class TestConvergence:
             converge.run(folder, histories=3, steps=40, seed=3)
 
     def test_without_judging_what_came_from_elsewhere_is_caught(self, folder, monkeypatch):
-        monkeypatch.setattr(Ledger, "foreign", lambda ledger: "")
+        monkeypatch.setattr(Ledger, "foreign", lambda ledger, unrecorded: "")
         with pytest.raises(Broken, match=r"is not|two droids"):
             converge.run(folder, histories=3, steps=40, seed=3)
 

@@ -22,20 +22,10 @@ if TYPE_CHECKING:
     from queenbee.core.glob.pattern import normalise as normalise
     from queenbee.core.glob.pattern import overlap as overlap
 
-_PATTERN, _INDEX = "queenbee.core.glob.pattern", "queenbee.core.glob.index"
-
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "GlobIndex": _INDEX,
-        "escape": _PATTERN,
-        "is_literal": _PATTERN,
-        "literal_path": _PATTERN,
-        "literal_prefix": _PATTERN,
-        "matches": _PATTERN,
-        "normalise": _PATTERN,
-        "overlap": _PATTERN,
-        "scan_covering": _INDEX,
-        "scan_overlapping": _INDEX,
+        "index": "GlobIndex scan_covering scan_overlapping",
+        "pattern": "escape is_literal literal_path literal_prefix matches normalise overlap",
     },
 )

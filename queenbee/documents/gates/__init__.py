@@ -22,12 +22,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "add_rule": "queenbee.documents.gates.gate",
-        "history": "queenbee.documents.gates.gate",
-        "new_gate": "queenbee.documents.gates.gate",
-        "validate_gate": "queenbee.documents.gates.gate",
-        "run_gate": "queenbee.documents.gates.run",
-        "check_gate": "queenbee.documents.gates.store",
-        "create_gate": "queenbee.documents.gates.store",
+        "gate": "add_rule history new_gate validate_gate",
+        "run": "run_gate",
+        "store": "check_gate create_gate",
     },
 )

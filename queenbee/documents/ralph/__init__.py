@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "validate_bead": "queenbee.documents.ralph.bead",
-        "run_bead": "queenbee.documents.ralph.run",
-        "BeadFolders": "queenbee.documents.ralph.store",
-        "find_bead": "queenbee.documents.ralph.store",
-        "complete_bead": "queenbee.documents.ralph.verify",
-        "verify_bead": "queenbee.documents.ralph.verify",
+        "bead": "validate_bead",
+        "run": "run_bead",
+        "store": "BeadFolders find_bead",
+        "verify": "complete_bead verify_bead",
     },
 )

@@ -31,21 +31,11 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "SprintBead": "queenbee.documents.sprints.bead",
-        "sprint_schema": "queenbee.documents.sprints.bead",
-        "InvalidRecord": "queenbee.documents.sprints.history",
-        "NoAttemptLeft": "queenbee.documents.sprints.history",
-        "attempts_left": "queenbee.documents.sprints.history",
-        "feedback": "queenbee.documents.sprints.history",
-        "next_step": "queenbee.documents.sprints.history",
-        "record_dev_execution": "queenbee.documents.sprints.history",
-        "record_pull_request": "queenbee.documents.sprints.history",
-        "record_qa_execution": "queenbee.documents.sprints.history",
-        "record_scrum_result": "queenbee.documents.sprints.history",
-        "check_bead": "queenbee.documents.sprints.rules",
-        "group_by_team": "queenbee.documents.sprints.teams",
-        "is_sprint_bead": "queenbee.documents.sprints.teams",
-        "team_of": "queenbee.documents.sprints.teams",
-        "sprint_verdict": "queenbee.documents.sprints.verdict",
+        "bead": "SprintBead sprint_schema",
+        "history": "InvalidRecord NoAttemptLeft attempts_left feedback next_step "
+        "record_dev_execution record_pull_request record_qa_execution record_scrum_result",
+        "rules": "check_bead",
+        "teams": "group_by_team is_sprint_bead team_of",
+        "verdict": "sprint_verdict",
     },
 )

@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from queenbee.services.care.doctor import examine as examine
     from queenbee.services.care.doctor import repair as repair
 
-_DOCTOR = "queenbee.services.care.doctor"
 
-__getattr__, __dir__, __all__ = exports(__name__, {"examine": _DOCTOR, "repair": _DOCTOR})
+__getattr__, __dir__, __all__ = exports(
+    __name__,
+    {
+        "doctor": "examine repair",
+    },
+)

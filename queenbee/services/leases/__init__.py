@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from queenbee.services.leases.reservations import PathStatus as PathStatus
     from queenbee.services.leases.reservations import Reservations as Reservations
 
-_RESERVATIONS = "queenbee.services.leases.reservations"
 
 __getattr__, __dir__, __all__ = exports(
-    __name__, {"PathStatus": _RESERVATIONS, "Reservations": _RESERVATIONS}
+    __name__,
+    {
+        "reservations": "PathStatus Reservations",
+    },
 )

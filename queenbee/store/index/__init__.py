@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "Indexed": "queenbee.store.index.records",
-        "find_text": "queenbee.store.index.search",
-        "remove": "queenbee.store.index.tables",
+        "records": "Indexed",
+        "search": "find_text",
+        "tables": "remove",
     },
 )

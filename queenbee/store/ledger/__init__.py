@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "Batch": "queenbee.store.ledger.batch",
-        "Ledger": "queenbee.store.ledger.ledger",
-        "Position": "queenbee.store.ledger.batch",
-        "Receipt": "queenbee.store.ledger.ledger",
-        "Rotation": "queenbee.store.ledger.rotation",
-        "rotate": "queenbee.store.ledger.rotation",
+        "batch": "Batch Position",
+        "ledger": "Ledger Receipt",
+        "rotation": "Rotation rotate",
     },
 )
