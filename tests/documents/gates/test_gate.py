@@ -302,7 +302,7 @@ def test_is_valid_but_warned_of(document, path):
     assert (found(document, "error"), found(document, "warning")) == ([], [path])
 
 
-def test_of_another_major_version_nothing_else_is_said():
+def test_another_major_version_is_the_only_finding():
     (finding,) = validate_gate({"schema_version": "2.0"})
     assert finding.message == "version 2.0 cannot be read here: only 1.x can"
 
@@ -441,7 +441,7 @@ def test_a_new_gate_is_that_of_the_document():
 
 @pytest.mark.parametrize("bad", ["", "../x", "a/b", "a\0b", ".x", "x" * 201])
 @pytest.mark.parametrize("noun", ["workflow_id", "phase_id"])
-def test_an_id_that_is_no_file_name_is_refused(noun, bad):
+def test_an_id_that_is_not_a_file_name_is_refused(noun, bad):
     ids = {"workflow_id": "wf", "phase_id": "one"} | {noun: bad}
     with pytest.raises(InvalidInput, match=r"is not a (workflow|phase) id"):
         new_gate(**ids, phase_name="One", now_ms=NOW_MS)
@@ -476,7 +476,7 @@ def test_a_gate_has_no_more_rules_than_one_run_can_record():
         add_rule(gate(many), rule("one more"))
 
 
-def test_a_gate_that_has_passed_takes_no_more_rules():
+def test_a_gate_that_has_passed_accepts_no_more_rules():
     with pytest.raises(Conflict, match="has passed and accepts no more rules"):
         add_rule(gate([rule("a")], [result("a")], status="passed"), rule("b"))
 
@@ -496,7 +496,7 @@ def test_the_first_attempt_begins_with_its_time():
     assert (document["metadata"]["started_at"], attempt_of(document)) == (NOW, 1)
 
 
-def test_an_attempt_that_was_cut_short_goes_on():
+def test_an_interrupted_attempt_continues():
     document = gate([rule()], status="in_progress")
     assert begin_attempt(document, NOW_MS) == document
 
@@ -586,7 +586,7 @@ def test_results_of_an_attempt_that_another_run_ended_are_refused(document):
         finish_attempt(document, [result(at=NOW)], [], attempt=1, now_ms=NOW_MS)
 
 
-def test_what_is_recorded_last_is_the_latest_though_the_clock_was_set_back():
+def test_the_last_recorded_result_is_the_latest_even_if_the_clock_was_set_back():
     document = finish_attempt(
         gate([rule()], [result(at="2030-01-01T00:00:00Z")]),
         [result(status="failed", at="2020-01-01T00:00:00Z")],
@@ -611,7 +611,7 @@ def test_an_error_is_replaced_when_its_rule_runs_again():
     ("most", "kept"),
     [pytest.param(2, 2, id="two"), pytest.param(0, 6, id="all"), pytest.param(100, 6, id="more")],
 )
-def test_of_each_rule_the_newest_results_are_kept(most, kept):
+def test_the_newest_results_of_each_rule_are_kept(most, kept):
     earlier = [
         result(rule_id, "failed", at=f"2025-11-15T14:00:0{number}Z")
         for number in range(5)

@@ -102,7 +102,7 @@ def test_a_gate_is_found_by_its_content_whatever_its_file_is_called(yard):
     assert find_gate(yard.folder, "wf_20251115_143022", "phase_2_write_tests").path == path
 
 
-def test_what_is_no_gate_is_passed_over(yard):
+def test_a_file_that_is_not_a_gate_is_skipped(yard):
     yard.make("true")
     yard.write("validation_schema.json", b'{"$schema": "x", "type": "object"}')
     yard.write("phase_wf_one_validation.json", b'{"workflow_id": "wf", "phase_id": "one"}')
@@ -264,7 +264,7 @@ def test_many_runs_at_once_leave_one_verdict_and_a_whole_file(yard):
     assert len(yard.gate()["validation_execution"]["results"]) == 1
 
 
-def test_a_gate_without_rules_is_neither_run_nor_passed(yard):
+def test_a_gate_without_rules_is_not_run_and_not_passed(yard):
     yard.make()
     with pytest.raises(InvalidInput, match="has no rules to run"):
         yard.run()
@@ -362,7 +362,7 @@ def test_a_gate_in_two_files_is_not_passed(yard):
         yard.check()
 
 
-def test_a_gate_whose_status_lies_is_not_passed(yard):
+def test_a_gate_with_a_false_status_is_not_passed(yard):
     path = yard.make("exit 1").path
     yard.run()
     document = yard.gate()

@@ -331,7 +331,7 @@ class TestSecondImport:
         assert agent["prompt"] == "twice"
         assert "seconds" in agent["output_schema"]["properties"]
 
-    def test_a_sprint_that_stops_joining_is_no_merge_bead_any_more(self) -> None:
+    def test_a_sprint_that_stops_joining_is_no_longer_a_merge_bead(self) -> None:
         rows = rows_of(imported())
         alone = SMALL.replace("### Sprint 1.2b: Frontend\n- do it\n", "")
 
@@ -541,7 +541,7 @@ class TestDependencies:
 
         assert blocked_by(row) == ["bd-a", "bd-b", "bd-e"]
 
-    def test_an_entry_that_says_what_is_wanted_keeps_its_time(self) -> None:
+    def test_an_entry_that_is_already_right_keeps_its_time(self) -> None:
         entry = {"issue_id": "a", "depends_on_id": "b", "type": "blocks", "created_at": "then"}
 
         merged = merge_dependencies(

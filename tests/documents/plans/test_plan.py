@@ -238,7 +238,7 @@ class TestHeadings:
             ("## Phase 1.2: Login", "## Phase 1: Title"),
         ],
     )
-    def test_a_near_miss_is_told_how_to_be_written(self, heading: str, form: str) -> None:
+    def test_a_near_miss_gets_a_hint_how_to_write_it(self, heading: str, form: str) -> None:
         (finding,) = parse_plan(heading).findings
 
         assert finding.hint == f"write it as {form}"
@@ -295,7 +295,7 @@ class TestHeadings:
             "````\n```\n{}\n````",
         ],
     )
-    def test_what_is_in_code_or_a_comment_is_no_heading(self, fence: str) -> None:
+    def test_code_and_comments_contain_no_headings(self, fence: str) -> None:
         text = fence.format("### Sprint 9.9: Not this")
 
         plan = parse_plan(f"{SPRINT}\n{text}\n\n### Sprint 1.2: This\n")
@@ -368,7 +368,7 @@ class TestFields:
         assert [agent.name for agent in found] == ["a", "b"]
 
     @pytest.mark.parametrize("text", ["- `a` (gpt)", "- two words", "- (sonnet)"])
-    def test_what_is_no_agent_is_an_error_with_its_line(self, text: str) -> None:
+    def test_a_non_agent_is_an_error_with_its_line(self, text: str) -> None:
         plan = parse_plan(f"{SPRINT}**Dev Agents:**\n{text}\n")
 
         assert [(found.path, found.line) for found in errors(plan)] == [
@@ -536,7 +536,7 @@ class TestCheck:
         assert "main/1-1-setup beside the branch main, and 1 more" in told[0].message
         assert told[0].hint == "use other names, such as **Branch:** `sprint/1-1-setup`"
 
-    def test_branches_that_git_can_have_together_are_no_warning(self) -> None:
+    def test_branches_that_git_can_have_together_give_no_warning(self) -> None:
         sprints = f"{SPRINT}**Branch:** sprint/a\n### Sprint 1.2: B\n**Branch:** sprint/ab\n"
 
         assert [each for each in check_plan(parse_plan(sprints)) if "git" in each.message] == []
@@ -631,7 +631,7 @@ class TestFiles:
         with pytest.raises(NotFound):
             read_markdown("a\0b")
 
-    def test_what_is_no_utf_8_cannot_be_read(self, tmp_path: Path) -> None:
+    def test_a_file_that_is_not_utf_8_cannot_be_read(self, tmp_path: Path) -> None:
         (tmp_path / "a.md").write_bytes(b"### Sprint 1.1: \xff")
 
         with pytest.raises(Unreadable, match=r"not UTF-8 \(byte 16\)"):

@@ -286,9 +286,7 @@ class TestSkeleton:
         assert import_session(session, [], prefix="bd", actor="queen", now_ms=NOW).rows
 
     @pytest.mark.parametrize("role", ["true", "7", "007", "null", "No", "y", "1e3", "on", "0x1F"])
-    def test_a_role_that_yaml_would_misread_is_valid_all_the_same(
-        self, role: str, tmp_path: Path
-    ) -> None:
+    def test_a_role_that_yaml_would_misread_is_still_valid(self, role: str, tmp_path: Path) -> None:
         assert validate_session(str(self.made(tmp_path, roles=[role]))) == []
 
     @pytest.mark.parametrize("task", ["日本語", "---", "a" * 500, 'a " \\ \n line', "../../x"])

@@ -131,7 +131,7 @@ class TestDevExecutions:
         assert record_dev_execution(found, dev(), now_ms=NOW + 5) is found
         assert record_dev_execution(found, without_attempt(), now_ms=NOW + 5) is found
 
-    def test_an_earlier_record_again_is_no_further_attempt(self) -> None:
+    def test_repeating_an_earlier_record_is_not_another_attempt(self) -> None:
         found = record_dev_execution(attempted(), dev(attempt=2, session_id="s2"), now_ms=NOW)
 
         assert record_dev_execution(found, without_attempt(), now_ms=NOW + 5) is found
@@ -326,7 +326,7 @@ class TestPullRequest:
         assert second["metadata"]["pr_number"] is None
 
     @pytest.mark.parametrize("url", ["", "github.com/u/r/pull/1", "javascript:alert(1)", "ftp://x"])
-    def test_what_is_no_web_address_is_refused(self, url: str) -> None:
+    def test_a_url_that_is_not_a_web_address_is_refused(self, url: str) -> None:
         with pytest.raises(InvalidInput, match="is not an http or https URL"):
             record_pull_request(bead(), url, now_ms=NOW)
 
@@ -361,7 +361,7 @@ class TestNextStep:
 
         assert next_step(found) == "develop"
 
-    def test_after_the_last_attempt_there_is_no_other(self) -> None:
+    def test_no_attempt_follows_the_last_one(self) -> None:
         found = attempted(3)
         found = record_qa_execution(found, qa(attempt=3), now_ms=NOW)
 
@@ -374,7 +374,7 @@ class TestNextStep:
         assert feedback(found) == f"{UNIT}: Unit tests failed: test_signup_duplicate_email FAILED"
         assert feedback(bead()) is None
 
-    def test_a_limit_that_is_no_number_is_the_documents(self) -> None:
+    def test_a_limit_that_is_not_a_number_becomes_the_default(self) -> None:
         start = bead()
         start["metadata"]["max_retry_attempts"] = "many"
 
