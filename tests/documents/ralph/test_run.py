@@ -520,7 +520,7 @@ def test_a_dependency_may_be_known_elsewhere(bench):
 
 def test_a_completed_bead_is_not_run(bench):
     bench.put("true", folder="completed", status="completed")
-    with pytest.raises(Conflict, match="completed already"):
+    with pytest.raises(Conflict, match="already completed"):
         bench.run("true")
 
 
