@@ -205,7 +205,7 @@ def _common_options() -> list[click.Parameter]:
             is_eager=True,
             expose_value=False,
             callback=_show_help,
-            help="Show this message and exit.",
+            help="Show this message and exit",
         ),
     ]
 
