@@ -1,8 +1,8 @@
 """The types of checks, their results, and how a check reads to a person.
 
 A check is a shell command, a script, a file that must exist, or text that a file must contain.
-Commands are given to `sh -c` on purpose: the documents' own contain `&`, `|` and `&&`. They come
-from a document that the caller chose to run, and from nowhere else. `docs/checks.md`.
+Commands are passed to `sh -c` on purpose: those of the documents contain `&`, `|` and `&&`. They
+only come from a document that the caller chose to run. `docs/checks.md`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class CheckResult:
 
 
 def verdict(results: Sequence[CheckResult]) -> Literal["passed", "failed", "interrupted"]:
-    """Returns whether every check of error severity passed; nothing checked is nothing passed."""
+    """Returns whether every check of error severity passed; False if nothing was checked."""
     if any(result.status == "interrupted" for result in results):
         return "interrupted"
     good = all(result.status == "passed" for result in results if result.check.severity == "error")
@@ -123,9 +123,9 @@ def verdict(results: Sequence[CheckResult]) -> Literal["passed", "failed", "inte
 
 
 def describe(checks: Sequence[Check]) -> list[str]:
-    """Returns a line for each check: what would be run or looked at, and what is expected.
+    """Returns a line for each check: what it would run or look at, and what it expects.
 
-    It names the variables that its document sets: they can change what a command does.
+    The line names the variables that the document sets, which can change what a command does.
     """
     return [
         f"{number}. {escaped(check.name[:_QUOTED_CHARS])}: {described(check)}{_variables(check)}"
@@ -147,7 +147,7 @@ def described(check: Check) -> str:
             texts = ", ".join(escaped(repr(pattern.text)) for pattern in patterns)
             return f"{escaped(path)} contains {texts}"
         case Unknown(type_name):
-            return f"cannot be run: {escaped(type_name)} is not known"
+            return f"cannot be run: the type {escaped(type_name)} is unknown"
     expect = f"exit code {check.expect.exit_code}"
     if check.expect.stdout_contains is not None:
         expect += f", standard output with {quoted(check.expect.stdout_contains)}"
@@ -167,5 +167,5 @@ def _variables(check: Check) -> str:
 
 
 def quoted(text: str | None) -> str:
-    """Returns the beginning of a text in quotes."""
+    """Returns the beginning of a text, in quotes."""
     return repr(text if text is None or len(text) <= _QUOTED_CHARS else text[:_QUOTED_CHARS] + "…")

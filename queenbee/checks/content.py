@@ -25,7 +25,7 @@ except ImportError:  # Windows has no such limit.
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_MEMORY_BYTES = 1024 * 1024 * 1024
-"""Of address space: the file as text takes up to 64 MiB, and the search needs more."""
+"""Limit of address space: the file as text takes up to 64 MiB, and the search needs more."""
 
 _LINE_SHOWN = 200
 
@@ -48,7 +48,7 @@ def _text(path: str) -> str:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ValueError(f"it is larger than {MAX_BYTES:,} bytes")
-    # Lines end in \n here, or a `$` would not match before a \r\n.
+    # Normalizes line endings to \n; otherwise `$` would not match before \r\n.
     return data.decode("utf-8-sig", "replace").replace("\r\n", "\n")
 
 
@@ -68,7 +68,7 @@ def _first(text: str, pattern: str, literal: bool, case_sensitive: bool) -> list
 
 
 def _limit_memory() -> None:
-    with contextlib.suppress(ValueError, OSError):  # A lower limit is set already.
+    with contextlib.suppress(ValueError, OSError):  # A lower limit is already set.
         if resource is not None:
             resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
 

@@ -32,7 +32,7 @@ _SHELL = "/bin/sh"
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a run has come: sent when a check starts, about once a second, and when it ends."""
+    """The progress of a run: sent when a check starts, about once a second, and when it ends."""
 
     event: Literal["started", "running", "finished"]
     name: str
@@ -55,9 +55,9 @@ def run_checks(
     """Returns one result for each check, in order; those after a stop are `skipped`.
 
     `env` is the caller's whole environment: only the allow-list and what a check names reach
-    it. `time_left` gives the seconds in which all must end, whatever a check's own timeout. A
-    request to end that `interrupts` counts makes the check that runs `interrupted`, once every
-    process has ended. `CheckRunner` also keeps a record and the evidence.
+    it. `time_left` gives the seconds in which all must end, whatever a check's own timeout. When
+    `interrupts` counts a request to end, the running check becomes `interrupted` once all its
+    processes have ended. `CheckRunner` also keeps a record and the evidence.
     """
     notify = on_progress or (lambda _: None)
     run = _Run(os.path.abspath(cwd), env, time_left, interrupts or Interrupts())
@@ -98,12 +98,12 @@ class _Run:
         return check.timeout_s if self.time_left is None else min(check.timeout_s, self.time_left())
 
     def reason_to_stop(self, last: Sequence[CheckResult]) -> str:
-        """Returns why nothing runs after the last result; empty if nothing speaks against it."""
+        """Returns why nothing runs after the last result; empty if the run continues."""
         for result in last:
             if result.status == "interrupted":
                 return "the run was interrupted"
             if result.status == "failed" and result.check.on_failure == "stop":
-                return f"{result.name!r} failed, and stops what comes after it"
+                return f"{result.name!r} failed and stops the checks after it"
         if self.time_left is not None and self.time_left() <= 0:
             return "no time is left"
         return ""
@@ -116,7 +116,7 @@ def _run_one(
         notify(replace(started, event="running", elapsed_s=elapsed_s, last_line=last_line))
 
     if run.interrupts.count:
-        return CheckResult(check, "interrupted", "interrupted before it began")
+        return CheckResult(check, "interrupted", "interrupted before it started")
     notify(started)
     result = _result(check, run, on_tick)
     notify(replace(started, event="finished", elapsed_s=result.duration_s, result=result))
@@ -142,7 +142,7 @@ def _result(check: Check, run: _Run, on_tick: Callable[[float, str], None]) -> C
             )
         case Unknown(type_name):
             shown = repr(type_name[:60])
-            return CheckResult(check, "skipped", f"not run: the type {shown} is not known here")
+            return CheckResult(check, "skipped", f"not run: the type {shown} is unknown")
 
 
 def _run_program(
@@ -180,7 +180,7 @@ def _complaint(done: ProcessResult, check: Check, timeout_s: float) -> str:
         return f"timed out after {check.timeout_s:g} s"
     complaints = []
     code = done.exit_code
-    # A shell reports 137 for what SIGKILL ended, and documents expect that number.
+    # A shell reports 137 for a program that SIGKILL ended, and documents expect that number.
     if expect.exit_code not in (code, 128 - code if code is not None and code < 0 else code):
         complaints.append(f"{_exit(code)}, expected {expect.exit_code}")
     if not done.stdout.found:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 FAILURES_MAX_CHARS = 256 * 1024
 _SHOWN_CHARS = 2_000
-"""Of each stream of a failed check: the end of a test run says what was wrong."""
+"""Kept of each stream of a failed check: the end of a test run says what was wrong."""
 
 _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.")
 _SLUG_LENGTH = 60
@@ -86,7 +86,7 @@ def write_failures(evidence_dir: str, subject_id: str, failures: str) -> str:
 
 
 def slug(text: str) -> str:
-    """Returns a safe file name that still shows what it was made from."""
+    """Returns a safe file name that still resembles the name it was made from."""
     safe = "".join(char if char in _SAFE else "-" for char in text[:_SLUG_LENGTH])
     return safe.lstrip(".") or "-"
 

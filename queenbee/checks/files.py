@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from queenbee.checks.processes import ProcessResult
 
 MAX_PATTERNS = 500
-"""With 200 characters of each line, the answer fits what is kept of an output."""
+"""With 200 characters per line, the answer fits within the kept part of an output."""
 
 MAX_PATTERN_BYTES = 64 * 1024
 """The patterns are one argument of a program; Linux allows 128 KiB for one."""
@@ -64,7 +64,7 @@ def search_file(
     timeout_s: float,
     run: Callable[[Program], ProcessResult],
 ) -> CheckResult:
-    """Returns whether every pattern occurs in the file, searched by a program that `run` runs.
+    """Returns whether every pattern occurs in the file; `run` runs the program that searches it.
 
     Regular expressions are Python's, and `^` and `$` match at the ends of a line. ADR 0012.
     """

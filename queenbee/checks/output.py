@@ -1,4 +1,4 @@
-"""The output of a program: bounded, so that any amount of it can be kept."""
+"""The output of a program, bounded so that any amount can be captured."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Output:
-    """What a program wrote to one stream, with the middle left out beyond the cap."""
+    """What a program wrote to one stream; beyond the cap, the middle is left out."""
 
     head: bytes = b""
     tail: bytes = b""
     total_bytes: int = 0
     found: bool = True
-    """Whether the text that was looked for occurred, even in the part that was left out."""
+    """Whether the wanted text occurred, even in the part that was left out."""
 
     @property
     def left_out_bytes(self) -> int:
@@ -21,7 +21,7 @@ class Output:
         return self.total_bytes - len(self.head) - len(self.tail)
 
     def data(self) -> bytes:
-        """Returns what was kept, with a line in the middle that says what was not."""
+        """Returns what was kept, with a line in the middle that says how much was not."""
         if not self.left_out_bytes:
             return self.head + self.tail
         return self.head + f"\n[… {self.left_out_bytes:,} bytes left out …]\n".encode() + self.tail

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
 CAP_BYTES = 1024 * 1024
-"""How much is kept of each stream: half from its beginning, half from its end."""
+"""How much of each stream is kept: half from its beginning, half from its end."""
 
 GRACE_S = 2.0
 """Between SIGTERM and SIGKILL: long enough for a test server to remove its socket."""
@@ -78,8 +78,8 @@ def run_process(
     """Returns how the program ended and what it wrote; afterwards its process group is gone.
 
     `on_tick` is called about once a second with the seconds so far and the last line of output.
-    A request to end that `interrupts` counts ends the group too, and `ended` says so; one more
-    request ends the grace.
+    A request to end that `interrupts` counts also ends the group, and `ended` says so; a second
+    request cuts the grace period short.
     """
     started = time.monotonic()
     captures = tuple(_Capture(program.cap_bytes, text) for text in program.look_for)
@@ -104,9 +104,9 @@ class Interrupts:
     """Counts the requests to end (Ctrl-C, SIGTERM, SIGHUP) that arrive while it is entered.
 
     It counts them instead of raising: an exception inside `Popen` would leave the program running
-    and unknown to us, and a second request, which `timeout` sends at once, would break off the
+    and unknown to us, and a second request, which `timeout` sends at once, would interrupt the
     cleanup after the first. A signal that is ignored (`nohup`) or that the application handles
-    itself is left alone, and so are all signals outside the main thread.
+    is left alone, and so are all signals outside the main thread.
     """
 
     def __init__(self) -> None:
@@ -262,7 +262,7 @@ class _Capture:
         if not self._found:
             text = self._seam + chunk
             self._found = self._wanted in text
-            # This may be the beginning of the wanted text, cut in two between two reads.
+            # This may be the beginning of the wanted text, split between two reads.
             self._seam = text[-len(self._wanted) + 1 :] if len(self._wanted) > 1 else b""
         room = self._half - len(self._head)
         self._head += chunk[:room]
@@ -284,7 +284,7 @@ def _has_live_member(group: int) -> bool:
     """Returns whether a process of the group still runs, and is not merely a zombie.
 
     In a container whose first process reaps nothing, zombies stay members forever. Without
-    `/proc` they cannot be told apart: they count as alive, and cost the grace.
+    `/proc` zombies count as alive and cost the grace period.
     """
     try:
         names = os.listdir("/proc")

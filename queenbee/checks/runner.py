@@ -24,7 +24,7 @@ class ChecksInterrupted(KeyboardInterrupt):
     """A Ctrl-C, SIGTERM or SIGHUP while checks ran; `results` has one for each check."""
 
     def __init__(self, results: Sequence[CheckResult]) -> None:
-        super().__init__("interrupted while checks ran")
+        super().__init__("interrupted while checks were running")
         self.results = results
 
 
@@ -40,9 +40,9 @@ class CheckRun:
 class CheckRunner:
     """Runs lists of checks in the folder `cwd`, and keeps a record and the evidence of each run.
 
-    `env` is the caller's whole environment, of which a check gets the allow-list. `now_ms` is the
+    `env` is the caller's whole environment; a check gets only the allow-list. `now_ms` is the
     clock. `record` adds the record of a run to the ledger, and returns it as the ledger has it.
-    While checks run, `on_progress` gets their progress, and `tell` lines for a person.
+    While checks run, `on_progress` gets their progress and `tell` gets lines for the user.
     """
 
     cwd: str
@@ -64,12 +64,12 @@ class CheckRunner:
     ) -> Iterator[CheckRun]:
         """Runs the checks, keeps their evidence and record, and then enters the block.
 
-        `judge` has the last word on each result. Requests to end wait until the block, which
-        updates the subject's document, has finished: one that arrived since the checks started
-        raises `ChecksInterrupted` then. Raises `Unwritable`, and what `record` raises.
+        `judge` may change each result. Requests to end wait until the block, which updates the
+        subject's document, has finished: one that arrived since the checks started then raises
+        `ChecksInterrupted`. Raises `Unwritable`, and what `record` raises.
         """
-        # 1. Until the end of the block no request to end interrupts: a terminal that is closed
-        # sends two SIGHUPs, and the second would lose the record and the document's update.
+        # 1. No request to end interrupts before the end of the block: a closing terminal sends
+        # two SIGHUPs, and the second would lose the record and the document's update.
         with Interrupts() as interrupts:
             started_ms = self.now_ms()
             found = run_checks(
@@ -96,7 +96,7 @@ class CheckRunner:
             raise ChecksInterrupted(results)
 
     def record_unverified(self, subject: Subject, reason: str) -> CheckRun:
-        """Records why the subject counts as done though no check ran. Raises as `record` does."""
+        """Records why the subject counts as done without a check. Raises as `record` does."""
         now_ms = self.now_ms()
         record = verification_record(
             subject,

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from queenbee.checks.check import CheckResult
 
 _CHARS = ((200, 2_000), (80, 200), (80, 20))
-"""Of a check's name and reason in the record: the less room there is, the fewer."""
+"""Limits of a check's name and reason in the record: less room, fewer characters."""
 
 _RESULTS_BYTES = 960 * 1024
-"""Of a line's 1 MiB; in the fewest characters, the results of the most checks fit."""
+"""Out of a line's 1 MiB; with the shortest texts, the results of the most checks fit."""
 
 
 class ResultRecord(TypedDict):
@@ -86,7 +86,7 @@ def verification_record(
 def result_record(
     result: CheckResult, evidence: str | None, chars: tuple[int, int] = _CHARS[0]
 ) -> ResultRecord:
-    """Returns what a record keeps of one check; `chars` limits its name and its reason."""
+    """Returns what a record keeps of one check; `chars` limits its name and reason."""
     return {
         "name": shortened(result.name, chars[0]),
         "status": result.status,
@@ -109,7 +109,7 @@ def recorded_results(record: Mapping[str, object]) -> list[ResultRecord]:
 
 
 def shortened(text: str, limit: int) -> str:
-    """Returns the text, cut, in a form that UTF-8 can hold: JSON may have half a surrogate pair."""
+    """Returns the text, cut, as valid UTF-8: JSON may have half a surrogate pair."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
     return cut.encode(errors="replace").decode()
 
@@ -117,7 +117,7 @@ def shortened(text: str, limit: int) -> str:
 def _result_records(
     results: Sequence[CheckResult], evidence: Sequence[str | None]
 ) -> list[ResultRecord]:
-    """Returns what the record keeps of each check, in fewer words where many are long."""
+    """Returns what the record keeps of each check, shortened if many are long."""
     for chars in _CHARS:
         records = [
             result_record(result, file, chars)

@@ -1,4 +1,4 @@
-"""How `queen` is put together: lazy commands, the options that all of them take, their answers.
+"""How `queen` is put together: lazy commands, common options and answers.
 
 A command is a function of an open hive that returns a value. The value is printed as JSON, or
 passed to the function that shows it to people.
@@ -41,7 +41,7 @@ class Invocation:
         self.actor: str | None = None
         self.beads_dir: str | None = None
         self.notices: list[str] = []
-        """Remarks beside the answer under `--json`, for the one document at the end."""
+        """Notices under `--json`, kept for the one document that is printed at the end."""
         self._hive: Hive | None = None
 
     @property
@@ -56,30 +56,30 @@ class Invocation:
         return self._hive
 
     def tell(self, text: str) -> None:
-        """Says something on standard error that is not the answer."""
+        """Prints a notice to standard error, or keeps it under `--json`."""
         if self.json:
             self.notices.append(text)
         else:
             aside(f"queen: {printable(text)}")
 
     def tell_notes(self) -> None:
-        """Says what the hive has to tell its user besides the answer, if it was opened."""
+        """Prints the notices that the hive has collected, if it was opened."""
         for note in self._hive.notes() if self._hive is not None else ():
             self.tell(note)
 
 
 def invocation() -> Invocation:
-    """Returns the call of `queen` that runs now."""
+    """Returns the current call of `queen`."""
     return click.get_current_context().ensure_object(Invocation)
 
 
 def tell(text: str) -> None:
-    """Says something on standard error that is not the answer of the command that runs."""
+    """Prints a notice of the running command to standard error, or keeps it under `--json`."""
     invocation().tell(text)
 
 
 class QueenCommand(click.Command):
-    """A command whose function returns what is to be shown."""
+    """A command whose function returns the value to show."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class QueenCommand(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
-            # If an option lacks its argument, click does not say of which command.
+            # When an option lacks its argument, click does not name the command.
             error.ctx = error.ctx or ctx
             raise
 
@@ -118,7 +118,7 @@ class QueenCommand(click.Command):
         try:
             print_json(value) if call.json else self.show(value)
         except BrokenPipeError:
-            # The reader has what it wanted (`queen msg inbox | head -1`).
+            # The reader has seen enough (`queen msg inbox | head -1`).
             return code
         except OSError as error:
             raise Unwritable(f"standard output cannot be written: {error.strerror}") from error
@@ -171,9 +171,9 @@ class QueenGroup(click.Group):
 def command(
     name: str, *, show: Callable[..., None], example: str, opens_hive: bool = True
 ) -> Callable[[Callable[..., object]], QueenCommand]:
-    """Makes a command of a function; its docstring is the help, `example` ends the help.
+    """Turns a function into a command; its docstring is the help, and `example` ends the help.
 
-    The function gets the hive, or the `Invocation` if it is not `opens_hive`.
+    The function gets the hive, or the `Invocation` if `opens_hive` is false.
     """
 
     def wrap(function: Callable[..., object]) -> QueenCommand:
@@ -185,12 +185,12 @@ def command(
 
 
 def group(name: str, commands: Sequence[QueenCommand], *, help: str) -> QueenGroup:
-    """Makes a command that has commands of its own."""
+    """Makes a command that has subcommands."""
     return QueenGroup(name, help=help, commands=commands)
 
 
 def _common_options() -> list[click.Parameter]:
-    """Returns the options that are accepted before or after any command."""
+    """Returns the options that every command accepts, before or after its name."""
     settings: dict[str, Any] = {"expose_value": False, "callback": _note_option}
     return [
         click.Option(["--json"], is_flag=True, help="Print one JSON document", **settings),

@@ -1,4 +1,4 @@
-"""Exit codes: which class of refusal ends with which status. Only this module decides that.
+"""Exit statuses: the status of each class of refusal. Only this module decides that.
 
 `docs/scripting.md` documents the table.
 """
@@ -20,19 +20,19 @@ INTERRUPTED = 130
 
 
 class UsageError(errors.InvalidInput):
-    """A call that does not have the form of any command."""
+    """A call that matches no command."""
 
     code = "usage"
 
 
 class Interrupted(errors.QueenError):
-    """A command that its user stopped."""
+    """A command that the user interrupted."""
 
     code = "interrupted"
 
 
 class Bug(errors.QueenError):
-    """An error that QueenBee does not know: a fault of its own."""
+    """An unexpected error: a bug in QueenBee."""
 
     code = "bug"
 

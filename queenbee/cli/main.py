@@ -61,7 +61,7 @@ _HELP = """Share one repository among coding agents: messages, assignments and f
 reservations in .beads/, with no server.
 
 \b
-The story: queen init, queen plan import PLAN.md, queen ready,
+A typical run: queen init, queen plan import PLAN.md, queen ready,
 queen claim ISSUE, queen reserve PATTERN..., work, queen msg send,
 queen verify ISSUE, queen gate run, queen complete ISSUE."""
 
@@ -95,12 +95,12 @@ def main() -> None:
     # A command lives for milliseconds. Garbage collection and an orderly shutdown of the
     # interpreter cost 5 of them, and free only what the kernel frees anyway.
     gc.disable()
-    # None if the caller closed it; what is opened here stays open to the end.
+    # None if the caller closed it. What is opened here stays open until exit.
     sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     streams = [each for each in (sys.stdout, sys.stderr) if isinstance(each, io.TextIOWrapper)]
     for stream in streams:
-        # Characters that an old terminal does not have are escaped.
+        # Escapes the characters that the terminal's encoding lacks.
         stream.reconfigure(errors="backslashreplace")
     code = run(sys.argv[1:])
     for stream in streams:
@@ -154,7 +154,7 @@ def _invoke(arguments: list[str], call: Invocation) -> int:
 
 
 def _discard_output() -> None:
-    """Keeps the interpreter from trying again, at its end, to write what cannot be written."""
+    """Keeps the interpreter from writing again, at exit, what could not be written."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -170,7 +170,7 @@ def _usage_error(error: click.ClickException) -> QueenError:
     hint = f"{context.command_path} --help" if context is not None else "queen --help"
     message = " ".join(error.format_message().split())
     if message.startswith("Got unexpected extra argument"):
-        hint = f"put quotes round a text with spaces; {hint}"
+        hint = f"put quotes around text that contains spaces; {hint}"
     return exits.UsageError(message, hint=hint)
 
 

@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share, and how their texts are read."""
+"""Options and arguments that several commands share, and how to read their values."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import click
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput
 
-dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing")
+dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done without doing it")
 agents_dir = click.option(
     "--agents-dir",
     metavar="DIR",
-    help="Where agents are; default: .claude/agents/ of this repository, if it has one",
+    help="Folder of agent definitions; default: this repository's .claude/agents/, if any",
 )
 id_prefix = click.option(
-    "--prefix", metavar="bd", help="What new ids begin with; default: as most ids here do"
+    "--prefix", metavar="bd", help="Prefix of new ids; default: the most common one here"
 )
 
 
@@ -30,7 +30,7 @@ def body_or_stdin(text: str) -> str:
     if text != "-":
         return text
     if sys.stdin is None:
-        raise InvalidInput("standard input is closed", hint="give the text itself, not -")
+        raise InvalidInput("standard input is closed", hint="pass the text itself instead of -")
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:

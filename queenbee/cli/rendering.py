@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from queenbee.errors import QueenError
 
 _LINE_CHARS = 400
-"""Where a line is cut that shares a screen with others."""
+"""The length at which a line is cut when it shares a screen with others."""
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:
@@ -70,12 +70,12 @@ def show_findings(findings: Iterable[Finding], source: str) -> None:
 
 
 def verdict(valid: bool) -> str:
-    """Returns the words for whether a document is valid."""
+    """Returns the word or words for a valid or an invalid document."""
     return "valid" if valid else "not valid"
 
 
 def purpose(lease: Reservation) -> str:
-    """Returns what a lease is for, to follow its pattern in a sentence: issue and reason."""
+    """Returns what a lease is for (issue and reason), to print right after its pattern."""
     issue = f" for {printable(lease.issue_id)}" if lease.issue_id else ""
     return issue + (f" ({printable(lease.reason)})" if lease.reason else "")
 
@@ -106,7 +106,7 @@ def print_json(value: object) -> None:
 
 
 def to_plain(value: object) -> object:
-    """Returns the value in the types that JSON has."""
+    """Returns the value as JSON types."""
     if hasattr(value, "to_dict"):
         return to_plain(value.to_dict())
     if isinstance(value, dict):

@@ -12,7 +12,7 @@ import click
 from queenbee.core.text import JOINERS
 
 BAR_AFTER_S = 1.0
-"""A build that ends sooner needs no bar."""
+"""A shorter build shows no bar."""
 _BAR_EVERY_S = 0.1
 _BAR_COLUMNS = 30
 
@@ -40,9 +40,9 @@ def say(text: str, *, bold: bool = False) -> None:
 
 
 def aside(text: str, *, end: str = "\n") -> None:
-    """Prints to standard error, and ignores that it may be closed, full or unread.
+    """Prints to standard error; does nothing if that is closed, full or unread.
 
-    The result of a command must not depend on whether somebody reads its remarks.
+    The result of a command must not depend on whether anyone reads its notices.
     """
     try:
         click.echo(text + end, err=True, nl=False)
@@ -51,7 +51,7 @@ def aside(text: str, *, end: str = "\n") -> None:
 
 
 class Bar:
-    """A progress bar on standard error, shown while an index is built that takes long."""
+    """A progress bar on standard error, shown while a large index is built."""
 
     def __init__(self) -> None:
         self._begun_s: float | None = None
@@ -59,7 +59,7 @@ class Bar:
         self._shown = ""
 
     def __call__(self, done: int, total: int) -> None:
-        """Shows how much of the build is done, and removes the bar at its end."""
+        """Shows how much of the build is done, and removes the bar when it ends."""
         now_s = time.monotonic()
         if done >= total:
             if self._shown:

@@ -35,7 +35,7 @@ def list_agents(folder: str) -> frozenset[str]:
         if below.count(os.sep) >= _MAX_DEPTH:
             folders.clear()
         for file in files:
-            # The folder also lists broken links, which no agent can be read from.
+            # The folder may also contain broken links, which cannot be read.
             if file.endswith(".md") and os.path.isfile(os.path.join(folder_path, file)):
                 found.add(os.path.normpath(os.path.join(below, file[:-3])))
     return frozenset(found)
@@ -44,8 +44,8 @@ def list_agents(folder: str) -> frozenset[str]:
 def agent_finding(path: str, agents: Collection[str], where: str) -> Finding | None:
     """Returns what is wrong with an agent's path, or None; `claude` needs no file.
 
-    `agents` is what `list_agents` returned. `.claude/agents/x` and `.claude/agents/x.md` both
-    name the file `x.md`; a path out of the folder never names an agent.
+    `agents` is the result of `list_agents`. `.claude/agents/x` and `.claude/agents/x.md` both
+    name the file `x.md`; a path outside the folder never names an agent.
     """
     if path == DEFAULT_AGENT:
         return None

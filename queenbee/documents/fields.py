@@ -18,11 +18,11 @@ def id_problem(text: str) -> str | None:
     if not text:
         return "it is empty"
     if text.startswith("."):
-        return "it begins with a dot"
+        return "it starts with a dot"
     if any(char in "/\\" for char in text):
-        return "it has a path separator in it"
+        return "it contains a path separator"
     if not text.isprintable():
-        return "it has a character in it that cannot be printed"
+        return "it contains a character that cannot be printed"
     if len(text.encode()) > _ID_MAX_BYTES:
         return f"it is longer than {_ID_MAX_BYTES} bytes"
     return None
@@ -37,7 +37,7 @@ def environment_findings(env: object, path: str) -> list[Finding]:
     good = all(
         isinstance(name, str) and name and "=" not in name and "\0" not in name for name in names
     ) and all(value is None or (isinstance(value, str) and "\0" not in value) for value in values)
-    message = "must be a list of names, or an object of names and texts"
+    message = "must be a list of names, or an object of names and strings"
     return [] if good else [Finding(path, message)]
 
 

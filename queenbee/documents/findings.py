@@ -16,7 +16,7 @@ MAX_FINDINGS = 1_000
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault or oddity of a document.
+    """One error or oddity of a document.
 
     `path` says where in the document it is (`rules[0].rule_config`; empty for the whole
     document), `line` where in a text, from 1. Only errors make the document invalid.
@@ -40,10 +40,10 @@ class Finding:
 
 
 def first_findings(found: Iterator[Finding], path: str) -> list[Finding]:
-    """Returns the first findings about a list; if there are more, the last one says how severe."""
+    """Returns the first findings about a list; if there are more, the last one says so."""
     first = list(islice(found, MAX_FINDINGS))
     for more in found:
         invalid = any(each.severity == "error" for each in chain(first, [more], found))
-        message = f"has more wrong with it than these {MAX_FINDINGS:,}"
+        message = f"has more than these {MAX_FINDINGS:,} problems"
         return [*first, Finding(path, message, "error" if invalid else "warning")]
     return first

@@ -29,7 +29,7 @@ def gates_dir(layout: Layout) -> str:
 
 
 def evidence_dir(layout: Layout) -> str:
-    """Returns the folder of the evidence: what checks printed."""
+    """Returns the folder of the evidence: the output of checks."""
     return os.path.join(layout.beads_dir, "evidence")
 
 
@@ -58,7 +58,7 @@ def json_stamp(folder: str) -> Stamp:
     except (FileNotFoundError, NotADirectoryError):
         return ()
     except OSError:
-        # Something is there that cannot be listed: reading it will say why.
+        # It cannot be listed; reading it will say why.
         return ((folder, 0, 0, 0),)
     return tuple(sorted(found))
 
@@ -67,6 +67,6 @@ def _stamp(entry: os.DirEntry[str]) -> tuple[int, int, int]:
     try:
         status = entry.stat()
     except OSError:
-        # A dangling link, or a file that was removed at this moment.
+        # A dangling link, or a file that was just removed.
         return (0, 0, 0)
     return status.st_ino, status.st_size, status.st_mtime_ns

@@ -77,10 +77,10 @@ def load_yaml_object(text: str) -> tuple[dict[Any, Any] | None, str | None]:
     except YAMLError as error:
         return None, f"it is not YAML: {_first_line(error)}"
     except _SLIPS as error:
-        # The library does not catch these where a value does not match its tag.
+        # The library does not catch these when a value does not match its tag.
         return None, f"it cannot be read: {_first_line(error)}"
     if not isinstance(value, dict):
-        return None, "it is no list of `name: value` lines"
+        return None, "it is not a list of `name: value` lines"
     return value, None
 
 

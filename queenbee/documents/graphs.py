@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     Graph = Mapping[str, Sequence[str]]
 
 MAX_CYCLES = 20
-"""Cycles reported at once: with more than this, mend one and look again."""
+"""Cycles reported at once: if there are more, fix one and check again."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """A node to be shown: its name, a title, and a remark such as `merge`."""
+    """A node to show: its name, a title, and a remark such as `merge`."""
 
     name: str
     title: str = ""
@@ -47,7 +47,7 @@ def find_cycles(graph: Graph) -> list[tuple[str, ...]]:
 
 
 def sort_by_need(graph: Graph) -> list[str]:
-    """Returns the nodes, each after all that it waits for; nodes behind a cycle come last."""
+    """Returns each node after all those it waits for; nodes behind a cycle come last."""
     waiting = {node: _needs(graph, node) for node in graph}
     return [*_peel(graph, waiting), *waiting]
 

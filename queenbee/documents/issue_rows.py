@@ -1,8 +1,8 @@
 """Rows for `issues.jsonl` as Beads writes them, and what an import of a document does to them.
 
 Pure. An import is a list of rows to append: a new row for a new bead, a newer whole row for a
-changed one, nothing for the rest. Beads and QueenBee both use the newest row of an id, so no
-other row is ever touched. `docs/format.md`, section "Issues".
+changed one, nothing for the rest. Beads and QueenBee both use the newest row of an id, so
+existing rows never change. `docs/format.md`, section "Issues".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class RowChange:
-    """What an import does about one sprint or task, named by `key`."""
+    """What an import does for one sprint or task, named by `key`."""
 
     key: str
     kind: Literal["add", "update", "keep"]
@@ -121,7 +121,7 @@ def blocker(entry: object) -> str | None:
 
 
 def close_row(row: Row, now_ms: int) -> Row:
-    """Returns the row closed, and later than it was even if the clock went back."""
+    """Returns the closed row, with a later time than before even if the clock went back."""
     now = later_than(row, now_ms)
     return {**row, "status": "closed", "closed_at": now, "updated_at": now}
 
@@ -134,7 +134,7 @@ def later_than(row: Mapping[str, Any], now_ms: int) -> str:
 
 
 def render_differences(found: RowImport) -> str:
-    """Returns what an import would do, one line for each bead and for each field that changes."""
+    """Returns what an import would do: one line per bead and per changed field."""
     lines: list[str] = []
     signs = {"add": "+", "update": "~", "keep": "="}
     for change in found.changes:
@@ -145,7 +145,7 @@ def render_differences(found: RowImport) -> str:
             old, new = _brief(difference.old), _brief(difference.new)
             lines.append(f"    {difference.path}: {old} → {new}")
     lines += [
-        f"? {orphan}  is no longer in the document; it stays as it is" for orphan in found.orphans
+        f"? {orphan}  is no longer in the document; it is not changed" for orphan in found.orphans
     ]
     return "".join(f"{one_line(line)}\n" for line in lines)
 

@@ -1,4 +1,4 @@
-"""JSON documents kept whole: writing changes only what was asked for.
+"""JSON documents kept whole: a write changes only what it must.
 
 Unknown keys, the order of keys and integers of any size survive. The standard library's `json`
 is used here, and not orjson, which turns an integer of more than 64 bits into a float and hides
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_DEPTH = 100
-"""Levels of nesting: far more than any document needs, far fewer than Python's stack allows."""
+"""Levels of nesting: far more than a document needs, far fewer than Python's stack allows."""
 
 
 def parse_json(data: bytes, source: str) -> Any:
     """Returns the JSON value in `data`; a leading byte order mark is accepted, UTF-16's too.
 
-    Raises `Unreadable`, which names `source`, for what is not JSON, has a key twice in one
+    Raises `Unreadable`, which names `source`, if it is not JSON, or has a key twice in one
     object, a number beyond a float's range, or more than `MAX_DEPTH` levels.
     """
     try:
@@ -59,7 +59,7 @@ def format_json(document: object) -> bytes:
 def read_json(path: str) -> Any:
     """Returns the JSON value in a file. Raises `NotFound` or `Unreadable`."""
     if "\0" in path:
-        raise NotFound(f"{path!r} does not exist: no file name has a NUL in it", path=path)
+        raise NotFound(f"{path!r} does not exist: a file name cannot contain a NUL", path=path)
     return parse_json(read_document(path), path)
 
 
@@ -77,7 +77,7 @@ def write_object(path: str, document: dict[str, Any]) -> None:
 
 
 def json_files(folder: str) -> list[str]:
-    """Returns the paths of the `*.json` files in a folder, sorted; none where it is missing."""
+    """Returns the paths of the `*.json` files in a folder, sorted; none if it is missing."""
     try:
         names = sorted(os.listdir(folder))
     except (FileNotFoundError, NotADirectoryError):

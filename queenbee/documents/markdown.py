@@ -63,7 +63,7 @@ def parse_blocks(text: str) -> list[Block]:
     """Returns the document's blocks in order. Never raises, whatever the text."""
     parser = MarkdownIt("commonmark")
     parser.core.ruler.enableOnly(["normalize", "block"])
-    # CommonMark replaces NUL; lines that are kept as written must not bring it back.
+    # CommonMark replaces NUL; lines that are kept as written must not reintroduce it.
     text = text.replace("\0", "\ufffd")
     lines = [line for line, _ in split_lines(text)]
     tokens = parser.parse(text)

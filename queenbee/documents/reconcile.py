@@ -1,7 +1,7 @@
 """Brings the tracker's rows up to date with a document: one bead for each of its items.
 
-Pure, and the same for plans and sessions. The same document again changes nothing. A bead keeps
-what its document says nothing about: other people's dependencies, unknown keys, and its history.
+Pure, and shared by plans and sessions. Importing the same document again changes nothing. A bead
+keeps what its document does not mention: other dependencies, unknown keys, and its history.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def hashed_id(seed: str, attempt: int) -> str:
 class Item:
     """A sprint or task that needs a bead, and the items and beads that it waits for.
 
-    `row` returns the bead's whole row for its present row (None for a new bead), its id, and
-    the time in ms. Dependencies are added here.
+    `row` returns the bead's whole row, given its current row (None for a new bead), its id and the
+    time in ms. Dependencies are added here.
     """
 
     key: str
@@ -66,7 +66,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Source:
-    """The document that is imported: its name in ids' seeds, and who imports it when."""
+    """The document that is imported: its name in the seeds of ids, the actor and the time."""
 
     name: str
     prefix: str
@@ -78,7 +78,7 @@ class Source:
 def match_rows(known: Mapping[str, Row], key_of: Callable[[Row], str | None]) -> dict[str, Row]:
     """Returns the bead of each key; `key_of` returns None for rows of other documents.
 
-    Two clones may each have made a bead: the older one counts, which others know.
+    If two clones each made a bead, the older one is used, since others know it.
     """
     found: dict[str, Row] = {}
     for row in sorted(known.values(), key=lambda row: (str(row.get("created_at")), row["id"])):
@@ -98,8 +98,8 @@ def reconcile(
 ) -> RowImport:
     """Returns the rows to add and to update, so that each item has its bead.
 
-    `known` are the tracker's rows by id, `found` the present bead of each item, and `own` the
-    ids of all beads of the document, also of items that it no longer has: nothing shall wait
+    `known` are the tracker's rows by id, `found` the current bead of each item, and `own` the
+    ids of all beads of the document, including items that it no longer has: nothing must wait
     for those. Raises `InvalidInput` for a prefix that cannot begin an id.
     """
     ids = _assign_ids(items, source, found, known)
@@ -127,8 +127,8 @@ def merge_dependencies(
 ) -> list[Any]:
     """Returns the row's dependencies, changed to wait for `needs` among the beads in `ours`.
 
-    Entries of other types and entries that wait for other documents' beads stay: somebody else
-    made them. An entry that is right already keeps its time and author.
+    Entries of other types and entries for other documents' beads stay, since this document did not
+    make them. An entry that is already right keeps its time and author.
     """
     dependencies = row.get("dependencies")
     entries = dependencies if isinstance(dependencies, list) else []
@@ -156,8 +156,8 @@ def fresh_id(prefix: str, seed: str, taken: Collection[str], id_source: IdSource
     """Returns the first `<prefix>-<id>` of the source that is not taken. Raises `InvalidInput`."""
     if _PREFIX.fullmatch(prefix) is None:
         raise InvalidInput(
-            f"{prefix!r} cannot begin an id",
-            hint="a prefix is letters, digits, '_' and '-', and begins with a letter",
+            f"{prefix!r} cannot be the prefix of an id",
+            hint="a prefix consists of letters, digits, '_' and '-', and starts with a letter",
         )
     for attempt in range(_MAX_ATTEMPTS):
         identifier = f"{prefix}-{id_source(seed, attempt)}"
@@ -169,7 +169,7 @@ def fresh_id(prefix: str, seed: str, taken: Collection[str], id_source: IdSource
 def _assign_ids(
     items: Sequence[Item], source: Source, found: Mapping[str, Row], known: Mapping[str, Row]
 ) -> dict[str, str]:
-    """Returns the id of each item's bead: the one it has, else a fresh one."""
+    """Returns the id of each item's bead: its own, or a new one."""
     used = set(known)
     ids: dict[str, str] = {}
     for item in items:
@@ -183,7 +183,7 @@ def _assign_ids(
 def _change(key: str, old: Row | None, new: Row, now_ms: int) -> RowChange:
     """Returns the change from one row to the next; an unchanged row keeps its time.
 
-    An update is later than the row it replaces even if the clock went back.
+    An update has a later time than the row it replaces, even if the clock went back.
     """
     if old is None:
         return RowChange(key, "add", new)
@@ -204,5 +204,5 @@ def _differences(old: Row, new: Row, path: str = "") -> Iterator[Difference]:
 
 
 def _is_empty(value: object) -> bool:
-    # Beads leaves an empty field out when it writes a row.
+    # Beads omits empty fields when it writes a row.
     return value is None or value in ("", [], {})

@@ -1,8 +1,8 @@
 """Checks a JSON value against one of our own schemas and reports everything that is wrong.
 
-It knows the words of JSON Schema that our schemas use and refuses a schema with any other; tests
-compare it with the jsonschema library, whose import takes longer than the rest of a `queen`
-process. Schemas that others write are judged in `sprints/reports.py`. ADR 0013.
+It supports the JSON Schema keywords that our schemas use and refuses a schema with any other.
+Tests compare it with the jsonschema library, whose import takes longer than the rest of a `queen`
+process. `sprints/reports.py` checks against schemas that others write. ADR 0013.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class _Walk:
             if word == "type":
                 names = [rule] if isinstance(rule, str) else rule
                 if not any(self._is_a(name, value) for name in names):
-                    # A value of the wrong type has no other fault worth reporting.
+                    # If the type is wrong, nothing else is worth reporting.
                     return [Finding(path, self._type_message(names, value))]
             elif word in self._words:
                 found += self._words[word](value, rule, path)
@@ -106,7 +106,7 @@ class _Walk:
                     # One finding is enough for one text or number.
                     return found
             elif word not in _ANNOTATIONS:
-                raise ValueError(f"{word!r} is not a word of JSON Schema that is known here")
+                raise ValueError(f"the JSON Schema keyword {word!r} is not supported")
         return found
 
     def _required(self, value: object, names: list[str], path: str) -> list[Finding]:
@@ -176,13 +176,13 @@ class _Walk:
             problem = self._formats[name](value)
             return [Finding(path, f"{problem}; it is {_shown(value)}")] if problem else []
         if name != "date-time":
-            raise ValueError(f"the format {name!r} is not known here")
+            raise ValueError(f"the format {name!r} is not supported")
         if instant_ms(value) is None:
             hint = "write it as 2024-12-14T10:30:00Z"
             return [Finding(path, f"{_shown(value)} is not an RFC 3339 timestamp", hint=hint)]
         if not any(sign in value[19:] for sign in "Zz+-"):
-            message = "names no offset from UTC and is read as UTC"
-            return [Finding(path, message, "warning", hint="end it in Z")]
+            message = "has no offset from UTC and is read as UTC"
+            return [Finding(path, message, "warning", hint="end it with Z")]
         return []
 
     def _reference(self, value: object, name: str, path: str) -> list[Finding]:

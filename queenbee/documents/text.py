@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 _MAX_LENGTH = 80
-"""A branch is also the name of a folder, and file systems stop at 255 bytes."""
+"""A branch is also the name of a folder, and file systems allow 255 bytes at most."""
 
 
 def slug(title: str) -> str:

@@ -1,6 +1,6 @@
 """What needs git itself: the guard and its hooks, and what git lacks of a hive.
 
 `run` starts git; `changes` asks it what a commit or a push changes; `guard` decides whether that
-may pass; `hooks` and `hook_scripts` make git ask the guard; `left_out` finds what was not
+may pass; `hooks` and `hook_scripts` make git run the guard; `left_out` finds what was not
 committed.
 """

@@ -1,8 +1,8 @@
 """What a commit or a push changes: paths from the root of the working tree.
 
 Renames are not followed: the old name was removed, the new one was added, and both count. In a
-merge, only what differs from every parent is a change of its own: the rest was somebody's change
-before. Names are decoded as the system decodes them, so that names that are not UTF-8 survive.
+merge, only what differs from every parent is a change: the rest was committed before. Names are
+decoded as the system decodes them, so that names that are not UTF-8 survive.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _NAMES = ("--name-only", "-z", "--no-renames", "--no-relative", "--no-ext-diff")
 _EVERYTHING = (*_NAMES, "--ignore-submodules=none")
-"""Explicit, since a user's configuration may say otherwise."""
+"""Explicit, because the user's configuration may differ."""
 _LOG = ("-c", "log.showSignature=false", "-c", "log.showRoot=true", "log", "--format=", "-c")
-"""`-c` after `log`: of merges, the paths that differ from every parent."""
+"""`-c` after `log`: for merges, the paths that differ from every parent."""
 
 
 def staged(cwd: str) -> list[str]:
@@ -50,9 +50,9 @@ def in_range(cwd: str, revisions: str) -> list[str]:
 
 
 def of_push(cwd: str, remote: str, env: Mapping[str, str], stdin: BinaryIO) -> list[str]:
-    """Returns what a push changes, as git's pre-push hook or the pre-commit framework says it."""
+    """Returns what a push changes, as git's pre-push hook or the pre-commit framework says."""
     if env.get("PRE_COMMIT_TO_REF"):
-        # The framework reads git's standard input itself and passes variables on.
+        # The framework reads git's standard input itself and sets variables instead.
         local, there = env["PRE_COMMIT_TO_REF"], env.get("PRE_COMMIT_FROM_REF") or "0"
         named = remote or env.get("PRE_COMMIT_REMOTE_NAME", "")
         return pushed(cwd, named, [f"local {local} remote {there}"])
@@ -60,7 +60,7 @@ def of_push(cwd: str, remote: str, env: Mapping[str, str], stdin: BinaryIO) -> l
 
 
 def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:
-    """Returns what the commits change that a push brings to a remote for the first time.
+    """Returns what the commits change that a push sends to a remote for the first time.
 
     `updates` are the lines that git passes to a pre-push hook: local ref, local id, remote ref,
     remote id. A deleted branch changes nothing; a force push counts like any other.
@@ -69,7 +69,7 @@ def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:
     for update in updates:
         fields = update.split(" ")
         if len(fields) != 4:
-            raise InvalidInput(f"{update!r} is not a line that git hands to pre-push")
+            raise InvalidInput(f"{update!r} is not a line that git passes to pre-push")
         local = _commit(cwd, fields[1])
         if local is not None:
             wanted.append(local)
@@ -78,7 +78,7 @@ def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:
             known.append(f"^{there}")
     if not wanted:
         return []
-    # A remote that is named by its address has no refs here: those of any remote count.
+    # A remote given by its address has no refs here, so the refs of any remote count.
     named = line("config", f"remote.{remote}.url", cwd=cwd) is not None
     seen = f"--remotes={remote}" if named else "--remotes"
     revisions = "".join(f"{each}\n" for each in [*wanted, *known]).encode()
@@ -87,7 +87,7 @@ def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:
 
 
 def _commit(cwd: str, identifier: str) -> str | None:
-    """Returns the commit of an id, or None for zeros and for a commit that is not here."""
+    """Returns the commit with an id, or None for zeros and for a commit that is not here."""
     if not identifier.strip("0") or not identifier.isalnum():
         return None
     return line("rev-parse", "--quiet", "--verify", f"{identifier}^{{commit}}", cwd=cwd)

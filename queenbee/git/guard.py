@@ -1,4 +1,4 @@
-"""The git guard: which changes another droid holds, and whether they may pass all the same.
+"""The git guard: which changes another droid holds, and whether they may pass anyway.
 
 Only exclusive leases count: a commit does not harm a droid that reads the file. The hive's own
 files are never held.
@@ -29,9 +29,9 @@ ON, WARN, OFF = "on", "warn", "off"
 COMMIT, PUSH = "commit", "push"
 BYPASS = f"{VARIABLE}=warn (it is logged)"
 _NAMELESS = "human"
-"""Counts as the droid that commits without a name: a person."""
+"""A committer without a name counts as this droid: a person."""
 _LOGGED = 20
-"""Paths in the log of what passed the guard."""
+"""At most so many paths in one log entry."""
 
 
 class Refusal:
@@ -76,10 +76,10 @@ class Verdict:
         self.paths = paths
         self.held = held
         self.nameless = False
-        """Whether nobody said who is committing."""
+        """Whether the committer gave no name."""
         self.left_out: Sequence[Diagnosis] = ()
         self.notes: list[str] = []
-        """What to say besides: the guard could not look, or could not log."""
+        """Extra remarks: the guard could not check, or could not log."""
 
     @property
     def passes(self) -> bool:
@@ -107,8 +107,8 @@ class Change:
 def check(change: Change, open_hive: Callable[[], Hive], env: Mapping[str, str]) -> Verdict:
     """Returns whether a change may pass. Without a hive, everything may.
 
-    Logs what passes only because `QUEEN_GUARD` says so. Raises `QueenError` if it cannot find
-    out what is held and `QUEEN_GUARD` does not let that pass.
+    Logs a change that passes only because of `QUEEN_GUARD`. Raises `QueenError` if it cannot
+    find out what is held and `QUEEN_GUARD` does not allow that.
     """
     verdict = Verdict(change.what, _mode(env))
     hive = None
@@ -128,15 +128,15 @@ def check(change: Change, open_hive: Callable[[], Hive], env: Mapping[str, str])
         verdict.left_out = left_out_of(hive, changed)
     if verdict.held and verdict.mode == WARN:
         names = ", ".join(f"{each.path} ({each.lease.droid})" for each in verdict.held[:_LOGGED])
-        _log(verdict, hive, f"{change.what} by {_name(hive)}: let pass, {VARIABLE}=warn: {names}")
+        _log(verdict, hive, f"{change.what} by {_name(hive)}: allowed, {VARIABLE}=warn: {names}")
     return verdict
 
 
 def _unchecked(verdict: Verdict, hive: Hive | None, error: QueenError) -> Verdict:
-    """Returns that the change passes unchecked. Raises the error if `QUEEN_GUARD` is on."""
+    """Returns the verdict that lets the change pass. Raises the error if the guard is on."""
     if verdict.mode == ON:
         if isinstance(error, StoreError):
-            way = f"to go on all the same: {BYPASS}"
+            way = f"to proceed anyway: {BYPASS}"
             error.hint = f"{error.hint}; {way}" if error.hint else way
         raise error
     verdict.notes.append(f"{error.message}; {verdict.what} not checked")
@@ -148,9 +148,9 @@ def _unchecked(verdict: Verdict, hive: Hive | None, error: QueenError) -> Verdic
 def refusals(hive: Hive, paths: Iterable[str]) -> list[Refusal]:
     """Returns the paths from the root that another droid holds exclusively, each with its lease.
 
-    Without a name, the actor counts as `human`, and may commit what an agent's session edited in
-    this very worktree: a session reserves each file that it edits, and the person beside it
-    commits its work.
+    Without a name, the actor counts as `human` and may commit what an agent's session edited in
+    this worktree: a session reserves each file that it edits, and the person who works with it
+    commits the result.
     """
     actor, nameless = _name(hive), hive.actor_or_none is None
     held = {
@@ -175,7 +175,7 @@ def refusals(hive: Hive, paths: Iterable[str]) -> list[Refusal]:
 
 
 def _mode(env: Mapping[str, str]) -> str:
-    """Returns what `QUEEN_GUARD` says: `on`, `warn` or `off`. Raises `InvalidInput`."""
+    """Returns the value of `QUEEN_GUARD`: `on`, `warn` or `off`. Raises `InvalidInput`."""
     said = env.get(VARIABLE) or ON
     if said not in (ON, WARN, OFF):
         raise InvalidInput(f"{VARIABLE} is {said!r}", hint="set it to warn or off, or unset it")
@@ -183,7 +183,7 @@ def _mode(env: Mapping[str, str]) -> str:
 
 
 def _log(verdict: Verdict, hive: Hive | None, text: str) -> None:
-    """Logs in the hive's state what passes the guard without being checked, or in spite of it."""
+    """Logs in the hive's state directory what passes the guard unchecked or against its verdict."""
     if hive is not None:
         logged = note(hive.layout.state_dir, "guard", text)
     else:

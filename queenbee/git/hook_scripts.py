@@ -8,7 +8,7 @@ HEADER = "#!/bin/sh\n# queenbee guard: made by `queen guard install`, removed by
 BEGIN = "# >>> queenbee guard >>>\n"
 END = "# <<< queenbee guard <<<\n"
 CHAINED = ".before-queenbee"
-"""The end of the name of a hook that was there before; it runs after the guard."""
+"""The suffix of an existing hook's new name; it runs after the guard."""
 
 _CALL = """\
 queenbee_guard() {{
@@ -69,7 +69,7 @@ if [ $status -eq 97 ] && command -v queen >/dev/null 2>&1; then
     queen "$@"
     status=$?
 fi
-# 97: queen is not there. Only an answer of queen stops git: held, wrong use, busy, unreadable.
+# 97: queen was not found. Only an answer of queen stops git: held, usage, busy, unreadable.
 case $status in
 0 | 1 | 2 | 6 | 7 | 130) exit $status ;;
 97) echo "queenbee guard: queen was not found, so nothing was checked" >&2 ;;
@@ -80,12 +80,12 @@ exit 0
 
 
 def block(hook: str) -> str:
-    """Returns the lines of a shell script that ask the guard, between two marks."""
+    """Returns the lines of a shell script that run the guard, between two marks."""
     return BEGIN + _STEPS[hook] + END
 
 
 def whole_hook(hook: str) -> str:
-    """Returns a hook that asks the guard, then runs the hook that was there before."""
+    """Returns a hook that runs the guard, then the hook that was there before."""
     return HEADER + block(hook) + _CHAIN.format(name=hook + CHAINED)
 
 
@@ -95,9 +95,9 @@ def runner(python: str) -> str:
 
 
 def with_block(text: str, hook: str) -> str:
-    """Returns a shell script of somebody else with the guard before everything that it does.
+    """Returns another tool's shell script with the guard before everything that it does.
 
-    A script that has the guard gets today's version; `without_block` returns the original.
+    A script that has the guard gets the current version; `without_block` returns the original.
     """
     text = without_block(text)
     first = text.find("\n") + 1 if text.startswith("#!") else 0
@@ -105,7 +105,7 @@ def with_block(text: str, hook: str) -> str:
 
 
 def without_block(text: str) -> str:
-    """Returns a shell script without the guard; one that has none is returned unchanged."""
+    """Returns a shell script without the guard; one without it is returned unchanged."""
     begin = text.find(BEGIN)
     end = text.find(END, begin)
     return text if begin < 0 or end < 0 else text[:begin] + text[end + len(END) :]

@@ -1,8 +1,8 @@
 """What git lacks of a hive: segments that a commit of their ledger left behind.
 
-Rotation moves lines to a new file. If only the ledger is committed then, every clone gets the
-shorter ledger and nobody gets the lines. On this machine all of them are there, so nothing else
-would notice.
+Rotation moves lines to a new file. If only the ledger is then committed, every clone gets the
+shorter ledger without those lines. On this machine they are all there, so nothing else would
+notice.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _of_ledger(
     if ours in (_IGNORED, _UNTRACKED):
         return
     left = {name: _status(f"{prefix}archive/{name}", entries) for name in ledger.archive.listing()}
-    # A ledger that differs from what is staged will be committed later, with its segments.
+    # A ledger with unstaged changes will be committed later, with its segments.
     wanted = (_IGNORED,) if ours[1] != " " else (_IGNORED, _UNTRACKED)
     for name in [name for name, status in left.items() if status in wanted]:
         tracked = read_after(ledger.path, START)
@@ -81,7 +81,7 @@ def _finding(path: str, count: int, *, ignored: bool) -> Diagnosis:
         "left_out",
         path,
         f"git {'ignores' if ignored else 'does not have'} this segment, and {count} of its lines "
-        "stand nowhere else: clones do not get them",
+        "are nowhere else: clones do not get them",
         hint=f"see the rule: git check-ignore -v {word}" if ignored else f"git add {word}",
     )
 
@@ -91,7 +91,7 @@ def _below(folder: str, top: str) -> str:
 
 
 def _status(path: str, entries: Mapping[str, str]) -> str:
-    """Returns git's two letters for a path; spaces where git has it as it is."""
+    """Returns git's two status letters for a path; spaces if it is unchanged."""
     parts = path.split("/")
     folders = ["/".join(parts[:count]) + "/" for count in range(1, len(parts))]
     return next((entries[each] for each in (path, *folders) if each in entries), "  ")

@@ -1,6 +1,6 @@
 """Runs git; no other module does.
 
-The environment is passed on as it is: in a hook, `GIT_DIR` and `GIT_INDEX_FILE` name the
+The environment is passed on unchanged: in a hook, `GIT_DIR` and `GIT_INDEX_FILE` name the
 repository and the index.
 """
 

@@ -27,12 +27,12 @@ def denial(event: Event, reason: str) -> Answer:
 
 
 def context(event: Event, text: str) -> Answer:
-    """Returns the answer that tells the agent something and stops nothing."""
+    """Returns the answer that tells the agent something but stops nothing."""
     if event.agent == CURSOR and event.name[:1].islower():
         return {"additional_context": text}
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
 
 
 def warning(event: Event, text: str) -> Answer:
-    """Returns the answer that tells the person at the screen something and stops nothing."""
+    """Returns the answer that tells the user something but stops nothing."""
     return {} if event.agent == CURSOR else {"systemMessage": text}

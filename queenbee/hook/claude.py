@@ -26,14 +26,14 @@ SETTINGS = os.path.join(".claude", "settings.json")
 EDITS = "Edit|Write|MultiEdit|NotebookEdit"
 _TIMEOUT_S = 10
 _OURS = ("queen-hook", "queenbee.hook")
-_MISSING = '{"systemMessage": "queen-hook was not found: edits are not guarded by QueenBee"}'
+_MISSING = '{"systemMessage": "queen-hook was not found: QueenBee does not guard edits"}'
 
 
 def command() -> str:
     """Returns the shell command that runs the hook.
 
-    It is the bare name if that is on the `PATH`, so that settings can be shared; else the path on
-    this machine.
+    It is the bare name if that is on the `PATH`, so that settings can be shared; otherwise a path
+    on this machine.
     """
     if shutil.which("queen-hook"):
         return "queen-hook"
@@ -46,8 +46,8 @@ def command() -> str:
 def groups(run: str) -> dict[str, Group]:
     """Returns what is added to the settings, by event.
 
-    On a machine without the hook (a colleague's) nothing fails, and the start of a session says
-    that the hook is missing.
+    On a machine without the hook, such as a colleague's, nothing fails, and the start of a session
+    reports that the hook is missing.
     """
     program = run.partition(" -P ")[0]
     silent = f"! command -v {program} >/dev/null 2>&1 || {run}"

@@ -1,4 +1,4 @@
-"""An edit: refused if another droid holds one of its files; else its files are leased."""
+"""An edit: refused if another droid holds one of its files; otherwise its files are leased."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
-    """Returns the refusal of an edit, or None if it may go on."""
+    """Returns the refusal of an edit, or None if it may proceed."""
     for layout, files in _by_hive(event, env):
         refused = _in_hive(layout, files, event, env)
         if refused is not None:
@@ -69,7 +69,7 @@ def _by_hive(event: Event, env: Mapping[str, str]) -> list[tuple[Layout, list[st
 def _is_file_name(text: str) -> bool:
     """Returns whether a file can have this name.
 
-    A name that no file can have must not keep the other files of the edit from being checked.
+    An impossible name must not keep the other files of the edit from being checked.
     """
     try:
         return b"\0" not in os.fsencode(text)
@@ -83,7 +83,7 @@ def _hive_of(file: str, event: Event, env: Mapping[str, str]) -> Layout | None:
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
     if env.get("BEADS_DIR"):
-        # It names the hive of the session's repository, from where the session runs.
+        # It names the hive of the session's repository, relative to where the session runs.
         here, there = git_tree(os.path.realpath(event.cwd)), git_tree(folder)
         if (here and here.common_dir) != (there and there.common_dir):
             return None

@@ -44,7 +44,7 @@ _TOOLS = frozenset({
     "multireplacestringinfile", "editnotebookfile", "create",
     "strreplacebasededittool", "strreplaceeditor", "writetofile", "replaceinfile",
 })  # fmt: skip
-"""The tools that change files, by their letters alone: agents differ in case and underscores."""
+"""The tools that change files, letters only: agents differ in case and underscores."""
 _PATCHES = frozenset(("applypatch", "patch"))
 _FILE_KEYS = frozenset({
     "file_path", "filePath", "filepath", "notebook_path", "notebookPath", "path", "file",
@@ -57,7 +57,7 @@ _PATCH_LINES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "***
 
 
 class Event:
-    """One call of the hook: which agent, what happens, in which session, to which files."""
+    """One call of the hook: the agent, what happens, the session and the files."""
 
     __slots__ = ("agent", "cwd", "files", "kind", "name", "session")
 
@@ -112,7 +112,7 @@ def _in_arguments(arguments: object) -> Iterator[str]:
         if key in _FILE_KEYS:
             yield from _file_names([value])
         elif key in _LIST_KEYS and isinstance(value, list):
-            # A plain text in a list of edits is what to write, not where.
+            # Plain text in a list of edits is what to write, not where.
             yield from _file_names(value if key != "edits" else ())
             for item in value:
                 yield from _in_arguments(item)
@@ -123,7 +123,7 @@ def _file_names(values: Sequence[object]) -> Iterator[str]:
 
 
 def _in_patch(value: object) -> Iterator[str]:
-    """Yields the files that a patch names, the old and the new name of a move both."""
+    """Yields the files that a patch names; for a move, both the old and the new name."""
     texts = [value.get(key) for key in _PATCH_KEYS] if isinstance(value, dict) else [value]
     for text in texts:
         for line in text.splitlines() if isinstance(text, str) else ():

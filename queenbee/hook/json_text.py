@@ -1,9 +1,9 @@
-"""Changes to a JSON text that leave every other byte of it as it was.
+"""Changes a JSON text and leaves every other byte of it unchanged.
 
-Other people's settings are inserted into and cut from, never written anew. An item that is added
+Other people's settings are only inserted into and cut from, never rewritten. An item that is added
 to an empty object or array follows its bracket directly (`{"a": 1 }` from `{ }`). In a container
-that we made ourselves it is on a line of its own. So a later cut can tell whether the container
-was there before, and restores the text as it was.
+that we made it is on its own line. So a later cut can tell whether the container was there before,
+and restores the original text.
 
 Positions are indexes into a text that is valid JSON; nothing here checks that again.
 """
@@ -33,7 +33,7 @@ class Container:
         self.close = position
 
     def member(self, key: str) -> Item | None:
-        """Returns the member of an object; of several with one key the last, which counts."""
+        """Returns the member of an object with this key; the last one if there are several."""
         return next((item for item in reversed(self.items) if item.key == key), None)
 
 
@@ -73,7 +73,7 @@ class Style:
 
 
 def begin(text: str) -> int:
-    """Returns where the document in a text begins."""
+    """Returns where the document begins in a text."""
     return _skip(text, 0)
 
 
@@ -103,7 +103,7 @@ def insert(text: str, container: Container, key: str | None, value: object, leve
 def cut(text: str, path: list[Container], index: int) -> str | None:
     """Returns the text without one item of the last container of a path from the root down.
 
-    If we made that container and it is empty now, it goes too. None if nothing is left.
+    If we made that container and it is now empty, it is removed too. None if nothing is left.
     """
     container = path[-1]
     item = container.items[index]

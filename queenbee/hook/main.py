@@ -1,14 +1,14 @@
 """The entry point of `queen-hook`: one event of an agent on standard input, one answer back.
 
-    main.respond     reads the event (events) and finds out what it is about
+    main.respond     reads the event (events) and decides what handles it
     editing          an edit: which hives it concerns, and whether another droid holds a file
-    refusals         the words of a refused edit
-    sessions         the beginning and the end of a session, and the name that it acts under
+    refusals         the text of a refusal
+    sessions         the start and the end of a session, and the name that it acts under
     answers          the JSON that the asking agent reads
 
-The exit status is always 0: agents read some others as "block". A fault of ours never stops an
-agent; it is logged in `hook.log` beside the journal and reported on standard error. An edit is
-stopped only if the hive says that another droid holds the file.
+The exit status is always 0, because agents read some others as "block". An internal error never
+stops an agent; it is logged in `hook.log` beside the journal and reported on standard error. An
+edit is stopped only if the hive says that another droid holds the file.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from queenbee.hook.events import Event
 
 _USAGE = """\
-queen-hook reads one event of a coding agent, as JSON, on standard input and answers it.
-Agents run it; `queen hooks install claude` tells Claude Code to. See docs/enforcement.md.
-QUEEN_HOOK=off in the environment of the agent turns it off.
+queen-hook reads one event of a coding agent as JSON from standard input and answers it.
+Agents run it; `queen hooks install claude` adds it to Claude Code. See docs/enforcement.md.
+To turn it off, set QUEEN_HOOK=off in the environment of the agent.
 """
 
 
@@ -41,7 +41,7 @@ def main() -> None:
     else:
         answer = respond(sys.stdin.buffer.read(), os.environ, _cwd())
         if answer is not None:
-            # ASCII: an agent's locale may not be UTF-8, and a name may not be text at all.
+            # ASCII: an agent's locale may not be UTF-8, and a file name may not be valid text.
             sys.stdout.write(json.dumps(answer) + "\n")
     try:
         sys.stdout.flush()
@@ -90,12 +90,12 @@ def _answer(event: Event, env: Mapping[str, str]) -> Answer | None:
 def _cwd() -> str:
     try:
         return os.getcwd()
-    except OSError:  # It was removed under the agent; its events name their own.
+    except OSError:  # The folder was removed while the agent ran; its events name their own.
         return os.sep
 
 
 def _report(event: Event | None, env: Mapping[str, str], cwd: str, text: str) -> None:
-    """Says what went wrong on standard error and, if there is a hive, in its log."""
+    """Reports an error on standard error and, if there is a hive, in its log."""
     from queenbee.store.layout import discover  # noqa: PLC0415 - start-up
     from queenbee.store.logbook import note  # noqa: PLC0415 - start-up
 

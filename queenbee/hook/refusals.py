@@ -21,12 +21,13 @@ _PATH_CHARS = 200
 
 
 def answer(event: Event, hive: Services, held: Sequence[PathStatus]) -> Answer:
-    """Returns the denial of an edit, or a remark on one that has already happened."""
+    """Returns the denial of an edit, or a warning about one that has already happened."""
     reason = _sentences(hive, held)
     if event.kind == events.BEFORE_EDIT:
         return answers.denial(event, f"{reason} {_instead(hive, held[0])}")
     return answers.context(
-        event, f"You changed what another agent holds. {reason} Tell them: {_ask(hive, held[0])}."
+        event,
+        f"You changed a file that another agent holds. {reason} Tell it: {_ask(hive, held[0])}.",
     )
 
 
@@ -41,7 +42,7 @@ def _holder(hive: Services, status: PathStatus) -> str:
     lease = status.leases[0]
     pattern = f" ({one_line(lease.pattern, 120)})" if lease.pattern != status.path else ""
     left = format_duration((lease.expires_ms - hive.now_ms()) / 1000)
-    mode = "reserved by" if lease.exclusive else "being read, unchanged, by"
+    mode = "reserved by" if lease.exclusive else "reserved for reading by"
     issue = f" for {one_line(lease.issue_id, MOST_CHARS)}" if lease.issue_id else ""
     why = f" (“{one_line(lease.reason, MOST_CHARS)}”)" if lease.reason else ""
     return f"{mode} {one_line(lease.droid, MOST_CHARS)}{pattern}{issue}{why}, {left} left"
@@ -51,7 +52,7 @@ def _instead(hive: Services, first: PathStatus) -> str:
     path = shell_word(one_line(first.path, _PATH_CHARS))
     wait = f"queen reserve {path} --wait 90s{_as(hive)}"
     return (
-        "Do not change it in another way, such as by a shell command. Work on something else, "
+        "Do not change it in another way, such as with a shell command. Work on something else, "
         f"wait for it ({wait}), or ask its holder ({_ask(hive, first)})."
     )
 

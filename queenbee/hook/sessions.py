@@ -1,4 +1,4 @@
-"""The beginning and the end of an agent's session, and the name that the session acts under."""
+"""The start and the end of an agent's session, and the name that the session acts under."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 MOST_LINES = 15
 MOST_CHARS = 80
-"""Of a text of others, which is data and not an instruction to the agent."""
+"""Limit of other people's text, which is data and not an instruction to the agent."""
 _SHOWN = 3
-"""Of each list: with its heading, three lists and the two lines about the session make 14."""
+"""Items of each list: three lists with headings and two lines about the session make 14."""
 _ID_CHARS = 8
 _LOCK_TIMEOUT_S = 2.0
-"""For a busy hive: longer than any turn at writing takes, shorter than an agent's patience."""
+"""For a busy hive: longer than any write takes, shorter than an agent's timeout."""
 
 
 class Actor:
@@ -41,11 +41,11 @@ class Actor:
     def __init__(self, name: str | None, *, derived: bool) -> None:
         self.name = name
         self.derived = derived
-        """Whether the name was made from the session's id: environment and worktree gave none."""
+        """Whether the name was made from the session's id, since nothing else gave one."""
 
 
 def begin(event: Event, env: Mapping[str, str]) -> Answer:
-    """Returns what an agent should know as its session begins; remembers the session's name."""
+    """Returns what an agent should know when its session starts; remembers the session's name."""
     layout = discover(event.cwd, env)
     actor = find_actor(layout, env, event)
     if actor.derived and actor.name is not None:
@@ -54,22 +54,22 @@ def begin(event: Event, env: Mapping[str, str]) -> Answer:
 
 
 def end(event: Event, env: Mapping[str, str]) -> None:
-    """Ends the leases that the edits of this session took."""
+    """Ends the leases that this session's edits took."""
     hive = open_hive(discover(event.cwd, env), env, event)
     if hive.actor_or_none is not None and event.session:
         end_session(hive.reservations, event.session)
 
 
 def open_hive(layout: Layout, env: Mapping[str, str], event: Event) -> Services:
-    """Returns the hive, open for the droid that the session acts as."""
+    """Returns the open hive, with the droid that the session acts as."""
     layout.settings.lock_timeout_s = min(layout.settings.lock_timeout_s, _LOCK_TIMEOUT_S)
     return Services(layout, actor=find_actor(layout, env, event).name)
 
 
 def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
-    """Returns who acts: as environment or worktree say, else under a name made for the session.
+    """Returns who acts: the name in the environment or worktree, or one made for the session.
 
-    A hive that accepts only listed droids takes no such name. Nobody acts then.
+    A hive that accepts only listed droids accepts no such name; then nobody acts.
     """
     found = identity.find_actor(layout, env, None)
     if found is not None:
@@ -84,10 +84,10 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
 
 
 def session_name(agent: str, session: str | None) -> str | None:
-    """Returns the name of a session that has none, as `claude-1b4e28ba`, or None without an id.
+    """Returns a name made for a session, such as `claude-1b4e28ba`, or None without an id.
 
-    The name has the beginning of a random UUID, as agents show it, or the end of any other id:
-    ids that begin with the time are alike if the sessions began together.
+    The name has the start of a random UUID, as agents show it, or the end of any other id: ids
+    that start with the time are alike if the sessions started together.
     """
     letters = "".join(char for char in session or "" if char.isascii() and char.isalnum())
     if not letters:
@@ -99,7 +99,7 @@ def session_name(agent: str, session: str | None) -> str | None:
 
 
 def _briefing(hive: Services, actor: Actor) -> str:
-    """Returns what an agent should know as its session begins, in at most 15 lines."""
+    """Returns what an agent should know when its session starts, in at most 15 lines."""
     lines = _about(hive, actor)
     if actor.name is not None:
         unread = [
@@ -142,11 +142,11 @@ def _about(hive: Services, actor: Actor) -> list[str]:
         kept = f"A file that you edit is reserved for you for {format_duration(TTL_S)}"
         return [
             f"{shared}; you are {actor.name}.",
-            f"{kept}; an edit of one that another holds is refused.",
+            f"{kept}; an edit of a file that another agent holds is refused.",
         ]
     known = ", ".join(sorted(hive.droids.listed()))
     return [
-        f"{shared}, and you have no name in it: what you edit is not reserved for you.",
+        f"{shared}, and you have no name in it: files that you edit are not reserved for you.",
         "Start the agent with QUEEN_DROID set to "
         + (f"one of: {one_line(known, 200)}" if known else "a name."),
     ]

@@ -1,4 +1,4 @@
-"""All that is known about one bead of any kind: its checks and evidence, gates and history."""
+"""Everything known about one bead of any kind: checks, evidence, gates and history."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _RALPH_FIELDS = ("attempt_count", "last_attempt", "failure_reason")
 
 @dataclass(frozen=True)
 class BeadView:
-    """One bead. `waits` says why nobody should start it yet, or is None."""
+    """One bead. `waits` says why it is not ready, or is None."""
 
     bead_id: str
     kind: Kind
@@ -56,7 +56,7 @@ class BeadView:
     document: Mapping[str, Any] = field(default_factory=dict)
 
     def brief(self) -> dict[str, object]:
-        """Returns what a list shows of it."""
+        """Returns the fields that a list shows."""
         return {
             "id": self.bead_id,
             "kind": self.kind,
@@ -69,7 +69,7 @@ class BeadView:
         }
 
     def to_dict(self) -> dict[str, object]:
-        """Returns all but the document as plain values."""
+        """Returns everything but the document as plain values."""
         return {
             **self.brief(),
             "file": self.file,
@@ -100,10 +100,10 @@ def bead_view(
     gates: Sequence[GateState],
     lookup: Callable[[str], Mapping[str, Any] | None],
 ) -> BeadView | None:
-    """Returns all that is known about a bead, or None for an issue that is not one.
+    """Returns everything known about a bead, or None for an issue that is not one.
 
-    `waits` says why nobody should start it, `gates` are those before it, and `lookup` finds the
-    document of an id that it waits for.
+    `waits` says why it is not ready, `gates` are those before it, and `lookup` finds the document
+    of an id that it waits for.
     """
     bead = beads.by_id.get(issue.id) if beads is not None else None
     kind = kind_of(issue, is_ralph=bead is not None)

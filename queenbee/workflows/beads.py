@@ -38,11 +38,11 @@ _OF_JSON = {
 
 
 def require_view(hive: Hive, bead_id: str) -> BeadView:
-    """Returns all that is known about a bead. Raises `NotFound`, or `InvalidInput` for no bead."""
+    """Returns everything known about a bead. Raises `NotFound`, or `InvalidInput` for an issue."""
     view = hive.documents.view(hive.issues.get(bead_id))
     if view is None:
         raise InvalidInput(
-            f"{bead_id} is an issue, and no bead",
+            f"{bead_id} is an issue, not a bead",
             hint=f"queen show {shell_word(bead_id)}",
             issue_id=bead_id,
         )
@@ -50,7 +50,7 @@ def require_view(hive: Hive, bead_id: str) -> BeadView:
 
 
 def brief_views(hive: Hive, issues: Sequence[Issue] | None = None) -> list[BeadView]:
-    """Returns the beads among the issues (default: all), with only what a list shows."""
+    """Returns the beads among the issues (default: all), with only the fields that a list shows."""
     beads = hive.documents.ralph_beads()
     ralph = beads.by_id if beads is not None else {}
     holders = {each.issue_id: each.droid for each in hive.assignments.find()}
@@ -89,12 +89,12 @@ def ready_teams(hive: Hive, *, team: str | None = None) -> list[tuple[str | None
 def record_history(hive: Hive, what: What, bead_id: str, text: str) -> Row:
     """Adds an entry to the history of a sprint bead, and returns its row.
 
-    `text` is the entry as a JSON object, or the address of a pull request. The same entry again
+    `text` is the entry as a JSON object, or the URL of a pull request. Adding the same entry again
     changes nothing. Raises `NotFound`, `InvalidInput`, `InvalidRecord`, or `NoAttemptLeft`.
     """
     entry = _entry(what, text)
-    # Before the lock: loading the models takes longer than everything under it, and the patterns
-    # of an `output_schema`, which anyone may write, can take forever.
+    # Before the lock: loading the models takes longer than everything under it, and matching the
+    # patterns of an `output_schema`, which anyone may write, can take forever.
     row = _row(hive, bead_id)
     changed = _changed(row, what, entry, hive.now_ms())
     with hive.transaction() as tx:
@@ -118,7 +118,7 @@ def _row(hive: Hive, bead_id: str) -> Row:
     row = current_rows(read_rows_exactly(hive.layout.issues_path)).get(bead_id)
     if row is None:
         raise InvalidInput(
-            f"{bead_id} is a Ralph bead: its history is what queen run and queen verify write",
+            f"{bead_id} is a Ralph bead: only queen run and queen verify write its history",
             hint=f"queen verify {shell_word(bead_id)}",
             bead_id=bead_id,
         )
@@ -137,5 +137,5 @@ def _entry(what: What, text: str) -> dict[str, Any]:
     if what == "pr" and not (
         isinstance(entry.get("pr_url"), str) and type(entry.get("pr_number", 1)) is int
     ):
-        raise InvalidInput("pr_url must be a text, and pr_number a whole number")
+        raise InvalidInput("pr_url must be a string, and pr_number a whole number")
     return entry

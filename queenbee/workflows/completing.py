@@ -63,15 +63,15 @@ def complete(
     unverified: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Completion:
-    """Returns the completion of an issue that the actor may end; its checks run first.
+    """Runs the checks of an issue that the actor may complete, and completes it if they pass.
 
-    With `unverified` none runs, and the reason, which is required then, is recorded instead.
+    With `unverified` no check runs, and the reason, which is then required, is recorded instead.
     Raises `NotFound`, `NotYours`, `InvalidInput`, or `Conflict` for a Ralph bead that waits for
     something or lacks its evidence.
     """
     if unverified and not (reason and reason.strip()):
         raise InvalidInput(
-            "completing without its checks needs a reason",
+            "completing without checks needs a reason",
             hint=f"queen complete {shell_word(issue_id)} --no-verify --reason WHY",
         )
     assignment = hive.assignments.check_ending(issue_id)
@@ -87,7 +87,7 @@ def complete(
 def closing(hive: Hive, issue_id: str) -> Callable[[Transaction], None] | None:
     """Returns a function that closes the tracker's row of an imported bead, or None for others.
 
-    Rows that imports of plans and sessions made are ours; the tracker closes the others.
+    Only rows that were imported from plans and sessions are ours; the tracker closes the others.
     """
     issue = hive.issues.tracked().get(issue_id)
     if issue is None or not may_be_bead(issue):
@@ -139,9 +139,9 @@ def _verified(
 
 
 def _was_completed(hive: Hive, bead: BeadFile, assignment: Assignment) -> bool:
-    """Returns whether an earlier completion that was cut off has completed the bead already.
+    """Returns whether an earlier, interrupted completion has already completed the bead.
 
-    What its file says is not enough: anyone can write that, even an agent in a hurry.
+    The file alone does not prove it: anyone can edit it, even an agent in a hurry.
     """
     if bead.document.get("status") != "completed":
         return False
@@ -154,7 +154,7 @@ def _was_completed(hive: Hive, bead: BeadFile, assignment: Assignment) -> bool:
 
 
 def _reason(record: VerificationRecord | None, reason: str | None) -> str | None:
-    """Returns the reason of the assignment's end, also for the message to who assigned it."""
+    """Returns why the assignment ended, also for the message to the droid that assigned it."""
     if record is None:
         return reason
     if record["verdict"] == "not_verified":

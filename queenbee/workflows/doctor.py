@@ -1,6 +1,7 @@
 """What doctor finds in documents: beads, gates, the plans and sessions behind beads, and records.
 
-Only what makes a document unusable; the commands that validate one document also list what is odd.
+It reports only what makes a document unusable; the commands that validate one document also list
+oddities.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Services
 
 _LISTED = 3
-"""Errors of one document that are listed; the command in the hint lists them all."""
+"""At most so many errors of one document; the command in the hint lists all of them."""
 
 
 def examine(hive: Services, beads: RalphBeads | None) -> Iterator[Diagnosis]:
@@ -57,7 +58,7 @@ def examine(hive: Services, beads: RalphBeads | None) -> Iterator[Diagnosis]:
 
 
 def finish_moves(hive: Services, beads: RalphBeads | None) -> None:
-    """Finishes the moves that left a bead in two folders, as far as that is possible."""
+    """Finishes the moves that left a bead in two folders, if possible."""
     folders = BeadFolders(*bead_dirs(hive.layout), lock=documents_lock(hive))
     for bead in beads.files if beads is not None else ():
         if bead.stale is not None:
@@ -69,15 +70,15 @@ def _ralph_beads(beads: RalphBeads) -> Iterator[Diagnosis]:
     for problem in beads.problems:
         yield Diagnosis("unreadable", problem.path, _bare(problem.message, problem.path))
     for bead in beads.files:
-        # Not its id, which may be what is wrong with it.
+        # Not the id, which may be the part that is wrong.
         hint = f"queen bead validate {shell_word(bead.path)}"
         yield from _errors("bead", bead.path, beads.findings[bead.path], hint)
         first = beads.by_id[bead.bead_id]
         if bead is not first:
-            text = f"the bead {bead.bead_id} is in {first.path} too"
+            text = f"the bead {bead.bead_id} is also in {first.path}"
             yield Diagnosis("duplicate_bead", bead.path, text, hint="remove all but one")
         if bead.stale is not None:
-            text = f"left behind when {bead.bead_id} was moved; {bead.path} counts"
+            text = f"left behind when {bead.bead_id} was moved; {bead.path} is used"
             yield Diagnosis(
                 "stale_copy", bead.stale, text, hint="queen doctor --fix", severity="note"
             )
@@ -97,7 +98,7 @@ def _gates(hive: Services) -> Iterator[Diagnosis]:
         yield from _errors("gate", gate.path, validate_gate(gate.document), hint)
         key = repr(gate.key)
         if key in seen:
-            text = f"the gate {workflow_id}/{phase_id} is in {seen[key]} too"
+            text = f"the gate {workflow_id}/{phase_id} is also in {seen[key]}"
             yield Diagnosis("duplicate_gate", gate.path, text, hint="remove all but one")
         seen.setdefault(key, gate.path)
 
@@ -111,14 +112,14 @@ def _sprint_beads(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis
 
 
 def _cycles(hive: Services, issues: Mapping[str, Issue]) -> Iterator[Diagnosis]:
-    """Returns the cycles of issues that wait for one another, so that none is ever ready."""
+    """Returns the cycles of issues that wait for one another and never become ready."""
     graph = {
         key: [target for target, kind in issue.dependencies if kind in BLOCKING]
         for key, issue in issues.items()
     }
     for cycle in find_cycles(graph):
-        text = f"a cycle: {' waits for '.join((*cycle, cycle[0]))}; none of them is ever ready"
-        hint = "take one of these dependencies out"
+        text = f"a cycle: {' waits for '.join((*cycle, cycle[0]))}; none of them ever becomes ready"
+        hint = "remove one of these dependencies"
         yield Diagnosis("cycle", hive.layout.issues_path, text, hint=hint)
 
 
@@ -160,7 +161,7 @@ def _annotations(hive: Services, plan: Plan, path: str) -> Iterator[Diagnosis]:
         bead = beads.get(sprint.bead_id or "")
         if sprint.bead_id is None or (bead and plan_and_sprint(bead.fields)[1] == sprint.number):
             continue
-        fault = "which is the bead of something else" if bead else "and there is no such bead"
+        fault = "which is another item's bead" if bead else "which does not exist"
         text = f"the annotation of sprint {sprint.number} names {sprint.bead_id}, {fault}"
         hint = f"queen plan annotate {shell_word(path)}"
         yield Diagnosis("annotation", path, text, line=sprint.line, hint=hint)
@@ -192,7 +193,7 @@ def _records(hive: Services) -> Iterator[Diagnosis]:
 
 
 def _bare(message: str, path: str) -> str:
-    # The path is shown before the message already.
+    # The path is already shown before the message.
     return message.removeprefix(f"{path} ")
 
 

@@ -1,7 +1,7 @@
 """What beads and gates say about issues: the answers to the questions of the services. ADR 0008.
 
 Ralph beads are issues beside the tracker's rows, a phase gate holds the later phases back, and a
-sprint bead without an attempt left is not offered again. What is read is kept until a file
+sprint bead without an attempt left is not offered again. Documents are cached until a file
 changes. Without such documents, nothing else of this layer is imported.
 """
 
@@ -41,7 +41,7 @@ class HiveDocuments(Documents):
         return beads.issues if beads is not None else {}
 
     def held_back(self, issues: Mapping[str, Issue]) -> Mapping[str, str]:
-        """Returns the issues that nobody should start yet, each with the reason.
+        """Returns the issues that are not ready, each with the reason.
 
         Either a gate before the issue's phase has not passed, or a sprint bead has no attempt
         left, or a Ralph bead is not valid or waits for something.
@@ -82,7 +82,7 @@ class HiveDocuments(Documents):
         finish_moves(self._hive, self.ralph_beads())
 
     def view(self, issue: Issue) -> BeadView | None:
-        """Returns all that is known about a bead, or None for an issue that is not one."""
+        """Returns everything known about a bead, or None for an issue that is not one."""
         from queenbee.workflows.bead_view import bead_view  # noqa: PLC0415 - start-up
 
         return bead_view(
@@ -95,7 +95,7 @@ class HiveDocuments(Documents):
         )
 
     def ralph_beads(self) -> RalphBeads | None:
-        """Returns the Ralph beads, or None if there is no file of one."""
+        """Returns the Ralph beads, or None if there are no bead files."""
         stamp = tuple(map(json_stamp, bead_dirs(self._hive.layout)))
         if not any(stamp):
             return None
@@ -139,7 +139,7 @@ class HiveDocuments(Documents):
         return self._gates[1]
 
     def _lookup_among(self, beads: RalphBeads | None) -> Callable[[str], Mapping[str, Any] | None]:
-        """Returns a lookup that reads the disk once, and not for each bead."""
+        """Returns a lookup that reads the disk once instead of once per bead."""
         tracked = self._hive.issues.tracked()
 
         def lookup(bead_id: str) -> Mapping[str, Any] | None:
@@ -149,7 +149,7 @@ class HiveDocuments(Documents):
             issue = tracked.get(bead_id)
             if issue is None:
                 return None
-            # Nobody waits for what the tracker has removed.
+            # A row that the tracker has removed blocks nothing.
             return {**issue.fields, "status": "closed"} if issue.done else issue.fields
 
         return lookup
@@ -179,7 +179,7 @@ class HiveDocuments(Documents):
 
 
 def may_be_bead(issue: Issue) -> bool:
-    """Returns whether a row of the tracker could be a bead at all: most rows are not."""
+    """Returns whether a row of the tracker could be a bead; most rows are not."""
     return isinstance(issue.fields.get("metadata"), dict) or "beads-ralph" in issue.issue_type
 
 

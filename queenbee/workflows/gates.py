@@ -1,4 +1,4 @@
-"""The phase gates of a hive: made, given rules, and shown; what `queen gate` calls."""
+"""Makes and shows the phase gates of a hive and adds rules to them; what `queen gate` calls."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SLUG_LENGTH = 40
 
 @dataclass(frozen=True)
 class GateView:
-    """One gate: its verdict, its rules with their latest results, and what is odd about it."""
+    """One gate: its verdict, its rules with their latest results, and its findings."""
 
     path: str
     document: Document
@@ -47,13 +47,13 @@ class GateView:
 
     @property
     def rules(self) -> list[dict[str, object]]:
-        """Each rule with the status and the message of its latest result."""
+        """The rules, each with the status and message of its latest result."""
         latest = latest_results(self.document)
         rules = self.document["validation_config"]["rules"]
         return [_rule(rule, latest.get(rule["rule_id"])) for rule in rules]
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the gate as plain values, without the results before the latest."""
+        """Returns the gate as plain values, with only the latest results."""
         metadata = self.document["metadata"]
         return {
             "workflow_id": metadata["workflow_id"],
@@ -190,12 +190,12 @@ def _config(rule_type: str, value: str, options: RuleOptions) -> Document:
     }
     config = fields[rule_type]
     if options.patterns and rule_type != "content_match":
-        raise InvalidInput("--pattern goes with --contains")
+        raise InvalidInput("--pattern needs --contains")
     if options.args and rule_type != "custom":
-        raise InvalidInput("--arg goes with --script")
+        raise InvalidInput("--arg needs --script")
     if options.timeout_s is not None:
         if rule_type == "file_exists":
-            raise InvalidInput("--timeout does not go with --exists")
+            raise InvalidInput("--timeout cannot be combined with --exists")
         config["timeout_seconds"] = options.timeout_s
     return config
 
@@ -203,7 +203,7 @@ def _config(rule_type: str, value: str, options: RuleOptions) -> Document:
 def _rule_name(rule_type: str, value: str) -> str:
     names = {
         "file_exists": f"{value} exists",
-        "content_match": f"{value} has what it must",
+        "content_match": f"{value} has the required content",
         "test_pass": f"{value} passes",
         "custom": f"{os.path.basename(value)} passes",
     }

@@ -1,7 +1,7 @@
 """The complete hive: the services, and what beads and gates say about issues. ADR 0008.
 
-This is what `from queenbee import Hive` gives. The agents' edit hook uses the services' own hive:
-it asks nothing about documents, and runs before every edit.
+`from queenbee import Hive` returns this class. The agents' edit hook uses the services' own hive,
+because it needs no documents and runs before every edit.
 """
 
 from __future__ import annotations

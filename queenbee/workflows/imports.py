@@ -67,7 +67,7 @@ class Annotated:
 class SessionProgress:
     """A session with the progress of its beads: the bead of each task that was imported.
 
-    `completed_by_beads` are the tasks that are completed though `team-session.json`, which is
+    `completed_by_beads` are the tasks that are completed although `team-session.json`, which is
     never written, does not say so.
     """
 
@@ -130,7 +130,7 @@ def import_session_folder(
 
 
 def annotate_plan_file(hive: Hive, path: str, *, dry_run: bool = False) -> Annotated:
-    """Puts the beads of a plan's sprints under their headings, unless it is a dry run.
+    """Writes the bead ids of a plan's sprints under their headings, unless it is a dry run.
 
     Raises `NotFound`, `Unreadable`, and what `plan_beads` does.
     """
@@ -159,7 +159,7 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
             beads.setdefault(sprint, issue.id)
     if not beads:
         raise NotFound(
-            f"no bead was made from {plan_file}",
+            f"{plan_file} has not been imported",
             hint=f"queen plan import {shell_word(path)}",
             path=path,
         )
@@ -198,7 +198,7 @@ def repository_path(hive: Hive, path: str) -> str:
     if relative.split(os.sep)[0] == os.pardir:
         raise InvalidInput(
             f"{path} is outside the repository {hive.layout.tree}",
-            hint="a plan's beads name it by its path from the top",
+            hint="move the plan into the repository: its beads name it by its path there",
             path=path,
         )
     return relative.replace(os.sep, "/")

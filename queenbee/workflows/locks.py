@@ -35,7 +35,7 @@ def documents_lock(hive: Services) -> Callable[[], AbstractContextManager[object
 
 @contextmanager
 def run_lock(hive: Services, bead_id: str) -> Iterator[None]:
-    """Keeps a second loop away from a bead: the two would mix up attempts and undo each other.
+    """Allows only one loop over a bead: two would mix up attempts and undo each other's changes.
 
     Raises `Busy`, which names the holder, at once.
     """
@@ -53,7 +53,7 @@ def run_lock(hive: Services, bead_id: str) -> Iterator[None]:
             )
             raise Busy(
                 f"{bead_id} is being run by {who}",
-                hint="wait for its end, or end it",
+                hint="wait until it ends, or stop it",
                 bead_id=bead_id,
                 holder=note,
             ) from error

@@ -33,7 +33,7 @@ def run(
     on_progress: Watcher | None = None,
     tell: Callable[[str], None] = lambda _: None,
 ) -> RunOutcome:
-    """Returns how the loop over a Ralph bead ended: the agent, its checks, and again.
+    """Runs the loop over a Ralph bead (the agent, then the checks), and returns how it ended.
 
     A bead of the hive is claimed for the actor first, and its assignment is completed at the end;
     the actor keeps one that failed. A file from elsewhere is not claimed. Raises `NotFound`,
@@ -41,7 +41,7 @@ def run(
     """
     runner = check_runner(hive, env, on_progress=on_progress, tell=tell)
     with run_lock(hive, require_ralph_bead(hive, name).bead_id):
-        # Read again: only under the lock is no other loop changing it.
+        # Read again: only under the lock can no other loop change it.
         return _run(hive, require_ralph_bead(hive, name), agent_command, runner)
 
 

@@ -108,12 +108,12 @@ def find_ralph_bead(hive: Hive, name: str) -> BeadFile | None:
 
 
 def require_ralph_bead(hive: Hive, name: str) -> BeadFile:
-    """Returns the same. Raises `NotFound`, or `InvalidInput` for an issue without a bead."""
+    """Returns the same bead. Raises `NotFound`, or `InvalidInput` for an issue without a bead."""
     bead = find_ralph_bead(hive, name)
     if bead is None:
         issue = hive.issues.get(name)
         raise InvalidInput(
-            f"{issue.id} has no Ralph bead, and so no checks to run an agent against",
+            f"{issue.id} has no Ralph bead, so there are no checks to run an agent against",
             hint=_where_to_write_one(hive, issue.id),
         )
     return bead
@@ -142,7 +142,7 @@ def check_runner(
 
 
 def bead_folders(hive: Hive) -> BeadFolders:
-    """Returns the folders of a hive's beads, with the lock under which they are rewritten."""
+    """Returns the folders of a hive's beads, with the lock that guards their rewriting."""
     return BeadFolders(*bead_dirs(hive.layout), lock=documents_lock(hive))
 
 
@@ -156,7 +156,7 @@ def waits_for(hive: Hive) -> WaitsFor:
 
 
 def has_judgements(issue: Issue) -> bool:
-    """Returns whether an issue is a sprint bead with an attempt on record."""
+    """Returns whether an issue is a sprint bead with a recorded attempt."""
     return may_be_bead(issue) and has_history(issue.fields)
 
 
@@ -174,7 +174,7 @@ def _with_judgements(hive: Hive, issue_id: str) -> Issue:
     issue = hive.issues.get(issue_id)
     if not has_judgements(issue):
         raise InvalidInput(
-            f"{issue_id} has no checks: no Ralph bead has this id, and no attempt is on record",
+            f"{issue_id} has no checks: no Ralph bead has this id, and no attempt is recorded",
             hint=_where_to_write_one(hive, issue_id),
             issue_id=issue_id,
         )
@@ -182,9 +182,9 @@ def _with_judgements(hive: Hive, issue_id: str) -> Issue:
 
 
 def _where_to_write_one(hive: Hive, issue_id: str) -> str:
-    # The full path: a linked worktree has its own `.beads/`, where nothing looks for beads.
+    # The full path: a linked worktree may have a `.beads/` of its own, where beads are not read.
     path = os.path.join(bead_dirs(hive.layout)[1], f"{issue_id}.json")
-    return f"write its Definition of Done to {path}; its form: queen bead schema ralph"
+    return f"write its Definition of Done to {path}; for the schema: queen bead schema ralph"
 
 
 def _closed_gates(hive: Hive, document: Mapping[str, Any]) -> list[Unmet]:

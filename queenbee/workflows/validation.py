@@ -1,6 +1,6 @@
 """Validates beads from files, standard input or ids: what `queen bead validate` calls.
 
-Each bead is one `Validated`; input that cannot be read as a bead is one too, with the reason.
+Each bead is one `Validated`; so is input that cannot be read as a bead, with the reason.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Rules:
 
 @dataclass(frozen=True)
 class Validated:
-    """One bead and all that is wrong with it; `source` says where it was found."""
+    """One bead and everything that is wrong with it; `source` says where it was found."""
 
     source: str
     kind: Kind | None
@@ -59,7 +59,7 @@ class Validated:
 
     @property
     def valid(self) -> bool:
-        """Whether nothing is wrong with it; warnings do not count."""
+        """Whether it has no errors; warnings do not count."""
         return not any(finding.severity == "error" for finding in self.findings)
 
     def to_dict(self) -> dict[str, object]:
@@ -105,7 +105,7 @@ def validate_data(data: bytes, source: str, rules: Rules) -> list[Validated]:
     except Unreadable as error:
         return [Validated(source, rules.kind, None, [Finding("", error.message)])]
     if isinstance(document, list):
-        # What `bd show --json` prints.
+        # The form that `bd show --json` prints.
         return [_validated(one, f"{source}[{n}]", rules) for n, one in enumerate(document)]
     found = _validated(document, source, rules)
     if found.kind == "sprint" and len(data) > MAX_BYTES:
@@ -121,7 +121,7 @@ def _rows(data: bytes, source: str, rules: Rules) -> Iterator[Validated]:
                 row = decode(whole)
             except Unusable as error:
                 if b'"_type"' not in whole:
-                    finding = Finding("", f"is no row: {error}", line=number)
+                    finding = Finding("", f"is not a usable row: {error}", line=number)
                     yield Validated(f"{source}:{number}", None, None, [finding])
                 continue
             if is_sprint_bead(row):
@@ -167,5 +167,5 @@ def agents_for(start: str, agents_dir: str | None) -> Collection[str] | None:
     if os.path.isdir(folder):
         return list_agents(folder)
     if agents_dir is not None:
-        raise NotFound(f"{agents_dir} is no directory", path=agents_dir)
+        raise NotFound(f"{agents_dir} is not a directory", path=agents_dir)
     return None

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Services
 
 KIND = "verifications"
-_LEFT_OUT = "left out, since it seems to hold a secret: the evidence has it"
+_LEFT_OUT = "left out because it seems to contain a secret; the evidence has it"
 
 
 def recorder(hive: Services) -> Callable[[VerificationRecord], VerificationRecord]:
@@ -40,7 +40,7 @@ def last_verification(hive: Services, bead_id: str) -> Mapping[str, object] | No
 
 
 def _leave_secrets_out(run: VerificationRecord) -> None:
-    # A script writes its reason itself, and the ledger is in git, where the evidence is not.
+    # A script writes its own reason, and git tracks the ledger but not the evidence.
     for result in run["results"]:
         try:
             refuse_secrets({"reason": result["reason"]})

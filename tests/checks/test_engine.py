@@ -79,7 +79,7 @@ def test_a_command_passes_by_its_exit_code_and_its_output(text, expect, status, 
     assert (result.status, reason in result.reason) == (status, True), result.reason
 
 
-def test_all_that_is_wrong_with_one_command_is_told(tmp_path):
+def test_everything_wrong_with_one_command_is_reported(tmp_path):
     expect = Expectation(stdout_contains="out", stderr_contains="err")
     assert run_one(command("exit 1", expect=expect), tmp_path).reason == (
         "exit code 1, expected 0; standard output does not contain 'out'; "
@@ -251,7 +251,7 @@ def test_whole_lines_are_matched_in_any_text_file(data, tmp_path):
     assert run_one(contains("a.py", "^class A:$"), tmp_path).status == "passed"
 
 
-def test_a_pattern_that_would_take_for_ever_ends_at_the_timeout(tmp_path):
+def test_a_pattern_that_would_take_forever_ends_at_the_timeout(tmp_path):
     (tmp_path / "a.txt").write_text("a" * 200 + "!")
     result = run_one(contains("a.txt", "(a+)+$", timeout_s=0.5), tmp_path)
     assert (result.status, result.exit_code) == ("failed", None)
@@ -291,7 +291,7 @@ def statuses(checks, cwd, **more):
     return [result.status for result in run_checks(checks, cwd=str(cwd), env=ENV, **more)]
 
 
-def test_a_failure_stops_what_comes_after_it_unless_it_says_continue(tmp_path):
+def test_a_failure_stops_the_later_checks_unless_it_says_continue(tmp_path):
     fails, passes = command("exit 1", on_failure="continue"), command("true")
     stops = command("exit 1", on_failure="stop")
     assert statuses([fails, passes, stops, passes], tmp_path) == [
@@ -302,9 +302,9 @@ def test_a_failure_stops_what_comes_after_it_unless_it_says_continue(tmp_path):
     ]
 
 
-def test_what_is_skipped_says_why(tmp_path):
+def test_a_skipped_check_says_why(tmp_path):
     results = run_checks([command("exit 1", "Lint"), command("true")], cwd=str(tmp_path), env=ENV)
-    assert results[1].reason == "not run: 'Lint' failed, and stops what comes after it"
+    assert results[1].reason == "not run: 'Lint' failed and stops the checks after it"
 
 
 def test_a_failure_that_says_continue_still_fails_the_whole(tmp_path):
@@ -322,7 +322,7 @@ def test_a_skipped_check_fails_the_whole(tmp_path):
     assert verdict(run_checks(checks, cwd=str(tmp_path), env=ENV)) == "failed"
 
 
-def test_nothing_checked_is_nothing_passed():
+def test_a_run_without_checks_has_not_passed():
     assert verdict([]) == "failed"
 
 

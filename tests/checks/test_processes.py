@@ -61,7 +61,7 @@ def test_a_program_runs_in_its_folder_with_its_environment_and_no_input(tmp_path
 
 
 @pytest.mark.linux
-def test_a_program_leads_a_session_of_its_own(tmp_path):
+def test_a_program_leads_its_own_session(tmp_path):
     done = run("cat /proc/self/stat", tmp_path)
     fields = done.stdout.text().rpartition(")")[2].split()
     group, session = int(fields[2]), int(fields[3])
@@ -87,7 +87,7 @@ def test_a_program_killed_by_a_signal_has_a_negative_exit_code(tmp_path):
         ),
     ],
 )
-def test_what_cannot_be_started_is_told_and_raises_nothing(argv, cwd, env):
+def test_a_program_that_cannot_start_is_reported_and_raises_nothing(argv, cwd, env):
     done = run_process(Program(argv, cwd, env, timeout_s=5))
     assert (done.ended, done.exit_code) == ("not_started", None)
     assert done.problem.startswith("cannot be started: ")
@@ -112,7 +112,7 @@ def test_at_the_timeout_the_whole_group_ends(command, tmp_path):
     assert_gone(tmp_path, command.count(".pid"))
 
 
-def test_no_member_of_a_group_that_forks_for_ever_is_left(tmp_path):
+def test_no_member_of_a_group_that_forks_forever_is_left(tmp_path):
     run("while :; do sleep 654.321 & sleep 0.02; done", tmp_path, timeout_s=0.4)
     left = subprocess.run(["pgrep", "-f", "sleep 654[.]321"], capture_output=True, text=True)
     assert left.stdout == ""
@@ -139,7 +139,7 @@ def test_a_leftover_without_the_pipe_ends_with_it_too(tmp_path):
 
 
 @pytest.mark.linux
-def test_a_leftover_in_a_session_of_its_own_keeps_the_pipe_and_hangs_nobody(tmp_path):
+def test_a_leftover_in_its_own_session_keeps_the_pipe_but_hangs_nothing(tmp_path):
     done = run("setsid sleep 600 & echo ready", tmp_path)
     try:
         assert (done.exit_code, done.stdout.text()) == (0, "ready\n")
@@ -162,7 +162,7 @@ def test_a_stream_within_the_cap_is_kept_whole(tmp_path):
     assert (done.stdout.data(), done.stdout.left_out_bytes) == (b"0123456789", 0)
 
 
-def test_of_a_longer_stream_the_two_ends_are_kept_and_the_gap_is_told(tmp_path):
+def test_both_ends_of_a_longer_stream_are_kept_and_the_gap_is_reported(tmp_path):
     done = run("printf 0123456789ABCDEF", tmp_path, cap_bytes=10)
     assert (done.stdout.head, done.stdout.tail) == (b"01234", b"BCDEF")
     assert done.stdout.text() == "01234\n[… 6 bytes left out …]\nBCDEF"
@@ -207,7 +207,7 @@ def memory_growth_kib(which):
 
 
 @pytest.mark.linux
-def test_memory_stays_bounded_while_a_program_prints_for_ever():
+def test_memory_stays_bounded_while_a_program_prints_forever():
     assert memory_growth_kib("bounded") < 16 * 1024
 
 
@@ -217,7 +217,7 @@ def test_an_output_that_is_kept_whole_would_be_noticed():
 
 
 @pytest.mark.parametrize("where", ["beginning", "middle", "end"])
-def test_a_text_is_found_wherever_it_stands_in_a_stream(where, tmp_path):
+def test_a_text_is_found_anywhere_in_a_stream(where, tmp_path):
     filler = "seq 1 100000"
     parts = {"beginning": f"echo NEEDLE; {filler}", "middle": f"{filler}; echo NEEDLE; {filler}"}
     command = parts.get(where, f"{filler}; echo NEEDLE")
@@ -237,7 +237,7 @@ def test_without_the_seam_a_text_across_two_reads_is_missed(tmp_path):
     assert not done.stdout.found
 
 
-def test_without_a_group_of_its_own_a_leftover_stays(tmp_path):
+def test_without_its_own_group_a_leftover_stays(tmp_path):
     broken = mutant(processes, "if not self._signal_group(number):", "if True:")
     command = "sleep 600 & echo $! > 1.pid"
     run(command, tmp_path, run_process=broken.run_process)
@@ -247,7 +247,7 @@ def test_without_a_group_of_its_own_a_leftover_stays(tmp_path):
     assert left == pids(tmp_path)
 
 
-def test_progress_is_told_with_the_last_line(tmp_path):
+def test_progress_is_reported_with_the_last_line(tmp_path):
     told = []
     run(
         "echo working; while [ ! -e told ]; do sleep 0.02; done",
@@ -291,7 +291,7 @@ def run_and_interrupt(command, cwd, *, grace_s=0.2, program=INTERRUPTED, **more)
 
 
 @pytest.mark.parametrize("name", ["INT", "TERM", "HUP"])
-def test_a_request_to_end_ends_the_group_and_is_told(name, tmp_path):
+def test_a_request_to_end_ends_the_group_and_is_reported(name, tmp_path):
     command = f"trap '' TERM; echo $$ > 1.pid; kill -{name} $PPID; while :; do sleep 1; done"
     driver = run_and_interrupt(command, tmp_path)
     assert (driver.stdout, driver.stderr) == ("interrupted None \nTrue\n", "")
@@ -305,7 +305,7 @@ def test_two_requests_at_once_leave_nothing_behind(tmp_path):
     assert_gone(tmp_path, 1)
 
 
-def test_one_more_request_ends_the_grace(tmp_path):
+def test_a_second_request_ends_the_grace_period(tmp_path):
     # Asked to end, the command asks its caller in turn; a grace of ten minutes would not end here.
     command = (
         "trap 'kill -TERM $PPID' TERM; echo $$ > 1.pid; kill -TERM $PPID; while :; do wait; done"

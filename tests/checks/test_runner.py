@@ -53,7 +53,7 @@ def test_the_record_and_the_evidence_are_kept_before_the_block(runner, records, 
     assert run.record["id"] == "qv-1"
 
 
-def test_the_judge_has_the_last_word(runner):
+def test_the_judge_can_change_a_result(runner):
     def judge(result):
         return replace(result, status="failed", reason="says who?")
 

@@ -67,7 +67,7 @@ def test_the_record_of_the_most_checks_of_the_worst_kind_fits_a_line(char, tmp_p
     assert len(encode({"id": "qv-1", **record})) < MAX_LINE_BYTES
 
 
-def test_evidence_that_cannot_be_written_is_told(tmp_path):
+def test_evidence_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "evidence").write_text("not a folder")
     with pytest.raises(Unwritable):
         write_evidence(str(tmp_path / "evidence"), "gt-1", START_MS, [result()])
@@ -95,11 +95,11 @@ def test_only_what_failed_is_handed_on():
     assert failures_text(results) == ("## B\nexit code 1, expected 0\n\nstandard output:\nwhy\n")
 
 
-def test_of_a_long_output_its_end_is_handed_on():
+def test_the_end_of_a_long_output_is_handed_on():
     text = failures_text([result(stdout=b"x" * 10_000 + b"the end")])
     assert (text.endswith("the end\n"), len(text) < 3_000) == (True, True)
 
 
-def test_what_is_handed_on_has_a_bound():
+def test_the_failures_handed_on_are_bounded():
     results = [result(name=f"{number}" * 5_000) for number in range(100)]
     assert len(failures_text(results)) == FAILURES_MAX_CHARS

@@ -38,7 +38,7 @@ class TestCheck:
             ("### Sprint 1.1: Setup", "### Sprint 1.1 - Setup", 5, "a colon, not a dash"),
             ("### Sprint 2.1a: API", "### Sprint 2.1A: API", 14, "looks like a sprint"),
             ("### Sprint 2.1b: Page", "### Sprint 21b: Page", 21, "looks like a sprint"),
-            ("### Sprint 2.1b: Page", "### Sprint 2.1a: Page", 21, "stands in line 14 already"),
+            ("### Sprint 2.1b: Page", "### Sprint 2.1a: Page", 21, "is already defined in line 14"),
             ("### Sprint 2.1b: Page", "### Sprint 3.1: Page", 21, "belongs to phase 3"),
             ("- Build the page", "- Build it\n\n**Depends On:** 9.9", 21, "is not in this plan"),
         ],

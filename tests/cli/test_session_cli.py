@@ -141,9 +141,9 @@ class TestStatusAndImport:
         assert told["tasks"][0]["bead"] == research
         shown = quick("session", "status", f"--session={folder}").out
         assert f"completed  {research}  [researcher]" in shown
-        assert "1 completed by beads alone; team-session.json does not say so" in shown
+        assert "1 completed only in the beads; team-session.json does not say so" in shown
         in_session(completed_tasks=["RESEARCH-001"])(folder)
-        assert "by beads alone" not in quick("session", "status", f"--session={folder}").out
+        assert "only in the beads" not in quick("session", "status", f"--session={folder}").out
 
     def test_an_invalid_session_is_used_with_a_warning(
         self, quick: QuickQueen, folder: Path

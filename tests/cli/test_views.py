@@ -199,12 +199,12 @@ def test_claiming_a_blocked_issue_names_its_blockers(quick: QuickQueen, beads: P
 def test_init_outside_git_says_what_that_means(quick: QuickQueen, tmp_path: Path) -> None:
     place = tmp_path / "elsewhere"
     place.mkdir()
-    assert "no git repository" in quick("init", cwd=place).err
+    assert "not a git repository" in quick("init", cwd=place).err
 
 
 def test_a_remembered_name_that_the_environment_overrides_is_pointed_out(quick: QuickQueen) -> None:
     set_ = quick("whoami", "--set", "ui", as_="lead")
-    assert set_.err == "queen: QUEEN_DROID=lead goes before it while that is set\n"
+    assert set_.err == "queen: QUEEN_DROID=lead overrides it while that is set\n"
     assert quick("whoami", "--json").json["droid"] == "ui"
     assert quick("whoami", "--set", "ui", as_="ui").err == ""
 
@@ -216,7 +216,7 @@ def test_checking_a_folder_or_a_pattern_is_pointed_out(
     (quick.cwd / "src" / "[id].py").touch()
     quick("reserve", "src/a.py", as_="api")
     assert "src is a folder" in quick("check", "src", as_="ui").err
-    assert "not for a pattern" in quick("check", "src/*", as_="ui").err
+    assert "not as a pattern" in quick("check", "src/*", as_="ui").err
     assert quick("check", "src/[id].py", "src/a.py", "src/new.py", as_="ui").err == ""
 
 

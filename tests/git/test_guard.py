@@ -374,10 +374,10 @@ def test_a_warning_lets_a_commit_pass_and_is_logged(
 ) -> None:
     hold("src/**")
     stage(guarded, "src/app.py")
-    done = try_git("commit", "-m", "all the same", as_="ui-engineer", QUEEN_GUARD="warn")
+    done = try_git("commit", "-m", "anyway", as_="ui-engineer", QUEEN_GUARD="warn")
     assert done.returncode == 0
     assert "held by reviewer" in done.stderr
-    assert "commit by ui-engineer: let pass, QUEEN_GUARD=warn: src/app.py (reviewer)" in log_of(
+    assert "commit by ui-engineer: allowed, QUEEN_GUARD=warn: src/app.py (reviewer)" in log_of(
         guarded
     )
 
@@ -387,7 +387,7 @@ def test_the_guard_turned_off_checks_nothing_and_is_logged(
 ) -> None:
     hold("src/**")
     stage(guarded, "src/app.py")
-    done = try_git("commit", "-m", "all the same", QUEEN_GUARD="off")
+    done = try_git("commit", "-m", "anyway", QUEEN_GUARD="off")
     assert (done.returncode, "held by" in done.stderr) == (0, False)
     assert "commit by human: not checked, QUEEN_GUARD=off" in log_of(guarded)
 
@@ -414,7 +414,7 @@ def test_a_hive_that_cannot_be_read_blocks_and_names_the_way_past(
     done = try_git("commit", "-m", "x")
     assert done.returncode == 1
     assert "is not a regular file" in done.stderr
-    assert "to go on all the same: QUEEN_GUARD=warn" in done.stderr
+    assert "to proceed anyway: QUEEN_GUARD=warn" in done.stderr
     assert quick("guard", "check", "--staged").code == 7
     for mode in ("warn", "off"):
         stage(guarded, f"{mode}.py")

@@ -180,7 +180,7 @@ def test_a_second_earlier_hook_is_a_conflict(repo: Path) -> None:
     install(repo)
     write_hook(place / "pre-commit", "#!/bin/sh\n# somebody else's again\n")
     before = files(place)
-    with pytest.raises(Conflict, match="is taken"):
+    with pytest.raises(Conflict, match="already exists"):
         install(repo)
     assert files(place) == before
 
@@ -368,7 +368,7 @@ def test_with_lefthook_nothing_is_changed_and_what_to_add_is_printed(
     before = snapshot(repo)
     ran = quick("guard", "install")
     assert ran.code == 1
-    assert "lefthook writes the hooks here" in ran.out
+    assert "lefthook manages the hooks here" in ran.out
     assert "run: queen guard check --staged" in ran.out
     assert snapshot(repo) == before
     (repo / name).write_text("pre-commit: {commands: {q: {run: queen guard check --staged}}}\n")

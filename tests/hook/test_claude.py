@@ -266,7 +266,7 @@ def test_a_machine_without_the_hook_can_edit_and_is_warned_when_a_session_begins
     edit = shell(command_of(groups["PreToolUse"]), tree, b"{}", "/usr/bin:/bin")
     assert (edit.returncode, edit.stdout, edit.stderr) == (0, b"", b"")
     begin = shell(command_of(groups["SessionStart"]), tree, b"{}", "/usr/bin:/bin")
-    assert "not guarded" in json.loads(begin.stdout)["systemMessage"]
+    assert "does not guard edits" in json.loads(begin.stdout)["systemMessage"]
 
 
 def test_the_hook_is_called_by_name_if_the_path_has_it(

@@ -93,7 +93,7 @@ def test_a_file_that_another_droid_has_reserved_for_reading_is_not_edited(
     ask: Ask, tree: Path
 ) -> None:
     hold(tree, "src/app.py", exclusive=False)
-    assert "being read, unchanged, by reviewer" in reason_of(ask(recorded("claude/pre-edit", tree)))
+    assert "reserved for reading by reviewer" in reason_of(ask(recorded("claude/pre-edit", tree)))
 
 
 def test_an_edit_through_a_link_to_a_held_file_is_denied(ask: Ask, tree: Path) -> None:
@@ -325,7 +325,7 @@ def test_a_lease_that_came_during_an_edit_is_reported_after_it(ask: Ask, tree: P
     assert answer is not None
     output = answer["hookSpecificOutput"]
     assert output["hookEventName"] == "PostToolUse"
-    assert "You changed what another agent holds" in output["additionalContext"]
+    assert "You changed a file that another agent holds" in output["additionalContext"]
     assert "permissionDecision" not in output
 
 

@@ -64,7 +64,7 @@ def test_a_session_is_told_its_name_and_what_will_happen(ask: Ask, tree: Path) -
     lines = told(ask(recorded("claude/session-start", tree)))
     first, second = lines
     assert first == f"QueenBee: several agents share this repository; you are {NAME}."
-    assert second.startswith("A file that you edit is reserved for you for 15m; an edit of one")
+    assert second.startswith("A file that you edit is reserved for you for 15m; an edit of a file")
 
 
 def test_a_session_is_told_of_its_mail_its_leases_and_those_of_others(ask: Ask, tree: Path) -> None:

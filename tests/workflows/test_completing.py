@@ -94,7 +94,7 @@ class TestARalphBead:
     def test_that_waits_for_something_is_not_completed(self, hive: Hive, repo: Path) -> None:
         put_bead(repo, ralph_bead("gt-1", "touch ran", depends_on=["gt-0"]))
         hive.assignments.claim("gt-1")
-        with pytest.raises(Conflict, match="gt-1 is blocked: gt-0 is not known here"):
+        with pytest.raises(Conflict, match="gt-1 is blocked: gt-0 does not exist"):
             finish(hive)
         assert not (repo / "ran").exists()
 
@@ -132,7 +132,7 @@ class TestARalphBead:
                 act(hive)
         assert hive.assignments.active("gt-1") is not None
 
-    def test_that_only_says_it_is_completed_is_checked_all_the_same(
+    def test_that_only_says_it_is_completed_is_still_checked(
         self, hive: Hive, bead: Path, repo: Path, beads: Path, clock: Clock
     ) -> None:
         (repo / "made").touch()
@@ -169,7 +169,7 @@ class TestWithoutItsChecks:
                 finish(hive, unverified=True, reason=reason)
         assert snapshot(beads) == before
 
-    def test_the_reason_is_recorded_and_told(
+    def test_the_reason_is_recorded_and_reported(
         self, hive: Hive, reviewer: Hive, bead: Path, beads: Path
     ) -> None:
         reviewer.assignments.assign("gt-1", "ui-engineer")
@@ -221,7 +221,7 @@ class TestASprintBead:
     def record(self, quick: QuickQueen, what: str, entry: dict[str, Any]) -> None:
         assert quick("bead", "record", what, "bd-1", json.dumps(entry)).code == 0
 
-    def test_of_which_nothing_is_on_record_has_no_checks_and_is_closed(
+    def test_with_nothing_recorded_has_no_checks_and_is_closed(
         self, quickly: QuickQueen, tracker: Path
     ) -> None:
         assert quickly("complete", "bd-1").code == 0

@@ -76,7 +76,7 @@ class TestRalphBeadsAsIssues:
         [
             (ralph_bead("gt-1", "true"), None),
             (ralph_bead("gt-1", "true", status="blocked"), None),
-            (ralph_bead("gt-1", "true", depends_on=["gone"]), "gone is not known here"),
+            (ralph_bead("gt-1", "true", depends_on=["gone"]), "gone does not exist"),
             (ralph_bead("gt-1", "true", depends_on=["qb-open"]), "qb-open is open"),
             (ralph_bead("gt-1", "true", depends_on=["qb-closed"]), None),
             (ralph_bead("gt-1", "true", depends_on=["qb-gone"]), None),
@@ -135,7 +135,7 @@ class TestRalphBeadsAsIssues:
         path.unlink()
         assert ready(hive) == []
 
-    def test_in_a_folder_that_cannot_be_read_are_no_silent_gap(
+    def test_in_an_unreadable_folder_are_an_error(
         self, queen: Queen, repo: Path, beads: Path
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
@@ -252,7 +252,7 @@ class TestTheDoctor:
         (repo / path).write_text(text)
         assert set(found()) == {(code, "error")}
 
-    def test_finds_beads_and_gates_that_are_there_twice(
+    def test_finds_duplicate_beads_and_gates(
         self, hive: Hive, repo: Path, quick: QuickQueen
     ) -> None:
         put_bead(repo, ralph_bead("gt-1", "true"))
@@ -293,8 +293,8 @@ class TestTheDoctor:
     @pytest.mark.parametrize(
         ("annotated", "said"),
         [
-            ("bd-nothere", "and there is no such bead"),
-            ("2.1a", "which is the bead of something else"),
+            ("bd-nothere", "which does not exist"),
+            ("2.1a", "which is another item's bead"),
         ],
     )
     def test_finds_an_annotation_that_names_another_bead(
@@ -314,7 +314,7 @@ class TestTheDoctor:
         assert quick("plan", "annotate", "accounts.md").code == 0
         assert examine(hive) == []
 
-    def test_tells_of_a_bead_whose_sprint_is_gone(
+    def test_reports_a_bead_whose_sprint_is_gone(
         self, hive: Hive, repo: Path, tracker: Path, quick: QuickQueen
     ) -> None:
         (repo / "accounts.md").write_text(PLAN)
@@ -350,7 +350,7 @@ class TestTheDoctor:
         (finding,) = examine(hive)
         assert finding.message == "qv-1: no subject_id and no verdict"
 
-    def test_tells_three_errors_of_a_document_and_how_many_more_there_are(
+    def test_reports_three_errors_of_a_document_and_counts_the_rest(
         self, hive: Hive, repo: Path
     ) -> None:
         verifiers = [{"name": n} for n in range(5)]

@@ -39,7 +39,7 @@ def import_beside(
 
 
 @pytest.mark.parametrize(("module", "rows"), [("as it is", 3), ("broken", 6)])
-def test_what_another_import_did_meanwhile_is_not_done_again(
+def test_what_another_import_did_is_not_done_again(
     hive: Hive, reviewer: Hive, plan: str, beads: Path, module: str, rows: int
 ) -> None:
     broken = mutant(imports, "if stamp_of(path) != seen:", "if False:")

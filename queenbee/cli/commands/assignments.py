@@ -29,7 +29,7 @@ def show_list(assignments: Sequence[Assignment]) -> None:
         [
             each.issue_id,
             each.droid,
-            # It no longer counts, although its own line says active.
+            # Superseded: it no longer counts, although its own line says active.
             "superseded" if each.superseded_by and each.status == "active" else each.status,
             ago(each.created_ms, now_ms),
             each.assigned_by,
@@ -46,7 +46,7 @@ def _show_one(assignment: Assignment) -> None:
     verb = {
         "active": "is assigned to",
         "completed": "was completed by",
-        "released": "was given back by",
+        "released": "was released by",
         "reassigned": "was taken from",
     }.get(assignment.status, assignment.status)
     say(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}")
@@ -57,7 +57,7 @@ def _show_one(assignment: Assignment) -> None:
 @click.option("--worktree", help="Where you work; default: this linked worktree")
 @click.option("--reason", help="Why")
 def claim(hive: Hive, issue_id: str, worktree: str | None, reason: str | None) -> Assignment:
-    """Take an issue for yourself, unless somebody has it"""
+    """Claim an issue, unless another droid holds it"""
     claimed = hive.assignments.claim(issue_id, worktree=worktree, reason=reason)
     issue = hive.issues.get_or_none(issue_id)
     blockers = hive.issues.blockers(issue) if issue is not None else []
@@ -76,7 +76,7 @@ def claim(hive: Hive, issue_id: str, worktree: str | None, reason: str | None) -
 @click.argument("droid")
 @click.option("--worktree", help="Where the droid works")
 @click.option("--reason", help="Why")
-@click.option("--reassign", is_flag=True, help="Take it from the droid that has it")
+@click.option("--reassign", is_flag=True, help="Take it from the droid that holds it")
 def assign(
     hive: Hive,
     issue_id: str,
@@ -85,7 +85,7 @@ def assign(
     reason: str | None,
     reassign: bool,
 ) -> Assignment:
-    """Give an issue to a droid and tell it by message"""
+    """Assign an issue to a droid and send it a message"""
     try:
         return hive.assignments.assign(
             issue_id, droid, worktree=worktree, reason=reason, reassign=reassign
@@ -100,7 +100,7 @@ def assign(
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--reason", help="Why")
 def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
-    """Give an issue back, with the files reserved for it"""
+    """Release an issue and the files reserved for it"""
     return hive.assignments.release(issue_id, reason=reason)
 
 
@@ -123,12 +123,13 @@ def _show_completion(completion: Completion) -> None:
     "queen complete gt-login-001 --no-verify --reason 'the test server is down'",
 )
 @click.argument("issue_id", metavar="ISSUE")
-@click.option("--reason", help="What was done; or why the checks are not run")
-@click.option("--no-verify", is_flag=True, help="Do not run its checks; needs --reason")
+@click.option("--reason", help="What was done, or why the checks are skipped")
+@click.option("--no-verify", is_flag=True, help="Skip its checks; needs --reason")
 def complete(hive: Hive, issue_id: str, reason: str | None, no_verify: bool) -> Answer:
-    """Finish an issue, and release the files reserved for it
+    """Complete an issue and release the files reserved for it
 
-    The checks of a bead run first: exit 1 if one fails, and nothing else changes.
+    If the issue is a bead, its checks run first. If one fails, the command exits with status 1
+    and nothing else changes.
     """
     from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
     from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
@@ -145,8 +146,8 @@ def complete(hive: Hive, issue_id: str, reason: str | None, no_verify: bool) -> 
 
 
 @command("assignments", show=show_list, example="queen assignments --droid ui-engineer")
-@click.option("--droid", help="Only this droid's")
-@click.option("--issue", "issue_id", metavar="ID", help="Only this issue's")
+@click.option("--droid", help="Only this droid's assignments")
+@click.option("--issue", "issue_id", metavar="ID", help="Only this issue's assignments")
 @click.option(
     "--status",
     type=click.Choice([*ASSIGNMENT_STATUSES, "all"]),

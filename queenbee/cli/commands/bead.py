@@ -47,8 +47,8 @@ def _show_validated(found: Sequence[Validated]) -> None:
     opens_hive=False,
 )
 @click.argument("targets", nargs=-1, required=True, metavar="FILE|ID|-...")
-@click.option("--kind", type=click.Choice(KINDS), help="Which kind; default: what each shows")
-@click.option("--strict", is_flag=True, help="A missing team_name or agent_type is an error")
+@click.option("--kind", type=click.Choice(KINDS), help="The kind of bead; default: detected")
+@click.option("--strict", is_flag=True, help="Require team_name and agent_type")
 @agents_dir
 def validate(
     call: Invocation,
@@ -57,10 +57,10 @@ def validate(
     strict: bool,
     agents_dir: str | None,
 ) -> Answer:
-    """Ask whether beads are valid
+    """Check whether beads are valid
 
-    Exit 0, or 1 with everything that is wrong. A target is a JSON file, a .jsonl file of the
-    tracker's, an id, or - for standard input.
+    Exit 0 if all are valid, 1 with every error if not. A target is a JSON file, a .jsonl file of
+    the tracker, an id, or - for standard input.
     """
     from queenbee.workflows.validation import Rules, agents_for, validate_target  # noqa: PLC0415 - start-up
 
@@ -79,7 +79,7 @@ def _show_json(value: object) -> None:
 
 @command("schema", show=_show_json, example="queen bead schema ralph", opens_hive=False)
 @click.argument("kind", type=click.Choice(KINDS), metavar="KIND")
-@click.option("--strict", is_flag=True, help="Require team_name and agent_type too")
+@click.option("--strict", is_flag=True, help="Require team_name and agent_type")
 def schema(call: Invocation, kind: Kind, strict: bool) -> dict[str, Any]:
     """Print the JSON Schema of a kind of bead: ralph or sprint"""
     if kind == "ralph":
@@ -166,13 +166,13 @@ def _show_briefs(views: Sequence[Mapping[str, Any]]) -> None:
 @command("list", show=_show_briefs, example="queen bead list --status open")
 @click.option("--status", help="Only beads with this status")
 @click.option("--kind", type=click.Choice([*KINDS, "session"]), help="Only beads of this kind")
-@click.option("--team", metavar="NAME", help="Only this team's")
+@click.option("--team", metavar="NAME", help="Only beads of this team")
 def list_beads(
     hive: Hive, status: str | None, kind: str | None, team: str | None
 ) -> list[dict[str, object]]:
     """List the beads, most urgent first
 
-    With what keeps each from being ready.
+    Shows what keeps each one from being ready.
     """
     from queenbee.workflows.beads import brief_views  # noqa: PLC0415 - start-up
 
@@ -201,7 +201,7 @@ def _show_teams(teams: Sequence[Mapping[str, Any]]) -> None:
 def ready(hive: Hive, team: str | None) -> list[dict[str, object]]:
     """List the ready beads by team
 
-    One session works on all beads of one team, as the loop takes them.
+    The loop takes them in this way: one session works on all beads of a team.
     """
     from queenbee.workflows.beads import ready_teams  # noqa: PLC0415 - start-up
 
@@ -215,7 +215,7 @@ def _show_recorded(bead: Mapping[str, Any]) -> None:
     sprint = bead["sprint"]
     left = sprint["attempts_left"]
     say(
-        f"recorded; {printable(bead['id'])}: next is to {sprint['next_step']}, "
+        f"recorded; {printable(bead['id'])}: next step: {sprint['next_step']}, "
         f"{left} {'attempt' if left == 1 else 'attempts'} left"
     )
 
@@ -232,9 +232,9 @@ def _show_recorded(bead: Mapping[str, Any]) -> None:
 def record(hive: Hive, what: What, bead_id: str, entry: str) -> dict[str, object]:
     """Add to the history of a sprint bead
 
-    WHAT is dev (an attempt), qa (a judgement), result, or pr (the pull request). The entry is
-    checked: attempts end at max_retry_attempts, and what a QA agent reports must fit its
-    output_schema. The same entry again changes nothing.
+    WHAT is dev (an attempt), qa (a judgement), result, or pr (the pull request). An attempt beyond
+    max_retry_attempts is refused, and a QA agent's report must match its output_schema. Recording
+    the same entry again changes nothing.
     """
     from queenbee.workflows.beads import record_history, require_view  # noqa: PLC0415 - start-up
 

@@ -1,4 +1,4 @@
-"""`queen doctor`: examines the hive's files, and repairs them without losing anything."""
+"""`queen doctor`: examines the hive's files, and repairs them without losing data."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _show(findings: Sequence[Diagnosis]) -> None:
 
 
 @command("doctor", show=_show, example="queen doctor --fix")
-@click.option("--fix", is_flag=True, help="Repair what can be repaired without losing anything")
+@click.option("--fix", is_flag=True, help="Repair what can be repaired without losing data")
 def doctor(hive: Hive, fix: bool) -> Answer:
     """Examine the hive's files
 

@@ -34,7 +34,7 @@ def _of_workflow(function: Callable[..., object]) -> Callable[..., object]:
         "--plan",
         "plan_file",
         metavar="PLAN.md",
-        help="A plan whose gates are meant, in place of --workflow",
+        help="The plan whose gates to use, instead of --workflow",
     )
     workflow = click.option("--workflow", "-w", metavar="ID", help="The workflow")
     return plan(workflow(function))
@@ -84,11 +84,11 @@ def _show_gate(view: GateView) -> None:
     "queen gate new --plan plans/accounts.md --phase 1",
 )
 @_of_phase
-@click.option("--name", help="The phase's name; default: as in the plan, or its id")
+@click.option("--name", help="The phase's name; default: from the plan, or its id")
 def new(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str, name: str | None
 ) -> GateView:
-    """Make a gate for a phase, without rules yet"""
+    """Make a gate for a phase, with no rules yet"""
     from queenbee.workflows.gates import new_hive_gate, phase_name  # noqa: PLC0415 - start-up
 
     workflow = _named(workflow, plan_file)
@@ -106,16 +106,18 @@ def new(
 )
 @_of_phase
 @click.argument("rule", required=False, metavar="[JSON|-]")
-@click.option("--exists", metavar="FILE", help="A file that must be there")
-@click.option("--contains", metavar="FILE", help="A file in which every --pattern must occur")
-@click.option("--pattern", "patterns", multiple=True, metavar="REGEX", help="What must occur")
+@click.option("--exists", metavar="FILE", help="A file that must exist")
+@click.option("--contains", metavar="FILE", help="A file that must contain every --pattern")
+@click.option(
+    "--pattern", "patterns", multiple=True, metavar="REGEX", help="What --contains looks for"
+)
 @click.option("--test", metavar="COMMAND", help="A shell command that must succeed")
 @click.option("--script", metavar="FILE", help="A program that must succeed")
 @click.option("--arg", "args", multiple=True, metavar="TEXT", help="An argument of --script")
-@click.option("--timeout", callback=seconds, metavar="5m", help="How long it may take")
+@click.option("--timeout", callback=seconds, metavar="5m", help="How long the rule may run")
 @click.option("--id", "rule_id", metavar="ID", help="The rule's id; default: from its name")
 @click.option("--name", help="The rule's name; default: what it checks")
-@click.option("--warning", is_flag=True, help="A failure is told, and does not block")
+@click.option("--warning", is_flag=True, help="Report a failure but do not block on it")
 def add_rule(
     hive: Hive,
     plan_file: str | None,
@@ -126,7 +128,8 @@ def add_rule(
 ) -> GateView:
     """Add a rule to a gate
 
-    A file, a content, a test or a script; or any rule as JSON, - for standard input.
+    Use one of --exists, --contains, --test and --script, or give the rule as JSON (- reads it from
+    standard input).
     """
     from queenbee.workflows.gates import RuleOptions, add_hive_rule, rule_from, rule_of  # noqa: PLC0415 - start-up
 
@@ -154,7 +157,7 @@ def run(
 ) -> Answer:
     """Run all rules of a gate
 
-    Exit 0 if it has passed, 1 if not. What the rules print is kept as evidence.
+    Exit 0 if it has passed, 1 if not. The output of the rules is kept as evidence.
     """
     from queenbee.checks.check import describe  # noqa: PLC0415 - start-up
     from queenbee.documents.gates.run import gate_checks  # noqa: PLC0415 - start-up
@@ -189,7 +192,7 @@ def _show_status(value: GateView | Sequence[GateView]) -> None:
 
 @command("status", show=_show_status, example="queen gate status --workflow wf_1")
 @_of_workflow
-@click.option("--phase", "-p", metavar="ID", help="One gate, with all of its rules")
+@click.option("--phase", "-p", metavar="ID", help="One gate, with all its rules")
 def status(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str | None
 ) -> GateView | list[GateView]:
@@ -237,7 +240,7 @@ def _show_verdict(value: Mapping[str, Any]) -> None:
 
 
 _allow_missing = click.option(
-    "--allow-missing", is_flag=True, help="A phase for which no gate was made has passed"
+    "--allow-missing", is_flag=True, help="Count a phase without a gate as passed"
 )
 
 
@@ -247,9 +250,9 @@ _allow_missing = click.option(
 def check(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str, allow_missing: bool
 ) -> Answer:
-    """Ask whether a phase has passed
+    """Check whether a phase has passed
 
-    Exit 0, or 1 if it has not, 7 if its gate is missing or corrupt.
+    Exit 0 if it has, 1 if it has not, 7 if its gate is missing or corrupt.
     """
     name = _named(workflow, plan_file)
     verdict = _verdict(hive, name, phase, allow_missing)
@@ -275,10 +278,10 @@ def check(
 def hook(
     call: Invocation, plan_file: str | None, workflow: str | None, phase: str, allow_missing: bool
 ) -> dict[str, object]:
-    """Ask the same as an agent's hook
+    """Check a phase from an agent's hook
 
-    Exit 0, or 2 with the reason on standard error, which agents take for "do not go on".
-    Whatever keeps the gate from being read blocks as well.
+    Exit 0 if it has passed. If not, exit 2 with the reason on standard error, which tells an agent
+    not to go on. A gate that cannot be read blocks too.
     """
     try:
         workflow = _named(workflow, plan_file)
@@ -312,5 +315,5 @@ def _verdict(hive: Hive, workflow: str, phase: str, allow_missing: bool) -> Verd
 gate = group(
     "gate",
     [new, add_rule, run, status, history, check, hook],
-    help="Phase gates: what a phase must meet before the next begins",
+    help="Phase gates: rules to meet before the next phase begins",
 )

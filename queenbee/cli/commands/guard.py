@@ -27,8 +27,8 @@ _SHOWN = 20
 def _show_verdict(verdict: rules.Verdict) -> None:
     if not verdict.held:
         return
-    verb = "allowed all the same" if verdict.mode == rules.WARN else "refused"
-    say(f"queenbee guard: {verdict.what} {verb}: another droid holds what it changes")
+    verb = "allowed anyway" if verdict.mode == rules.WARN else "refused"
+    say(f"queenbee guard: {verdict.what} {verb}: another droid holds files that it changes")
     for each in verdict.held[:_SHOWN]:
         lease = each.lease
         say(
@@ -41,8 +41,8 @@ def _show_verdict(verdict: rules.Verdict) -> None:
         holder = shell_word(printable(verdict.held[0].lease.droid))
         say(f"  ask: queen msg send {holder} BODY, or wait until it is released")
         if verdict.nameless:
-            say("  if that is you: nobody said so; QUEEN_DROID=NAME, or queen whoami --set NAME")
-        say(f"  to go on all the same: {rules.BYPASS}, or git {verdict.what} --no-verify")
+            say("  if that is you, say so: QUEEN_DROID=NAME, or queen whoami --set NAME")
+        say(f"  to proceed anyway: {rules.BYPASS}, or git {verdict.what} --no-verify")
 
 
 @command(
@@ -52,15 +52,15 @@ def _show_verdict(verdict: rules.Verdict) -> None:
     opens_hive=False,
 )
 @click.argument("paths", nargs=-1, metavar="[PATH...]")
-@click.option("--staged", is_flag=True, help="What the next commit changes (the default)")
-@click.option("--range", "range_", metavar="A..B", help="What these commits change")
+@click.option("--staged", is_flag=True, help="Check what the next commit changes (the default)")
+@click.option("--range", "range_", metavar="A..B", help="Check what these commits change")
 @click.option(
     "--pre-push",
     "remote",
     is_flag=False,
     flag_value="",
     metavar="REMOTE",
-    help="What a push brings to REMOTE; reads the refs on standard input, as git's hook gets them",
+    help="Check what a push sends to REMOTE; refs are read from standard input, as in git's hook",
 )
 def check(
     call: Invocation,
@@ -69,10 +69,10 @@ def check(
     range_: str | None,
     remote: str | None,
 ) -> Answer:
-    """Ask whether changes may be committed or pushed
+    """Check whether changes may be committed or pushed
 
-    Exit 0, or 1 if another droid holds some. Only exclusive reservations count. Without a hive,
-    everything may.
+    Exit 0 if they may, 1 if another droid holds some of the files. Only exclusive reservations
+    count. Without a hive, everything may.
     """
     if sum((bool(paths), staged, range_ is not None, remote is not None)) > 1:
         raise InvalidInput("give one of: --staged, --range, --pre-push, or paths")
@@ -109,7 +109,7 @@ def _show_hooks(value: dict[str, object]) -> None:
         say(f"{each.hook:10} {each.state:9} {printable(each.path)}{more}")
     if snippet is not None and any(each.state != hooks.INSTALLED for each in states):
         config = value["config"] or f"the configuration of {value['framework']}"
-        say(f"{value['framework']} writes the hooks here; add to {printable(str(config))}:")
+        say(f"{value['framework']} manages the hooks here; add to {printable(str(config))}:")
         click.echo(snippet)
 
 
@@ -131,8 +131,8 @@ def _hooks_answer(
 def install(call: Invocation) -> Answer:
     """Put the guard into git's pre-commit and pre-push hooks
 
-    A hook that is there already runs after the guard. Where lefthook or pre-commit writes the
-    hooks, nothing is changed: what to add to its configuration is printed, and the exit is 1.
+    An existing hook runs after the guard. If lefthook or pre-commit manages the hooks, nothing is
+    changed: the command prints what to add to their configuration and exits with status 1.
     """
     folder = hooks.HookFolder(os.getcwd())
     states = hooks.install(folder)
@@ -142,9 +142,9 @@ def install(call: Invocation) -> Answer:
 
 @command("uninstall", show=_show_hooks, example="queen guard uninstall", opens_hive=False)
 def uninstall(call: Invocation) -> Answer:
-    """Take the guard out of git's hooks again
+    """Remove the guard from git's hooks
 
-    What was there before is put back.
+    Restores the hooks that were there before.
     """
     folder = hooks.HookFolder(os.getcwd())
     return _hooks_answer(folder, hooks.uninstall(folder), wanted=False)
@@ -152,9 +152,9 @@ def uninstall(call: Invocation) -> Answer:
 
 @command("status", show=_show_hooks, example="queen guard status", opens_hive=False)
 def status(call: Invocation) -> Answer:
-    """Show whether git asks the guard
+    """Show whether git's hooks run the guard
 
-    Exit 0 if both hooks do, 1 if not.
+    Exit 0 if both do, 1 if not.
     """
     folder = hooks.HookFolder(os.getcwd())
     return _hooks_answer(folder, hooks.states(folder), wanted=True)

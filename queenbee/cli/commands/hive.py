@@ -24,11 +24,11 @@ def _layout(call: Invocation, *, must_exist: bool) -> Layout:
 
 
 def tell_without_hive(call: Invocation) -> None:
-    """Says that what was installed has no hive to ask yet, if that is so."""
+    """Prints a notice if there is no hive yet for what was installed."""
     try:
         _layout(call, must_exist=True)
     except NoHive as error:
-        call.tell(f"{error.message}; until there is one, everything passes: queen init")
+        call.tell(f"{error.message}; until there is one, everything is allowed: queen init")
     except QueenError:
         return
 
@@ -40,20 +40,20 @@ def _show_init(value: dict[str, object]) -> None:
     for path in made:
         say(f"  made {printable(path)}")
     if not made:
-        say("  it was there already; nothing was changed")
+        say("  it already exists; nothing was changed")
 
 
 @command("init", show=_show_init, example="queen init", opens_hive=False)
 def init(call: Invocation) -> dict[str, object]:
     """Make a hive in this repository
 
-    Creates .beads/ with its settings (queen.toml) and git attributes. Run twice, it changes
+    Creates .beads/ with its settings (queen.toml) and git attributes. Running it again changes
     nothing.
     """
     places = _layout(call, must_exist=False)
     made = setup.init(places)
     if places.common_dir is None:
-        call.tell("this is no git repository: no clone and no worktree will share the hive")
+        call.tell("this is not a git repository: no clone or worktree will share the hive")
     return {"beads_dir": places.beads_dir, "made": made}
 
 
@@ -98,7 +98,7 @@ def _show_whoami(value: dict[str, object]) -> None:
 )
 @click.option("--set", "name", metavar="NAME", help="Remember NAME for this worktree")
 def whoami(call: Invocation, name: str | None) -> dict[str, object]:
-    """Show who acts in this worktree, or set it"""
+    """Show which droid acts in this worktree, or set it"""
     if name is not None:
         # Acts as that name, so that it can replace an invalid one that was remembered.
         call.actor = name
@@ -106,7 +106,7 @@ def whoami(call: Invocation, name: str | None) -> dict[str, object]:
         identity.remember(call.hive.layout, name)
         first = next((each for each in identity.VARIABLES if os.environ.get(each)), None)
         if first is not None and os.environ[first] != name:
-            call.tell(f"{first}={os.environ[first]} goes before it while that is set")
+            call.tell(f"{first}={os.environ[first]} overrides it while that is set")
         return {"droid": name, "from": call.hive.layout.identity_path}
     places = call.hive.layout
     found = identity.find_actor(places, os.environ, call.actor)

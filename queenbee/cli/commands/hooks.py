@@ -46,11 +46,11 @@ def _state(path: str, changed: bool | None) -> dict[str, object]:
 @_agent
 @_settings
 def install(call: Invocation, agent: str, settings: str | None) -> dict[str, object]:
-    """Let an agent ask the hive before it edits a file
+    """Make an agent ask the hive before it edits a file
 
-    AGENT is claude. Adds queen-hook to its settings and leaves every other byte of them as it is.
-    The settings of a repository are those of one worktree until they are committed. For other
-    agents see docs/enforcement.md.
+    AGENT is claude. Adds queen-hook to its settings and leaves every other byte unchanged. A
+    repository's settings apply to one worktree until you commit them. For other agents, see
+    docs/enforcement.md.
     """
     path = _path(call, settings)
     changed = claude.install(path, claude.groups(claude.command()))
@@ -63,7 +63,7 @@ def install(call: Invocation, agent: str, settings: str | None) -> dict[str, obj
 @_agent
 @_settings
 def uninstall(call: Invocation, agent: str, settings: str | None) -> dict[str, object]:
-    """Take queen-hook out of an agent's settings"""
+    """Remove queen-hook from an agent's settings"""
     path = _path(call, settings)
     return _state(path, claude.uninstall(path))
 
@@ -83,5 +83,5 @@ def status(call: Invocation, agent: str, settings: str | None) -> Answer:
 hooks = group(
     "hooks",
     [install, uninstall, status],
-    help="Let coding agents ask the hive before they edit a file",
+    help="Make coding agents ask the hive before they edit a file",
 )

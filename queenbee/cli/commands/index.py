@@ -36,7 +36,7 @@ def status(hive: Hive) -> list[dict[str, object]]:
 
 @command("rebuild", show=_show_status, example="queen index rebuild")
 def rebuild(hive: Hive) -> list[dict[str, object]]:
-    """Throw the indexes away and build them anew; nothing else changes"""
+    """Delete the indexes and build them again; nothing else changes"""
     from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
 
     return indexes.rebuild(hive)
@@ -54,7 +54,7 @@ def export(hive: Hive) -> list[str]:
     return indexes.export(hive)
 
 
-index = group("index", [status, rebuild, export], help="The disposable indexes over large ledgers")
+index = group("index", [status, rebuild, export], help="The disposable indexes of large ledgers")
 
 
 _SIZES = ("size_bytes", "archive_bytes", "journal_bytes", "index_bytes")
@@ -111,8 +111,8 @@ def _first_and_last(paths: list[str]) -> str:
 def rotate(hive: Hive, older_than: int | None) -> list[dict[str, object]]:
     """Move closed records from the ledgers to .beads/archive/
 
-    Large ledgers are rotated by themselves: rotate_at in queen.toml. Every command finds what
-    is in the archive as before.
+    Large ledgers rotate automatically: see rotate_at in queen.toml. Every command still finds
+    archived records.
     """
     return [
         {

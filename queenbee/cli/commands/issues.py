@@ -47,7 +47,7 @@ def _show_ready(issues: Sequence[Issue]) -> None:
 
 @command("ready", show=_show_ready, example="queen ready")
 def ready(hive: Hive) -> list[Issue]:
-    """List the issues that you could take up now, most urgent first"""
+    """List the issues that you could start now, most urgent first"""
     return hive.issues.ready(actor=hive.actor_or_none)
 
 
@@ -86,7 +86,7 @@ def _show_overview(view: Overview) -> None:
 @command("show", show=_show_overview, example="queen show qb-42")
 @click.argument("issue_id", metavar="ISSUE")
 def show(hive: Hive, issue_id: str) -> Overview:
-    """Show an issue with who has it, its files and its thread"""
+    """Show an issue with its holder, reserved files and thread"""
     from queenbee.services.overview import overview  # noqa: PLC0415 - start-up
 
     return overview(hive, issue_id)

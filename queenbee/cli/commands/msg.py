@@ -79,7 +79,7 @@ _since = click.option(
     "since_ms",
     callback=_parse_since,
     metavar="20m|TIME",
-    help="Only messages from then on",
+    help="Only messages since then",
 )
 _from = click.option("--from", "from_", metavar="DROID", help="Only messages from this droid")
 _about = click.option("--issue", "issue_id", metavar="ID", help="Only messages about this issue")
@@ -89,7 +89,7 @@ _limit = click.option(
     default=20,
     show_default=True,
     metavar="N",
-    help="No more than this many",
+    help="At most this many",
 )
 
 
@@ -102,11 +102,11 @@ _limit = click.option(
 @click.argument("to")
 @click.argument("body")
 @click.option("--subject", help="A brief subject; default: the body's first line")
-@click.option("--issue", "issue_id", metavar="ID", help="The issue that it is about")
+@click.option("--issue", "issue_id", metavar="ID", help="The issue it is about")
 @_importance
-@click.option("--reply-to", metavar="ID", help="The message that it answers")
+@click.option("--reply-to", metavar="ID", help="The message to answer")
 @click.option("--ack", is_flag=True, help="Ask for an acknowledgement within an hour")
-@click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one by then")
+@click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one within this time")
 def send(
     hive: Hive, to: str, body: str, ack: bool, ack_within: int | None, **headers: Any
 ) -> Message | list[Message]:
@@ -121,26 +121,26 @@ def send(
 
 
 @command("inbox", show=show_list, example="queen msg inbox --unread --since 2h")
-@click.option("--unread", is_flag=True, help="Only messages that were not read")
+@click.option("--unread", is_flag=True, help="Only unread messages")
 @_since
 @_from
 @_about
 @_limit
-@click.option("--for", "droid", metavar="DROID", help="Somebody else's inbox")
-@click.option("--overdue", is_flag=True, help="Only what should be acknowledged by now")
-@click.option("--after", metavar="ID", help="Only what arrived after this message, oldest first")
+@click.option("--for", "droid", metavar="DROID", help="The inbox of another droid")
+@click.option("--overdue", is_flag=True, help="Only messages whose acknowledgement is overdue")
+@click.option("--after", metavar="ID", help="Only later arrivals than this message, oldest first")
 def inbox(
     hive: Hive, after: str | None, limit: int, droid: str | None, **filters: Any
 ) -> list[Message]:
     """List the messages sent to you, newest first
 
-    With --after ID, a client that passes the last id it saw misses no message and sees none
-    twice, whatever clocks and merges do. It goes with --for and --limit alone.
+    A client that passes the last id it saw to --after gets every new message exactly once,
+    whatever clocks and merges do. --after combines only with --for and --limit.
     """
     if after is not None:
         if any(filters.values()):
             raise InvalidInput(
-                "--after gives all that arrived; the other filters do not go with it",
+                "--after combines only with --for and --limit",
                 hint=f"queen msg inbox --after {shell_word(after)}",
             )
         return hive.messages.since(after, droid=droid)[:limit]
@@ -166,7 +166,7 @@ def reply(hive: Hive, message_id: str, body: str, importance: str) -> Message:
 @command("thread", show=show_whole, example="queen msg thread qb-42")
 @click.argument("identifier", metavar="ID|ISSUE")
 def thread(hive: Hive, identifier: str) -> list[Message]:
-    """Show a whole thread, or all that was said about an issue"""
+    """Show a whole thread, or all messages about an issue"""
     return hive.messages.thread(identifier)
 
 
@@ -186,7 +186,7 @@ def sent(hive: Hive, limit: int) -> list[Message]:
 def delete(hive: Hive, message_id: str) -> Message:
     """Hide a message that you sent or received
 
-    The line stays in the ledger and in git; to remove a secret see docs/security.md.
+    The line stays in the ledger and in git. To remove a secret, see docs/security.md.
     """
     return hive.messages.delete(message_id)
 
@@ -221,7 +221,7 @@ def _show_hits(hits: Sequence[Hit]) -> None:
 def search(hive: Hive, query: str, **filters: Any) -> list[Hit]:
     """Find messages by the words in them, best first
 
-    All words must be there; one may end in *, and words in double quotes stand together.
+    A message must contain all the words. A word may end in *; double quotes mark a phrase.
     """
     return hive.messages.search(query, **filters)
 
@@ -240,8 +240,8 @@ def search(hive: Hive, query: str, **filters: Any) -> list[Hit]:
 def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> Answer:
     """Wait until there are unread messages
 
-    Exit 0 with them, at once where there are some; 1 when the time has run out. Read them
-    (queen msg read ID), or the next wait returns them again.
+    Exit 0 as soon as there are some, 1 on timeout. Read them (queen msg read ID), or the next wait
+    returns them again.
     """
     found = hive.messages.wait(timeout_s=timeout, from_=from_, issue_id=issue_id)
     return Answer(found, yes=bool(found))

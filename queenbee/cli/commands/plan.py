@@ -1,4 +1,4 @@
-"""`queen plan`: checks Markdown plans, shows them as graphs, makes beads of them."""
+"""`queen plan`: checks Markdown plans, shows them as graphs and imports them as beads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _source_branch = click.option(
     default="main",
     show_default=True,
     metavar="BRANCH",
-    help="Where sprints branch off that do not say it",
+    help="Base branch of the sprints that do not name one",
 )
 
 
@@ -47,9 +47,9 @@ def _show_checked(value: Mapping[str, Any]) -> None:
 @_source_branch
 @agents_dir
 def check(call: Invocation, path: str, source_branch: str, agents_dir: str | None) -> Answer:
-    """Ask whether a plan can become beads
+    """Check whether a plan can become beads
 
-    Exit 0, or 1 with everything that is wrong, each with its line.
+    Exit 0 if it can, 1 with every error and its line if not.
     """
     from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.files import read_markdown  # noqa: PLC0415 - start-up
@@ -121,9 +121,9 @@ def show_import(done: Imported) -> None:
 @agents_dir
 @dry_run
 def import_(hive: Hive, path: str, dry_run: bool, **setting: Any) -> Imported:
-    """Make a bead of each sprint, or bring the beads up to date
+    """Make a bead for each sprint, or update the beads
 
-    The same plan again changes nothing. Rows are added to issues.jsonl; none is rewritten.
+    Importing the same plan again changes nothing. Rows are added to issues.jsonl, never rewritten.
     """
     from queenbee.workflows.imports import PlanImport, import_plan_file  # noqa: PLC0415 - start-up
 
@@ -137,7 +137,7 @@ def _show_annotated(value: Mapping[str, Any]) -> None:
     for sprint, bead_id in value["without_heading"].items():
         say(f"{printable(sprint)}  {printable(bead_id)}  has no heading in the plan")
     if not value["changed"]:
-        say("The plan says so already.")
+        say("The plan already has these ids.")
     elif value["dry_run"]:
         say("The plan would be changed.")
 
@@ -169,7 +169,7 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     type=click.Choice(["text", "mermaid", "dot"]),
     default="text",
     show_default=True,
-    help="How it is written",
+    help="The output format",
 )
 def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
     """Show what waits for what"""
@@ -181,7 +181,7 @@ def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
     plan = parse_plan(read_markdown(path))
     if any(finding.severity == "error" for finding in check_plan(plan)):
         call.tell(
-            f"the plan has errors, so this may lack sprints: queen plan check {shell_word(path)}"
+            f"the plan has errors, so sprints may be missing: queen plan check {shell_word(path)}"
         )
     return {
         "format": form,
@@ -193,5 +193,5 @@ def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
 plan = group(
     "plan",
     [check, import_, annotate, graph],
-    help="Markdown plans: checked, shown, and made into beads",
+    help="Markdown plans: check, show and import them as beads",
 )

@@ -69,22 +69,22 @@ def _show_statuses(statuses: Sequence[PathStatus]) -> None:
     "queen reserve docs/ README.md --shared --ttl 30m --wait 60s",
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
-@click.option("--shared", is_flag=True, help="For reading: other readers may share it")
+@click.option("--shared", is_flag=True, help="Reserve for reading; others may read too")
 @click.option(
     "--ttl", "ttl_s", callback=seconds, metavar="2h", help="How long; default: queen.toml's, 2h"
 )
-@click.option("--issue", "issue_id", metavar="ID", help="The issue that it is for")
+@click.option("--issue", "issue_id", metavar="ID", help="The issue it is for")
 @click.option("--reason", help="Why")
 @click.option("--wait", callback=seconds, metavar="60s", help="Wait until it is free")
-@click.option("--force", is_flag=True, help="Take over what is in the way; needs --reason")
+@click.option("--force", is_flag=True, help="Take over what conflicts; needs --reason")
 def reserve(
     hive: Hive, patterns: tuple[str, ...], shared: bool, wait: int | None, **terms: Any
 ) -> list[Reservation]:
     """Reserve files before you edit them
 
-    All of the patterns, or none. A pattern is relative to where you are: *, ?, [abc], {a,b}, and
-    ** for any number of folders. Quote it, or the shell puts in its place what is there now. The
-    name of a folder means everything below it.
+    Reserves all of the patterns or none. A pattern is relative to the current folder and may use
+    *, ?, [abc], {a,b}, and ** for any number of folders. Quote it so that the shell does not
+    expand it. The name of a folder covers everything below it.
     """
     for place in hive.reservations.resolve(patterns):
         if place.note:
@@ -118,7 +118,7 @@ def _show_released(ended: Sequence[Reservation]) -> None:
 def unreserve(
     hive: Hive, patterns: tuple[str, ...], ids: tuple[str, ...], everything: bool
 ) -> list[Reservation]:
-    """Release what you reserved"""
+    """Release your reservations"""
     _no_ids(patterns, "unreserve")
     return hive.reservations.release(patterns, ids=ids, everything=everything)
 
@@ -127,13 +127,13 @@ def unreserve(
 @click.argument("patterns", nargs=-1, metavar="[PATTERN...]")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="A reservation by its id")
 @click.option("--all", "everything", is_flag=True, help="Everything that you hold")
-@click.option("--ttl", callback=seconds, metavar="2h", help="From now; never shortens")
+@click.option("--ttl", callback=seconds, metavar="2h", help="How long from now; never shortens")
 def renew(
     hive: Hive, patterns: tuple[str, ...], ids: tuple[str, ...], everything: bool, ttl: int | None
 ) -> list[Reservation]:
-    """Extend what you reserved
+    """Extend your reservations
 
-    Without a PATTERN or an ID: everything.
+    Without a PATTERN or an ID, extends all of them.
     """
     _no_ids(patterns, "renew")
     return hive.reservations.renew(
@@ -142,16 +142,16 @@ def renew(
 
 
 @command("reserved", show=show_list, example="queen reserved --path src/app.py")
-@click.option("--droid", help="Only this droid's")
+@click.option("--droid", help="Only this droid's reservations")
 @click.option("--path", metavar="PATH", help="Only those that cover this file")
 @click.option("--all", "ended", is_flag=True, help="Also those that have ended")
-@click.option("--stale", is_flag=True, help="Only those whose droid shows no sign of life")
+@click.option("--stale", is_flag=True, help="Only those whose droid seems inactive")
 def reserved(
     hive: Hive, droid: str | None, path: str | None, ended: bool, stale: bool
 ) -> list[Reservation]:
-    """List what is reserved
+    """List the reservations
 
-    --stale shows the leases whose droid has written nothing for half of their TTL.
+    --stale shows the leases whose droid has written nothing for half their TTL.
     """
     if stale:
         return hive.reservations.stale()
@@ -161,19 +161,19 @@ def reserved(
 @command("check", show=_show_statuses, example="queen check src/app.py src/db.py")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 def check(hive: Hive, paths: tuple[str, ...]) -> Answer:
-    """Ask whether you may edit files
+    """Check whether you may edit files
 
-    Exit 0 if they are free or yours, 1 if another holds one. A PATH is a file name, never a
-    pattern; of a folder it says nothing about what is in it.
+    Exit 0 if all are free or yours, 1 if another droid holds one. A PATH is a file name, never a
+    pattern; the contents of a folder are not checked.
     """
     statuses = hive.reservations.check(paths)
     for path, status in zip(paths, statuses, strict=True):
         if status.status == "held":
             continue
         if os.path.isdir(path) and not os.path.islink(path):
-            tell(f"{path} is a folder: what is in it was not looked at; see: queen reserved")
+            tell(f"{path} is a folder: its contents were not checked; see: queen reserved")
         elif set("*?{") & set(path) and not os.path.lexists(path):
-            tell(f"{path} was taken for the name of a file, not for a pattern; see: queen reserved")
+            tell(f"{path} was treated as a file name, not as a pattern; see: queen reserved")
     return Answer(statuses, yes=all(each.status != "held" for each in statuses))
 
 
@@ -189,9 +189,9 @@ def _show_overlap(value: dict[str, object]) -> None:
 @click.argument("left_pattern", metavar="A")
 @click.argument("right_pattern", metavar="B")
 def overlap(hive: Hive, left_pattern: str, right_pattern: str) -> Answer:
-    """Ask whether two patterns can cover one path
+    """Check whether two patterns overlap
 
-    Exit 0 with such a path, or 1 with the reason why there is none.
+    Exit 0 with a path that both cover, or 1 with the reason why there is none.
     """
     one, other = hive.reservations.resolve([left_pattern, right_pattern])
     witness = hive.reservations.overlap(left_pattern, right_pattern)
@@ -213,17 +213,17 @@ def _show_conflicts(pairs: Sequence[dict[str, Assignment | Reservation]]) -> Non
             rows.append([role, what, each.droid, each.created_at, each.id])
     table(["", "WHAT", "DROID", "SINCE", "ID"], rows, empty="No conflicts.")
     if pairs:
-        say("What stands counts alone. Who is superseded asks, or takes something else, and ends")
-        say("the other here: queen release ISSUE, queen unreserve PATTERN")
+        say("The older grant stands. If yours is superseded, end it:")
+        say("queen release ISSUE, or queen unreserve PATTERN")
 
 
 @command("conflicts", show=_show_conflicts, example="queen conflicts")
 def conflicts(hive: Hive) -> Answer:
-    """List grants that a merge brought together
+    """List conflicting grants that a merge brought together
 
-    Exit 0 if there are none, 1 if there are some. The older grant stands; the other one no
-    longer counts, and its droid was told. It is listed until that droid ends it (queen release,
-    queen unreserve), or its time is over.
+    Exit 0 if there are none, 1 if there are some. The older grant stands. The newer one no longer
+    counts, and its droid was sent a message. A conflict is listed until that droid ends its grant
+    (queen release, queen unreserve) or the grant expires.
     """
     pairs = [*hive.assignments.conflicts(), *hive.reservations.conflicts()]
     return Answer([{"stands": w, "superseded": s} for w, s in pairs], yes=not pairs)

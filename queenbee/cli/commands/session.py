@@ -1,4 +1,4 @@
-"""`queen session`: validates the folder of a team, shows its tasks, makes them beads."""
+"""`queen session`: validates a team's folder, shows its tasks and imports them as beads."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from queenbee.workflows.hive import Hive
     from queenbee.workflows.imports import SessionProgress
 
-_path = click.option("--session", "path", metavar="PATH", required=True, help="Its folder")
+_path = click.option(
+    "--session", "path", metavar="PATH", required=True, help="The session's folder"
+)
 
 
 def _show_validated(value: Mapping[str, Any]) -> None:
@@ -43,11 +45,11 @@ def _show_validated(value: Mapping[str, Any]) -> None:
     example="queen session validate --session=.workflow/TC-auth-2026-02-27",
     opens_hive=False,
 )
-@click.option("--session", "path", metavar="PATH", help="The folder of the session")
+@click.option("--session", "path", metavar="PATH", help="The session's folder")
 def validate(call: Invocation, path: str | None) -> Answer:
-    """Ask whether a session is fit to start
+    """Check whether a session can start
 
-    Exit 0, or 1 with everything that is wrong, each with its recovery step.
+    Exit 0 if it can, 1 with every error and its recovery step if not.
     """
     from queenbee.documents.sessions.session import validate_session  # noqa: PLC0415 - start-up
 
@@ -97,13 +99,13 @@ def _show_status(progress: Progress) -> None:
     click.echo(render_pipeline(session.pipeline, found.beads), nl=False)
     if found.completed_by_beads:
         say(
-            f"{len(found.completed_by_beads)} completed by beads alone; "
-            "team-session.json does not say so, and is never written here"
+            f"{len(found.completed_by_beads)} completed only in the beads; "
+            "team-session.json does not say so, and queen never changes it"
         )
 
 
 def _warn(path: str) -> None:
-    """Says that a session which is used all the same is not valid."""
+    """Prints a notice if the session that is used is not valid."""
     from queenbee.documents.sessions.session import validate_session  # noqa: PLC0415 - start-up
 
     if any(finding.severity == "error" for finding in validate_session(path)):
@@ -118,9 +120,9 @@ def _warn(path: str) -> None:
 )
 @_path
 def status(call: Invocation, path: str) -> Progress:
-    """Show how far each task has come
+    """Show the state of each task
 
-    As the session says, and its beads, where it was imported.
+    Combines what the session says with the state of its beads, if it was imported.
     """
     from queenbee.documents.sessions.files import read_session_folder  # noqa: PLC0415 - start-up
     from queenbee.documents.sessions.session import read_session  # noqa: PLC0415 - start-up
@@ -143,9 +145,9 @@ def status(call: Invocation, path: str) -> Progress:
 @id_prefix
 @dry_run
 def import_(hive: Hive, path: str, prefix: str | None, dry_run: bool) -> Imported:
-    """Make a bead of each task, or bring the beads up to date
+    """Make a bead for each task, or update the beads
 
-    The same session again changes nothing.
+    Importing the same session again changes nothing.
     """
     from queenbee.workflows.imports import import_session_folder  # noqa: PLC0415 - start-up
 
@@ -181,5 +183,5 @@ def new(
 session = group(
     "session",
     [validate, status, import_, new],
-    help="Team sessions: validated, followed, and made into beads",
+    help="Team sessions: validate, follow and import them as beads",
 )

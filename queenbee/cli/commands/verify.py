@@ -37,7 +37,7 @@ def show_record(record: Mapping[str, Any]) -> None:
 
 
 def _named(bead: str) -> str:
-    """Returns the bead as it was named. Raises `NotFound` for a file that does not exist."""
+    """Returns the bead as you named it. Raises `NotFound` for a file that does not exist."""
     if bead.endswith(".json") and not os.path.lexists(bead):
         raise NotFound(f"there is no file {bead}", hint="name a bead: queen bead list")
     return bead
@@ -62,7 +62,7 @@ def verify(hive: Hive, bead: str, dry_run: bool) -> Answer:
     """Run the checks of a bead once
 
     Exit 0 if they pass, 1 if not. BEAD is an id, or the file of a Ralph bead. The commands come
-    from the bead's own file; what they print is kept as evidence. --dry-run shows them first.
+    from the bead's own file, and their output is kept as evidence. See them first with --dry-run.
     """
     from queenbee.workflows import running  # noqa: PLC0415 - start-up
 
@@ -91,14 +91,16 @@ def _show_outcome(value: Mapping[str, Any]) -> None:
     "queen run my-bead.json --agent-cmd './agent.sh' --dry-run",
 )
 @click.argument("bead", metavar="BEAD")
-@click.option("--agent-cmd", required=True, metavar="COMMAND", help="What works on the bead")
+@click.option(
+    "--agent-cmd", required=True, metavar="COMMAND", help="The command that works on the bead"
+)
 @dry_run
 def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
     """Run an agent on a bead until its checks pass
 
-    Exit 0 if they do, 1 if a limit ends it, or something that it waits for. Claims the bead, runs
-    COMMAND in a shell, then the checks, and again. What failed is handed to the next attempt in
-    QUEEN_FAILURES and the file QUEEN_FAILURES_FILE.
+    Claims the bead, runs COMMAND in a shell, then the checks, and repeats. Exit 0 if the checks
+    pass, 1 if the loop stops at a limit or has to wait for something. The next attempt gets the
+    failures in QUEEN_FAILURES and in the file QUEEN_FAILURES_FILE.
     """
     from queenbee.workflows import loop  # noqa: PLC0415 - start-up
 

@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = "1.0"
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "phase-gate.schema.json")
 
-_NEW_GATE = "to judge it again, make a gate of another phase: queen gate new"
+_NEW_GATE = "to check it again, make a gate for another phase: queen gate new"
 
 MAX_RESULTS_PER_RULE = 10
-"""How many results of one rule are kept by default, as the document proposes."""
+"""How many results of one rule are kept by default, as the document suggests."""
 
 TRANSITIONS: dict[str, tuple[str, ...]] = {
     "pending": ("in_progress",),
@@ -51,7 +51,7 @@ TRANSITIONS: dict[str, tuple[str, ...]] = {
     "passed": (),
     "failed": (),
 }
-"""There is no way back. After a failed attempt comes a new one, which starts at pending."""
+"""A status never goes back. After a failed attempt comes a new one, which starts at pending."""
 
 
 def gate_schema() -> dict[str, Any]:
@@ -97,10 +97,10 @@ def new_gate(
 
 
 def validate_gate(document: object) -> list[Finding]:
-    """Returns everything that is wrong with a gate, or only odd, each with its path.
+    """Returns the errors and warnings about a gate, each with its path.
 
     For an unknown major version, that is the only finding; for a later minor version, an unknown
-    value is odd, not wrong.
+    value is a warning.
     """
     version = document.get("schema_version") if isinstance(document, dict) else None
     if isinstance(version, str):
@@ -120,11 +120,11 @@ def validate_gate(document: object) -> list[Finding]:
 def add_rule(document: Document, rule: Document) -> Document:
     """Returns the gate with one more rule, and its counters. Raises `InvalidInput`, `Conflict`.
 
-    A gate that has passed takes no more: it could fail again.
+    A gate that has passed accepts no more rules: it could fail again.
     """
     gate = deepcopy(document)
     if _has_passed(gate):
-        raise Conflict(f"{_name(gate)} has passed, and takes no more rules", hint=_NEW_GATE)
+        raise Conflict(f"{_name(gate)} has passed and accepts no more rules", hint=_NEW_GATE)
     gate["validation_config"]["rules"].append(deepcopy(rule))
     path = f"validation_config.rules[{len(rules_of(gate)) - 1}]"
     errors = [finding for finding in validate_gate(gate) if finding.severity == "error"]
@@ -133,7 +133,7 @@ def add_rule(document: Document, rule: Document) -> Document:
         first = f"{findings[0].path.removeprefix(path).lstrip('.')}: {findings[0].message}"
         raise InvalidInput(
             f"the rule cannot be used: {first.removeprefix(': ')}",
-            hint="docs/gates.md lists what each type of rule takes",
+            hint="docs/gates.md lists the fields of each type of rule",
             findings=findings,
         )
     return _recounted(gate)
@@ -155,10 +155,10 @@ def begin_attempt(document: Document, now_ms: int) -> Document:
     if not rules_of(gate):
         raise InvalidInput(f"{_name(gate)} has no rules to run", hint="queen gate add-rule --help")
     if _has_passed(gate):
-        raise Conflict(f"{_name(gate)} has passed, and is not run again", hint=_NEW_GATE)
+        raise Conflict(f"{_name(gate)} has passed and cannot run again", hint=_NEW_GATE)
     current = gate["status"]["current_status"]
     if current == "in_progress":
-        # An attempt that another run started, or that was cut short, continues.
+        # Continues an attempt that another run started, or that was interrupted.
         return gate
     now = format_ms(now_ms)
     if current in ("failed", "passed"):
@@ -189,8 +189,8 @@ def finish_attempt(
     status = gate["status"]
     if status["current_status"] != "in_progress" or attempt_of(gate) != attempt:
         raise Conflict(
-            f"attempt {attempt} of {_name(gate)} was ended by another run, "
-            f"and is {status['current_status']}: these results are not part of it",
+            f"another run ended attempt {attempt} of {_name(gate)}, which is now "
+            f"{status['current_status']}: these results are not part of it",
             hint="queen gate status",
         )
     kept = results_of(gate)
@@ -242,7 +242,7 @@ def _attempt_record(gate: Document) -> AttemptRecord:
 
 
 def _not_before(result: RuleResult, kept: list[RuleResult]) -> RuleResult:
-    """Returns the result, made the latest of its rule even if the clock was set back."""
+    """Returns the result as the latest of its rule, even if the clock was set back."""
     earlier = [made_ms(one) for one in kept if one["rule_id"] == result["rule_id"]]
     return {**result, "validated_at": format_ms(max([made_ms(result), *earlier]))}
 
@@ -276,16 +276,16 @@ def _identity_findings(document: Document) -> list[Finding]:
     for number, rule in enumerate(rules_of(document)):
         if rule["rule_id"] in seen:
             path = f"validation_config.rules[{number}].rule_id"
-            found.append(Finding(path, f"is that of an earlier rule: {rule['rule_id'][:60]!r}"))
+            found.append(Finding(path, f"is also an earlier rule's: {rule['rule_id'][:60]!r}"))
         seen.add(rule["rule_id"])
     result_ids = set()
     for number, result in enumerate(results_of(document)):
         path = f"validation_execution.results[{number}]"
         if result["rule_id"] not in seen:
-            message = f"names no rule of this gate: {result['rule_id'][:60]!r}"
+            message = f"is not a rule of this gate: {result['rule_id'][:60]!r}"
             found.append(Finding(f"{path}.rule_id", message, "warning"))
         if result["result_id"] in result_ids:
-            found.append(Finding(f"{path}.result_id", "is that of an earlier result", "warning"))
+            found.append(Finding(f"{path}.result_id", "is also an earlier result's", "warning"))
         result_ids.add(result["result_id"])
     return found
 

@@ -1,4 +1,4 @@
-"""The judgement of a phase gate: what the latest results of its rules say together.
+"""The judgement of a phase gate, from the latest results of its rules.
 
 Pure functions over the document. `spec/4-phase-gate.md`.
 """
@@ -40,7 +40,7 @@ class GateError(TypedDict):
 
 
 class Counters(TypedDict):
-    """How many rules of a gate have passed and failed, by their latest results."""
+    """How many rules of a gate have passed and how many failed, by their latest results."""
 
     passed_count: int
     failed_count: int
@@ -59,7 +59,7 @@ class AttemptRecord(Counters):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the latest result of every rule says, whatever `current_status` claims."""
+    """The verdict of the latest results, whatever `current_status` says."""
 
     status: Status
     blocking: tuple[str, ...] = ()
@@ -94,7 +94,7 @@ def judge(document: Document) -> Verdict:
             blocking.append(line)
             failed = failed or status == "failed"
     if not rules_of(document):
-        blocking.append("it has no rules: nothing was checked")
+        blocking.append("it has no rules, so nothing was checked")
     elif not latest and not blocking:
         blocking.append("none of its rules has run")
     begun = latest or document["status"]["current_status"] != "pending"

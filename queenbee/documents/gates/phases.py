@@ -54,14 +54,14 @@ class GateState:
 
 
 class PhaseGates:
-    """All gates of a hive, which can say what holds an issue back."""
+    """All gates of a hive, to find what holds an issue back."""
 
     def __init__(self, states: Iterable[GateState], unreadable: Iterable[str] = ()) -> None:
         self._states: dict[str, list[GateState]] = {}
         for state in states:
             self._states.setdefault(state.workflow_id, []).append(state)
         self._unreadable = tuple(unreadable)
-        """The names of files with a gate that cannot be read."""
+        """The names of gate files that cannot be read."""
 
     def before(self, fields: Mapping[str, Any]) -> list[GateState]:
         """Returns the gates that must have passed before anyone works on an issue."""
@@ -122,7 +122,7 @@ def phase_number(phase_id: str) -> tuple[int, str] | None:
 
 
 def precedes(phase: tuple[int, str], other: tuple[int, str]) -> bool:
-    """Returns whether a phase comes before another: by number, or as the track it continues."""
+    """Returns whether a phase comes before another, by number or as its parent track."""
     if phase[0] != other[0]:
         return phase[0] < other[0]
     return phase[1] != other[1] and other[1].startswith(phase[1])

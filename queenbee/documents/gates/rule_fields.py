@@ -32,7 +32,7 @@ _SPELLINGS = {
 def rules_findings(rules: list[dict[str, Any]], path: str) -> list[Finding]:
     """Returns what is wrong with rules that fit the schema."""
     if len(rules) > MAX_CHECKS:
-        return [Finding(path, f"has {len(rules):,} rules; one gate has at most {MAX_CHECKS}")]
+        return [Finding(path, f"has {len(rules):,} rules; a gate can have at most {MAX_CHECKS}")]
     return [
         finding
         for number, rule in enumerate(rules)
@@ -59,8 +59,8 @@ def rule_findings(rule: dict[str, Any], path: str) -> list[Finding]:
 def bad_patterns(rule: dict[str, Any], path: str) -> list[Finding]:
     """Returns an error for each regular expression of a rule that Python cannot use.
 
-    A gate of another tool may use another dialect, and have passed there; such a rule can never
-    pass here.
+    Another tool's gate may use another dialect and have passed there; such a rule can never pass
+    here.
     """
     config = rule["rule_config"]
     if rule["rule_type"] != "content_match":
@@ -101,14 +101,14 @@ def _required(config: dict[str, Any], names: tuple[str, ...], where: str) -> lis
         value, path = config[name], member_path(where, name)
         if name == "patterns":
             if not (_is_texts(value) and value and all(value)):
-                found.append(Finding(path, "must be a list of patterns, and not empty"))
+                found.append(Finding(path, "must be a list of at least one pattern"))
         elif not _is_text(value):
-            found.append(Finding(path, "must be a text, neither empty nor with a NUL"))
+            found.append(Finding(path, "must be a string that is not empty and contains no NUL"))
         elif name in ("file_path", "path", "script_path") and not value.startswith("/"):
-            message = "is not absolute: it begins where the gate is run"
+            message = "is not absolute: it is relative to where the gate is run"
             found.append(Finding(path, message, "warning"))
     if len(given) == 2 and config[given[0]] not in (config[given[1]], [config[given[1]]]):
-        message = f"says something else than {given[0]}: give one of them"
+        message = f"contradicts {given[0]}: keep only one of them"
         found.append(Finding(member_path(where, given[1]), message))
     return found
 
@@ -143,7 +143,7 @@ _PROGRAM: dict[str, _Rule] = _TIME | {
     "working_directory": (_is_text, "must be a path"),
     "expected_exit_code": (is_whole, "must be a whole number"),
 }
-_ARGUMENTS: _Rule = (_is_texts, "must be a list of texts without a NUL")
+_ARGUMENTS: _Rule = (_is_texts, "must be a list of strings without a NUL")
 _OPTIONAL: dict[str, dict[str, _Rule]] = {
     "file_exists": {
         "type": (

@@ -34,7 +34,7 @@ CONTENT_TIMEOUT_S = 30
 """A search that takes longer probably never ends."""
 
 _SHOWN_CHARS = 4_000
-"""Kept of each stream in a result: every check reads the state file. The evidence has it all."""
+"""Kept of each stream in a result, since every check reads the file. The evidence has it all."""
 
 _COUNT = re.compile(r"(\d{1,9}) (passed|failed|skipped|errors?)\b")
 

@@ -52,7 +52,7 @@ def run_gate(
     A gate that failed starts a new attempt, and keeps the old one in its history. `lock` keeps
     other processes out while the gate's file is rewritten; no rule runs under it. Raises
     `NotFound`, `Unreadable`, `InvalidInput` for a gate without rules, `Conflict` for one that
-    has passed or whose attempt another run ended meanwhile, and `ChecksInterrupted` on Ctrl-C,
+    has passed or whose attempt another run has ended, and `ChecksInterrupted` on Ctrl-C,
     after the results so far are written.
     """
 

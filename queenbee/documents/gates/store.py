@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _PREFIX = "phase_"
 _NAME_MAX_BYTES = 240
-"""What a file system allows, less the suffix of a file that is being written."""
+"""What a file system allows, minus the suffix of a file that is being written."""
 
 
 class GateMissing(StoreError):
-    """A requested gate does not exist: it has passed no more than one that failed."""
+    """A requested gate does not exist; like a failed one, it has not passed."""
 
     code = "gate_missing"
 
@@ -59,7 +59,7 @@ def find_gate(folder: str, workflow_id: str, phase_id: str) -> GateFile:
     same = [gate for gate in gates if gate.key == (workflow_id, phase_id)]
     torn = [problem for problem in problems if phase_id and phase_id in _name_of(problem)]
     if torn and not same:
-        # It may be the gate; a file that cannot be read is not the same as no file.
+        # It may be this gate: an unreadable file does not mean that there is none.
         hint = "correct or remove the file"
         raise Unreadable(torn[0].message, hint=hint, path=torn[0].path)
     if not same:
@@ -81,7 +81,7 @@ def find_gate(folder: str, workflow_id: str, phase_id: str) -> GateFile:
 def check_gate(
     folder: str, workflow_id: str, phase_id: str, *, allow_missing: bool = False
 ) -> Verdict:
-    """Returns the verdict on a phase: missing or corrupt is never passed.
+    """Returns the verdict on a phase; a missing or corrupt gate has never passed.
 
     Raises `GateMissing` and `Unreadable`. With `allow_missing` a phase without a gate has
     passed; one with a corrupt gate has not.
@@ -123,7 +123,7 @@ def create_gate(folder: str, document: dict[str, Any], *, lock: Lock = nullconte
             existing = path if os.path.lexists(path) else ""
         if existing:
             raise Conflict(
-                f"{existing} is there already",
+                f"{existing} already exists",
                 hint=f"queen gate status --workflow {workflow_id} --phase {phase_id}",
                 path=existing,
             )
@@ -155,7 +155,7 @@ def _valid(gate: GateFile) -> GateFile:
         first = f"{errors[0].path}: {errors[0].message}"
         raise Unreadable(
             f"{gate.path} is not a valid gate: {first}{more}",
-            hint="correct the file; queen doctor tells more",
+            hint="correct the file; for details, run: queen doctor",
             path=gate.path,
             findings=findings,
         )
@@ -170,7 +170,7 @@ def _is_called_a_gate(name: str) -> bool:
 def _file_name(workflow_id: str, phase_id: str) -> str:
     name = f"{_PREFIX}{workflow_id}_{phase_id}.json"
     if len(name.encode()) > _NAME_MAX_BYTES:
-        raise InvalidInput(f"{name[:80]}… is too long for the name of a file")
+        raise InvalidInput(f"{name[:80]}… is too long for a file name")
     return name
 
 

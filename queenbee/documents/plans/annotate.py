@@ -29,10 +29,10 @@ def annotate_plan(text: str, beads: Mapping[str, str]) -> str:
     """
     for identifier in beads.values():
         if _ID.fullmatch(identifier) is None or "--" in identifier:
-            raise InvalidInput(f"{identifier!r} cannot stand in a Markdown comment")
+            raise InvalidInput(f"{identifier!r} cannot be used in a Markdown comment")
     mark, body = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
     lines = split_lines(body)
-    # From the last heading up, so that line numbers above stay valid.
+    # From the last heading upwards, so that the line numbers above stay valid.
     for sprint, heading, section in reversed(find_sprint_headings(body)):
         if sprint in beads:
             _annotate(lines, heading, section, f"<!-- beads-ralph: {beads[sprint]} -->")
@@ -52,7 +52,7 @@ def _annotate(
     elif ending:
         lines.insert(heading + 1, (annotation, ending))
     else:
-        # The heading ends the file: it gets a line end, and the annotation has none.
+        # The heading is the last line: it gets a line ending, and the annotation has none.
         lines[heading] = (text, _usual_ending(lines))
         lines.append((annotation, ""))
 

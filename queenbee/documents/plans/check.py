@@ -1,7 +1,7 @@
-"""Whether a plan can become beads: everything that is wrong with it, at once.
+"""Whether a plan can become beads: finds everything that is wrong with it at once.
 
-The parser has already found near misses and faulty fields; this checks numbers, the order of work,
-and names.
+The parser has already found near misses and invalid fields; this checks numbers, the order of
+work, and names.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from queenbee.documents.plans.plan import Plan, Sprint
 
 MAX_SPRINTS = 1_000
-"""Every sprint of one number may wait for every sprint of the one before it."""
+"""Every sprint of one number may wait for every sprint of the previous number."""
 
 MAX_TITLE_BYTES = 500
 """Beads refuses a longer title."""
@@ -37,7 +37,7 @@ def check_plan(
     (`agents.list_agents`); None leaves agents' paths unchecked.
     """
     if len(plan.sprints) > MAX_SPRINTS:
-        message = f"has {len(plan.sprints):,} sprints; {MAX_SPRINTS:,} is the most"
+        message = f"has {len(plan.sprints):,} sprints; at most {MAX_SPRINTS:,} are allowed"
         return [*plan.findings, Finding("", message)]
     found = [*plan.findings, *_number_rules(plan), *_order_rules(plan)]
     for sprint in plan.sprints:
@@ -47,7 +47,7 @@ def check_plan(
     found += _git_rules(plan, source_branch)
     if not plan.sprints:
         hint = "write a sprint as ### Sprint 1.1: Title"
-        found.append(Finding("", "there is no sprint in this plan", hint=hint, line=1))
+        found.append(Finding("", "this plan has no sprints", hint=hint, line=1))
     return sorted(found, key=lambda finding: finding.line or 0)
 
 
@@ -62,13 +62,13 @@ def _number_rules(plan: Plan) -> Iterator[Finding]:
     for sprint in plan.sprints:
         number = parse_sprint(sprint.number)
         if number in first:
-            message = f"sprint {sprint.number} stands in line {first[number]} already"
+            message = f"sprint {sprint.number} is already defined in line {first[number]}"
             yield Finding(where(sprint), message, line=sprint.line)
         first.setdefault(number, sprint.line)
         kinds = letters.setdefault((number.track, number.group), set())
         kinds.add(bool(number.letters))
         if len(kinds) == 2:
-            message = "runs beside the sprint with this number and other letters, not after it"
+            message = "runs in parallel with the sprint of this number with other letters"
             yield Finding(where(sprint), message, "warning", line=sprint.line)
             kinds.clear()
         yield from _phase_rules(sprint)
@@ -78,10 +78,10 @@ def _number_rules(plan: Plan) -> Iterator[Finding]:
 def _phase_rules(sprint: Sprint) -> Iterator[Finding]:
     phase = phase_of(sprint.number)
     if sprint.phase is None:
-        message = f"stands under no phase; ## Phase {phase} is taken"
+        message = f"is not under a phase heading; ## Phase {phase} is assumed"
         yield Finding(where(sprint), message, "warning", line=sprint.line)
     elif sprint.phase != phase:
-        message = f"stands under ## Phase {sprint.phase}, but belongs to phase {phase}"
+        message = f"is under ## Phase {sprint.phase}, but belongs to phase {phase}"
         yield Finding(where(sprint), message, line=sprint.line)
 
 
@@ -92,12 +92,12 @@ def _phases(plan: Plan) -> Iterator[Finding]:
         path = f"phases[{phase.number}]"
         track = parse_sprint(f"{phase.number}.1").track
         if track in first:
-            message = f"phase {phase.number} stands in line {first[track]} already"
+            message = f"phase {phase.number} is already defined in line {first[track]}"
             yield Finding(path, message, line=phase.line)
         first.setdefault(track, phase.line)
         if phase.number not in used:
             yield Finding(
-                path, "has no sprint, and nothing waits for it", "warning", line=phase.line
+                path, "has no sprints, and nothing waits for it", "warning", line=phase.line
             )
 
 
@@ -133,10 +133,10 @@ def _sprint_rules(sprint: Sprint, source_branch: str) -> Iterator[Finding]:
         if not value
     ]
     if missing:
-        message = f"names no {' and no '.join(missing)}: defaults are taken"
+        message = f"has no {' and no '.join(missing)}: defaults are used"
         yield Finding(where(sprint), message, "warning", line=sprint.line)
     if len(sprint.dev_agents) > 1:
-        message = f"has {len(sprint.dev_agents)} dev agents: a bead has one, the first"
+        message = f"has {len(sprint.dev_agents)} dev agents: a bead has one, so the first is used"
         yield Finding(where(sprint, "dev_agents"), message, "warning", line=sprint.line)
 
 
@@ -154,7 +154,7 @@ def _git_rules(plan: Plan, source_branch: str) -> Iterator[Finding]:
         line, branch, above = min(clashes)
         more = f", and {len(clashes) - 1} more like it" if len(clashes) > 1 else ""
         message = f"git cannot have the branch {branch} beside the branch {above}{more}"
-        hint = f"name others, such as **Branch:** `sprint/{branch.rpartition('/')[2]}`"
+        hint = f"use other names, such as **Branch:** `sprint/{branch.rpartition('/')[2]}`"
         yield Finding("", message, "warning", hint=hint, line=line)
 
 

@@ -61,7 +61,7 @@ class AgentRef:
 
 @dataclass
 class Fields:
-    """The fields of a section; a field without a meaning here is kept as `other:<its name>`."""
+    """The fields of a section; an unknown field is kept as `other:<its name>`."""
 
     values: dict[str, list[str]] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Fields:
 
 
 def gather_fields(blocks: Iterable[Block]) -> Fields:
-    """Returns the fields of a section. A list outside a field is the tasks."""
+    """Returns the fields of a section. A list outside a field contains the tasks."""
     gathered = _Gathering()
     for block in blocks:
         gathered.take(block)
@@ -114,13 +114,13 @@ def read_agents(
             match = _AGENT.fullmatch(item.strip())
             if match is None:
                 message = f"{item.strip()[:80]!r} names no agent"
-                hint = "write it as - `name` (sonnet) - what it shall do"
+                hint = "write it as - `name` (sonnet) - what it should do"
                 findings.append(Finding(where, message, hint=hint, line=line))
                 continue
             name, remark, prompt = match.groups()
             model = (remark or "").strip().lower() or None
             if model is not None and model not in MODELS:
-                message = f"{remark!r} is no model; there are {', '.join(MODELS)}"
+                message = f"{remark!r} is not a model; the models are {', '.join(MODELS)}"
                 findings.append(Finding(where, message, line=line))
                 model = None
             agents.append(AgentRef(name, model, (prompt or "").strip() or None))
@@ -146,7 +146,7 @@ def read_priority(text: str, where: str, line: int) -> tuple[int | None, list[Fi
     """Returns a priority written as `1` or `P1`."""
     match = re.fullmatch(r"[Pp]?([0-4])", text)
     if match is None:
-        message = f"{text[:80]!r} is no priority; it goes from 0, critical, to 4"
+        message = f"{text[:80]!r} is not a priority; priorities go from 0 (critical) to 4"
         return None, [Finding(where, message, line=line)]
     return int(match[1]), []
 
@@ -234,6 +234,6 @@ class _Gathering:
     def _warn_of_misspelling(self, label: str, line: int) -> None:
         meant = get_close_matches(label.lower(), NAMES, n=1, cutoff=0.8)
         if meant:
-            message = f"the field {label!r} is not known"
+            message = f"the field {label!r} is unknown"
             hint = f"did you mean **{meant[0].title().replace('Qa ', 'QA ')}:**?"
             self.fields.findings.append(Finding("", message, "warning", hint=hint, line=line))

@@ -19,7 +19,7 @@ def read_markdown(path: str) -> str:
     Raises `NotFound`, or `Unreadable` for a file that is not UTF-8 or larger than 1 MiB.
     """
     if "\0" in path:
-        raise NotFound(f"{path!r} does not exist: no file name has a NUL in it", path=path)
+        raise NotFound(f"{path!r} does not exist: a file name cannot contain a NUL", path=path)
     try:
         return read_document(path, max_bytes=MAX_BYTES).decode()
     except UnicodeDecodeError as error:
@@ -30,7 +30,7 @@ def read_markdown(path: str) -> str:
 def annotate_file(path: str, beads: Mapping[str, str]) -> bool:
     """Writes the beads' ids under the headings of a plan; returns whether that changed the file.
 
-    See `annotate_plan`. A file that is up to date is not written.
+    See `annotate_plan`. An up-to-date file is not written.
     """
     text = read_markdown(path)
     annotated = annotate_plan(text, beads)

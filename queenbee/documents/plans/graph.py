@@ -58,14 +58,14 @@ def plan_dependencies(plan: Plan) -> Dependencies:
 
 
 def merges(dependencies: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Returns the sprints that are merged by each sprint that merges parallel work.
+    """Returns the sprints that each merging sprint merges.
 
-    A sprint merges those that it waits for and that do not wait for each other, if there are
-    at least two.
+    A sprint merges the sprints that it waits for and that do not wait for each other, if there
+    are at least two.
     """
     joined: dict[tuple[str, ...], tuple[str, ...]] = {}
     for needs in map(tuple, dependencies.values()):
-        # All sprints of a group wait for the same ones: look those up once.
+        # All sprints of a group wait for the same ones, so look those up once.
         if needs not in joined:
             known = [need for need in needs if need in dependencies]
             earlier = ancestors(dependencies, known)

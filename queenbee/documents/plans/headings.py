@@ -1,7 +1,7 @@
 """Which headings of a plan are phases and sprints, and which almost are.
 
-A heading that looks like a sprint but is not written as one would silently lose a piece of work:
-it is an error that says what to write instead.
+A heading that looks like a sprint but is not written as one would silently lose work, so it is an
+error that says what to write instead.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def near_miss(text: str, level: int, line: int) -> Finding | None:
     if number is None:
         # "### Sprint planning" may be prose; "## Sprint planning" certainly is.
         if level == SPRINT_LEVEL and text.startswith("Sprint"):
-            return _finding(text, kind, ["there is no number in it"], line, "warning")
+            return _finding(text, kind, ["it has no number"], line, "warning")
         return None
     reasons = _reasons(text, like, number, level)
     return _finding(text, kind, reasons, line, "error") if reasons else None
@@ -79,12 +79,12 @@ def near_miss_line(text: str, line: int) -> Finding | None:
         return _finding(text.strip(), kind, [reason], line, "error")
     if _BOLD.fullmatch(text.strip()):
         kind = "phase" if "phase" in text.lower()[:20] else "sprint"
-        return _finding(text.strip(), kind, ["bold text is no heading"], line, "warning")
+        return _finding(text.strip(), kind, ["bold text is not a heading"], line, "warning")
     return None
 
 
 def _reasons(text: str, like: re.Match[str], found: re.Match[str], level: int) -> list[str]:
-    """Returns all that is wrong, in the order of the text; nothing for prose."""
+    """Returns everything that is wrong, in the order of the text; nothing for prose."""
     word, number, after = like[1], found[1], found[2].lstrip("*_` \t")
     sprint = word.lower() == "sprint"
     wanted_level = SPRINT_LEVEL if sprint else PHASE_LEVEL
@@ -102,31 +102,31 @@ def _reasons(text: str, like: re.Match[str], found: re.Match[str], level: int) -
     if word != word.capitalize():
         reasons.append(f"it says {word!r}, not {word.capitalize()!r}")
     if not re.match(r"[ \t]+[0-9]", like[2]):
-        reasons.append("nothing but a space stands between the word and its number")
+        reasons.append("only a space may be between the word and its number")
     reasons += _number_reasons(number, after, sprint=sprint)
     reasons += _title_reasons(after, sprint=sprint)
-    return reasons or ["a colon stands right after the number, and a title after that"]
+    return reasons or ["a colon must come right after the number, followed by a title"]
 
 
 def _number_reasons(number: str, after: str, *, sprint: bool) -> list[str]:
     if number != number.lower():
-        return ["the letters of a number are lower case"]
+        return ["the letters of a number must be lower case"]
     if sprint and "." not in number:
         return ["the dot between phase and sprint is missing"]
     if not (is_sprint if sprint else is_phase)(number):
-        return [f"{number!r} is no {'sprint' if sprint else 'phase'} number"]
+        return [f"{number!r} is not a {'sprint' if sprint else 'phase'} number"]
     if sprint and re.match(r"[-_/][0-9]", after):
-        return [f"{(number + after).split()[0]!r} is no sprint number"]
+        return [f"{(number + after).split()[0]!r} is not a sprint number"]
     return []
 
 
 def _title_reasons(after: str, *, sprint: bool) -> list[str]:
     if after.startswith(":"):
-        return ["there is no title"] if sprint and not after.strip(": \t*_`") else []
+        return ["it has no title"] if sprint and not after.strip(": \t*_`") else []
     if re.match(r"[-_/.]?[0-9]", after):
         return []
     if after[:1] in _SEPARATORS:
-        return ["a colon, not a dash, stands after the number"]
+        return ["a colon, not a dash, must come after the number"]
     return ["the colon after the number is missing"] if sprint or after else []
 
 

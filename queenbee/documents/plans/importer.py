@@ -1,4 +1,4 @@
-"""A plan becomes beads: the rows that make the issues of a tracker agree with it.
+"""Imports a plan as beads: the rows that make the issues of a tracker agree with it.
 
 Pure. `docs/plans.md`, section "Import". What the plan states comes from the plan; where it leaves
 a default, the bead keeps its value; what happened to the bead since (status, executions, comments,
@@ -54,7 +54,7 @@ def import_plan(
     found_wrong = check_plan(plan, source_branch=setting.source_branch, agents=agents)
     _refuse(found_wrong, f"queen plan check {setting.plan_file}")
     known = current_rows(existing)
-    mend = f"mend **Depends On:** in {setting.plan_file}; queen issues lists the beads there are"
+    mend = f"correct **Depends On:** in {setting.plan_file}; for existing beads: queen issues"
     _refuse(_dangling(plan, known), mend)
     found = _found(plan, known, setting.plan_file)
     imported = reconcile(
@@ -117,7 +117,7 @@ def _dangling(plan: Plan, known: Mapping[str, Row]) -> list[Finding]:
     return [
         Finding(
             where(sprint, "depends_on"),
-            f"depends on {need}, and there is no such bead",
+            f"depends on {need}, which does not exist",
             line=sprint.line,
         )
         for sprint in plan.sprints
@@ -127,7 +127,7 @@ def _dangling(plan: Plan, known: Mapping[str, Row]) -> list[Finding]:
 
 
 def _cycles(plan: Plan, known: Mapping[str, Row], changes: Sequence[RowChange]) -> list[Finding]:
-    """Returns the cycles with a sprint in them; cycles of other issues alone are ignored."""
+    """Returns the cycles that include a sprint; cycles of other issues are ignored."""
     sprints = {change.row["id"]: change.key for change in changes}
     lines = {sprint.number: sprint.line for sprint in plan.sprints}
     graph = {identifier: blocked_by(row) for identifier, row in known.items()}

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ANNOTATION = re.compile(r"[ \t]{0,3}<!--[ \t]*beads-ralph:[ \t]*([^\s<>]+?)[ \t]*-->[ \t]*")
 _HIDDEN = re.compile(r"[ ]{0,3}#{2,3}[ \t]+(?:Phase|Sprint)[ \t]+[0-9]", re.MULTILINE)
 _VERBATIM = re.compile(r"\s*<(?:[!?]|pre\b|script\b|style\b|textarea\b)", re.IGNORECASE)
-"""Comments and code. Other HTML continues to the next empty line, which few people know."""
+"""Comments and code. Other HTML extends to the next empty line, which few people know."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Sprint:
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan as it was read, with what was noticed on the way."""
+    """A plan as it was read, with the findings from parsing."""
 
     phases: tuple[Phase, ...]
     sprints: tuple[Sprint, ...]
@@ -148,7 +148,7 @@ def _stray(block: Block) -> list[Finding]:
         return [miss for at, row in rows if (miss := near_miss_line(row, at))]
     if block.kind == "fence" and not block.closed:
         lost = _HIDDEN.search(block.text) is not None
-        message = "this code fence is never closed: all below it is code"
+        message = "this code fence is never closed: everything below it is code"
         return [Finding("", message, "error" if lost else "warning", line=line)]
     if block.kind == "html" and not _VERBATIM.match(block.text):
         hint = "put an empty line above it"
@@ -170,7 +170,7 @@ def _stray_heading(block: Block, line: int) -> list[Finding]:
         return [miss] if miss else []
     if block.nested:
         message = (
-            f"{block.text[:80]!r} stands inside a list or a quotation and is no {heading.kind}"
+            f"{block.text[:80]!r} is inside a list or a quotation, so it is not a {heading.kind}"
         )
         return [Finding("", message, "warning", line=line)]
     return []
@@ -211,7 +211,7 @@ def _annotated(section: list[Block]) -> str | None:
 
 
 class _Reader:
-    """Reads the gathered fields of one sprint and keeps what was wrong with them."""
+    """Reads the gathered fields of one sprint and keeps the findings about them."""
 
     def __init__(self, fields: Fields, where: str, line: int) -> None:
         self._fields = fields
@@ -222,7 +222,7 @@ class _Reader:
     def word(self, key: str) -> str | None:
         values = self._fields.values.get(key, [])
         if len(values) > 1:
-            message = f"is given {len(values)} times; the first is taken"
+            message = f"is given {len(values)} times; only the first is used"
             self.findings.append(Finding(f"{self._where}.{key}", message, line=self._at(key)))
         return (plain_value(values[0]) or None) if values else None
 
@@ -251,7 +251,7 @@ class _Reader:
         return tuple(needs)
 
     def prose(self) -> str:
-        """Returns the text around the fields, then the fields that have no meaning here."""
+        """Returns the text around the fields, then the unknown fields."""
         parts = list(self._fields.prose)
         for key, values in self._fields.values.items():
             if key.startswith("other:"):

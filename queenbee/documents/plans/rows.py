@@ -32,7 +32,7 @@ _OWN_LABELS = ("phase-", "sprint-")
 
 @dataclass(frozen=True)
 class PlanSetting:
-    """What a plan does not say about itself.
+    """The context of an import: what the plan does not say itself.
 
     `plan_file` is its path from the repository's top folder, with `/`; `repository` is the
     absolute path of that folder; `rig` names the repository; `prefix` begins new ids; `actor`
@@ -57,7 +57,7 @@ class Worksite:
 
     @classmethod
     def of(cls, sprint: Sprint, old: Row | None, setting: PlanSetting) -> Worksite:
-        """Returns what the plan states, else what the bead has, else the names by rule."""
+        """Returns what the plan states, or what the bead has, or else the default names."""
         had = metadata_of(old or {})
         source = sprint.source_branch or had.get("source_branch") or setting.source_branch
         branch = (
@@ -84,7 +84,7 @@ class SprintContext:
 def sprint_row(context: SprintContext, old: Row | None, identifier: str, now_ms: int) -> Row:
     """Returns the whole row of a sprint's bead, its dependencies unchanged.
 
-    `old` is its present row, which is not changed.
+    `old` is its current row, which is not changed.
     """
     sprint, merged, now = context.sprint, bool(context.merged), format_ms(now_ms)
     actor = context.setting.actor
@@ -107,7 +107,7 @@ def sprint_row(context: SprintContext, old: Row | None, identifier: str, now_ms:
 
 
 def _metadata(context: SprintContext, had: dict[str, Any]) -> dict[str, Any]:
-    """Returns the metadata in the order of the document; keys that are not its own come last."""
+    """Returns the metadata in the order of the document; unknown keys come last."""
     sprint, site, merged = context.sprint, context.site, context.merged
     dev = sprint.dev_agents[0] if sprint.dev_agents else None
     team = sprint.team or had.get("team_name") or team_name(sprint.number, sprint.title)
@@ -198,7 +198,7 @@ def _criteria(sprint: Sprint) -> str:
 
 
 def _qa_agents(sprint: Sprint, had: object) -> list[dict[str, Any]]:
-    """Returns the agents that the plan names, each with the other fields of its entry so far."""
+    """Returns the agents that the plan names, each with the other fields of its current entry."""
     entries = objects_in(had)
     if not sprint.qa_agents and entries:
         return deepcopy(entries)
@@ -225,7 +225,7 @@ def _qa_agent(
 
 
 def _qa_type(path: str) -> str:
-    """Returns the kind of a QA agent, by its name: `qa-security-scan` is a `security-scan`."""
+    """Returns the kind of a QA agent from its name: `qa-security-scan` is a `security-scan`."""
     return next((kind for kind in _QA_TYPES if kind in os.path.basename(path)), "qa")
 
 

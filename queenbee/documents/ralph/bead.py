@@ -34,7 +34,7 @@ LONGEST_BACKOFF_S = 300
 
 _DEPENDENCY_KEYS = ("dependencies", "depends_on")
 _MET = ("completed", "closed")
-"""The second is the status of Beads' own finished issues."""
+"""The second is the status that Beads gives its own finished issues."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def ralph_schema() -> dict[str, Any]:
 
 
 def validate_bead(document: object) -> list[Finding]:
-    """Returns everything that is wrong with a bead, or only odd, each with its path."""
+    """Returns the errors and warnings about a bead, each with its path."""
     found = schema_findings(document, ralph_schema())
     if not isinstance(document, dict):
         return found
@@ -74,7 +74,7 @@ def validate_bead(document: object) -> list[Finding]:
     if isinstance(verifiers, list):
         found += _verifier_findings(verifiers)
     if document.get("intent") == "":
-        found.append(Finding("intent", "is empty: nobody can tell what is to be done", "warning"))
+        found.append(Finding("intent", "is empty: it does not say what to do", "warning"))
     return found + _limit_findings(document)
 
 
@@ -112,7 +112,7 @@ def bead_checks(document: Mapping[str, Any]) -> list[Check]:
 
 
 def evidence_is_required(document: Mapping[str, Any]) -> bool:
-    """Returns whether a valid bead may only be completed if its evidence is kept."""
+    """Returns whether a valid bead can only be completed if its evidence is kept."""
     return bool(_member(document, "dod").get("evidence_required", False))
 
 
@@ -130,7 +130,7 @@ def bead_limits(document: Mapping[str, Any]) -> Limits:
 
 
 def backoff_s(limits: Limits, failed_attempts: int) -> int:
-    """Returns the wait after so many failed attempts in a row: doubled each time, to 300 s."""
+    """Returns the wait after so many failed attempts in a row: doubled each time, up to 300 s."""
     # After 9 doublings even one second exceeds the longest wait.
     doubled: int = limits.backoff_s << min(failed_attempts - 1, 9)
     return min(doubled, LONGEST_BACKOFF_S)
@@ -159,7 +159,7 @@ def unmet_dependencies(
     for bead_id in bead_dependencies(document):
         other = lookup(bead_id)
         if other is None:
-            unmet.append(Unmet(bead_id, "is not known here"))
+            unmet.append(Unmet(bead_id, "does not exist"))
         elif bead_status(other) not in _MET:
             noun = "is a gate that has not passed: it is" if other.get("type") == "gate" else "is"
             unmet.append(Unmet(bead_id, f"{noun} {bead_status(other)}"))
@@ -215,7 +215,7 @@ def _gate_findings(value: object) -> list[Finding]:
     for name in names:
         workflow_id, _, phase_id = name.partition("/") if isinstance(name, str) else ("", "", "")
         if id_problem(workflow_id) or id_problem(phase_id):
-            message = "must be the workflow and phase of a gate, as accounts/phase_1, or a list"
+            message = "must be a gate's workflow and phase, such as accounts/phase_1, or a list"
             return [Finding("phase_gate", message)]
     return []
 
@@ -228,11 +228,11 @@ def _dependency_id(entry: object) -> str | None:
 
 def _verifier_findings(verifiers: list[object]) -> list[Finding]:
     if not verifiers:
-        message = "is empty: such a bead is valid, but cannot be verified, and so not completed"
+        message = "is empty: such a bead is valid, but cannot be verified or completed"
         return [Finding("dod.verifiers", message, "warning", hint="add one command that must pass")]
     if len(verifiers) > MAX_CHECKS:
-        message = f"has {len(verifiers):,} verifiers; one bead has at most {MAX_CHECKS}"
-        return [Finding("dod.verifiers", message, hint="put many commands into one script")]
+        message = f"has {len(verifiers):,} verifiers; a bead can have at most {MAX_CHECKS}"
+        return [Finding("dod.verifiers", message, hint="put several commands into one script")]
     found = []
     for number, verifier in enumerate(verifiers):
         if not isinstance(verifier, dict):
@@ -240,9 +240,9 @@ def _verifier_findings(verifiers: list[object]) -> list[Finding]:
         path = f"dod.verifiers[{number}]"
         command = verifier.get("command")
         if isinstance(command, str) and "\0" in command:
-            found.append(Finding(member_path(path, "command"), "has a NUL: no command can"))
+            found.append(Finding(member_path(path, "command"), "must not contain a NUL"))
         if isinstance(command, str) and not command.strip():
-            message = "is empty, and so always succeeds"
+            message = "is empty, so it always succeeds"
             found.append(Finding(member_path(path, "command"), message, "warning"))
         found += environment_findings(verifier.get("env"), member_path(path, "env"))
     return found
@@ -257,7 +257,7 @@ def _limit_findings(document: dict[str, Any]) -> list[Finding]:
     backoff = _member(document, "ralph_meta").get("retry_backoff_seconds")
     if isinstance(backoff, (int, float)) and backoff < 0:
         path = "ralph_meta.retry_backoff_seconds"
-        found.append(Finding(path, "is below 0, and read as 0", "warning"))
+        found.append(Finding(path, "is below 0 and is read as 0", "warning"))
     return found
 
 

@@ -35,7 +35,7 @@ _SHOWN = 80
 
 @dataclass(frozen=True)
 class RalphBeads:
-    """All Ralph beads of a hive, as they were on disk."""
+    """All Ralph beads of a hive, as read from disk."""
 
     folders: BeadFolders
     files: Sequence[BeadFile]
@@ -46,13 +46,13 @@ class RalphBeads:
     issues: Mapping[str, Issue]
 
     def errors_of(self, bead: BeadFile) -> list[Finding]:
-        """Returns what makes a bead not valid."""
+        """Returns what makes a bead invalid."""
         return [one for one in self.findings[bead.path] if one.severity == "error"]
 
     def reason_to_wait(
         self, bead_id: str, lookup: Callable[[str], Mapping[str, Any] | None]
     ) -> str | None:
-        """Returns why nobody should work on a bead that is not completed, or None."""
+        """Returns why a bead that is not completed is not ready, or None."""
         bead = self.by_id[bead_id]
         if bead_status(bead.document) == "completed":
             return None
@@ -64,7 +64,7 @@ class RalphBeads:
 
 
 def read_beads(layout: Layout) -> RalphBeads:
-    """Returns the beads of a hive. Of two files with one id the first counts; doctor lists both."""
+    """Returns the beads of a hive. If two have one id, the first counts; doctor lists both."""
     folders = BeadFolders(*bead_dirs(layout))
     files, problems = list_beads(folders)
     by_id: dict[str, BeadFile] = {}
@@ -84,7 +84,7 @@ def _issue(bead: BeadFile, layout: Layout) -> Issue:
     document = bead.document
     title, intent, kind = (document.get(name) for name in ("title", "intent", "type"))
     needs = bead_dependencies(document) if _are_lists(document) else []
-    # The path from the root, so that every clone shows the same.
+    # The path from the root, so that every clone shows the same one.
     metadata = {"bead_file": os.path.relpath(bead.path, os.path.realpath(layout.root))}
     if "phase_gate" in document:
         metadata["phase_gate"] = document["phase_gate"]
@@ -121,5 +121,5 @@ def _first_words(intent: object) -> str:
 
 
 def _are_lists(document: Mapping[str, Any]) -> bool:
-    """Returns whether the dependencies can be read at all; the bead is not valid otherwise."""
+    """Returns whether the dependencies can be read; otherwise the bead is not valid."""
     return all(isinstance(document.get(key) or [], list) for key in ("dependencies", "depends_on"))

@@ -51,7 +51,7 @@ AGENT = "agent command"
 """The name of the loop's own check, the first of an attempt: the agent command must succeed."""
 
 FAILURES_MAX_BYTES = 32 * 1024
-"""The limit of the environment variable, where Linux allows 128 KiB; the file has more."""
+"""The limit of the environment variable (Linux allows 128 KiB); the file has more."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ def run_bead(
 ) -> RunOutcome:
     """Returns how the loop over a bead ended; its file says the same.
 
-    A bead that an interrupted run left `in_progress` continues with the attempts and the time
-    that it had left; any other starts again. `waits_for` returns what a bead waits for; by
+    A bead that an interrupted run left `in_progress` continues with its remaining attempts and
+    time; any other starts again. `waits_for` returns what a bead waits for; by
     default, its dependencies in `folders`. Raises `InvalidInput` for a bead that is not valid or
     has no verifier, `Conflict` for a completed one, and `ChecksInterrupted` on Ctrl-C, after the
     attempt is recorded.
@@ -168,7 +168,7 @@ class _Loop:
             "QUEEN_FAILURES": text[:FAILURES_MAX_BYTES].decode(errors="ignore"),
             "QUEEN_FAILURES_FILE": file,
         }
-        # Only the end of the time that is left, or Ctrl-C, ends it.
+        # Only the end of the remaining time, or Ctrl-C, ends it.
         return Check(
             AGENT,
             Command(self._agent_command),

@@ -60,7 +60,7 @@ class BeadFile:
 def read_bead(path: str) -> BeadFile:
     """Returns the bead in a file, valid or not. Raises `NotFound` or `Unreadable`."""
     document = read_object(path)
-    # Comparing real paths tells in which folder a bead is, however it was named.
+    # Real paths show which folder a bead is in, however it was named.
     folder, name = os.path.split(os.path.abspath(path))
     return BeadFile(_id_of(document, path), os.path.join(os.path.realpath(folder), name), document)
 
@@ -84,7 +84,7 @@ def find_bead(folders: BeadFolders, bead_id: str) -> BeadFile:
         paths = [bead.path for bead in same]
         raise Conflict(
             f"the bead {bead_id!r} is in more than one file: {', '.join(paths)}",
-            hint="remove, or give another id to, all but one",
+            hint="remove all but one, or give the others new ids",
             bead_id=bead_id,
             paths=paths,
         )
@@ -146,17 +146,17 @@ def _placed(bead: BeadFile, folders: BeadFolders) -> BeadFile:
 def _move(bead: BeadFile, target: str, done: bool) -> None:
     if os.path.lexists(target) and target != bead.stale:
         raise Conflict(
-            f"the bead {bead.bead_id!r} cannot be moved: {target} is another bead's",
+            f"the bead {bead.bead_id!r} cannot be moved: {target} is another bead's file",
             hint=f"rename {target}, or the bead",
             path=target,
         )
     if not done:
-        # 1. Back to active/: first the old copy says that it is not completed, or after a crash
-        # following step 2 it would win over the new one.
+        # 1. Back to active/: the old copy must first say that it is not completed. Otherwise,
+        # after a crash following step 2, it would win over the new one.
         write_object(bead.path, bead.document)
-    # 2. The new file, synced under its name: from here on it counts.
+    # 2. Write and sync the new file: from here on, it counts.
     write_object(target, bead.document)
-    # 3. Only then remove the old one: earlier, a crash would lose the bead.
+    # 3. Remove the old one last: otherwise, a crash would lose the bead.
     _remove(bead.path)
 
 
@@ -208,7 +208,7 @@ def _id_of(document: dict[str, Any], path: str) -> str:
         return bead_id
     stem = os.path.splitext(os.path.basename(path))[0]
     if id_problem(stem):
-        raise Unreadable(f"{path} has no id, and its name cannot be one", path=path)
+        raise Unreadable(f"{path} has no id, and its file name cannot be one", path=path)
     return stem
 
 
@@ -219,4 +219,4 @@ def _names_itself(bead: BeadFile) -> bool:
 def _unread(problems: list[Finding]) -> str:
     if not problems:
         return ""
-    return f" ({len(problems)} files there cannot be read, {problems[0].path} among them)"
+    return f" ({len(problems)} files there cannot be read, such as {problems[0].path})"

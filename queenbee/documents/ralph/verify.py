@@ -51,8 +51,8 @@ class Verification:
 def verify_bead(bead: BeadFile, runner: CheckRunner, folders: BeadFolders) -> Verification:
     """Returns the result of running the bead's checks once; its status does not change.
 
-    Writes the evidence, the record, and `ralph_meta.verifier_results`, also when Ctrl-C ends the
-    run, before it raises `ChecksInterrupted`. Raises `InvalidInput` for a bead that is not valid
+    Writes the evidence, the record, and `ralph_meta.verifier_results`; if Ctrl-C ends the run, it
+    does so before it raises `ChecksInterrupted`. Raises `InvalidInput` for a bead that is not valid
     or has no verifier.
     """
     with runner.run(_subject(bead), checks_to_run(bead)) as run:
@@ -68,7 +68,7 @@ def complete_bead(
     waits_for: WaitsFor | None = None,
     unverified_because: str | None = None,
 ) -> Verification:
-    """Returns the verification that completed the bead, or that failed and did not.
+    """Returns the verification, which completed the bead if it passed.
 
     With a reason in `unverified_because` no check runs, and the record gives the reason. A bead
     that already claims to be completed is verified too: if that fails, it is `in_progress` again.
@@ -130,10 +130,10 @@ def checks_to_run(bead: BeadFile) -> list[Check]:
 
 
 def refuse_completed(bead: BeadFile) -> None:
-    """Raises `Conflict` for a bead that is completed."""
+    """Raises `Conflict` for a completed bead."""
     if bead_status(bead.document) == "completed":
         raise Conflict(
-            f"{bead.bead_id} is completed already",
+            f"{bead.bead_id} is already completed",
             hint=f"queen show {bead.bead_id}",
             bead_id=bead.bead_id,
         )
@@ -170,7 +170,7 @@ def _refuse_without_evidence(bead: BeadFile, runner: CheckRunner, run: CheckRun 
     missing = runner.missing_evidence(run) if run is not None else []
     if missing or run is None:
         raise Conflict(
-            f"{bead.bead_id} requires evidence, and there is none of "
+            f"{bead.bead_id} requires evidence, but there is none for "
             f"{', '.join(missing) or 'its verifiers'}",
             hint=f"queen verify {bead.bead_id}",
             bead_id=bead.bead_id,

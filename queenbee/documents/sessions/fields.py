@@ -1,4 +1,4 @@
-"""Required fields of a session's documents, with faults in the words of their source."""
+"""Required fields of a session's documents, with errors in the words of their source."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOUNS: dict[type, str] = {
 
 
 def field_fault(fields: Mapping[Any, Any], name: str, kind: type) -> str | None:
-    """Returns why a required field is not as it must be, or None; an empty text is missing."""
+    """Returns what is wrong with a required field, or None; an empty string counts as missing."""
     value = fields.get(name)
     if value is None or value == "":
         return f"{name} ({NOUNS[kind].split()[1]}) is missing"

@@ -40,7 +40,7 @@ class File:
 
     @property
     def exists(self) -> bool:
-        """Whether there is anything with this name."""
+        """Whether anything with this name exists."""
         return self.data is not None or self.problem is not None
 
 
@@ -60,7 +60,7 @@ class SessionFolder:
 
 
 def read_session_folder(path: str) -> SessionFolder:
-    """Returns the session's folder. Never raises: an unreadable file says why it is."""
+    """Returns the session's folder. Never raises: an unreadable file carries the reason."""
     if "\0" in path or not os.path.isdir(path):
         return SessionFolder(path, exists=False)
     return SessionFolder(
@@ -80,14 +80,14 @@ def write_session_folder(path: str, files: Mapping[str, bytes]) -> None:
     """
     if os.path.lexists(path):
         hint = "choose another folder, or describe another task"
-        raise Conflict(f"{path} exists already", hint=hint, path=path)
+        raise Conflict(f"{path} already exists", hint=hint, path=path)
     try:
         os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
         os.mkdir(path)
         for folder in (ROLE_SPECS, *FOLDERS):
             os.mkdir(os.path.join(path, folder))
     except OSError as error:
-        raise Unwritable(f"{path} cannot be made: {error.strerror}", path=path) from error
+        raise Unwritable(f"{path} cannot be created: {error.strerror}", path=path) from error
     for name in sorted(files, key=lambda name: name == TEAM_SESSION):
         write_document(os.path.join(path, name), files[name])
 

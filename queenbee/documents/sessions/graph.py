@@ -69,7 +69,7 @@ def read_tasks(graph: object, path: str) -> tuple[list[Task], list[Finding]]:
     findings: list[Finding] = []
     for name, value, where in entries:
         if not isinstance(name, str) or not name:
-            findings.append(Finding(where, "names no task", "warning"))
+            findings.append(Finding(where, "has no task name", "warning"))
             continue
         if name in tasks:
             findings.append(Finding(where, f"task {name!r} is in the graph twice", "warning"))
@@ -83,7 +83,7 @@ def read_tasks(graph: object, path: str) -> tuple[list[Task], list[Finding]]:
 
 
 def graph_findings(tasks: Sequence[Task], roles: Collection[str], path: str) -> Iterator[Finding]:
-    """Returns what makes a graph impossible to finish: missing needs, cycles, unknown roles.
+    """Returns what keeps a graph from being finished: missing needs, cycles, unknown roles.
 
     They are warnings: the document's validation does not check the graph.
     """
@@ -91,7 +91,7 @@ def graph_findings(tasks: Sequence[Task], roles: Collection[str], path: str) -> 
     for task in tasks:
         for need in task.depends_on:
             if need not in names:
-                message = f"depends on {need!r}, which is no task"
+                message = f"depends on {need!r}, which is not a task"
                 yield Finding(f"{path}.{task.name}", message, "warning")
         if task.role is not None and task.role not in roles:
             message = f"is for the role {task.role!r}, which the session does not have"
@@ -109,7 +109,7 @@ def graph_of(tasks: Sequence[Task]) -> dict[str, tuple[str, ...]]:
 def pipeline(
     tasks: Sequence[Task], completed: Collection[str], active: Collection[str]
 ) -> Pipeline:
-    """Returns the progress of each task. A task on a cycle waits forever, and names for what."""
+    """Returns the progress of each task. A task on a cycle waits forever and says for what."""
     states: list[TaskState] = []
     by_name = {task.name: task for task in tasks}
     for task in map(by_name.__getitem__, sort_by_need(graph_of(tasks))):
@@ -148,7 +148,7 @@ def _needs(value: object) -> tuple[tuple[str, ...], str | None]:
     if not isinstance(needs, list):
         return (), "must be an object with depends_on, a list of tasks"
     good = [need for need in needs if isinstance(need, str) and need]
-    fault = None if len(good) == len(needs) else "depends on something that is no task's name"
+    fault = None if len(good) == len(needs) else "depends on something that is not a task name"
     return tuple(dict.fromkeys(good)), fault
 
 

@@ -1,7 +1,7 @@
-"""A session's dependency graph becomes beads that can be claimed, one for each task.
+"""Imports a session's dependency graph as beads that can be claimed, one for each task.
 
-Pure. As with plans, the same session again changes nothing, and what happened to a bead since is
-kept; only a task that the session calls completed is closed.
+Pure. As with plans, importing the same session again changes nothing, and what happened to a bead
+since is kept; only a task that the session calls completed is closed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_TITLE = 200
 
 
 class InvalidGraph(InvalidInput):
-    """A dependency graph without a task, with a cycle, or with a need that is not a task."""
+    """A dependency graph with no tasks, with a cycle, or with a need that is not a task."""
 
     code = "invalid_graph"
 
@@ -63,7 +63,7 @@ def import_session(
 def _refuse_graph(session: Session) -> None:
     names = {task.name for task in session.tasks}
     faults = [
-        f"{task.name} depends on {need}, which is no task"
+        f"{task.name} depends on {need}, which is not a task"
         for task in session.tasks
         for need in task.depends_on
         if need not in names
@@ -73,9 +73,9 @@ def _refuse_graph(session: Session) -> None:
         for cycle in find_cycles(graph_of(session.tasks))
     ]
     if not session.tasks:
-        faults.append("there is no task in it")
+        faults.append("it has no tasks")
     if not session.session_id:
-        faults.append("the session has no session_id, by which its beads would be known")
+        faults.append("the session has no session_id to identify its beads by")
     if faults:
         raise InvalidGraph(
             f"the dependency graph cannot be imported: {'; '.join(faults)}",
@@ -106,7 +106,7 @@ def _filled(row: Row, task: Task, session: Session, now: str) -> Row:
     row["labels"] = _labels(task, row.get("labels"))
     row["updated_at"] = now
     had = metadata_of(row)
-    # A session has a path in each worktree; that of the first import is kept.
+    # A session has a different path in each worktree; the path of the first import is kept.
     path = had.get("session_path") or session.path
     row["metadata"] = {**had, **_metadata(task, role, session), "session_path": path}
     if task.name in session.completed and row.get("status") not in DONE:

@@ -38,7 +38,7 @@ COMPLETION_ACTIONS = ("interactive", "auto_archive", "auto_keep")
 
 _NO_SESSION = "Session required. Usage: --session=<path-to-TC-folder>"
 _NOT_FOUND = "Session directory not found: "
-_MAKE_ONE = "name a session's folder; queen session new makes one"
+_MAKE_ONE = "name a session's folder, or make one with queen session new"
 _REQUIRED: dict[str, tuple[tuple[str, type], ...]] = {
     TEAM_SESSION: (
         ("session_id", str),
@@ -65,7 +65,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Session:
-    """What the two documents of a session say, as far as they can be read."""
+    """What the readable parts of a session's two documents say."""
 
     path: str
     session_id: str
@@ -94,8 +94,8 @@ def validate_session(path: str | None) -> list[Finding]:
 def session_findings(folder: SessionFolder) -> list[Finding]:
     """Returns every problem of a session, in the order of the document's algorithm.
 
-    Errors are what the document checks. Whatever else would stop the work (a cycle in the
-    graph, a role without a task) follows as warnings.
+    Errors are what the document checks. Anything else that would stop the work (a cycle in the
+    graph, a role without a task) follows as a warning.
     """
     if not folder.exists:
         return [Finding(folder.path, _NOT_FOUND + folder.path, hint=_MAKE_ONE)]
@@ -110,7 +110,7 @@ def session_findings(folder: SessionFolder) -> list[Finding]:
 
 
 def read_session(folder: SessionFolder) -> Session:
-    """Returns what a session says, without what is not valid in it.
+    """Returns what a session says, without its invalid parts.
 
     Raises `NotFound`, or `Unreadable` if one of its two documents cannot be read at all.
     """
@@ -174,7 +174,7 @@ def _required_fault(document: dict[str, Any], field: str, kind: type) -> str | N
 
 
 def _field_finding(name: str, field: str, fault: str) -> Finding:
-    # The algorithm has no text for a field; this is the text of its table.
+    # The algorithm has no message for a field; this is the one in its table.
     message = f"Invalid session: {name} missing, corrupt, or missing required fields: {fault}"
     return Finding(f"{name}#{field}", message, hint=INSPECTION)
 
@@ -230,11 +230,11 @@ def _remarks(
     roles = list(_roles(session or {}))
     names = [role.name for role in roles]
     for name in dict.fromkeys(name for name in names if names.count(name) > 1):
-        yield Finding(f"{TEAM_SESSION}#roles", f"the role {name!r} is there twice", "warning")
+        yield Finding(f"{TEAM_SESSION}#roles", f"the role {name!r} is listed twice", "warning")
     for role in roles:
         wanted = f"{ROLE_SPECS}/{role.name}.md"
         if role.role_spec is not None and role.role_spec.removeprefix("./") != wanted:
-            message = f"role_spec of {role.name!r} is {role.role_spec!r}; {wanted} is what is read"
+            message = f"role_spec of {role.name!r} is {role.role_spec!r}, but {wanted} is read"
             yield Finding(f"{TEAM_SESSION}#roles", message, "warning")
     if session is not None:
         for name in sorted(set(folder.role_specs or ()) - set(names)):
@@ -257,16 +257,16 @@ def _optional_fields(session: dict[str, Any]) -> Iterator[Finding]:
     kinds = {"pipeline": dict, "active_workers": list, "completed_tasks": list, "created_at": str}
     for field, kind in kinds.items():
         if session.get(field) is not None and not isinstance(session[field], kind):
-            message = f"{field} ought to be {NOUNS[kind]}"
+            message = f"{field} should be {NOUNS[kind]}"
             yield Finding(f"{TEAM_SESSION}#{field}", message, "warning")
     action = session.get("completion_action")
     if action is not None and action not in COMPLETION_ACTIONS:
-        message = f"completion_action is none of {', '.join(COMPLETION_ACTIONS)}"
+        message = f"completion_action must be one of {', '.join(COMPLETION_ACTIONS)}"
         yield Finding(f"{TEAM_SESSION}#completion_action", message, "warning")
 
 
 def _tasks(session: dict[str, Any], analysis: dict[str, Any]) -> tuple[list[Task], list[Finding]]:
-    """Returns the tasks of the analysis, or, if it has none, of the session's pipeline."""
+    """Returns the tasks of the analysis or, if it has none, of the session's pipeline."""
     tasks, found = read_tasks(analysis.get("dependency_graph"), f"{TASK_ANALYSIS}#dependency_graph")
     copy = session.get("pipeline")
     if not tasks and isinstance(copy, dict):
@@ -289,7 +289,7 @@ def _roles(session: dict[str, Any]) -> Iterator[Role]:
 
 
 def _names(values: object) -> Iterator[str]:
-    """Returns the tasks that a list names, as strings or in objects."""
+    """Returns the tasks that a list names, as strings or as objects."""
     for value in values if isinstance(values, list) else ():
         if isinstance(value, dict):
             value = next((value[key] for key in ("task_id", "task", "id") if value.get(key)), None)

@@ -27,7 +27,7 @@ _RESERVED = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "
 
 @dataclass(frozen=True)
 class Skeleton:
-    """A session to be written: the name of its folder, and its files by their paths in it."""
+    """A session to write: the name of its folder, and its files by their paths in it."""
 
     folder: str
     files: Mapping[str, bytes]
@@ -38,11 +38,11 @@ def session_skeleton(
 ) -> Skeleton:
     """Returns a valid session with one task for each role, each after the one before.
 
-    Raises `InvalidInput` for an empty description, no role, a role twice, or a role whose name
-    is not a plain word.
+    Raises `InvalidInput` for an empty description, no roles, a duplicate role, or a role whose
+    name is not a plain word.
     """
     if not task_description.strip():
-        raise InvalidInput("a session needs a task", hint='queen session new "what is to be done"')
+        raise InvalidInput("a session needs a task", hint='queen session new "what to do"')
     _refuse_roles(roles)
     now = format_ms(now_ms)
     subject = slug(task_description)[:40].strip("-")
@@ -93,10 +93,10 @@ def _refuse_roles(roles: Sequence[str]) -> None:
         raise InvalidInput("a session needs a role")
     for role in roles:
         if _NAME.fullmatch(role) is None:
-            hint = "a role is letters, digits, '_' and '-', and begins with a letter or a digit"
-            raise InvalidInput(f"{role!r} is no name for a role", hint=hint)
+            hint = "use letters, digits, '_' and '-', and start with a letter or a digit"
+            raise InvalidInput(f"{role!r} is not a valid role name", hint=hint)
     if len({prefix_of(role) for role in roles}) < len(roles):
-        raise InvalidInput("two roles would have one prefix")
+        raise InvalidInput("two roles would have the same prefix")
 
 
 def _graph(roles: Sequence[str]) -> dict[str, object]:
@@ -141,11 +141,11 @@ Read the task, the wisdom of the session, and the artifacts of the tasks before 
 
 ## Phase 3: Execution
 
-Do the work of the {role} and write what comes of it to `artifacts/`.
+Do the work of the {role} and write the results to `artifacts/`.
 
 ## Phase 4: Validation
 
-Check the result against the task, and say what was learned in `wisdom/`.
+Check the result against the task, and record what you learned in `wisdom/`.
 """
 
 

@@ -44,7 +44,7 @@ def sprint_schema(*, strict: bool = False) -> dict[str, Any]:
 
 
 def field_findings(bead: object) -> list[Finding]:
-    """Returns everything that is wrong with a bead's fields, each on its own."""
+    """Returns everything that is wrong with a bead's fields, each field on its own."""
     return schema_findings(bead, _schema(), formats=_FORMATS, exact=True)
 
 
@@ -55,7 +55,7 @@ def part_findings(part: Part, value: object) -> list[Finding]:
 
 
 class SprintBead:
-    """Reads a row of the tracker as a sprint bead; what is not as the schema says is left out."""
+    """Reads a row of the tracker as a sprint bead; what violates the schema is left out."""
 
     def __init__(self, row: Mapping[str, Any]) -> None:
         self.row = row
@@ -88,7 +88,7 @@ class SprintBead:
 
     @property
     def max_attempts(self) -> int:
-        """How many attempts the bead has in all."""
+        """How many attempts the bead has in total."""
         limit = self.metadata.get("max_retry_attempts", DEFAULT_ATTEMPTS)
         return limit if type(limit) is int and limit >= 1 else DEFAULT_ATTEMPTS
 
@@ -108,7 +108,7 @@ class SprintBead:
 
 
 def objects_in(values: object) -> list[dict[str, Any]]:
-    """Returns the objects in a list; nothing for what is not a list."""
+    """Returns the objects in a list; nothing if it is not a list."""
     return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
 
 

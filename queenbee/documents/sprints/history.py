@@ -1,7 +1,7 @@
 """What happened to a sprint bead: attempts, judgements, the pull request, the end.
 
-Pure: each function returns the bead as it is afterwards, unknown keys included, and does not
-change its argument. After the document on sprint beads, "Agent Execution Tracking" and "Output
+Pure: each function returns the changed bead, unknown keys included, and does not change its
+argument. After the document on sprint beads, "Agent Execution Tracking" and "Output
 Tracking". These rules always hold: no attempt past `max_retry_attempts` and none after a judgement
 of `stop`; no judgement of an attempt that was never made or by an agent that the bead does not
 name.
@@ -33,7 +33,7 @@ _URL = re.compile(r"https?://[^\s/]+\S*")
 
 
 class InvalidRecord(InvalidInput):
-    """A record of a bead's history that is not well formed; `findings` lists every fault."""
+    """A malformed record of a bead's history; `findings` lists every error."""
 
     code = "invalid_record"
 
@@ -47,7 +47,7 @@ class NoAttemptLeft(Conflict):
 def record_dev_execution(bead: Row, execution: Mapping[str, Any], *, now_ms: int) -> Row:
     """Returns the bead with one more attempt of its dev agent.
 
-    `attempt` may be left out: it is the next one. The same record again changes nothing. Raises
+    If `attempt` is left out, it is the next one. The same record again changes nothing. Raises
     `InvalidRecord`, or `NoAttemptLeft` past `max_retry_attempts` and after a `stop`.
     """
     read = _sprint(bead)
@@ -66,7 +66,7 @@ def record_dev_execution(bead: Row, execution: Mapping[str, Any], *, now_ms: int
     changed, metadata = _opened(bead, now_ms)
     metadata["dev_agent_executions"] = [*read.dev_executions, record]
     metadata["attempt_count"] = number
-    # The document's example keeps the first session, which can be asked about the work.
+    # As in the document's example, the first session is kept: it can be asked about the work.
     if not metadata.get("dev_agent_session_id"):
         metadata["dev_agent_session_id"] = record["session_id"]
     return changed
@@ -75,8 +75,8 @@ def record_dev_execution(bead: Row, execution: Mapping[str, Any], *, now_ms: int
 def record_qa_execution(bead: Row, execution: Mapping[str, Any], *, now_ms: int) -> Row:
     """Returns the bead with one more judgement by one of its QA agents.
 
-    `attempt` may be left out: it is the last one. What the agent reported (status, message,
-    details) must fit the agent's `output_schema`. The same record again changes nothing. Raises
+    If `attempt` is left out, it is the last one. What the agent reported (status, message,
+    details) must match the agent's `output_schema`. The same record again changes nothing. Raises
     `InvalidRecord`, or `NotFound` for an agent or an attempt that the bead does not have.
     """
     read = _sprint(bead)
@@ -118,12 +118,12 @@ def record_scrum_result(bead: Row, result: Mapping[str, Any], *, now_ms: int) ->
 def record_pull_request(bead: Row, url: str, *, number: int | None = None, now_ms: int) -> Row:
     """Returns the bead with its pull request in `pr_url`, `pr_number` and `external_ref`.
 
-    The number is read from a GitHub or GitLab URL where none is given. Raises `InvalidInput`.
+    If no number is given, it is read from a GitHub or GitLab URL. Raises `InvalidInput`.
     """
     if _URL.fullmatch(url) is None:
         raise InvalidInput(f"{url!r} is not an http or https URL")
     if number is not None and number < 1:
-        raise InvalidInput(f"{number} is no number of a pull request")
+        raise InvalidInput(f"{number} is not a pull request number")
     read = _sprint(bead)
     changed, metadata = _opened(bead, now_ms)
     _set_pull_request(changed, url, number)
@@ -154,7 +154,7 @@ def next_step(bead: Row) -> Literal["develop", "judge", "finish", "give up"]:
 
 
 def feedback(bead: Row) -> str | None:
-    """Returns what the QA agents found in the last attempt, for the next one to mend."""
+    """Returns what the QA agents found in the last attempt, for the next one to fix."""
     read = _sprint(bead)
     messages = [
         f"{record.get('agent_path')}: {record.get('message')}"
@@ -174,8 +174,8 @@ def _check_report(report: dict[str, Any], agent: Mapping[str, Any]) -> list[Find
 def _report_of(execution: Mapping[str, Any], agent: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the report behind an execution, as the agent's `output_schema` describes it.
 
-    An execution keeps in `details` whatever an agent reported beyond status and message; a
-    schema names such members either in a `details` object or beside the two.
+    An execution keeps in `details` everything that an agent reported beyond status and message; a
+    schema defines such members either in a `details` object or beside the two.
     """
     details = execution.get("details") or {}
     schema = agent.get("output_schema")
@@ -215,20 +215,20 @@ def _scrum_rules(read: SprintBead, record: dict[str, Any]) -> list[Finding]:
     if record["bead_id"] != bead_id:
         found.append(Finding("bead_id", f"is {record['bead_id']!r}, not {bead_id!r}"))
     if attempts > read.max_attempts:
-        message = f"is past max_retry_attempts, {read.max_attempts}"
+        message = f"exceeds max_retry_attempts, {read.max_attempts}"
         found.append(Finding("attempt_count", message))
     if attempts < read.last_attempt:
-        message = f"is less than the {read.last_attempt} attempts on record"
+        message = f"is less than the {read.last_attempt} recorded attempts"
         found.append(Finding("attempt_count", message))
     if record["success"]:
-        message = "is not a pass, so the whole is no success"
+        message = "is not a pass, so success must be false"
         found += [
             Finding(f"qa_results[{index}].status", message)
             for index, result in enumerate(record.get("qa_results") or ())
             if result["status"] != "pass"
         ]
         if record["fatal"]:
-            found.append(Finding("fatal", "a success stops no loop"))
+            found.append(Finding("fatal", "must be false if success is true"))
     return found
 
 
@@ -236,12 +236,12 @@ def _refuse_attempt(read: SprintBead, attempt: int) -> None:
     bead_id, limit = read.row.get("id"), read.max_attempts
     if read.stopped:
         raise NoAttemptLeft(
-            f"a QA agent said to stop: {bead_id} is not tried again",
-            hint="a person has to look at it",
+            f"a QA agent said to stop: {bead_id} is not retried",
+            hint="ask a person to look at it",
         )
     if attempt > limit:
         raise NoAttemptLeft(
-            f"{bead_id} has used its {limit} attempts",
+            f"{bead_id} has used all its {limit} attempts",
             hint="record the scrum result, or raise max_retry_attempts",
             max_retry_attempts=limit,
         )
@@ -261,14 +261,14 @@ def _refuse(findings: list[Finding], what: str) -> None:
 def _sprint(bead: Row) -> SprintBead:
     if bead.get("issue_type") not in (WORK, MERGE) or not isinstance(bead.get("metadata"), dict):
         raise InvalidInput(
-            f"{bead.get('id')} is no sprint bead", hint="queen bead validate tells what it lacks"
+            f"{bead.get('id')} is not a sprint bead", hint="queen bead validate shows what it lacks"
         )
     return SprintBead(bead)
 
 
 def _is_on_record(execution: Mapping[str, Any], history: list[dict[str, Any]]) -> bool:
-    # One session does not work twice from the same instant to the same instant: what leaves its
-    # attempt out and says no more than a record does is that record again.
+    # One session does not work twice between the same two instants: an entry without an attempt
+    # that adds nothing to a record is that record again.
     return any({**record, **execution} == record for record in history)
 
 
@@ -278,5 +278,5 @@ def _qa_agent(read: SprintBead, path: str) -> dict[str, Any]:
             return agent
     names = ", ".join(str(agent.get("agent_path")) for agent in read.qa_agents)
     raise NotFound(
-        f"{path!r} is no QA agent of {read.row.get('id')}", hint=f"its agents are {names}"
+        f"{path!r} is not a QA agent of {read.row.get('id')}", hint=f"its agents are {names}"
     )

@@ -1,4 +1,4 @@
-"""Names for sprints whose plan gives none: branch, worktree, team, labels.
+"""Default names for sprints whose plan gives none: branch, worktree, team, labels.
 
 After the document on sprint beads, "Branch Naming Convention" and "Worktree Path Normalization".
 """
@@ -50,16 +50,16 @@ def branch_fault(branch: str) -> str | None:
     The document's pattern decides; git refuses three forms that the pattern allows.
     """
     if _BRANCH.fullmatch(branch) is None:
-        return "must be made of letters, digits, '/', '_' and '-' only"
+        return "must contain only letters, digits, '/', '_' and '-'"
     if branch.startswith("-"):
-        return "must not begin with '-'"
+        return "must not start with '-'"
     if branch.startswith("/") or branch.endswith("/") or "//" in branch:
         return "must not have an empty part before, after or between its '/'"
     return None
 
 
 def is_absolute(path: str) -> bool:
-    """Returns whether a path is absolute on the system that it was written for."""
+    """Returns whether a path is absolute on the system it was written for."""
     if "\0" in path:
         return False
     return path.startswith("/") or re.match(r"[A-Za-z]:[\\/]|\\\\", path) is not None

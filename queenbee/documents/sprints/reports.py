@@ -1,8 +1,8 @@
 """QA agents' reports, and the `output_schema` in a bead that each report must follow.
 
-The schema comes from a bead and so from anyone: references are never fetched, and a pattern
-cannot run forever. The jsonschema library judges it, except the schema that plans write: for
-that our own reader is enough, and starts in a third of the time. ADR 0013.
+The schema comes from a bead, so anyone may have written it: references are never fetched, and a
+pattern cannot run forever. The jsonschema library checks reports, except against the schema that
+plans write: our own reader is enough for that, and starts in a third of the time. ADR 0013.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def schema_rules(schema: dict[str, Any], path: str) -> Iterator[Finding]:
     status = properties.get("status")
     allowed = status.get("enum") if isinstance(status, dict) else None
     if not isinstance(allowed, list) or sorted(map(repr, allowed)) != list(map(repr, QA_STATUSES)):
-        message = "must define status with the enum 'pass', 'fail', 'stop', no more and no fewer"
+        message = "must define status with exactly the enum 'pass', 'fail', 'stop'"
         yield Finding(f"{path}.properties.status", message)
     if "message" not in properties:
         yield Finding(f"{path}.properties.message", "must be defined, but is missing")
@@ -67,7 +67,7 @@ def report_findings(report: dict[str, Any], schema: dict[str, Any]) -> list[Find
     try:
         asked = json.dumps([report, schema])
     except ValueError:
-        return [Finding("", "has an integer of more digits than Python can print")]
+        return [Finding("", "has an integer with more digits than Python can print")]
     except RecursionError:
         return [Finding("", "is nested too deeply")]
     return _judged_apart(asked) if '"pattern' in asked else _judged(report, schema)
@@ -92,12 +92,12 @@ def _judged(report: dict[str, Any], schema: dict[str, Any]) -> list[Finding]:
     except Unresolvable as error:
         return [Finding("", f"output_schema refers to {error.ref!r}, which is not in it")]
     except RecursionError:
-        return [Finding("", "output_schema never comes to an end")]
+        return [Finding("", "output_schema refers to itself without end")]
     return sorted(found[:MAX_FINDINGS], key=lambda each: each.path) + found[MAX_FINDINGS:]
 
 
 def _judged_apart(asked: str) -> list[Finding]:
-    """Judges in a process that can be ended: a regular expression can run forever (ADR 0012)."""
+    """Checks in a separate process: a regular expression can run forever (ADR 0012)."""
     import subprocess  # noqa: PLC0415 - start-up
 
     command = [sys.executable, "-P", "-c", _PROGRAM]
@@ -106,10 +106,10 @@ def _judged_apart(asked: str) -> list[Finding]:
             command, input=asked, capture_output=True, text=True, timeout=LONGEST_S
         )
     except subprocess.TimeoutExpired:
-        return [Finding("", f"output_schema cannot be judged: timed out after {LONGEST_S} s")]
+        return [Finding("", f"output_schema cannot be checked: timed out after {LONGEST_S} s")]
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        return [Finding("", f"output_schema cannot be judged: {reason[:200]}")]
+        return [Finding("", f"output_schema cannot be checked: {reason[:200]}")]
     return [Finding(path, message) for path, message in json.loads(done.stdout)]
 
 

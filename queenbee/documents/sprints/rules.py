@@ -1,6 +1,6 @@
 """Whether a sprint bead is valid: its fields, the rules between them, and the agents it names.
 
-All findings are reported at once, and the value that is checked never changes.
+All findings are reported at once, and the checked value never changes.
 `docs/sprint-beads.md`; after the document on sprint beads, "Schema Validation".
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAX_BYTES = 1024 * 1024
-"""The size of one bead: it is a line of `issues.jsonl`, and longer lines are not read."""
+"""The size limit of a bead: it is a line of `issues.jsonl`, and longer lines are not read."""
 
 MERGE = "beads-ralph-merge"
 WORK = "beads-ralph-work"
@@ -52,7 +52,7 @@ def check_bead(
 
 def _bead_rules(bead: dict[str, Any]) -> Iterator[Finding]:
     if bead.get("id") is None:
-        yield Finding("id", "is missing: the bead cannot be claimed or waited for", "warning")
+        yield Finding("id", "is missing: nobody can claim the bead or wait for it", "warning")
     closed = bead.get("status") == "closed"
     if isinstance(bead.get("status"), str) and closed != (bead.get("closed_at") is not None):
         state = "closed beads have one" if closed else "only closed beads have one"
@@ -88,7 +88,7 @@ def _schema_rules(metadata: dict[str, Any]) -> Iterator[Finding]:
 def _history_rules(metadata: dict[str, Any]) -> Iterator[Finding]:
     limit, count = metadata.get("max_retry_attempts", 3), metadata.get("attempt_count", 0)
     if type(limit) is int and type(count) is int and 1 <= limit < count:
-        message = f"is {count}, past max_retry_attempts, {limit}"
+        message = f"is {count}, which exceeds max_retry_attempts, {limit}"
         yield Finding("metadata.attempt_count", message, "warning")
     for name in ("dev_agent_executions", "qa_agent_executions"):
         for path, execution in _objects(metadata, name):

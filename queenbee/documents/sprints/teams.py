@@ -25,7 +25,7 @@ def is_sprint_bead(row: Mapping[str, Any]) -> bool:
 
 
 def team_of(row: Mapping[str, Any]) -> str:
-    """Returns the bead's team; a bead that names none gets a team of its own."""
+    """Returns the bead's team; a bead that names none gets its own team."""
     metadata = metadata_of(row)
     team = metadata.get("team_name")
     if isinstance(team, str) and team.strip():

@@ -1,4 +1,4 @@
-"""Whether a sprint bead's QA agents let its last attempt pass, in the form of a run of checks.
+"""Whether a sprint bead's QA agents passed its last attempt, in the form of a run of checks.
 
 A sprint bead has no commands of its own: its checks are the recorded judgements. They count from
 the first recorded attempt; a bead without a recorded attempt has no checks.
@@ -32,7 +32,7 @@ def has_history(row: Mapping[str, Any]) -> bool:
 def describe_judges(row: Mapping[str, Any]) -> list[str]:
     """Returns a line for each QA agent whose pass a sprint bead needs."""
     return [
-        f"{number}. {agent.get('agent_path')} lets the last attempt pass"
+        f"{number}. {agent.get('agent_path')} passes the last attempt"
         for number, agent in enumerate(SprintBead(row).qa_agents, 1)
     ]
 

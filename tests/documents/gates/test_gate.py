@@ -302,7 +302,7 @@ def test_is_valid_but_warned_of(document, path):
     assert (found(document, "error"), found(document, "warning")) == ([], [path])
 
 
-def test_of_another_major_version_nothing_else_is_said():
+def test_another_major_version_is_the_only_finding():
     (finding,) = validate_gate({"schema_version": "2.0"})
     assert finding.message == "version 2.0 cannot be read here: only 1.x can"
 
@@ -391,7 +391,7 @@ def test_a_verdict_says_what_blocks_and_what_it_warns_of():
 
 
 def test_a_gate_without_rules_says_that_nothing_was_checked():
-    assert judge(gate()).blocking == ("it has no rules: nothing was checked",)
+    assert judge(gate()).blocking == ("it has no rules, so nothing was checked",)
 
 
 STATUSES = st.sampled_from(["passed", "failed", "skipped"])
@@ -441,7 +441,7 @@ def test_a_new_gate_is_that_of_the_document():
 
 @pytest.mark.parametrize("bad", ["", "../x", "a/b", "a\0b", ".x", "x" * 201])
 @pytest.mark.parametrize("noun", ["workflow_id", "phase_id"])
-def test_an_id_that_is_no_file_name_is_refused(noun, bad):
+def test_an_id_that_is_not_a_file_name_is_refused(noun, bad):
     ids = {"workflow_id": "wf", "phase_id": "one"} | {noun: bad}
     with pytest.raises(InvalidInput, match=r"is not a (workflow|phase) id"):
         new_gate(**ids, phase_name="One", now_ms=NOW_MS)
@@ -450,7 +450,7 @@ def test_an_id_that_is_no_file_name_is_refused(noun, bad):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        pytest.param(rule("a"), "rule_id: is that of an earlier rule", id="a-known-id"),
+        pytest.param(rule("a"), "rule_id: is also an earlier rule", id="a-known-id"),
         pytest.param(rule("b", rule_config={}), "test_command: is required", id="no-command"),
         pytest.param(rule("b", rule_type="x"), "rule_type: must be one of", id="unknown-type"),
         pytest.param({"rule_id": "b"}, "rule_type: is required", id="half-a-rule"),
@@ -472,12 +472,12 @@ def test_a_gate_has_no_more_rules_than_one_run_can_record():
     many = [rule(f"r{number}") for number in range(MAX_CHECKS)]
     assert found(gate(many), "error") == []
     assert found(gate([*many, rule("one more")]), "error") == ["validation_config.rules"]
-    with pytest.raises(InvalidInput, match="one gate has at most 500"):
+    with pytest.raises(InvalidInput, match="a gate can have at most 500"):
         add_rule(gate(many), rule("one more"))
 
 
-def test_a_gate_that_has_passed_takes_no_more_rules():
-    with pytest.raises(Conflict, match="has passed, and takes no more rules"):
+def test_a_gate_that_has_passed_accepts_no_more_rules():
+    with pytest.raises(Conflict, match="has passed and accepts no more rules"):
         add_rule(gate([rule("a")], [result("a")], status="passed"), rule("b"))
 
 
@@ -496,13 +496,13 @@ def test_the_first_attempt_begins_with_its_time():
     assert (document["metadata"]["started_at"], attempt_of(document)) == (NOW, 1)
 
 
-def test_an_attempt_that_was_cut_short_goes_on():
+def test_an_interrupted_attempt_continues():
     document = gate([rule()], status="in_progress")
     assert begin_attempt(document, NOW_MS) == document
 
 
 def test_a_gate_that_has_passed_is_not_run_again():
-    with pytest.raises(Conflict, match="has passed, and is not run again"):
+    with pytest.raises(Conflict, match="has passed and cannot run again"):
         begin_attempt(gate([rule()], [result()], status="passed"), NOW_MS)
 
 
@@ -582,11 +582,11 @@ def test_an_attempt_without_all_results_stays_in_progress():
     ],
 )
 def test_results_of_an_attempt_that_another_run_ended_are_refused(document):
-    with pytest.raises(Conflict, match=r"attempt 1 of .* was ended by another run"):
+    with pytest.raises(Conflict, match=r"another run ended attempt 1 of "):
         finish_attempt(document, [result(at=NOW)], [], attempt=1, now_ms=NOW_MS)
 
 
-def test_what_is_recorded_last_is_the_latest_though_the_clock_was_set_back():
+def test_the_last_recorded_result_is_the_latest_even_if_the_clock_was_set_back():
     document = finish_attempt(
         gate([rule()], [result(at="2030-01-01T00:00:00Z")]),
         [result(status="failed", at="2020-01-01T00:00:00Z")],
@@ -611,7 +611,7 @@ def test_an_error_is_replaced_when_its_rule_runs_again():
     ("most", "kept"),
     [pytest.param(2, 2, id="two"), pytest.param(0, 6, id="all"), pytest.param(100, 6, id="more")],
 )
-def test_of_each_rule_the_newest_results_are_kept(most, kept):
+def test_the_newest_results_of_each_rule_are_kept(most, kept):
     earlier = [
         result(rule_id, "failed", at=f"2025-11-15T14:00:0{number}Z")
         for number in range(5)

@@ -194,7 +194,7 @@ class TestReady:
         planned("gate", "new", "--plan", "accounts.md", "--phase", "2")
         assert len(ready(planned)) == 2
 
-    def test_the_documents_ids_of_phases_serve(self, planned: QuickQueen) -> None:
+    def test_the_documents_phase_ids_work(self, planned: QuickQueen) -> None:
         planned("gate", "new", "-w", "accounts", "-p", "phase_1_foundation")
         assert ready(planned) == []
 

@@ -142,7 +142,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("rule_type", "config", "name"), WRONG.values(), ids=WRONG)
-def test_a_wrong_config_is_told_with_its_path(rule_type, config, name):
+def test_a_wrong_config_is_reported_with_its_path(rule_type, config, name):
     assert findings(rule_type, config) == [("error", f"rules[0].rule_config.{name}")]
 
 
@@ -160,7 +160,7 @@ def test_an_odd_config_is_warned_of(rule_type, config, name):
     assert findings(rule_type, config) == [("warning", f"rules[0].rule_config.{name}")]
 
 
-def test_every_rule_runs_whatever_came_of_those_before():
+def test_every_rule_runs_whatever_the_earlier_results():
     assert rule_check(rule("test_pass", {"test_command": "x"})).on_failure == "continue"
 
 
@@ -195,7 +195,7 @@ def test_a_type_of_a_later_version_is_skipped_and_so_never_passes(tmp_path):
     found = run(rule("coverage", {}), tmp_path)
     assert (found["status"], found["message"]) == (
         "skipped",
-        "not run: the type 'coverage' is not known here",
+        "not run: the type 'coverage' is unknown",
     )
 
 
@@ -228,7 +228,7 @@ def test_a_folder_is_a_file_only_in_the_validators_spelling(config, status, tmp_
     assert run(rule("file_exists", config), tmp_path)["status"] == status
 
 
-def test_a_missing_file_is_told_as_the_document_tells_it(tmp_path):
+def test_a_missing_file_is_reported_in_the_documents_words(tmp_path):
     one = rule("file_exists", {"file_path": "/Users/user/project/tests/test_missing.py"})
     found = run(one, tmp_path)
     error = gate_error(one, found, error_id="err_1")

@@ -140,7 +140,7 @@ class TestAnnotation:
         assert annotate_plan(once, BEADS) == once
 
     @pytest.mark.parametrize("name", UNTOUCHED)
-    def test_what_is_no_sprint_of_ours_is_left_alone(self, name: str) -> None:
+    def test_what_is_not_our_sprint_is_left_alone(self, name: str) -> None:
         assert annotate_plan(UNTOUCHED[name], BEADS) == UNTOUCHED[name]
 
     def test_an_annotation_in_a_code_fence_is_not_one(self) -> None:

@@ -82,7 +82,7 @@ class TestNumbers:
 
         assert number_dependencies(planned) == generated
 
-    def test_what_is_no_number_is_refused(self) -> None:
+    def test_a_non_number_is_refused(self) -> None:
         with pytest.raises(ValueError, match="'1' is not a sprint number"):
             number_dependencies(["1"])
 
@@ -219,7 +219,7 @@ class TestRendering:
 
 
 class TestGraphs:
-    def test_every_node_on_a_cycle_is_on_one_that_is_told(self) -> None:
+    def test_every_node_on_a_cycle_is_on_a_reported_one(self) -> None:
         graph = {"a": ["b"], "b": ["c", "a"], "c": ["a"], "d": ["a"], "e": ["e"], "f": ["gone"]}
 
         told = {node for cycle in find_cycles(graph) for node in cycle}
@@ -231,7 +231,9 @@ class TestGraphs:
 
     @settings(max_examples=200, deadline=None)
     @given(st.dictionaries(st.integers(0, 7), st.lists(st.integers(0, 9), max_size=3)))
-    def test_a_cycle_is_told_exactly_when_there_is_one(self, edges: dict[int, list[int]]) -> None:
+    def test_a_cycle_is_reported_exactly_when_there_is_one(
+        self, edges: dict[int, list[int]]
+    ) -> None:
         graph = {str(node): [str(need) for need in needs] for node, needs in edges.items()}
         on_cycles = {node for node in graph if node in ancestors(graph, [node])}
 

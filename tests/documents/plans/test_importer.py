@@ -331,7 +331,7 @@ class TestSecondImport:
         assert agent["prompt"] == "twice"
         assert "seconds" in agent["output_schema"]["properties"]
 
-    def test_a_sprint_that_stops_joining_is_no_merge_bead_any_more(self) -> None:
+    def test_a_sprint_that_stops_joining_is_no_longer_a_merge_bead(self) -> None:
         rows = rows_of(imported())
         alone = SMALL.replace("### Sprint 1.2b: Frontend\n- do it\n", "")
 
@@ -479,7 +479,7 @@ class TestRefusals:
         assert caught.value.code == "invalid_plan"
 
     def test_a_bead_that_does_not_exist_cannot_be_waited_for(self) -> None:
-        with pytest.raises(InvalidPlan, match="depends on bd-mailer, and there is no such bead"):
+        with pytest.raises(InvalidPlan, match="depends on bd-mailer, which does not exist"):
             imported(APP)
 
     def test_an_agent_that_is_not_there_is_refused(self) -> None:
@@ -500,7 +500,7 @@ class TestRefusals:
         assert kinds(imported(rows=rows)) == ["add"] * 4
 
     def test_a_prefix_that_cannot_begin_an_id_is_refused(self) -> None:
-        with pytest.raises(InvalidInput, match="cannot begin an id"):
+        with pytest.raises(InvalidInput, match="cannot be the prefix of an id"):
             imported(setting=replace(SETTING, prefix="a b"))
 
 
@@ -541,7 +541,7 @@ class TestDependencies:
 
         assert blocked_by(row) == ["bd-a", "bd-b", "bd-e"]
 
-    def test_an_entry_that_says_what_is_wanted_keeps_its_time(self) -> None:
+    def test_an_entry_that_is_already_right_keeps_its_time(self) -> None:
         entry = {"issue_id": "a", "depends_on_id": "b", "type": "blocks", "created_at": "then"}
 
         merged = merge_dependencies(

@@ -154,18 +154,18 @@ NEAR_MISSES = {
     "upper-case track": ("### Sprint 3B.1: Auth", "lower case"),
     "missing dot": ("### Sprint 12: Auth", "the dot between phase and sprint is missing"),
     "dash for the dot": ("### Sprint 1-2: Auth", "the dot between phase and sprint is missing"),
-    "two dots": ("### Sprint 1.2.3: Auth", "'1.2.3' is no sprint number"),
-    "phase without a number": ("### Sprint 1.a: Auth", "'1.a' is no sprint number"),
+    "two dots": ("### Sprint 1.2.3: Auth", "'1.2.3' is not a sprint number"),
+    "phase without a number": ("### Sprint 1.a: Auth", "'1.a' is not a sprint number"),
     "no colon": ("### Sprint 1.2 Auth", "the colon after the number is missing"),
     "number only": ("### Sprint 1.2", "the colon after the number is missing"),
-    "no title": ("### Sprint 1.2:", "there is no title"),
+    "no title": ("### Sprint 1.2:", "it has no title"),
     "space before the colon": ("### Sprint 1.2 : Auth", "right after the number"),
     "lower case": ("### sprint 1.2: Auth", "it says 'sprint'"),
     "capitals": ("### SPRINT 1.2: Auth", "it says 'SPRINT'"),
-    "no space before the number": ("### Sprint1.2: Auth", "nothing but a space"),
-    "number sign": ("### Sprint #1.2: Auth", "nothing but a space"),
+    "no space before the number": ("### Sprint1.2: Auth", "only a space"),
+    "number sign": ("### Sprint #1.2: Auth", "only a space"),
     "bold": ("### **Sprint 1.2: Auth**", "'Sprint' is not its first word"),
-    "bold number": ("### Sprint **1.2**: Auth", "nothing but a space"),
+    "bold number": ("### Sprint **1.2**: Auth", "only a space"),
     "rocket": ("### 🚀 Sprint 1.2: Auth", "'Sprint' is not its first word"),
     "level two": ("## Sprint 1.2: Auth", "it has 2 #, not 3"),
     "level four": ("#### Sprint 1.2: Auth", "it has 4 #, not 3"),
@@ -179,7 +179,7 @@ NEAR_MISSES = {
     "phase at level one": ("# Phase 1: Setup", "it has 1 #, not 2"),
     "phase in lower case": ("## phase 1: Setup", "it says 'phase'"),
     "phase without a colon": ("## Phase 1 Setup", "the colon after the number is missing"),
-    "phase with a dot": ("## Phase 1.2: Setup", "'1.2' is no phase number"),
+    "phase with a dot": ("## Phase 1.2: Setup", "'1.2' is not a phase number"),
 }
 
 PROSE = [
@@ -238,7 +238,7 @@ class TestHeadings:
             ("## Phase 1.2: Login", "## Phase 1: Title"),
         ],
     )
-    def test_a_near_miss_is_told_how_to_be_written(self, heading: str, form: str) -> None:
+    def test_a_near_miss_gets_a_hint_how_to_write_it(self, heading: str, form: str) -> None:
         (finding,) = parse_plan(heading).findings
 
         assert finding.hint == f"write it as {form}"
@@ -295,7 +295,7 @@ class TestHeadings:
             "````\n```\n{}\n````",
         ],
     )
-    def test_what_is_in_code_or_a_comment_is_no_heading(self, fence: str) -> None:
+    def test_code_and_comments_contain_no_headings(self, fence: str) -> None:
         text = fence.format("### Sprint 9.9: Not this")
 
         plan = parse_plan(f"{SPRINT}\n{text}\n\n### Sprint 1.2: This\n")
@@ -368,7 +368,7 @@ class TestFields:
         assert [agent.name for agent in found] == ["a", "b"]
 
     @pytest.mark.parametrize("text", ["- `a` (gpt)", "- two words", "- (sonnet)"])
-    def test_what_is_no_agent_is_an_error_with_its_line(self, text: str) -> None:
+    def test_a_non_agent_is_an_error_with_its_line(self, text: str) -> None:
         plan = parse_plan(f"{SPRINT}**Dev Agents:**\n{text}\n")
 
         assert [(found.path, found.line) for found in errors(plan)] == [
@@ -468,12 +468,12 @@ class TestCheck:
     def test_a_sprint_under_another_phase_is_an_error(self) -> None:
         (finding,) = errors(parse_plan("## Phase 2\n### Sprint 1.1: A\n"))
 
-        assert finding.message == "stands under ## Phase 2, but belongs to phase 1"
+        assert finding.message == "is under ## Phase 2, but belongs to phase 1"
 
     def test_a_sprint_under_no_phase_is_a_warning(self) -> None:
         findings = check_plan(parse_plan("## Phase 1\n## Notes\n### Sprint 1.1: A\n"))
 
-        assert any("stands under no phase" in found.message for found in findings)
+        assert any("is not under a phase heading" in found.message for found in findings)
         assert {found.severity for found in findings} == {"warning"}
 
     @pytest.mark.parametrize("again", ["1.1", "1.01", "01.1"])
@@ -497,7 +497,7 @@ class TestCheck:
     def test_a_number_with_and_without_letters_is_a_warning(self) -> None:
         findings = check_plan(parse_plan("### Sprint 1.2: A\n### Sprint 1.2a: B\n"))
 
-        assert any("runs beside" in found.message for found in findings)
+        assert any("runs in parallel" in found.message for found in findings)
 
     def test_a_plan_without_sprints_is_an_error(self) -> None:
         assert [found.line for found in errors(parse_plan("# Plan\n"))] == [1]
@@ -534,9 +534,9 @@ class TestCheck:
         told = [each for each in found if "git cannot" in each.message]
         assert [(each.severity, each.line) for each in told] == [("warning", 2)]
         assert "main/1-1-setup beside the branch main, and 1 more" in told[0].message
-        assert told[0].hint == "name others, such as **Branch:** `sprint/1-1-setup`"
+        assert told[0].hint == "use other names, such as **Branch:** `sprint/1-1-setup`"
 
-    def test_branches_that_git_can_have_together_are_no_warning(self) -> None:
+    def test_branches_that_git_can_have_together_give_no_warning(self) -> None:
         sprints = f"{SPRINT}**Branch:** sprint/a\n### Sprint 1.2: B\n**Branch:** sprint/ab\n"
 
         assert [each for each in check_plan(parse_plan(sprints)) if "git" in each.message] == []
@@ -556,7 +556,7 @@ class TestCheck:
     def test_more_sprints_than_anyone_plans_are_refused(self) -> None:
         text = "".join(f"### Sprint 1.{number}: A\n" for number in range(1_001))
 
-        assert any("1,000 is the most" in found.message for found in errors(parse_plan(text)))
+        assert any("at most 1,000" in found.message for found in errors(parse_plan(text)))
 
     def test_findings_come_in_the_order_of_the_lines(self) -> None:
         plan = parse_plan("### Sprint 2.1: A\n### Sprint 12: B\n### Sprint 2.1: C\n")
@@ -631,7 +631,7 @@ class TestFiles:
         with pytest.raises(NotFound):
             read_markdown("a\0b")
 
-    def test_what_is_no_utf_8_cannot_be_read(self, tmp_path: Path) -> None:
+    def test_a_file_that_is_not_utf_8_cannot_be_read(self, tmp_path: Path) -> None:
         (tmp_path / "a.md").write_bytes(b"### Sprint 1.1: \xff")
 
         with pytest.raises(Unreadable, match=r"not UTF-8 \(byte 16\)"):

@@ -227,7 +227,7 @@ def test_is_valid_but_warned_of(document, path):
     assert [place for place, _ in found(document, "warning")] == [path]
 
 
-def test_everything_wrong_is_told_at_once():
+def test_everything_wrong_is_reported_at_once():
     document = {
         "id": "../x",
         "priority": 9.5,
@@ -324,7 +324,7 @@ def test_a_bead_of_ten_megabytes_is_judged():
         ({"dependencies": [{}] * 100_000}, "dependencies"),
     ],
 )
-def test_of_a_bead_full_of_faults_the_first_are_told(members, path):
+def test_only_the_first_faults_of_a_bead_are_reported(members, path):
     paths = [place for place, _ in found(bead(**members), "error")]
     assert len(paths) <= MAX_FINDINGS + 2
     assert path in paths
@@ -384,7 +384,7 @@ def test_the_wait_doubles_to_five_minutes(first, waits):
     assert [backoff_s(limits, failed) for failed in range(1, len(waits) + 1)] == waits
 
 
-def test_the_wait_stays_at_five_minutes_for_ever():
+def test_the_wait_stays_at_five_minutes_forever():
     assert backoff_s(bead_limits(bead()), 10**9) == 300
 
 
@@ -401,7 +401,7 @@ def test_dependencies_are_read_from_both_keys_and_both_shapes():
     assert bead_dependencies(document) == ["gt-1", "gt-2", "gt-3", "gt-4"]
 
 
-def test_what_a_bead_waits_for_is_told_with_the_reason():
+def test_what_a_bead_waits_for_is_reported_with_the_reason():
     others = {
         "done": {"status": "completed"},
         "closed-issue": {"status": "closed"},
@@ -415,7 +415,7 @@ def test_what_a_bead_waits_for_is_told_with_the_reason():
         Unmet("begun", "is in_progress"),
         Unmet("not-begun", "is pending"),
         Unmet("smoke", "is a gate that has not passed: it is failed"),
-        Unmet("unheard-of", "is not known here"),
+        Unmet("unheard-of", "does not exist"),
     ]
 
 

@@ -134,7 +134,7 @@ def test_a_pass_is_recorded_with_its_results(bench):
     }
 
 
-def test_a_name_that_is_no_text_is_recorded_as_it_can_be(bench):
+def test_a_name_that_is_not_valid_text_is_recorded_with_a_replacement(bench):
     verifier = {"name": "half \ud800", "command": "true"}
     done = verify_bead(bench.put(dod={"verifiers": [verifier]}), *bench.context())
     assert done.record["results"][0]["name"] == "half ?"
@@ -393,7 +393,7 @@ def test_the_environment_of_an_agent_is_not_kept_as_evidence(bench):
     assert "secret" not in log
 
 
-def test_an_agent_has_the_whole_environment_and_is_told_of_its_bead(bench):
+def test_an_agent_gets_the_whole_environment_and_its_bead(bench):
     path = bench.put("true").path
     bench.run('printf "%s\\n" "$API_TOKEN" "$QUEEN_BEAD" "$QUEEN_BEAD_FILE" > told')
     assert bench.read("told").splitlines() == ["secret", "gt-1", path]
@@ -415,14 +415,14 @@ def test_what_failed_is_handed_to_the_next_attempt_by_variable_and_file(bench):
     assert bench.read("variable.2") == bench.read("file.2").replace("\0", "\ufffd")
 
 
-def test_a_failed_agent_is_told_to_the_next_attempt(bench):
+def test_a_failed_agent_is_reported_to_the_next_attempt(bench):
     bench.put("true", constraints={"max_iterations": 2})
     bench.run("cp $QUEEN_FAILURES_FILE told; echo out of credit; exit 9")
     assert "exit code 9, expected 0" in bench.read("told")
     assert "out of credit" in bench.read("told")
 
 
-def test_what_is_handed_over_has_a_bound(bench):
+def test_the_failures_for_the_next_attempt_are_bounded(bench):
     command = "yes 0123456789 | head -c 3000000; exit 1"
     verifiers = [
         {"name": f"{'ä' * 3000} {number}", "command": command, "on_failure": "continue"}
@@ -437,7 +437,7 @@ def test_what_is_handed_over_has_a_bound(bench):
     assert os.path.getsize(os.path.join(bench.root, "file")) > size
 
 
-def test_what_an_earlier_pass_found_is_told_to_the_first_attempt(bench):
+def test_the_first_attempt_gets_what_an_earlier_pass_found(bench):
     verify_bead(bench.put("exit 4", constraints={"max_iterations": 1}), *bench.context())
     bench.run('printf "%s" "$QUEEN_FAILURES" > told')
     assert bench.read("told") == "## Check 1\nexit code 4, expected 0\n"
@@ -462,7 +462,7 @@ def test_a_failed_run_leaves_the_bead_failed_with_the_reason(bench):
     )
 
 
-def test_a_failed_bead_begins_anew_and_forgets_the_reason(bench):
+def test_a_failed_bead_starts_again_and_forgets_the_reason(bench):
     meta = {"attempt_count": 10, "failure_reason": "old"}
     bench.put("true", status="failed", ralph_meta=meta)
     outcome = bench.run("true")
@@ -470,7 +470,7 @@ def test_a_failed_bead_begins_anew_and_forgets_the_reason(bench):
     assert "failure_reason" not in bench.bead().document["ralph_meta"]
 
 
-def test_an_interrupted_run_goes_on_with_the_attempts_it_had_left(bench):
+def test_an_interrupted_run_continues_with_its_remaining_attempts(bench):
     bench.put(
         "false",
         status="in_progress",
@@ -481,7 +481,7 @@ def test_an_interrupted_run_goes_on_with_the_attempts_it_had_left(bench):
     assert (outcome.attempts, bench.read("runs")) == (3, "ran\n")
 
 
-def test_an_interrupted_run_goes_on_with_the_time_it_had_left(bench):
+def test_an_interrupted_run_continues_with_its_remaining_time(bench):
     bench.put(
         "false",
         status="in_progress",
@@ -497,7 +497,7 @@ def test_a_bead_that_waits_for_another_is_blocked_and_runs_nothing(bench):
     bench.put("true", depends_on=["gt-0"])
     outcome = bench.run("touch ran")
     assert (outcome.status, outcome.why) == ("blocked", "dependencies")
-    assert outcome.message == "gt-0 is not known here"
+    assert outcome.message == "gt-0 does not exist"
     assert bench.bead().document["status"] == "blocked"
     assert not os.path.exists(os.path.join(bench.root, "ran"))
 
@@ -520,7 +520,7 @@ def test_a_dependency_may_be_known_elsewhere(bench):
 
 def test_a_completed_bead_is_not_run(bench):
     bench.put("true", folder="completed", status="completed")
-    with pytest.raises(Conflict, match="completed already"):
+    with pytest.raises(Conflict, match="already completed"):
         bench.run("true")
 
 
@@ -558,7 +558,7 @@ def test_without_a_place_for_evidence_nothing_is_completed(bench):
     assert bench.bead().document["status"] != "completed"
 
 
-def test_a_bead_that_its_agent_removes_is_told_as_missing(bench):
+def test_a_bead_that_its_agent_removes_is_reported_missing(bench):
     bench.put("true")
     with pytest.raises(NotFound):
         bench.run("rm $QUEEN_BEAD_FILE")

@@ -65,7 +65,7 @@ def test_a_bead_with_an_id_is_not_found_by_the_name_of_its_file(folders):
         find_bead(folders, "my-bead")
 
 
-def test_a_missing_bead_is_told_with_the_files_that_could_not_be_read(folders):
+def test_a_missing_bead_is_reported_with_the_unreadable_files(folders):
     put(folders.active, "a", id="gt-1")
     with open(os.path.join(folders.active, "b.json"), "w") as file:
         file.write("{torn")
@@ -266,7 +266,7 @@ def test_a_name_that_can_be_no_id_needs_an_id_in_the_content(tmp_path):
         read_bead(path)
 
 
-def test_a_folder_that_cannot_be_written_is_told(folders):
+def test_a_folder_that_cannot_be_written_is_reported(folders):
     path = put(folders.active, "a", id="gt-1")
     with open(folders.completed, "w") as file:
         file.write("not a folder")

@@ -236,8 +236,8 @@ class TestImport:
         ("graph", "message"),
         [
             ({"A": {"depends_on": ["B"]}, "B": {"depends_on": ["A"]}}, "a cycle: A waits for B"),
-            ({"A": {"depends_on": ["Z"]}}, "A depends on Z, which is no task"),
-            ({}, "there is no task in it"),
+            ({"A": {"depends_on": ["Z"]}}, "A depends on Z, which is not a task"),
+            ({}, "it has no tasks"),
         ],
     )
     def test_a_graph_that_cannot_be_worked_off_is_refused(
@@ -286,9 +286,7 @@ class TestSkeleton:
         assert import_session(session, [], prefix="bd", actor="queen", now_ms=NOW).rows
 
     @pytest.mark.parametrize("role", ["true", "7", "007", "null", "No", "y", "1e3", "on", "0x1F"])
-    def test_a_role_that_yaml_would_misread_is_valid_all_the_same(
-        self, role: str, tmp_path: Path
-    ) -> None:
+    def test_a_role_that_yaml_would_misread_is_still_valid(self, role: str, tmp_path: Path) -> None:
         assert validate_session(str(self.made(tmp_path, roles=[role]))) == []
 
     @pytest.mark.parametrize("task", ["日本語", "---", "a" * 500, 'a " \\ \n line', "../../x"])
@@ -313,14 +311,14 @@ class TestSkeleton:
         made = self.made(tmp_path)
         before = (made / "team-session.json").read_bytes()
 
-        with pytest.raises(Conflict, match="exists already"):
+        with pytest.raises(Conflict, match="already exists"):
             self.made(tmp_path, roles=["other"])
         assert (made / "team-session.json").read_bytes() == before
 
     def test_a_place_that_cannot_be_written_is_named(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("x")
 
-        with pytest.raises(Unwritable, match="cannot be made"):
+        with pytest.raises(Unwritable, match="cannot be created"):
             self.made(tmp_path / "file")
 
     @settings(max_examples=50, deadline=None)

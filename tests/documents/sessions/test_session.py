@@ -278,7 +278,7 @@ REMARKS: dict[str, tuple[Change, str]] = {
     ),
     "a dangling need": (
         in_analysis(dependency_graph={"A": {"depends_on": ["Z"]}}),
-        "depends on 'Z', which is no task",
+        "depends on 'Z', which is not a task",
     ),
     "an unknown role": (
         in_analysis(dependency_graph={"A": {"depends_on": [], "role": "cook"}}),
@@ -290,11 +290,11 @@ REMARKS: dict[str, tuple[Change, str]] = {
     ),
     "a task without a name": (
         in_analysis(dependency_graph=[{"depends_on": []}]),
-        "names no task",
+        "has no task name",
     ),
     "needs that are no names": (
         in_analysis(dependency_graph={"A": {"depends_on": [7]}}),
-        "depends on something that is no task's name",
+        "depends on something that is not a task name",
     ),
     "a role-spec of nobody": (
         in_file("role-specs/cook.md", b"x"),
@@ -302,7 +302,7 @@ REMARKS: dict[str, tuple[Change, str]] = {
     ),
     "a role twice": (
         in_session(roles=team_session()["roles"] + team_session()["roles"][:1]),
-        "the role 'researcher' is there twice",
+        "the role 'researcher' is listed twice",
     ),
     "another role in the file": (
         in_spec("role: tester", "role: taster"),
@@ -314,9 +314,9 @@ REMARKS: dict[str, tuple[Change, str]] = {
     ),
     "a strange completion action": (
         in_session(completion_action="party"),
-        "completion_action is none of interactive, auto_archive, auto_keep",
+        "completion_action must be one of interactive, auto_archive, auto_keep",
     ),
-    "pipeline is a list": (in_session(pipeline=[]), "pipeline ought to be an object"),
+    "pipeline is a list": (in_session(pipeline=[]), "pipeline should be an object"),
     "shared memory is torn": (
         in_file("shared-memory.json", b"{"),
         "shared-memory.json is not JSON",
@@ -346,13 +346,13 @@ class TestTable:
 
 class TestArgument:
     @pytest.mark.parametrize("path", [None, ""])
-    def test_without_a_path_only_that_is_told(self, path: str | None) -> None:
+    def test_without_a_path_only_that_is_reported(self, path: str | None) -> None:
         (finding,) = validate_session(path)
 
         assert finding.message == "Session required. Usage: --session=<path-to-TC-folder>"
 
     @pytest.mark.parametrize("name", ["none", "file", "a\0b"])
-    def test_what_is_no_folder_is_not_found(self, name: str, tmp_path: Path) -> None:
+    def test_a_non_folder_is_not_found(self, name: str, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("x")
         path = f"{tmp_path}/{name}"
 
@@ -360,7 +360,7 @@ class TestArgument:
 
 
 class TestAllAtOnce:
-    def test_every_problem_is_told_in_the_order_of_the_algorithm(self, session: Path) -> None:
+    def test_every_problem_is_reported_in_the_order_of_the_algorithm(self, session: Path) -> None:
         for change in (
             in_session(session_id=GONE, status="x"),
             in_analysis(capabilities=GONE),
@@ -385,7 +385,7 @@ class TestAllAtOnce:
             "Invalid session: role-specs/ directory missing",
         ]
 
-    def test_an_empty_role_specs_folder_is_told_in_its_own_words(self, session: Path) -> None:
+    def test_an_empty_role_specs_folder_has_its_own_message(self, session: Path) -> None:
         for spec in (session / "role-specs").iterdir():
             spec.rename(spec.with_suffix(".txt"))
 
@@ -402,7 +402,7 @@ class TestAllAtOnce:
             "Invalid role-spec: missing Phase 4 in role-specs/tester.md",
         ]
 
-    def test_the_line_of_a_phase_at_another_level_is_told(self, session: Path) -> None:
+    def test_the_line_of_a_phase_at_another_level_is_reported(self, session: Path) -> None:
         in_spec("## Phase 2: Work", "# Phase 2: Work")(session)
 
         (finding,) = validate_session(str(session))
@@ -426,7 +426,7 @@ class TestRemarks:
         in_session(roles=roles)(session)
 
         assert errors(session) == []
-        assert "role-specs/researcher.md is what is read" in warnings(session)[0]
+        assert "but role-specs/researcher.md is read" in warnings(session)[0]
 
 
 class TestReading:

@@ -107,7 +107,7 @@ class TestWholeHistory:
         assert second["updated_at"] == "2026-02-07T11:00:00.001Z"
 
     def test_an_issue_of_another_kind_has_no_history(self) -> None:
-        with pytest.raises(InvalidInput, match="bd-1 is no sprint bead"):
+        with pytest.raises(InvalidInput, match="bd-1 is not a sprint bead"):
             record_dev_execution({"id": "bd-1", "issue_type": "task"}, dev(), now_ms=NOW)
 
 
@@ -131,7 +131,7 @@ class TestDevExecutions:
         assert record_dev_execution(found, dev(), now_ms=NOW + 5) is found
         assert record_dev_execution(found, without_attempt(), now_ms=NOW + 5) is found
 
-    def test_an_earlier_record_again_is_no_further_attempt(self) -> None:
+    def test_repeating_an_earlier_record_is_not_another_attempt(self) -> None:
         found = record_dev_execution(attempted(), dev(attempt=2, session_id="s2"), now_ms=NOW)
 
         assert record_dev_execution(found, without_attempt(), now_ms=NOW + 5) is found
@@ -142,7 +142,7 @@ class TestDevExecutions:
             record_dev_execution(attempted(), dev(attempt=attempt, session_id="s2"), now_ms=NOW)
 
     def test_attempts_end_at_max_retry_attempts(self) -> None:
-        with pytest.raises(NoAttemptLeft, match="has used its 3 attempts"):
+        with pytest.raises(NoAttemptLeft, match="has used all its 3 attempts"):
             record_dev_execution(attempted(3), without_attempt(session_id="s4"), now_ms=NOW)
 
     def test_a_higher_limit_gives_more_attempts(self) -> None:
@@ -240,7 +240,7 @@ class TestQAExecutions:
     @pytest.mark.parametrize(
         ("schema", "message"),
         [
-            ({"$ref": "#"}, "never comes to an end"),
+            ({"$ref": "#"}, "refers to itself without end"),
             ({"$ref": "http://localhost:9/x"}, "which is not in it"),
             ({"type": "objekt"}, "is not a JSON Schema"),
             (None, "the agent has none"),
@@ -273,10 +273,10 @@ class TestScrumResult:
         ("fields", "message"),
         [
             ({"bead_id": "bd-other"}, "bd-other"),
-            ({"attempt_count": 4}, "past max_retry_attempts, 3"),
-            ({"attempt_count": 1}, "less than the 2 attempts"),
+            ({"attempt_count": 4}, "exceeds max_retry_attempts, 3"),
+            ({"attempt_count": 1}, "less than the 2 recorded attempts"),
             ({"success": "yes"}, "success must be true or false"),
-            ({"fatal": True}, "stops no loop"),
+            ({"fatal": True}, "must be false if success is true"),
             ({"qa_results": [{"agent_path": UNIT, "status": "fail"}]}, "is not a pass"),
             ({"qa_results": [{"agent_path": UNIT, "status": "ok"}]}, r"qa_results\[0\]\.status"),
             ({"pr_number": 0}, "pr_number must be at least 1"),
@@ -326,7 +326,7 @@ class TestPullRequest:
         assert second["metadata"]["pr_number"] is None
 
     @pytest.mark.parametrize("url", ["", "github.com/u/r/pull/1", "javascript:alert(1)", "ftp://x"])
-    def test_what_is_no_web_address_is_refused(self, url: str) -> None:
+    def test_a_url_that_is_not_a_web_address_is_refused(self, url: str) -> None:
         with pytest.raises(InvalidInput, match="is not an http or https URL"):
             record_pull_request(bead(), url, now_ms=NOW)
 
@@ -361,7 +361,7 @@ class TestNextStep:
 
         assert next_step(found) == "develop"
 
-    def test_after_the_last_attempt_there_is_no_other(self) -> None:
+    def test_no_attempt_follows_the_last_one(self) -> None:
         found = attempted(3)
         found = record_qa_execution(found, qa(attempt=3), now_ms=NOW)
 
@@ -374,7 +374,7 @@ class TestNextStep:
         assert feedback(found) == f"{UNIT}: Unit tests failed: test_signup_duplicate_email FAILED"
         assert feedback(bead()) is None
 
-    def test_a_limit_that_is_no_number_is_the_documents(self) -> None:
+    def test_a_limit_that_is_not_a_number_becomes_the_default(self) -> None:
         start = bead()
         start["metadata"]["max_retry_attempts"] = "many"
 

@@ -17,7 +17,7 @@ class TestNumbers:
         assert is_phase(phase)
 
     @pytest.mark.parametrize("phase", ["1.2", "a1", "1-2", "1A", "", "1\n", " 1", "١", "1é"])
-    def test_is_no_phase(self, phase: str) -> None:
+    def test_is_not_a_phase(self, phase: str) -> None:
         assert not is_phase(phase)
 
     @pytest.mark.parametrize("sprint", ["1.1", "3a.2", "3b.2a", "3b.2b", "12.5c"])
@@ -25,7 +25,7 @@ class TestNumbers:
         assert is_sprint(sprint)
 
     @pytest.mark.parametrize("sprint", ["1", "1-2", "1.2.3", "a.1", "1.a", "1.2A", "1.1\n", ""])
-    def test_is_no_sprint(self, sprint: str) -> None:
+    def test_is_not_a_sprint(self, sprint: str) -> None:
         assert not is_sprint(sprint)
 
     def test_numbers_sort_as_numbers(self) -> None:
@@ -41,7 +41,7 @@ class TestNumbers:
     def test_numbers_of_any_length_are_read(self) -> None:
         assert parse_sprint(f"{'9' * 9_000}.1") > parse_sprint("8.1")
 
-    def test_what_is_no_number_is_refused(self) -> None:
+    def test_a_non_number_is_refused(self) -> None:
         with pytest.raises(ValueError, match="not a sprint number"):
             parse_sprint("1")
 
@@ -83,7 +83,7 @@ class TestBranches:
     @pytest.mark.parametrize(
         "branch", ["", "main/1.2", "a b", "a\n", "/a", "a/", "a//b", "-a", "é"]
     )
-    def test_is_no_branch(self, branch: str) -> None:
+    def test_is_not_a_branch(self, branch: str) -> None:
         assert sprint_names.branch_fault(branch)
 
 
@@ -92,7 +92,7 @@ class TestPlaces:
         "branch",
         ["main/1-1-project-setup", "main/3a-2b-api-validation", "develop/2-1a-auth-service"],
     )
-    def test_the_worktree_stands_beside_the_repository(self, branch: str) -> None:
+    def test_the_worktree_is_beside_the_repository(self, branch: str) -> None:
         path = sprint_names.worktree_path("/Users/dev/projects/my-app", branch)
 
         assert path == f"/Users/dev/projects/my-app-worktrees/{branch}"
@@ -139,7 +139,7 @@ class TestTeams:
         }
         assert list(teams) == ["auth", "ui"]
 
-    def test_a_bead_without_a_team_is_one_of_its_own(self) -> None:
+    def test_a_bead_without_a_team_is_its_own_team(self) -> None:
         assert team_of(self.bead("bd-1", "1.2")) == "sprint-1.2"
 
     def test_a_bead_of_a_session_comes_after_the_sprints(self) -> None:
