@@ -90,9 +90,10 @@ class QueenCommand(click.Command):
         **kwargs: Any,
     ) -> None:
         kwargs["params"] = [*kwargs.get("params", ()), *_common_options()]
+        kwargs["add_help_option"] = False  # ours is among the common ones
         lines = "\n".join(f"  {line}" for line in example.strip().splitlines())
         kwargs["epilog"] = f"\b\nExample:\n{lines}"
-        super().__init__(*args, add_help_option=False, **kwargs)
+        super().__init__(*args, **kwargs)
         self.show = show
         self.opens_hive = opens_hive
 
@@ -133,7 +134,8 @@ class QueenGroup(click.Group):
 
     def __init__(self, *args: Any, modules: Mapping[str, str] | None = None, **kwargs: Any) -> None:
         kwargs["params"] = [*kwargs.get("params", ()), *_common_options()]
-        super().__init__(*args, add_help_option=False, **kwargs)
+        kwargs["add_help_option"] = False  # ours is among the common ones
+        super().__init__(*args, **kwargs)
         self.modules = modules or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
