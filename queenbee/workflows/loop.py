@@ -71,7 +71,7 @@ def _refuse_taken(hive: Hive, issue_id: str, actor: str) -> None:
     current = hive.assignments.active(issue_id)
     if current is not None and current.droid != actor:
         raise Taken(
-            f"{issue_id} is assigned to {current.droid} since {current.created_at}",
+            f"{issue_id} is assigned to {current.droid} (since {current.created_at})",
             hint=f"queen msg send {shell_word(current.droid)} BODY --issue {shell_word(issue_id)}",
             holder=current.droid,
             assignment=current.to_dict(),

@@ -236,12 +236,12 @@ def test_a_ledger_that_is_not_a_file_is_refused_without_hanging(
     ("settings", "said"),
     [
         ("droids = [", "is not TOML"),
-        ('droids = "many"', "droids is 'many'"),
-        ('state = "cloud"', "state is 'cloud'"),
-        ('ttl = "soon"', "ttl is 'soon'"),
-        ('ttl = "31d"', "ttl is '31d'"),
-        ("ttl = 7200", "ttl is 7200"),
-        ('durability = "perhaps"', "durability is 'perhaps'"),
+        ('droids = "many"', "droids cannot be 'many'"),
+        ('state = "cloud"', "state cannot be 'cloud'"),
+        ('ttl = "soon"', "ttl cannot be 'soon'"),
+        ('ttl = "31d"', "ttl cannot be '31d'"),
+        ("ttl = 7200", "ttl cannot be 7200"),
+        ('durability = "perhaps"', "durability cannot be 'perhaps'"),
         ("\udcff", "is not UTF-8"),
     ],
 )
