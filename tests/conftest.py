@@ -17,9 +17,10 @@ from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, git, write_li
 
 from queenbee import Hive
 
-# A shell that starts the tests in the background has them, and all that they start, ignore Ctrl-C:
-# what tests say of it would then be about the shell.
+# A shell that starts the tests in the background makes them, and all that they start, ignore
+# Ctrl-C, and nohup makes them ignore SIGHUP: tests of either would then be tests of the shell.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # No timing is asserted, so no example has a deadline either; a busy machine is no failure.
 hypothesis.settings.register_profile("queenbee", deadline=None)

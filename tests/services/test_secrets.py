@@ -8,7 +8,7 @@ import pytest
 from mutants import mutant
 
 from queenbee.services import secrets
-from queenbee.services.hive import Hive
+from queenbee.services.hive import Services
 from queenbee.services.secrets import LooksLikeSecret, refuse_secrets
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
@@ -72,8 +72,8 @@ def test_a_field_that_holds_nobodys_words_is_not_looked_at(name: str) -> None:
     refuse_secrets({name: TOKEN})
 
 
-def test_a_hive_refuses_credentials_unless_it_is_told_to_take_them(hive: Hive) -> None:
-    with pytest.raises(LooksLikeSecret), Hive(hive.layout, actor="ui-engineer") as strict:
+def test_a_hive_refuses_credentials_unless_it_is_told_to_take_them(hive: Services) -> None:
+    with pytest.raises(LooksLikeSecret), Services(hive.layout, actor="ui-engineer") as strict:
         strict.messages.send("reviewer", f"use {TOKEN}")
-    with Hive(hive.layout, actor="ui-engineer", allow_secrets=True) as trusting:
+    with Services(hive.layout, actor="ui-engineer", allow_secrets=True) as trusting:
         assert trusting.messages.send("reviewer", f"use {TOKEN}")
