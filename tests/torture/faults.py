@@ -101,7 +101,9 @@ def _fill(place: str, size: int) -> Counter[str]:
             acknowledged.update(record.id for record in acts[number % 3]())
             figures["acknowledged"] += 1
         except Unwritable as error:
-            require("recorded" in error.message or "cannot be created" in error.message, error.message)
+            require(
+                "recorded" in error.message or "cannot be created" in error.message, error.message
+            )
             figures["refused"] += 1
             if figures["refused"] > 12:
                 break
