@@ -264,3 +264,12 @@ class TestMutants:
         false = encoded("q", {"read": False, "read_at": "2024-12-14T11:00:00Z"}, 2)
         assert json.loads(folded([true, false])["q"])["read"] is True
         assert json.loads(folded([true, false], broken)["q"])["read"] is False
+
+
+@pytest.mark.parametrize("status", [None, 7, ["completed"]])
+def test_a_status_that_is_not_text_is_no_more_final_than_an_active_one(status):
+    fields = {"id": "qa-1", "rev": 2, "droid": "ui", "status": status}
+    active = {**fields, "status": "active", "updated_at": "2026-01-05T10:00:00.000Z"}
+    for order in (fields, active), (active, fields):
+        (text,) = folded([json.dumps(each).encode() for each in order]).values()
+        assert json.loads(text)["status"] == "active"

@@ -52,6 +52,15 @@ def test_keeps_what_is_there(places, repo):
     assert (repo / ".beads" / "issues.jsonl").read_text() == '{"id":"qb-1"}\n'
 
 
+@pytest.mark.parametrize(("before", "after"), [("*.md text\n", "*.md text\n"), ("x", "x\n")])
+def test_attributes_are_added_on_a_line_of_their_own(places, repo, before, after):
+    path = repo / ".beads" / ".gitattributes"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(before)
+    setup.add_attributes(places)
+    assert path.read_text() == f"{after}{setup.ATTRIBUTES}\n"
+
+
 def test_settings_as_made_say_nothing_but_the_defaults(places):
     setup.init(places)
     again = discover(places.root, {})
