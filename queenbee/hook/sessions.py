@@ -77,7 +77,7 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
     name = session_name(event.agent, event.session)
     if name is not None:
         try:
-            Services(layout, actor=name).droids.check(name)
+            identity.checked_droid(layout, name)
         except UnknownDroid:
             name = None
     return Actor(name, derived=True)
