@@ -8,6 +8,7 @@ import signal
 import stat
 
 import pytest
+from raw_files import content
 
 from queenbee.errors import NotFound, Unreadable, Unwritable
 from queenbee.store import documents
@@ -17,11 +18,6 @@ from queenbee.store.documents import create_document, read_document, write_docum
 @pytest.fixture
 def path(tmp_path):
     return str(tmp_path / "plan.json")
-
-
-def content(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 class TestReading:

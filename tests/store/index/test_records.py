@@ -14,6 +14,7 @@ from hives import is_open
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
+from raw_files import content
 
 from queenbee.errors import Unreadable
 from queenbee.store import opening
@@ -389,11 +390,6 @@ def taken(monkeypatch):
         Taker, "take", lambda self, some, **how: (lines.extend(some), take(self, some, **how))[1]
     )
     return lines
-
-
-def content(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def put(path, data):

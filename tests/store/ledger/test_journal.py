@@ -8,6 +8,7 @@ import signal
 
 import pytest
 from mutants import mutant
+from raw_files import content
 
 from queenbee.errors import Unwritable
 from queenbee.store import files
@@ -70,11 +71,6 @@ def everything(places, module=journal_module):
 
 def none_or_all(read):
     return set(read) - {BEFORE} in (set(), set(LINES))
-
-
-def content(path):
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def torn_writer(places, total, module=journal_module):

@@ -7,6 +7,8 @@ import os
 import pytest
 from hypothesis import given, settings
 from mutants import mutant
+from raw_files import content_if_any as content
+from raw_files import record
 from record_lines import any_lines
 
 from queenbee.errors import Unreadable, Unwritable
@@ -27,18 +29,6 @@ def ledger(tmp_path):
 def open_ledger(folder):
     (folder / "journal").mkdir(exist_ok=True)
     return Ledger(str(folder / "queen_messages.jsonl"), str(folder / "journal" / "messages.jsonl"))
-
-
-def record(ledger, *lines):
-    """Appends as a transaction does, without waiting for the disk."""
-    ledger.append(lines).close()
-
-
-def content(path):
-    if not os.path.exists(path):
-        return b""
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def put(path, data):

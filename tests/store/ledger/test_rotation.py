@@ -13,6 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
+from raw_files import content_if_any as content
+from raw_files import record
 
 from queenbee.errors import Unwritable
 from queenbee.store.index import intake as intake_module
@@ -38,17 +40,6 @@ def line(identifier, rev=1, **more):
 def places(folder):
     os.makedirs(folder / "journal", exist_ok=True)
     return str(folder / "queen_messages.jsonl"), str(folder / "journal" / "messages.jsonl")
-
-
-def record(ledger, *lines):
-    ledger.append(lines).close()
-
-
-def content(path):
-    if not os.path.exists(path):
-        return b""
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def put(path, data):
