@@ -22,7 +22,7 @@ from queenbee.version import __version__
 _SECTIONS = {
     "Work": {
         "next": "work",
-        "complete": "assignments",
+        "complete": "work",
         "status": "work",
         "wait": "work",
         "issues": "issues",

@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
@@ -45,7 +46,8 @@ class Services(Store):
 
         return Assignments(
             self,
-            issues=lambda: self.issues,
+            claimable=self._check_claimable,
+            tracked=self._tracked_issue,
             reservations=lambda: self.reservations,
         )
 
@@ -76,6 +78,12 @@ class Services(Store):
         from queenbee.services.droids import Droids  # noqa: PLC0415 - start-up
 
         return Droids(self)
+
+    def _check_claimable(self, issue_id: str, droid: str, *, anyway: bool) -> Issue | None:
+        return self.issues.check_claimable(issue_id, droid, anyway=anyway)
+
+    def _tracked_issue(self, issue_id: str) -> Issue | None:
+        return self.issues.get_or_none(issue_id)
 
     def find(self, identifier: str) -> tuple[str, Fields]:
         """Returns the kind and the folded fields of any record. Raises `NotFound`."""
