@@ -71,6 +71,32 @@ class GateView:
 
 
 @dataclass(frozen=True)
+class UnusableGate:
+    """A file that cannot be read as a gate, so that its phase has not passed."""
+
+    path: str
+    problem: str
+    workflow_id: str | None
+    phase_id: str | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns what is known, with the keys of a gate."""
+        return {
+            "workflow_id": self.workflow_id,
+            "phase_id": self.phase_id,
+            "phase_name": None,
+            "path": self.path,
+            "attempt": None,
+            "status": "unreadable",
+            "passed": False,
+            "blocking": [self.problem],
+            "warnings": [],
+            "rules": [],
+            "findings": [],
+        }
+
+
+@dataclass(frozen=True)
 class RuleOptions:
     """A rule as the options of a command describe it; exactly one of the first four is given.
 
@@ -115,13 +141,22 @@ def gate_view(hive: Hive, workflow_id: str, phase_id: str) -> GateView:
     return _view(find_gate(gates_dir(hive.layout), workflow_id, phase_id))
 
 
-def gate_views(hive: Hive, workflow_id: str | None = None) -> list[GateView]:
-    """Returns all gates, or those of one workflow. Raises `Unreadable` if one cannot be read."""
-    found, problems = list_gates(gates_dir(hive.layout))
-    if problems:
-        raise Unreadable(problems[0].message, path=problems[0].path, hint="queen doctor")
-    keys = [gate.key for gate in found if workflow_id in (None, gate.key[0])]
-    return [gate_view(hive, str(workflow), str(phase)) for workflow, phase in keys]
+def gate_views(hive: Hive, workflow_id: str | None = None) -> list[GateView | UnusableGate]:
+    """Returns all gates, or those of one workflow; one that cannot be used says why."""
+    gates, broken = list_gates(gates_dir(hive.layout))
+    found: list[GateView | UnusableGate] = []
+    for gate in gates:
+        if workflow_id in (None, gate.key[0]):
+            try:
+                found.append(gate_view(hive, *gate.key))
+            except Unreadable as error:
+                found.append(UnusableGate(gate.path, error.message, *gate.key))
+    for file in broken:
+        keys = sorted(file.keys)
+        key = keys[0] if len(keys) == 1 else (None, None)
+        if workflow_id is None or file.phases_of(workflow_id):
+            found.append(UnusableGate(file.path, file.message, *key))
+    return found
 
 
 def rule_of(options: RuleOptions) -> Document:

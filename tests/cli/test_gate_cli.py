@@ -281,9 +281,21 @@ class TestStatus:
         assert quick("gate", "status", *GATE).code == 4
         assert quick("gate", "history", *GATE).code == 4
 
-    def test_a_gate_that_cannot_be_read_is_reported(self, quick: QuickQueen, gate: Path) -> None:
-        gate.write_text("{")
-        assert quick("gate", "status").code == 7
+    @pytest.mark.parametrize("content", ["{", "[]", '{"metadata": {}}'])
+    def test_a_gate_that_cannot_be_read_is_listed_among_the_others(
+        self, quick: QuickQueen, gate: Path, content: str
+    ) -> None:
+        quick("gate", "new", "--workflow", "other", "--phase", "p1")
+        gate.write_text(content)
+        (gate.parent / "settings.json").write_text('{"metadata": {"made_by": "another tool"}}')
+        listed = quick("gate", "status", "--json")
+        assert [(one["workflow_id"], one["status"]) for one in listed.json] == [
+            ("other", "pending"), (None, "unreadable"),
+        ]  # fmt: skip
+        assert FILE in quick("gate", "status").out
+        assert len(quick("gate", "status", "-w", "wf", "--json").json) == 1
+        assert quick("gate", "status", *GATE).code == 7
+        assert quick("gate", "status", "-w", "other", "-p", "p1").code == 0
 
 
 class TestHook:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.documents.gates.judgement import AttemptRecord, Verdict
-    from queenbee.workflows.gates import GateView
+    from queenbee.workflows.gates import GateView, UnusableGate
     from queenbee.workflows.hive import Hive
 
 BLOCKED = 2
@@ -173,19 +173,21 @@ def run(
     return Answer(gate_view(hive, name, phase), yes=verdict.passed)
 
 
-def _show_status(value: GateView | Sequence[GateView]) -> None:
+def _show_status(value: GateView | Sequence[GateView | UnusableGate]) -> None:
     if not isinstance(value, list):
         _show_gate(value)  # type: ignore[arg-type]
         return
     rows = [
         [
-            view.document["metadata"]["workflow_id"],
-            view.document["metadata"]["phase_id"],
-            view.verdict.status,
-            view.document["metadata"]["phase_name"],
-            shortened("; ".join(view.verdict.blocking), 60),
+            str(gate["workflow_id"] or "?"),
+            str(gate["phase_id"] or "?"),
+            str(gate["status"]),
+            str(gate["phase_name"] or ""),
+            # Of a gate that cannot be read, the reason names the file.
+            reason if gate["status"] == "unreadable" else shortened(reason, 60),
         ]
-        for view in value
+        for gate in (view.to_dict() for view in value)
+        for reason in ["; ".join(gate["blocking"])]
     ]
     table(["WORKFLOW", "PHASE", "STATUS", "NAME", "BLOCKED BY"], rows, empty="No gates.")
 
@@ -195,7 +197,7 @@ def _show_status(value: GateView | Sequence[GateView]) -> None:
 @click.option("--phase", "-p", metavar="ID", help="One gate, with all its rules")
 def status(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str | None
-) -> GateView | list[GateView]:
+) -> GateView | list[GateView | UnusableGate]:
     """Show the gates, or one with its rules and their latest results"""
     from queenbee.workflows.gates import gate_view, gate_views  # noqa: PLC0415 - start-up
 

@@ -13,8 +13,10 @@ import textwrap
 import threading
 
 import pytest
+from mutants import mutant
 
 from queenbee.checks import CheckRunner
+from queenbee.documents.gates import store
 from queenbee.documents.gates.gate import add_rule, history, new_gate, validate_gate
 from queenbee.documents.gates.run import gate_checks, run_gate
 from queenbee.documents.gates.store import (
@@ -351,6 +353,54 @@ def test_a_corrupt_file_of_another_phase_does_not_matter(yard):
     yard.run()
     yard.write("phase_wf_two.json", b"{torn")
     assert yard.check().passed
+
+
+def test_a_broken_file_only_stands_for_the_phase_that_it_names_exactly(yard):
+    """Phase `one` is neither `one_more` nor `one` of a workflow with a longer name."""
+    yard.make("true")
+    yard.run()
+    for name in ("phase_wf_one_more.json", "phase_other_wf_one.json", "phone.json", "one.json"):
+        yard.write(name, b"{torn")
+    yard.write("phase_wf_two.json", b"[]")
+    yard.write("notes.json", b'{"metadata": {"phase": "one"}}')
+    yard.write("half.json", b'{"metadata": {"phase_id": "one", "workflow_id": 5}}')
+    assert yard.check().passed
+    with pytest.raises(GateMissing):
+        check_gate(yard.folder, "other", "one")
+    assert check_gate(yard.folder, "other", "one", allow_missing=True).passed
+    create_gate(yard.folder, new_gate(workflow_id="x", phase_id="one", phase_name="", now_ms=0))
+    with pytest.raises(Unreadable):
+        check_gate(yard.folder, "wf", "two", allow_missing=True)
+
+
+def test_a_name_in_one_piece_would_be_noticed(yard):
+    yard.make("true")
+    yard.run()
+    yard.write("phase_wf_one_more.json", b"{torn")
+    broken = mutant(store, "self._stem == _stem(*key))", "_stem(*key) in self._stem)")
+    with pytest.raises(Unreadable):
+        broken.check_gate(yard.folder, "wf", "one")
+
+
+@pytest.mark.parametrize("name", ["phase_wf_one.json", "any-name.json"])
+@pytest.mark.parametrize("allow_missing", [False, True], ids=["strict", "allow-missing"])
+def test_a_gate_with_conflict_markers_is_not_passed_whatever_its_file_is_called(
+    yard, name, allow_missing
+):
+    path = yard.make("true").path
+    yard.run()
+    with open(path, "rb") as file:
+        text = file.read()
+    os.unlink(path)
+    yard.write(name, text.replace(b'  "status"', b"<<<<<<< ours\n" + b'  "status"', 1))
+    with pytest.raises(Unreadable, match="is not JSON"):
+        yard.check(allow_missing=allow_missing)
+
+
+def test_half_an_identity_is_not_a_missing_gate(yard):
+    yard.write("phase_wf_one.json", b'{"schema_version": "1.0", "metadata": {"workflow_id": "wf"}}')
+    with pytest.raises(Unreadable, match="is not a gate: it has no workflow_id and phase_id"):
+        yard.check(allow_missing=True)
 
 
 def test_a_gate_in_two_files_is_not_passed(yard):
