@@ -23,6 +23,7 @@ from queenbee.documents.json_documents import parse_json
 from queenbee.documents.plans.files import read_markdown
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.errors import InvalidInput, NotFound, Unreadable
+from queenbee.workflows.gate_check import state_of_run
 from queenbee.workflows.locks import documents_lock
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class GateView:
     document: Document
     verdict: Verdict
     findings: Sequence[Finding]
+    run: str | None = None
+    """What the attempt is doing, if it has not ended."""
 
     @property
     def rules(self) -> list[dict[str, object]]:
@@ -65,6 +68,7 @@ class GateView:
             "passed": self.verdict.passed,
             "blocking": list(self.verdict.blocking),
             "warnings": list(self.verdict.warnings),
+            "run": self.run,
             "rules": self.rules,
             "findings": [finding.to_dict() for finding in self.findings],
         }
@@ -91,6 +95,7 @@ class UnusableGate:
             "passed": False,
             "blocking": [self.problem],
             "warnings": [],
+            "run": None,
             "rules": [],
             "findings": [],
         }
@@ -123,7 +128,7 @@ def new_hive_gate(hive: Hive, workflow_id: str, phase_id: str, name: str | None)
         phase_name=name or phase_id,
         now_ms=hive.now_ms(),
     )
-    return _view(create_gate(gates_dir(hive.layout), document, lock=documents_lock(hive)))
+    return _view(hive, create_gate(gates_dir(hive.layout), document, lock=documents_lock(hive)))
 
 
 def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -> GateView:
@@ -133,12 +138,13 @@ def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -
         return add_rule(document, _identified(rule, document))
 
     folder = gates_dir(hive.layout)
-    return _view(update_gate(folder, workflow_id, phase_id, added, lock=documents_lock(hive)))
+    changed = update_gate(folder, workflow_id, phase_id, added, lock=documents_lock(hive))
+    return _view(hive, changed)
 
 
 def gate_view(hive: Hive, workflow_id: str, phase_id: str) -> GateView:
     """Returns a gate. Raises `NotFound`, or `Unreadable` for one that is not valid."""
-    return _view(find_gate(gates_dir(hive.layout), workflow_id, phase_id))
+    return _view(hive, find_gate(gates_dir(hive.layout), workflow_id, phase_id))
 
 
 def gate_views(hive: Hive, workflow_id: str | None = None) -> list[GateView | UnusableGate]:
@@ -256,9 +262,10 @@ def _identified(rule: Document, document: Document) -> Document:
     return {"rule_id": next(name for name in names if name not in taken), **rule}
 
 
-def _view(gate: GateFile) -> GateView:
-    findings = validate_gate(gate.document)
-    return GateView(gate.path, gate.document, judge(gate.document), findings)
+def _view(hive: Hive, gate: GateFile) -> GateView:
+    document = gate.document
+    run = state_of_run(hive, document)
+    return GateView(gate.path, document, judge(document), validate_gate(document), run)
 
 
 def _rule(rule: Document, result: RuleResult | None) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -197,6 +198,36 @@ class TestRunAndCheck:
         attempts = quick("gate", "history", *GATE, "--json").json
         assert [one["status"] for one in attempts] == ["failed", "passed"]
         assert quick("gate", "history", *GATE).code == 0
+
+    def test_a_check_during_a_run_says_so(
+        self, quick: QuickQueen, queen: Queen, gate: Path, repo: Path
+    ) -> None:
+        os.mkfifo(repo / "wait")
+        add(quick, "--test", "true", "--id", "quick")
+        add(quick, "--test", "cat wait", "--id", "slow")
+        started = queen.start("gate", "run", *GATE)
+        with (repo / "wait").open("w"):  # Opens when the second rule reads it.
+            told = "a run goes on: 1 of 2 rules have a result"
+            checked = quick("gate", "check", *GATE, "--json")
+            assert (checked.code, checked.json["status"]) == (1, "in_progress")
+            assert checked.json["run"] == told
+            assert told in quick("gate", "check", *GATE).out
+            assert told in quick("gate", "status", *GATE).out
+        started.communicate(timeout=60)
+        assert started.returncode == 0
+        assert quick("gate", "check", *GATE, "--json").json["run"] is None
+
+    def test_a_check_after_a_killed_run_says_so(
+        self, quick: QuickQueen, queen: Queen, gate: Path
+    ) -> None:
+        add(quick, "--test", "true")
+        add(quick, "--test", "kill -KILL $PPID")
+        started = queen.start("gate", "run", *GATE)
+        started.communicate(timeout=60)
+        assert started.returncode == -9
+        told = "its last run did not finish: 1 of 2 rules have a result"
+        assert quick("gate", "check", *GATE, "--json").json["run"] == told
+        assert told in quick("gate", "hook", *GATE).err
 
     def test_a_gate_that_has_passed_is_not_run_again(self, quick: QuickQueen, gate: Path) -> None:
         add(quick, "--test", "true")

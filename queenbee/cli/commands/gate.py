@@ -18,7 +18,7 @@ from queenbee.errors import InvalidInput, NoHive, QueenError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.documents.gates.judgement import AttemptRecord, Verdict
+    from queenbee.documents.gates.judgement import AttemptRecord
     from queenbee.workflows.gates import GateView, UnusableGate
     from queenbee.workflows.hive import Hive
 
@@ -64,6 +64,8 @@ def _show_gate(view: GateView) -> None:
     name = f"{metadata['workflow_id']}/{metadata['phase_id']}"
     say(f"{printable(name)}  {printable(metadata['phase_name'])}", bold=True)
     say(f"{view.verdict.status}, attempt {view.to_dict()['attempt']}, {printable(view.path)}")
+    if view.run:
+        say(view.run)
     rows = [
         [
             str(rule["status"]),
@@ -237,7 +239,8 @@ def history(
 
 def _show_verdict(value: Mapping[str, Any]) -> None:
     say(f"{value['status']}: {printable(value['workflow_id'])}/{printable(value['phase_id'])}")
-    for line in (*value["blocking"], *value["warnings"]):
+    run = [value["run"]] if value["run"] else []
+    for line in (*run, *value["blocking"], *value["warnings"]):
         say(f"  {printable(line)}")
 
 
@@ -257,12 +260,16 @@ def check(
     Exit 0 if it has, 1 if it has not, 7 if its gate is missing or corrupt.
     """
     name = _named(workflow, plan_file)
-    verdict = _verdict(hive, name, phase, allow_missing)
+    from queenbee.workflows.gate_check import check_hive_gate  # noqa: PLC0415 - start-up
+
+    found = check_hive_gate(hive, name, phase, allow_missing=allow_missing)
+    verdict = found.verdict
     value = {
         "workflow_id": name,
         "phase_id": phase,
         "status": verdict.status,
         "passed": verdict.passed,
+        "run": found.run,
         "blocking": list(verdict.blocking),
         "warnings": list(verdict.warnings),
     }
@@ -286,32 +293,28 @@ def hook(
     not to go on. A gate that cannot be read blocks too.
     """
     try:
+        from queenbee.workflows.gate_check import check_hive_gate  # noqa: PLC0415 - start-up
+
         workflow = _named(workflow, plan_file)
-        verdict = _verdict(call.hive, workflow, phase, allow_missing)
-        reason = "; ".join(verdict.blocking) or f"it is {verdict.status}"
+        found = check_hive_gate(call.hive, workflow, phase, allow_missing=allow_missing)
+        passed = found.verdict.passed
+        reason = "; ".join(found.reasons) or f"it is {found.verdict.status}"
     except NoHive as error:
         if allow_missing:
             return {"passed": True}
-        verdict, reason = None, error.message
+        passed, reason = False, error.message
     except QueenError as error:
-        verdict, reason = None, error.message
+        passed, reason = False, error.message
     except Exception as error:
         # A bug of ours must not open a gate: agents read any other status as "go on".
         if os.environ.get("QUEEN_DEBUG"):
             raise
-        verdict, reason = None, f"{type(error).__name__}: {error}"
-    if verdict is not None and verdict.passed:
+        passed, reason = False, f"{type(error).__name__}: {error}"
+    if passed:
         return {"passed": True}
     text = f"queen: phase {phase} of {workflow or plan_file} has not passed: {reason}"
     aside(printable(text))
     raise click.exceptions.Exit(BLOCKED)
-
-
-def _verdict(hive: Hive, workflow: str, phase: str, allow_missing: bool) -> Verdict:
-    from queenbee.documents.folders import gates_dir  # noqa: PLC0415 - start-up
-    from queenbee.documents.gates.store import check_gate  # noqa: PLC0415 - start-up
-
-    return check_gate(gates_dir(hive.layout), workflow, phase, allow_missing=allow_missing)
 
 
 gate = group(

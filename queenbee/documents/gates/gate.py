@@ -162,16 +162,13 @@ def begin_attempt(document: Document, now_ms: int) -> Document:
         return gate
     now = format_ms(now_ms)
     if current in ("failed", "passed"):
-        attempts = gate["validation_execution"].setdefault("previous_attempts", [])
-        attempts.append(_attempt_record(gate))
-        gate["status"] |= {"current_status": "pending", "errors": []}
-        gate["metadata"]["completed_at"] = None
+        _archive(gate)
     _move(gate, "in_progress", now)
     gate["metadata"]["started_at"] = now
     return _recounted(gate)
 
 
-def finish_attempt(
+def add_results(
     document: Document,
     results: Sequence[RuleResult],
     errors: Sequence[GateError],
@@ -180,7 +177,7 @@ def finish_attempt(
     now_ms: int,
     max_results_per_rule: int = MAX_RESULTS_PER_RULE,
 ) -> Document:
-    """Returns the gate with the results of a run of its rules, and its new status.
+    """Returns the gate with results of a run that goes on; its status stays `in_progress`.
 
     0 for `max_results_per_rule` keeps all. Raises `Conflict` if another run has ended the attempt
     that the results belong to.
@@ -201,6 +198,31 @@ def finish_attempt(
     ] + deepcopy(list(errors))
     if max_results_per_rule:
         _trim(gate, max_results_per_rule)
+    status["last_updated"] = format_ms(now_ms)
+    return _recounted(gate)
+
+
+def finish_attempt(
+    document: Document,
+    results: Sequence[RuleResult],
+    errors: Sequence[GateError],
+    *,
+    attempt: int,
+    now_ms: int,
+    max_results_per_rule: int = MAX_RESULTS_PER_RULE,
+) -> Document:
+    """Returns the gate with the last results of a run, and its new status.
+
+    Takes and raises the same as `add_results`.
+    """
+    gate = add_results(
+        document,
+        results,
+        errors,
+        attempt=attempt,
+        now_ms=now_ms,
+        max_results_per_rule=max_results_per_rule,
+    )
     verdict = judge(gate)
     if verdict.status in ("passed", "failed"):
         _move(gate, verdict.status, format_ms(now_ms))
@@ -222,6 +244,16 @@ def _move(gate: Document, new: str, now: str) -> None:
     if not is_valid_transition(current, new):
         raise Conflict(f"{_name(gate)} is {current}, and cannot become {new}", status=current)
     gate["status"] |= {"current_status": new, "last_updated": now}
+
+
+def _archive(gate: Document) -> None:
+    """Moves the attempt to the history; the next one is pending, and has no results yet."""
+    ended = _attempt_record(gate)
+    for result in results_of(gate):
+        result.setdefault("attempt", ended["attempt"])
+    gate["validation_execution"].setdefault("previous_attempts", []).append(ended)
+    gate["status"] |= {"current_status": "pending", "errors": []}
+    gate["metadata"]["completed_at"] = None
 
 
 def _recounted(gate: Document) -> Document:
@@ -298,7 +330,7 @@ def _status_findings(document: Document) -> list[Finding]:
         if status[name] != count
     ]
     current, verdict = status["current_status"], judge(document).status
-    # While an attempt runs, the latest results may be those of the one before.
+    # While an attempt runs, a rule may have failed already.
     if current not in (verdict, "in_progress"):
         message = f"is {current}, but the results say {verdict}"
         found.append(Finding("status.current_status", message, "warning"))

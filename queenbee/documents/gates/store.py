@@ -188,11 +188,15 @@ def update_gate(
     *,
     lock: Lock = nullcontext,
 ) -> GateFile:
-    """Applies `change` to a gate as it is on disk now, under the lock, and returns it."""
+    """Applies `change` to a gate as it is on disk now, under the lock, and returns it.
+
+    The file stays as it is if `change` returns its argument.
+    """
     with lock():
         gate = find_gate(folder, workflow_id, phase_id)
         changed = change(gate.document)
-        write_object(gate.path, changed)
+        if changed is not gate.document:
+            write_object(gate.path, changed)
     return GateFile(gate.path, changed)
 
 

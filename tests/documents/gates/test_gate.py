@@ -17,6 +17,7 @@ from queenbee.documents.gates import judgement
 from queenbee.documents.gates.gate import (
     SCHEMA_PATH,
     TRANSITIONS,
+    add_results,
     add_rule,
     begin_attempt,
     finish_attempt,
@@ -553,8 +554,20 @@ def test_the_results_of_an_attempt_carry_its_number():
     began = begin_attempt(gate([rule()], [result(status="failed")], status="failed"), NOW_MS)
     document = finish_attempt(began, [result(at=NOW)], [], attempt=2, now_ms=NOW_MS)
     results = document["validation_execution"]["results"]
-    assert [one.get("attempt") for one in results] == [None, 2]
+    assert [one.get("attempt") for one in results] == [1, 2]
     assert document["status"]["current_status"] == "passed"
+
+
+def test_results_of_an_earlier_attempt_do_not_pass_the_rules_that_have_not_run_again():
+    """Attempt 1 passed `b` only and attempt 2, killed, `a` only: nobody saw both pass."""
+    failed = gate([rule("a"), rule("b")], [result("a", "failed"), result("b")], status="failed")
+    began = begin_attempt(failed, NOW_MS)
+    killed = add_results(began, [result("a", at=NOW)], [], attempt=2, now_ms=NOW_MS)
+    assert judge(killed).blocking == ("b: not run",)
+    assert (judge(killed).status, killed["status"]["passed_count"]) == ("in_progress", 1)
+    assert validate_gate(killed) == []
+    broken = mutant(judgement, "attempt < current", "attempt < 0")
+    assert broken.judge(killed).passed
 
 
 def test_an_attempt_without_all_results_stays_in_progress():

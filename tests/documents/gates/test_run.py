@@ -28,7 +28,7 @@ from queenbee.documents.gates.store import (
     update_gate,
 )
 from queenbee.documents.json_documents import write_object
-from queenbee.errors import Conflict, InvalidInput, NotFound, Unreadable
+from queenbee.errors import Busy, Conflict, InvalidInput, NotFound, Unreadable, Unwritable
 
 NOW_MS = 1_763_217_020_000
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "gates"
@@ -223,6 +223,84 @@ def test_a_gate_is_in_progress_while_its_rules_run_and_no_lock_is_held(yard):
     assert os.path.exists(path)
 
 
+def test_each_result_is_on_disk_with_its_evidence_before_the_next_rule_runs(yard):
+    yard.make(f"echo out; cp {yard.folder}/phase_wf_one.json 1", "exit 1", "true")
+    seen = []
+
+    def on_progress(progress):
+        if progress.event == "started":
+            seen.append(yard.gate())
+
+    yard.run(on_progress=on_progress)
+    results = [gate["validation_execution"]["results"] for gate in seen]
+    assert [[one["status"] for one in each] for each in results] == [
+        [], ["passed"], ["passed", "failed"],
+    ]  # fmt: skip
+    assert [len(gate["status"]["errors"]) for gate in seen] == [0, 0, 1]
+    assert all(validate_gate(gate) == [] for gate in seen)
+    evidence = results[1][0]["details"]["evidence"]
+    with open(os.path.join(yard.root, ".beads", evidence)) as file:
+        assert "out\n" in file.read()
+    times = [one["validated_at"] for one in yard.gate()["validation_execution"]["results"]]
+    assert len(set(times)) == 3
+    assert times == sorted(times)
+
+
+def test_a_gate_passes_only_after_the_record_of_its_run(yard):
+    """Also if the rules after the last one of error severity are still to run."""
+    yard.make("true")
+    late = {"rule_id": "late", "rule_type": "test_pass", "rule_config": {"command": "true"}}
+    update_gate(
+        yard.folder, "wf", "one", lambda gate: add_rule(gate, late | {"severity": "warning"})
+    )
+    seen = []
+
+    def record(record):
+        seen.append(yard.check().status)
+        return record
+
+    run_gate(yard.folder, "wf", "one", yard.runner(record=record))
+    assert seen == ["in_progress"]
+    assert yard.check().passed
+    assert len(yard.gate()["validation_execution"]["results"]) == 2
+
+
+def test_a_gate_that_cannot_be_written_for_a_while_loses_no_result(yard):
+    yard.make("exit 1", "true", "exit 1")
+    turns = iter([None, Busy("later"), Unwritable("full"), None, None])
+
+    @contextlib.contextmanager
+    def lock():
+        problem = next(turns)
+        if problem is not None:
+            raise problem
+        yield
+
+    assert yard.run(lock=lock).verdict.status == "failed"
+    results = yard.gate()["validation_execution"]["results"]
+    assert [one["rule_id"] for one in results] == ["r1", "r2", "r3"]
+    assert len(yard.gate()["status"]["errors"]) == 2
+
+
+def test_a_killed_run_leaves_what_it_did(yard):
+    yard.make("echo out", "exit 1", "kill -KILL $PPID")
+    driver = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(DRIVER), yard.root, yard.folder],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (driver.returncode, driver.stdout) == (-9, "")
+    results = yard.gate()["validation_execution"]["results"]
+    assert [result["status"] for result in results] == ["passed", "failed"]
+    assert all(
+        os.path.getsize(os.path.join(yard.root, ".beads", one["details"]["evidence"]))
+        for one in results
+    )
+    assert yard.gate()["status"]["current_status"] == "in_progress"
+    assert not yard.check().passed
+
+
 def test_a_rule_added_while_the_gate_runs_is_waited_for(yard):
     yard.make("true")
     late = {"rule_id": "late", "rule_type": "test_pass", "rule_config": {"command": "true"}}
@@ -310,6 +388,24 @@ def test_a_missing_gate_may_be_allowed(yard):
 def test_a_missing_gate_is_not_run(yard):
     with pytest.raises(NotFound):
         yard.run()
+
+
+DRIVER = """
+        import os, sys, time
+        from queenbee.checks import CheckRunner
+        from queenbee.documents.gates.run import run_gate
+        root, folder = sys.argv[1:]
+        runner = CheckRunner(
+            cwd=root, env=dict(os.environ),
+            evidence_dir=os.path.join(root, ".beads", "evidence"),
+            record=lambda record: print(record["verdict"], flush=True) or record,
+            now_ms=lambda: time.time_ns() // 1_000_000,
+        )
+        try:
+            run_gate(folder, "wf", "one", runner)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+"""
 
 
 CORRUPT = {
@@ -423,24 +519,8 @@ def test_a_gate_with_a_false_status_is_not_passed(yard):
 
 def test_control_c_keeps_what_was_found_and_leaves_the_gate_in_progress(yard):
     yard.make("true", "kill -INT $PPID; sleep 60", "touch third")
-    script = """
-        import os, sys, time
-        from queenbee.checks import CheckRunner
-        from queenbee.documents.gates.run import run_gate
-        root, folder = sys.argv[1:]
-        runner = CheckRunner(
-            cwd=root, env=dict(os.environ),
-            evidence_dir=os.path.join(root, ".beads", "evidence"),
-            record=lambda record: print(record["verdict"], flush=True) or record,
-            now_ms=lambda: time.time_ns() // 1_000_000,
-        )
-        try:
-            run_gate(folder, "wf", "one", runner)
-        except KeyboardInterrupt:
-            print("stopped", flush=True)
-    """
     driver = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script), yard.root, yard.folder],
+        [sys.executable, "-c", textwrap.dedent(DRIVER), yard.root, yard.folder],
         capture_output=True,
         text=True,
         timeout=60,
