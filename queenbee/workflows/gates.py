@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.checks.check import described
 from queenbee.core.text import shell_word
 from queenbee.documents.folders import gates_dir
-from queenbee.documents.gates.gate import add_rule, new_gate, validate_gate
+from queenbee.documents.gates.gate import add_rule, new_gate, remove_rule, validate_gate
 from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, latest_results
 from queenbee.documents.gates.phases import phase_number
+from queenbee.documents.gates.rules import rule_check
 from queenbee.documents.gates.store import (
     GateFile,
     create_gate,
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
 _SLUG_LENGTH = 40
+_RULE_HELP = "queen gate add-rule --help"
 
 
 @dataclass(frozen=True)
@@ -47,13 +50,15 @@ class GateView:
     findings: Sequence[Finding]
     run: str | None = None
     """What the attempt is doing, if it has not ended."""
+    ledger_dir: str = ""
+    """The folder that the paths of evidence start from."""
 
     @property
     def rules(self) -> list[dict[str, object]]:
-        """The rules, each with the status and message of its latest result."""
+        """The rules, each with what it checks and its latest result; `evidence` is a full path."""
         latest = latest_results(self.document)
         rules = self.document["validation_config"]["rules"]
-        return [_rule(rule, latest.get(rule["rule_id"])) for rule in rules]
+        return [self._rule(rule, latest.get(rule["rule_id"])) for rule in rules]
 
     def to_dict(self) -> dict[str, object]:
         """Returns the gate as plain values, with only the latest results."""
@@ -71,6 +76,22 @@ class GateView:
             "run": self.run,
             "rules": self.rules,
             "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+    def _rule(self, rule: Document, result: RuleResult | None) -> dict[str, object]:
+        evidence = result.get("details", {}).get("evidence") if result else None
+        return {
+            "rule_id": rule["rule_id"],
+            "rule_type": rule["rule_type"],
+            "rule_name": rule.get("rule_name"),
+            "severity": rule.get("severity", "error"),
+            "checks": described(rule_check(rule)),
+            "status": result["status"] if result else "not run",
+            "message": result.get("message") if result else None,
+            "validated_at": result["validated_at"] if result else None,
+            "evidence": os.path.join(self.ledger_dir, evidence)
+            if isinstance(evidence, str)
+            else None,
         }
 
 
@@ -132,13 +153,27 @@ def new_hive_gate(hive: Hive, workflow_id: str, phase_id: str, name: str | None)
 
 
 def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -> GateView:
-    """Adds a rule to a gate, with an id if it has none. Raises as `documents.gates.add_rule`."""
+    """Adds a rule to a gate, with an id if it has none; it is the last one of the view.
+
+    Raises as `documents.gates.add_rule`.
+    """
 
     def added(document: Document) -> Document:
         return add_rule(document, _identified(rule, document))
 
     folder = gates_dir(hive.layout)
     changed = update_gate(folder, workflow_id, phase_id, added, lock=documents_lock(hive))
+    return _view(hive, changed)
+
+
+def remove_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule_id: str) -> GateView:
+    """Removes a rule from a gate. Raises as `documents.gates.remove_rule`."""
+
+    def removed(document: Document) -> Document:
+        return remove_rule(document, rule_id)
+
+    folder = gates_dir(hive.layout)
+    changed = update_gate(folder, workflow_id, phase_id, removed, lock=documents_lock(hive))
     return _view(hive, changed)
 
 
@@ -165,25 +200,27 @@ def gate_views(hive: Hive, workflow_id: str | None = None) -> list[GateView | Un
     return found
 
 
-def rule_of(options: RuleOptions) -> Document:
+def rule_of(hive: Hive, options: RuleOptions) -> Document:
     """Returns the rule that the options describe, without an id if they give none.
 
-    Raises `InvalidInput` for none or several of the four types.
+    Files are given from the working directory. The rule has them from the top of the working
+    tree, where gates run, so that it means the same in every worktree. Raises `InvalidInput` for
+    none or several of the four types.
     """
     given = {
         rule_type: value
         for rule_type, value in (
-            ("file_exists", options.exists),
-            ("content_match", options.contains),
+            ("file_exists", _from_top(hive, options.exists)),
+            ("content_match", _from_top(hive, options.contains)),
             ("test_pass", options.test),
-            ("custom", options.script),
+            ("custom", _from_top(hive, options.script)),
         )
         if value is not None
     }
     if len(given) != 1:
         raise InvalidInput(
             "a rule is one of: --exists, --contains, --test, --script, or a JSON object",
-            hint="queen gate add-rule --help",
+            hint=_RULE_HELP,
         )
     ((rule_type, value),) = given.items()
     rule: Document = {"rule_id": options.rule_id} if options.rule_id else {}
@@ -196,14 +233,23 @@ def rule_of(options: RuleOptions) -> Document:
     return rule
 
 
+def _from_top(hive: Hive, path: str | None) -> str | None:
+    """Returns a path as rules have it; one outside the working tree is absolute."""
+    if not path or os.path.isabs(path):
+        return path
+    absolute = os.path.normpath(os.path.join(hive.cwd, path))
+    relative = os.path.relpath(absolute, hive.layout.tree)
+    return absolute if relative.split(os.sep)[0] == os.pardir else relative
+
+
 def rule_from(text: str) -> Document:
     """Returns the rule in a JSON text. Raises `InvalidInput` if it is not an object."""
     try:
         rule = parse_json(text.encode(errors="replace"), "the rule")
     except Unreadable as error:
-        raise InvalidInput(error.message) from error
+        raise InvalidInput(error.message, hint=_RULE_HELP) from error
     if not isinstance(rule, dict):
-        raise InvalidInput("the rule must be a JSON object")
+        raise InvalidInput("the rule must be a JSON object", hint=_RULE_HELP)
     return rule
 
 
@@ -265,16 +311,6 @@ def _identified(rule: Document, document: Document) -> Document:
 def _view(hive: Hive, gate: GateFile) -> GateView:
     document = gate.document
     run = state_of_run(hive, document)
-    return GateView(gate.path, document, judge(document), validate_gate(document), run)
-
-
-def _rule(rule: Document, result: RuleResult | None) -> dict[str, object]:
-    return {
-        "rule_id": rule["rule_id"],
-        "rule_type": rule["rule_type"],
-        "rule_name": rule.get("rule_name"),
-        "severity": rule.get("severity", "error"),
-        "status": result["status"] if result else "not run",
-        "message": result.get("message") if result else None,
-        "validated_at": result["validated_at"] if result else None,
-    }
+    return GateView(
+        gate.path, document, judge(document), validate_gate(document), run, hive.layout.beads_dir
+    )

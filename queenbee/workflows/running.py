@@ -76,6 +76,7 @@ def run_gate(
     phase_id: str,
     *,
     env: Mapping[str, str],
+    again: bool = False,
     on_progress: Watcher | None = None,
 ) -> GateRun:
     """Returns the result of all rules of a gate. Raises as `documents.gates.run.run_gate` does.
@@ -89,6 +90,7 @@ def run_gate(
             phase_id,
             check_runner(hive, env, on_progress=on_progress),
             lock=documents_lock(hive),
+            again=again,
             max_results_per_rule=hive.layout.settings.gate_results,
         )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
+from queenbee.core.text import shell_word
 from queenbee.core.timestamps import instant_ms
 
 if TYPE_CHECKING:
@@ -139,6 +140,11 @@ def counters(document: Document) -> Counters:
         "failed_count": latest.count("failed"),
         "total_count": len(rules_of(document)),
     }
+
+
+def gate_options(workflow_id: str, phase_id: str) -> str:
+    """Returns the options that name a gate in a suggested command."""
+    return f"--workflow {shell_word(workflow_id)} --phase {shell_word(phase_id)}"
 
 
 def made_ms(result: RuleResult) -> int:

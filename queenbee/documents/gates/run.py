@@ -51,11 +51,13 @@ def run_gate(
     runner: CheckRunner,
     *,
     lock: Lock = nullcontext,
+    again: bool = False,
     max_results_per_rule: int = MAX_RESULTS_PER_RULE,
 ) -> GateRun:
     """Returns the result of all rules of a gate; its file and the record say the same.
 
-    A gate that failed starts a new attempt, and keeps the old one in its history. `lock` keeps
+    A gate that failed starts a new attempt, and keeps the old one in its history; with `again`,
+    so does one that has passed, and it has not passed until this run is over. `lock` keeps
     other processes out while the gate's file is rewritten; no rule runs under it. Raises
     `NotFound`, `Unreadable`, `InvalidInput` for a gate without rules, `Conflict` for one that
     has passed or whose attempt another run has ended, and `ChecksInterrupted` on Ctrl-C,
@@ -63,7 +65,7 @@ def run_gate(
     """
 
     def begin(gate: Document) -> Document:
-        return begin_attempt(gate, runner.now_ms())
+        return begin_attempt(gate, runner.now_ms(), again=again)
 
     # 1. On disk the gate is in progress before the first rule runs.
     begun = update_gate(folder, workflow_id, phase_id, begin, lock=lock).document

@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shell_word
 from queenbee.documents.gates.gate import validate_gate
-from queenbee.documents.gates.judgement import Verdict, judge
+from queenbee.documents.gates.judgement import Verdict, gate_options, judge
 from queenbee.documents.json_documents import json_files, read_json, write_object
 from queenbee.errors import Conflict, InvalidInput, NotFound, QueenError, StoreError, Unreadable
 from queenbee.store.documents import read_document
@@ -108,7 +107,7 @@ def find_gate(folder: str, workflow_id: str, phase_id: str) -> GateFile:
     if not same:
         raise NotFound(
             f"no gate of {workflow_id!r}, {phase_id!r} in {folder}",
-            hint=f"queen gate new {_options(workflow_id, phase_id)}",
+            hint=f"queen gate new {gate_options(workflow_id, phase_id)}",
         )
     if len(same) > 1:
         paths = [gate.path for gate in same]
@@ -173,7 +172,7 @@ def create_gate(folder: str, document: dict[str, Any], *, lock: Lock = nullconte
         if existing:
             raise Conflict(
                 f"{existing} already exists",
-                hint=f"queen gate status {_options(workflow_id, phase_id)}",
+                hint=f"queen gate status {gate_options(workflow_id, phase_id)}",
                 path=existing,
             )
         write_object(path, document)
@@ -237,10 +236,6 @@ def _keys_left_in(path: str) -> frozenset[tuple[str, str]]:
     except (QueenError, ValueError):
         return frozenset()
     return frozenset(product(found[b"workflow_id"], found[b"phase_id"]))
-
-
-def _options(workflow_id: str, phase_id: str) -> str:
-    return f"--workflow {shell_word(workflow_id)} --phase {shell_word(phase_id)}"
 
 
 def _stem(workflow_id: str, phase_id: str) -> str:
