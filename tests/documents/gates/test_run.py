@@ -246,6 +246,28 @@ def test_each_result_is_on_disk_with_its_evidence_before_the_next_rule_runs(yard
     assert times == sorted(times)
 
 
+def test_looks_at_files_are_on_disk_before_the_next_program_runs(yard):
+    yard.make("true")
+    look = {"rule_type": "file_exists", "rule_config": {"file_path": "/"}}
+    copy = f"cp {yard.folder}/phase_wf_one.json seen"
+    last = {"rule_type": "test_pass", "rule_config": {"command": copy}}
+    for number, rule in enumerate([look, look, last]):
+        added = {"rule_id": f"more{number}", **rule}
+        update_gate(yard.folder, "wf", "one", lambda gate, added=added: add_rule(gate, added))
+    changes = []
+
+    @contextlib.contextmanager
+    def lock():
+        changes.append(len(yard.gate()["validation_execution"]["results"]))
+        yield
+
+    yard.run(lock=lock)
+    with open(os.path.join(yard.root, "seen")) as file:
+        results = json.load(file)["validation_execution"]["results"]
+    assert [one["rule_id"] for one in results] == ["r1", "more0", "more1"]
+    assert changes == [0, 0, 1, 3, 4]
+
+
 def test_a_gate_passes_only_after_the_record_of_its_run(yard):
     """Also if the rules after the last one of error severity are still to run."""
     yard.make("true")
