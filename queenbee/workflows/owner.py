@@ -62,7 +62,7 @@ class Owner:
             )
         try:
             done = subprocess.run(
-                [program, command, f"--actor={actor}", *arguments],
+                [program, f"--actor={actor}", command, *arguments],
                 cwd=os.path.dirname(self._layout.beads_dir),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
