@@ -307,7 +307,12 @@ class Assignments:
         return [ended.created_ms, *followed]
 
     def _leases_for(self, assignment: Assignment) -> list[str]:
-        held = self._reservations().find(droid=assignment.droid)
+        """Returns the live leases made for it, and those that lost to an older one: they have no
+        effect, but would stay in the list of conflicts.
+        """
+        reservations = self._reservations()
+        lost = [loser for _, loser in reservations.conflicts() if loser.droid == assignment.droid]
+        held = [*reservations.find(droid=assignment.droid), *lost]
         return [lease.id for lease in held if lease.issue_id == assignment.issue_id]
 
 

@@ -113,12 +113,21 @@ class Services(Store):
         notices = Notices(
             self, assignments=lambda: self.assignments, reservations=lambda: self.reservations
         )
-        return notices.take() + [
+        return [*self._long_lines(), *notices.take()] + [
             f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "
             "they are left alone; see: queen doctor"
             for state in self.opened()
             if state.unusable
         ]
+
+    def _long_lines(self) -> list[str]:
+        written, self.long_lines = list(dict.fromkeys(self.long_lines)), []
+        if not written:
+            return []
+        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
+        problem = "took a line of 64 KiB or more: the Go tool cannot read it, or anything after it"
+        advice = "put long text in a file in the repository and send its path"
+        return [f"{written[0]}{more} {problem}; {advice}"]
 
     def rotate(self, *, older_than_s: int | None = None) -> dict[str, Rotation]:
         """Moves the records that have been closed for this long (default: the setting
