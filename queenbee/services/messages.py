@@ -62,11 +62,13 @@ class Messages:
         `to` is a name, several separated by commas, or `@all` (every known droid but the
         sender); all copies share one thread. The subject defaults to the parent's, or to the
         first line of the body. `ack_within_s` asks for an acknowledgement within that many
-        seconds. Raises `InvalidInput`, `UnknownDroid`, and `NotFound` if the parent does not
-        exist.
+        seconds. Raises `InvalidInput`, also for a body without text, `UnknownDroid`, and
+        `NotFound` if the parent does not exist.
         """
         sender = self._store.actor
         _check_importance(importance)
+        if not body.strip():
+            raise InvalidInput("the message is empty", hint="queen msg send NAME BODY")
         if issue_id is not None:
             checked_issue_id(issue_id)
         recipients = self._recipients(to, sender)
@@ -244,6 +246,13 @@ class Messages:
                 message if message.read else Message(tx.update(KIND, message.id, seen))
                 for message in messages
             ]
+
+    def read_unread(self, *, limit: int | None = None) -> list[Message]:
+        """Marks the actor's unread messages as read and returns them, oldest first; at most
+        `limit` of them, the oldest.
+        """
+        unread = self.inbox(unread=True)[::-1][:limit]
+        return self.mark_read([message.id for message in unread]) if unread else []
 
     def delete(self, message_id: str) -> Message:
         """Hides a message for both sides; only its sender or recipient may. Repeating it

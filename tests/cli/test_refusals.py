@@ -75,6 +75,7 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     # Messages
     ("u", "msg send a/b x", 2, "invalid_input", "'a/b' is not a droid name", "1 to 64"),
     ("u", "msg send , x", 2, "invalid_input", "no recipient", "queen msg send NAME BODY"),
+    ("u", "msg read qm-x --limit 2", 2, "invalid_input", "--limit is for reading", "--limit 20"),
     ("u", "msg send reviewer", 2, "usage", "Missing argument 'BODY'", "queen msg send --help"),
     ("u", "msg send a x --importance loud", 2, "usage", "'loud' is not one of", "--help"),
     ("u", "msg send a x --reply-to qm-x", 4, "not_found", "no message 'qm-x'", "queen msg inbox"),

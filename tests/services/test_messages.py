@@ -351,3 +351,42 @@ def test_a_limit_counts_only_what_is_overdue(hive: Hive, reviewer: Hive, clock: 
         clock.advance(1)
     clock.advance(60)
     assert overdue(reviewer, limit=2) == ["three", "two"]
+
+
+# Reading what is unread
+
+
+def test_reading_without_ids_marks_everything_unread_and_returns_it_oldest_first(
+    hive: Hive, reviewer: Hive
+) -> None:
+    sent = [send(hive, body=f"number {number}") for number in range(25)]
+    reviewer.messages.mark_read([sent[3].id])
+    read = reviewer.messages.read_unread()
+    assert [each.id for each in read] == [each.id for each in sent if each.id != sent[3].id]
+    assert all(each.read for each in read)
+    assert reviewer.messages.inbox(unread=True) == []
+
+
+def test_reading_a_few_marks_only_the_oldest(hive: Hive, reviewer: Hive) -> None:
+    first, second, third = (send(hive, body=text) for text in ("a", "b", "c"))
+    assert [m.id for m in reviewer.messages.read_unread(limit=2)] == [first.id, second.id]
+    assert [m.id for m in reviewer.messages.inbox(unread=True)] == [third.id]
+
+
+def test_reading_where_nothing_is_unread_writes_nothing(
+    hive: Hive, reviewer: Hive, beads: Path
+) -> None:
+    send(hive)
+    reviewer.messages.read_unread()
+    before = snapshot(beads)
+    assert reviewer.messages.read_unread() == []
+    assert snapshot(beads) == before
+
+
+@pytest.mark.parametrize("body", ["", " ", "\n\t \n"])
+def test_a_message_without_text_is_refused_and_nothing_is_written(
+    hive: Hive, beads: Path, body: str
+) -> None:
+    with pytest.raises(InvalidInput, match="the message is empty"):
+        send(hive, body=body)
+    assert not ledger(beads).exists()

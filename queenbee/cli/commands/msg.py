@@ -147,10 +147,25 @@ def inbox(
     return hive.messages.inbox(limit=limit, droid=droid, **filters)
 
 
-@command("read", show=show_whole, example="queen msg read qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-def read(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
-    """Show messages and mark them as read"""
+def _show_read(messages: Sequence[Message]) -> None:
+    if messages:
+        show_whole(messages)
+    else:
+        say("No unread messages.")
+
+
+@command("read", show=_show_read, example="queen msg read\nqueen msg read 5W6X")
+@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most this many unread")
+def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
+    """Show messages whole and mark them as read
+
+    Without an ID, shows everything that you have not read, oldest first.
+    """
+    if not ids:
+        return hive.messages.read_unread(limit=limit)
+    if limit is not None:
+        raise InvalidInput("--limit is for reading without an ID", hint="queen msg read --limit 20")
     return hive.messages.mark_read(ids)
 
 
