@@ -22,6 +22,7 @@ from queenbee.errors import Unwritable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from queenbee.core.records import Record
     from queenbee.workflows.hive import Hive
 
 
@@ -76,6 +77,11 @@ def invocation() -> Invocation:
 def tell(text: str) -> None:
     """Prints a notice of the running command to standard error, or keeps it under `--json`."""
     invocation().tell(text)
+
+
+def short_ids(kind: str, shown: Sequence[Record]) -> dict[str, str]:
+    """Returns the id of each record as a list shows it: the shortest end that names it."""
+    return invocation().hive.short_ids(kind, [each.id for each in shown])
 
 
 class QueenCommand(click.Command):

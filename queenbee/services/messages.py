@@ -125,7 +125,7 @@ class Messages:
         misses nothing and sees nothing twice. Raises `NotFound`.
         """
         to = self._recipient(droid)
-        self._get(after)
+        after = self._get(after).id
         with self._store.transaction() as tx:
             tx.touch(KIND)  # Copies lines that git brought to the journal.
         state = self._store.state(KIND)
@@ -207,7 +207,12 @@ class Messages:
         return message
 
     def _get(self, message_id: str) -> Message:
-        fields = self._store.state(KIND).get(message_id)
+        state = self._store.state(KIND)
+        fields = state.get(message_id)
+        if fields is None:
+            from queenbee.services.short_ids import record_id  # noqa: PLC0415 - start-up
+
+            fields = state.get(record_id(state, message_id) or "")
         if fields is None:
             raise NotFound(f"there is no message {message_id!r}", hint="queen msg inbox")
         return Message(fields)
@@ -219,19 +224,22 @@ class Messages:
         """
         state = self._store.state(KIND)
         fields = state.get(identifier)
-        if fields is not None:
-            root = Message(fields).thread
-            found = self._select({"thread_id": root})
-            first = state.get(root)
-            if first is not None and all(message.id != root for message in found):
-                found = [*([] if first.get("deleted") is True else [Message(first)]), *found]
-        else:
-            found = self._select({"issue_id": identifier})
-            if not found:
-                raise NotFound(
-                    f"there is no message or issue {identifier!r} with a thread",
-                    hint="queen msg inbox",
-                )
+        if fields is None:
+            if about := self._select({"issue_id": identifier}):
+                return about
+            from queenbee.services.short_ids import record_id  # noqa: PLC0415 - start-up
+
+            fields = state.get(record_id(state, identifier) or "")
+        if fields is None:
+            raise NotFound(
+                f"there is no message or issue {identifier!r} with a thread",
+                hint="queen msg inbox",
+            )
+        root = Message(fields).thread
+        found = self._select({"thread_id": root})
+        first = state.get(root)
+        if first is not None and all(message.id != root for message in found):
+            found = [*([] if first.get("deleted") is True else [Message(first)]), *found]
         return found
 
     def mark_read(self, message_ids: Sequence[str]) -> list[Message]:
@@ -276,7 +284,8 @@ class Messages:
 
     def _to_actor(self, message_ids: Sequence[str]) -> list[Message]:
         actor = self._store.actor
-        messages = [self.get(each) for each in dict.fromkeys(several(message_ids))]
+        named = (self.get(each) for each in several(message_ids))
+        messages = list({message.id: message for message in named}.values())
         for message in messages:
             if message.to != actor:
                 raise NotYours(

@@ -58,6 +58,7 @@ def _show_one(assignment: Assignment) -> None:
 @click.option("--reason", help="Why")
 def claim(hive: Hive, issue_id: str, worktree: str | None, reason: str | None) -> Assignment:
     """Claim an issue, unless another droid holds it"""
+    issue_id = hive.issue_id(issue_id)
     claimed = hive.assignments.claim(issue_id, worktree=worktree, reason=reason)
     issue = hive.issues.get_or_none(issue_id)
     blockers = hive.issues.blockers(issue) if issue is not None else []
@@ -86,6 +87,7 @@ def assign(
     reassign: bool,
 ) -> Assignment:
     """Assign an issue to a droid and send it a message"""
+    issue_id = hive.issue_id(issue_id)
     try:
         return hive.assignments.assign(
             issue_id, droid, worktree=worktree, reason=reason, reassign=reassign
@@ -101,6 +103,7 @@ def assign(
 @click.option("--reason", help="Why")
 def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
     """Release an issue and the files reserved for it"""
+    issue_id = hive.issue_id(issue_id, recorded=True)
     return hive.assignments.release(issue_id, reason=reason)
 
 
@@ -136,7 +139,7 @@ def complete(hive: Hive, issue_id: str, reason: str | None, no_verify: bool) -> 
 
     done = complete_issue(
         hive,
-        issue_id,
+        hive.issue_id(issue_id, recorded=True),
         env=os.environ,
         reason=reason,
         unverified=no_verify,
@@ -160,4 +163,6 @@ def assignments(
     hive: Hive, droid: str | None, issue_id: str | None, status: str
 ) -> list[Assignment]:
     """List who works on what"""
+    if issue_id is not None:
+        issue_id = hive.issue_id(issue_id, recorded=True)
     return hive.assignments.find(droid=droid, issue_id=issue_id, status=status)

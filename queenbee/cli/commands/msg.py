@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, group
+from queenbee.cli.app import Answer, command, group, short_ids
 from queenbee.cli.options import body_or_stdin, seconds
 from queenbee.cli.rendering import ago, block, table
 from queenbee.cli.terminal import say
@@ -30,9 +30,10 @@ _MARKS = {"low": "low", "normal": "", "high": "high", "urgent": "URGENT"}
 def show_list(messages: Sequence[Message]) -> None:
     """Shows messages as a table, one line each."""
     now_ms = time.time_ns() // 1_000_000
+    short = short_ids("messages", messages)
     rows = [
         [
-            message.id,
+            short[message.id],
             "" if message.read else "new",
             ago(message.created_ms, now_ms),
             message.from_,
@@ -49,22 +50,29 @@ def show_list(messages: Sequence[Message]) -> None:
 
 def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
     """Shows messages with their bodies, no more than `most` lines of each."""
+    short = short_ids("messages", messages)
     for message in messages:
         issue = f" [{printable(message.issue_id)}]" if message.issue_id else ""
         head = f"{printable(message.from_)} → {printable(message.to)}{issue}"
         subject = message.subject if most is None else shortened(message.subject, 100)
         say(f"{head}  {printable(subject)}", bold=True)
-        say(f"  {printable(message.id)}  {printable(message.created_at)}")
+        say(f"  {printable(short[message.id])}  {printable(message.created_at)}")
         block(message.body, most=most)
 
 
-def _show_sent(messages: Message | Sequence[Message]) -> None:
-    for message in [messages] if isinstance(messages, Message) else messages:
-        say(f"sent {printable(message.id)} to {printable(message.to)}")
+def _show_sent(sent: Message | Sequence[Message]) -> None:
+    messages = [sent] if isinstance(sent, Message) else sent
+    short = short_ids("messages", messages)
+    for message in messages:
+        say(f"sent {printable(short[message.id])} to {printable(message.to)}")
 
 
 def _parse_since(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
     return None if text is None else parse_since_ms(text, time.time_ns() // 1_000_000)
+
+
+def _about_what(hive: Hive, issue_id: str | None) -> str | None:
+    return None if issue_id is None else hive.issue_id(issue_id, recorded=True)
 
 
 _importance = click.option(
@@ -115,6 +123,8 @@ def send(
     TO is a droid, `human`, several separated by commas, or @all. BODY is Markdown; - reads it
     from standard input.
     """
+    if headers["issue_id"] is not None:
+        headers["issue_id"] = hive.issue_id(headers["issue_id"])
     within_s = ack_within or (_ACK_WITHIN_S if ack else None)
     sent = hive.messages.send(to, body_or_stdin(body), ack_within_s=within_s, **headers)
     return sent if to == "@all" or "," in to else sent[0]
@@ -144,6 +154,7 @@ def inbox(
                 hint=f"queen msg inbox --after {shell_word(after)}",
             )
         return hive.messages.since(after, droid=droid)[:limit]
+    filters["issue_id"] = _about_what(hive, filters["issue_id"])
     return hive.messages.inbox(limit=limit, droid=droid, **filters)
 
 
@@ -169,7 +180,7 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
     return hive.messages.mark_read(ids)
 
 
-@command("reply", show=_show_sent, example="queen msg reply qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X 'On it'")
+@command("reply", show=_show_sent, example="queen msg reply 5W6X 'On it'")
 @click.argument("message_id", metavar="ID")
 @click.argument("body")
 @_importance
@@ -192,10 +203,14 @@ def sent(hive: Hive, limit: int) -> list[Message]:
     return hive.messages.sent(limit=limit)
 
 
+def _show_deleted(message: Message) -> None:
+    say(f"deleted {printable(short_ids('messages', [message])[message.id])}")
+
+
 @command(
     "delete",
-    show=lambda message: say(f"deleted {printable(message.id)}"),
-    example="queen msg delete qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X",
+    show=_show_deleted,
+    example="queen msg delete 5W6X",
 )
 @click.argument("message_id", metavar="ID")
 def delete(hive: Hive, message_id: str) -> Message:
@@ -207,11 +222,12 @@ def delete(hive: Hive, message_id: str) -> Message:
 
 
 def _show_acknowledged(messages: Sequence[Message]) -> None:
+    short = short_ids("messages", messages)
     for each in messages:
-        say(f"acknowledged {printable(each.id)} from {printable(each.from_)}")
+        say(f"acknowledged {printable(short[each.id])} from {printable(each.from_)}")
 
 
-@command("ack", show=_show_acknowledged, example="queen msg ack qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X")
+@command("ack", show=_show_acknowledged, example="queen msg ack 5W6X")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 def ack(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
     """Acknowledge messages, which also marks them as read"""
@@ -220,8 +236,9 @@ def ack(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
 
 def _show_hits(hits: Sequence[Hit]) -> None:
     now_ms = time.time_ns() // 1_000_000
+    short = short_ids("messages", [hit.message for hit in hits])
     rows = [
-        [hit.message.id, ago(hit.message.created_ms, now_ms), hit.message.from_, hit.snippet]
+        [short[hit.message.id], ago(hit.message.created_ms, now_ms), hit.message.from_, hit.snippet]
         for hit in hits
     ]
     table(["ID", "WHEN", "FROM", "TEXT"], rows, empty="Nothing found.")
@@ -238,6 +255,7 @@ def search(hive: Hive, query: str, **filters: Any) -> list[Hit]:
 
     A message must contain all the words. A word may end in *; double quotes mark a phrase.
     """
+    filters["issue_id"] = _about_what(hive, filters["issue_id"])
     return hive.messages.search(query, **filters)
 
 
@@ -258,7 +276,8 @@ def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> A
     Exit 0 as soon as there are some, 1 on timeout. Read them (queen msg read ID), or the next wait
     returns them again.
     """
-    found = hive.messages.wait(timeout_s=timeout, from_=from_, issue_id=issue_id)
+    about = _about_what(hive, issue_id)
+    found = hive.messages.wait(timeout_s=timeout, from_=from_, issue_id=about)
     return Answer(found, yes=bool(found))
 
 
