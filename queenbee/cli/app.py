@@ -63,6 +63,11 @@ class Invocation:
         else:
             aside(f"queen: {printable(text)}")
 
+    def arrive(self) -> None:
+        """Lets the hive remember the actor, if the command opened it."""
+        if self._hive is not None:
+            self._hive.arrive()
+
     def tell_notes(self) -> None:
         """Prints the notices that the hive has collected, if it was opened."""
         for note in self._hive.notes() if self._hive is not None else ():
@@ -117,6 +122,7 @@ class QueenCommand(click.Command):
         given = call.hive if self.opens_hive else call
         try:
             result = ctx.invoke(self.callback, given, **ctx.params)
+            call.arrive()
         finally:
             call.tell_notes()
         value, code = result, DONE

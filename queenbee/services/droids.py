@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from queenbee.core.kinds import KINDS
-from queenbee.core.names import ALWAYS_KNOWN, is_name
+from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, is_name
+from queenbee.core.records import READ, Message, mark_of
 from queenbee.core.timestamps import instant_ms
-from queenbee.store import identity
+from queenbee.store import identity, presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ class Droids:
 
     def known(self) -> list[str]:
         """Returns every name of this hive, sorted: those listed and, if any name is allowed,
-        those that sent, received or held anything. `human` and `queen` are included if they
-        took part.
+        those that sent, received or held anything, have acted on this machine, or are
+        remembered by a worktree. `human` and `queen` are included if they took part.
         """
-        seen: set[str] = set()
+        seen = presence.names(self._store.layout)
         for kind in KINDS.values():
             for field in kind.droids:
                 values = self._store.state(kind.name).distinct(field)
@@ -40,6 +41,21 @@ class Droids:
         if listed and self._store.layout.settings.droids != "off":
             seen &= ALWAYS_KNOWN
         return sorted({name for name in seen if is_name(name)} | listed)
+
+    def joined_ms(self, name: str) -> int:
+        """Returns since when a droid is in the hive, in ms since 1970: its first record, its first
+        command on this machine, or the file that lists it, whichever is oldest; now if there is
+        none of them.
+        """
+        now_ms, layout = self._store.now_ms(), self._store.layout
+        signs = [now_ms, presence.since_ms(layout, name), identity.listed_since_ms(layout, name)]
+        signs += [
+            instant_ms(fields.get("created_at"))
+            for kind in KINDS.values()
+            for field in kind.droids
+            for fields in self._store.state(kind.name).select({field: name}, limit=1)
+        ]
+        return min(sign for sign in signs if sign is not None)
 
     def last_seen_ms(self) -> dict[str, int]:
         """Returns for each droid the newest instant at which it wrote, in ms since 1970.
@@ -54,4 +70,9 @@ class Droids:
                     at_ms = instant_ms(value)
                     if isinstance(name, str) and at_ms is not None:
                         seen[name] = max(seen.get(name, 0), at_ms)
+        for fields in self._store.state("messages").select({"to": EVERYONE}):
+            for name in Message(fields).readers:
+                at_ms = instant_ms(fields.get(mark_of(name, READ)))
+                if at_ms is not None:
+                    seen[name] = max(seen.get(name, 0), at_ms)
         return seen

@@ -81,10 +81,13 @@ class Records(Protocol):
         since_ms: int | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        differs: Mapping[str, object] | None = None,
+        lacks: str | None = None,
     ) -> list[Fields]:
         """Returns the records that are not deleted and have these values, by age.
 
-        A flag that is absent is false.
+        A flag that is absent is false. `differs` are values that the records must not have, and
+        `lacks` is a mark (see `Kind.marks`) that they must not have.
         """
 
     def everything(self) -> list[Fields]:

@@ -165,11 +165,15 @@ class Folded:
         since_ms: int | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        differs: Mapping[str, object] | None = None,
+        lacks: str | None = None,
     ) -> list[Fields]:
         found = [
             (instant_ms(fields.get("created_at")) or 0, str(fields["id"]), fields)
             for fields in self._matching(equals)
             if fields.get("deleted") is not True
+            and not any(value_of(fields, name) == value for name, value in (differs or {}).items())
+            and (lacks is None or lacks not in fields)
         ]
         if since_ms is not None:
             found = [row for row in found if row[0] >= since_ms]

@@ -27,7 +27,7 @@ COMMANDS: list[tuple[str, int, set[str] | list[set[str]]]] = [
     ("completion bash", 0, {"script"}),
     ("msg send reviewer hello", 0, MESSAGE),
     ("msg send reviewer,tester hello --subject s --issue qb-1 --importance high", 0, [MESSAGE]),
-    ("msg send @all hello", 0, [MESSAGE]),
+    ("msg send @all hello", 0, MESSAGE | {"reaches"}),
     ("msg send reviewer hello --reply-to {question}", 0, MESSAGE | {"reply_to", "thread_id"}),
     ("msg inbox", 0, [MESSAGE]),
     ("msg inbox --unread --since 2h --from reviewer --limit 5", 0, [MESSAGE]),

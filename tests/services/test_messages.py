@@ -85,37 +85,6 @@ def test_a_message_to_one_droid_begins_a_thread_without_naming_it(hive: Hive) ->
     assert sent.thread == sent.id
 
 
-def test_at_all_reaches_every_known_droid_but_the_sender(hive: Hive, open_as: Opener) -> None:
-    send(open_as("tester"), "reviewer")
-    open_as("planner").reservations.reserve(["docs/**"])
-    open_as("builder").assignments.claim("qb-1")
-    send(hive, "human")
-    sent = hive.messages.send("@all", "stand-up")
-    assert [message.to for message in sent] == [
-        "builder",
-        "human",
-        "planner",
-        "reviewer",
-        "tester",
-    ]
-    assert len({message.thread for message in sent}) == 1
-
-
-def test_at_all_reaches_the_listed_droids_where_there_is_a_list(hive: Hive, repo: Path) -> None:
-    droids = repo / ".factory" / "droids"
-    droids.mkdir(parents=True)
-    for name in ("ui-engineer", "reviewer", "tester"):
-        (droids / f"{name}.md").touch()
-    assert [message.to for message in hive.messages.send("@all", "x")] == ["reviewer", "tester"]
-
-
-def test_at_all_is_refused_where_nobody_else_is_known(hive: Hive, beads: Path) -> None:
-    with pytest.raises(NotFound, match="knows no other droids") as refusal:
-        hive.messages.send("@all", "anybody?")
-    assert "queen msg send" in str(refusal.value.hint)
-    assert not ledger(beads).exists()
-
-
 @pytest.mark.parametrize("importance", ["low", "normal", "high", "urgent"])
 def test_each_importance_of_the_document_is_kept(hive: Hive, importance: str) -> None:
     assert send(hive, importance=importance).importance == importance

@@ -11,6 +11,7 @@ from queenbee.cli.app import Answer, command, group, short_ids
 from queenbee.cli.options import body_or_stdin, seconds
 from queenbee.cli.rendering import ago, block, table
 from queenbee.cli.terminal import say
+from queenbee.core.names import EVERYONE
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shell_word, shortened
 from queenbee.core.timestamps import parse_since_ms
@@ -60,7 +61,27 @@ def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
         block(message.body, most=most)
 
 
-def _show_sent(sent: Message | Sequence[Message]) -> None:
+class Broadcast:
+    """A message to everyone that was sent, and the droids in the hive that it reaches."""
+
+    def __init__(self, message: Message, reaches: Sequence[str]) -> None:
+        self.message = message
+        self.reaches = reaches
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the message's fields with `reaches`."""
+        return {**self.message.to_dict(), "reaches": list(self.reaches)}
+
+
+def _show_sent(sent: Message | Broadcast | Sequence[Message]) -> None:
+    if isinstance(sent, Broadcast):
+        name = printable(short_ids("messages", [sent.message])[sent.message.id])
+        if sent.reaches:
+            names = ", ".join(map(printable, sent.reaches))
+            say(f"sent {name} to {names}, and to whoever joins within 24h")
+        else:
+            say(f"sent {name}: nobody else is here yet; it waits 24h for who joins")
+        return
     messages = [sent] if isinstance(sent, Message) else sent
     short = short_ids("messages", messages)
     for message in messages:
@@ -117,17 +138,19 @@ _limit = click.option(
 @click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one within this time")
 def send(
     hive: Hive, to: str, body: str, ack: bool, ack_within: int | None, **headers: Any
-) -> Message | list[Message]:
+) -> Message | Broadcast | list[Message]:
     """Send a message
 
-    TO is a droid, `human`, several separated by commas, or @all. BODY is Markdown; - reads it
-    from standard input.
+    TO is a droid, `human`, several separated by commas, or @all: everyone in the hive, and whoever
+    joins within a day. BODY is Markdown; - reads it from standard input.
     """
     if headers["issue_id"] is not None:
         headers["issue_id"] = hive.issue_id(headers["issue_id"])
     within_s = ack_within or (_ACK_WITHIN_S if ack else None)
     sent = hive.messages.send(to, body_or_stdin(body), ack_within_s=within_s, **headers)
-    return sent if to == "@all" or "," in to else sent[0]
+    if to == EVERYONE:
+        return Broadcast(sent[0], hive.messages.reach())
+    return sent if "," in to else sent[0]
 
 
 @command("inbox", show=show_list, example="queen msg inbox --unread --since 2h")

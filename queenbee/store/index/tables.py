@@ -193,6 +193,7 @@ def _create(db: sqlite3.Connection, kind: str) -> None:
         f"deleted INTEGER NOT NULL, end_key TEXT NOT NULL, body BLOB NOT NULL{named})"
     )
     db.execute("CREATE TABLE lines (id TEXT, at INTEGER, raw BLOB, PRIMARY KEY (id, at))")
+    db.execute("CREATE TABLE marks (id TEXT, name TEXT, PRIMARY KEY (id, name)) WITHOUT ROWID")
     db.execute("CREATE TABLE loose (raw BLOB PRIMARY KEY)")
     db.execute(
         "CREATE TABLE segments (name TEXT PRIMARY KEY, stamp TEXT NOT NULL, "
@@ -296,6 +297,7 @@ class Taker:
         table = Table(kind_of(self._kind).aliases)
         for identifier, entry in self._known(gone).entries.items():
             self._db.execute("DELETE FROM lines WHERE id = ?", (identifier,))
+            self._db.execute("DELETE FROM marks WHERE id = ?", (identifier,))
             for raw in entry.arrived:
                 if raw not in gone[identifier]:
                     table.add(raw, decode(raw))
@@ -328,6 +330,7 @@ class Taker:
 
     def _store(self, table: Table, changed: Iterable[str]) -> None:
         rows, lines = [], list[tuple[str, int, bytes]]()
+        marks_of = kind_of(self._kind).marks
         for identifier in changed:
             entry = table.entries[identifier]
             self._seq += 1
@@ -346,6 +349,10 @@ class Taker:
                     *(text_of(value_of(fields, column)) for column in self._columns),
                 )
             )
+            if marks := marks_of(fields):
+                self._db.execute("DELETE FROM marks WHERE id = ?", (identifier,))
+                pairs = [(identifier, name) for name in marks]
+                self._db.executemany("INSERT INTO marks VALUES (?, ?)", pairs)
             if count > 1:
                 lines.extend((identifier, n, raw) for n, raw in enumerate(entry.arrived))
         self._db.executemany(self._replace, rows)
@@ -356,6 +363,7 @@ class Taker:
         """Removes a record, and its words if they were gathered."""
         self._seq += 1
         self._db.execute("DELETE FROM records WHERE id = ?", (identifier,))
+        self._db.execute("DELETE FROM marks WHERE id = ?", (identifier,))
         if self._tables.ask("SELECT 1 FROM sqlite_master WHERE name = 'texted'"):
             number = "SELECT number FROM texted WHERE id = ?"
             self._db.execute(f"DELETE FROM text WHERE rowid = ({number})", (identifier,))  # noqa: S608
