@@ -19,7 +19,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
@@ -48,7 +47,7 @@ class Services(Store):
 
         return Assignments(
             self,
-            claimable=self._check_claimable,
+            issues=lambda: self.issues,
             reservations=lambda: self.reservations,
         )
 
@@ -82,9 +81,6 @@ class Services(Store):
 
     def _known_issues(self) -> Collection[str]:
         return self.issues.all()
-
-    def _check_claimable(self, issue_id: str) -> Issue | None:
-        return self.issues.check_claimable(issue_id)
 
     def find(self, identifier: str) -> tuple[str, Fields]:
         """Returns the kind and the folded fields of any record, by its id or by a part of it.
