@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from queenbee.core.kinds import KINDS
-from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, is_name
+from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, is_name, nearest
 from queenbee.core.records import READ, Message, mark_of
 from queenbee.core.timestamps import instant_ms
+from queenbee.errors import UnknownDroid
 from queenbee.store import identity, presence
 
 TYPE_CHECKING = False
@@ -26,6 +27,45 @@ class Droids:
     def check(self, name: str) -> str:
         """Returns the name unchanged. Raises `InvalidInput` or `UnknownDroid`."""
         return identity.checked_droid(self._store.layout, name)
+
+    def check_addressee(self, name: str) -> str:
+        """Returns the name of a droid to write to, unchanged. Raises `UnknownDroid` for one that
+        nobody in this hive bears, and names the nearest that somebody does.
+
+        The tracker's assignees count. As long as nobody but the actor is known, any name is
+        accepted: there is no other name that it could be a mistake for.
+        """
+        self.check(name)
+        if name in ALWAYS_KNOWN or self.has_been_here(name) or name in self.listed():
+            return name
+        if self._store.state("messages").select({"to": name}, limit=1):
+            return name
+        known = {*self.known(), *self._assignees()} - {self._store.actor}
+        if name in known or known <= ALWAYS_KNOWN:
+            return name
+        close = nearest(name, known | ALWAYS_KNOWN)
+        to_come = "for one that is to come, add --new"
+        meant = f"did you mean {close!r}? or, " if close else f"known: {', '.join(sorted(known))}; "
+        raise UnknownDroid(
+            f"nobody in this hive is called {name!r}",
+            hint=meant + to_come,
+            droid=name,
+            known=sorted(known),
+        )
+
+    def has_been_here(self, name: str) -> bool:
+        """Returns whether a droid has acted in this hive, or a worktree remembers its name."""
+        if presence.is_here(self._store.layout, name):
+            return True
+        signs = (("messages", "from"), ("assignments", "droid"), ("reservations", "droid"))
+        return any(self._store.state(kind).select({field: name}, limit=1) for kind, field in signs)
+
+    def _assignees(self) -> set[str]:
+        from queenbee.store.issues_file import read_rows  # noqa: PLC0415 - start-up
+
+        rows, _ = read_rows(self._store.layout.issues_path)
+        names = (row.get("assignee") for row in rows)
+        return {name for name in names if isinstance(name, str) and is_name(name)}
 
     def known(self) -> list[str]:
         """Returns every name of this hive, sorted: those listed and, if any name is allowed,

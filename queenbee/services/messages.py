@@ -58,13 +58,15 @@ class Messages:
         importance: str = "normal",
         reply_to: str | None = None,
         ack_within_s: int | None = None,
+        new: bool = False,
     ) -> list[Message]:
         """Sends one message to each recipient and returns them, in the order of `to`.
 
         `to` is a name, several separated by commas, whose copies share one thread, or `@all`: one
         message for every droid that is in the hive, or joins it within `FRESH_MS`. The subject
         defaults to the parent's, or to the first line of the body. `ack_within_s` asks for an
-        acknowledgement within that many seconds. Raises `InvalidInput`, also for a body without
+        acknowledgement within that many seconds. A name that nobody in the hive bears is refused
+        unless `new` says that its droid is to come. Raises `InvalidInput`, also for a body without
         text, `UnknownDroid`, and `NotFound` if the parent does not exist.
         """
         sender = self._store.actor
@@ -73,7 +75,7 @@ class Messages:
             raise InvalidInput("the message is empty", hint="queen msg send NAME BODY")
         if issue_id is not None:
             checked_issue_id(issue_id)
-        recipients = self._recipients(to)
+        recipients = self._recipients(to, new=new)
         with self._store.transaction() as tx:
             parent = self.get(reply_to) if reply_to is not None else None
             fields = {
@@ -358,13 +360,14 @@ class Messages:
                 )
         return [message.seen_by(actor) for message in messages]
 
-    def _recipients(self, to: str) -> list[str]:
+    def _recipients(self, to: str, *, new: bool) -> list[str]:
         if to == EVERYONE:
             return [EVERYONE]
         names = [name.strip() for name in to.split(",") if name.strip()]
         if not names:
             raise InvalidInput("no recipient given", hint="queen msg send NAME BODY")
-        return [self._droids.check(name) for name in dict.fromkeys(names)]
+        check = self._droids.check if new else self._droids.check_addressee
+        return [check(name) for name in dict.fromkeys(names)]
 
     def _select(
         self,

@@ -26,7 +26,11 @@ COMMANDS: list[tuple[str, int, set[str] | list[set[str]]]] = [
     ("version", 0, {"version"}),
     ("completion bash", 0, {"script"}),
     ("msg send reviewer hello", 0, MESSAGE),
-    ("msg send reviewer,tester hello --subject s --issue qb-1 --importance high", 0, [MESSAGE]),
+    (
+        "msg send --new reviewer,tester hello --subject s --issue qb-1 --importance high",
+        0,
+        [MESSAGE],
+    ),
     ("msg send @all hello", 0, MESSAGE | {"reaches"}),
     ("msg send reviewer hello --reply-to {question}", 0, MESSAGE | {"reply_to", "thread_id"}),
     ("msg inbox", 0, [MESSAGE]),

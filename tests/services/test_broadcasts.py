@@ -34,7 +34,7 @@ def ids(messages: list[Message]) -> list[str]:
 
 def test_a_message_to_everyone_is_one_record(hive: Hive, beads: Path, open_as: Opener) -> None:
     open_as("planner").reservations.reserve(["docs/**"])
-    hive.messages.send("reviewer", "hello")
+    hive.messages.send("reviewer", "hello", new=True)
     sent = everyone(hive)
     assert (sent.to, sent.thread) == ("@all", sent.id)
     assert len(records(beads / LEDGER)) == 2

@@ -18,7 +18,7 @@ def ledger(beads: Path) -> Path:
     return beads / "queen_messages.jsonl"
 
 
-def send(hive: Hive, to: str = "reviewer", body: str = "hello", **more: str) -> Message:
+def send(hive: Hive, to: str = "reviewer", body: str = "hello", **more: object) -> Message:
     return hive.messages.send(to, body, **more)[0]  # type: ignore[arg-type]
 
 
@@ -230,7 +230,7 @@ def test_only_the_recipient_marks_a_message_as_read(
 def test_several_messages_are_marked_together_or_not_at_all(
     hive: Hive, reviewer: Hive, beads: Path
 ) -> None:
-    mine, theirs = send(hive), send(hive, "tester")
+    mine, theirs = send(hive), send(hive, "tester", new=True)
     before = snapshot(beads)
     with pytest.raises(NotYours):
         reviewer.messages.mark_read([mine.id, theirs.id])

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, group, short_ids
+from queenbee.cli.app import Answer, command, group, invocation, short_ids
 from queenbee.cli.options import body_or_stdin, seconds
 from queenbee.cli.rendering import ago, block, table
 from queenbee.cli.terminal import say
-from queenbee.core.names import EVERYONE
+from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shell_word, shortened
 from queenbee.core.timestamps import parse_since_ms
@@ -85,7 +85,9 @@ def _show_sent(sent: Message | Broadcast | Sequence[Message]) -> None:
     messages = [sent] if isinstance(sent, Message) else sent
     short = short_ids("messages", messages)
     for message in messages:
-        say(f"sent {printable(short[message.id])} to {printable(message.to)}")
+        here = invocation().hive.droids.has_been_here(message.to)
+        absent = "" if here or message.to in ALWAYS_KNOWN else ", who has not been here yet"
+        say(f"sent {printable(short[message.id])} to {printable(message.to)}{absent}")
 
 
 def _parse_since(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
@@ -134,6 +136,7 @@ _limit = click.option(
 @click.option("--issue", "issue_id", metavar="ID", help="The issue it is about")
 @_importance
 @click.option("--reply-to", metavar="ID", help="The message to answer")
+@click.option("--new", is_flag=True, help="Also to a name that nobody here bears yet")
 @click.option("--ack", is_flag=True, help="Ask for an acknowledgement within an hour")
 @click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one within this time")
 def send(
