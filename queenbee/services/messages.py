@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 KIND = "messages"
 FRESH_MS = 24 * 3_600_000
 """A message to everyone also reaches a droid that joins the hive within this time."""
+_ISSUE_THREAD = "issue:"
 _SUBJECT_LENGTH = 100
 """As the records document recommends. Only a subject taken from the body is cut to it."""
 
@@ -267,7 +268,7 @@ class Messages:
         state = self._store.state(KIND)
         fields = state.get(identifier)
         if fields is None:
-            if about := self._select({"issue_id": identifier}):
+            if about := self._about(identifier):
                 return self._as_seen(about)
             from queenbee.services.short_ids import record_id  # noqa: PLC0415 - start-up
 
@@ -287,6 +288,15 @@ class Messages:
     def _as_seen(self, messages: list[Message]) -> list[Message]:
         actor = self._store.actor_or_none
         return messages if actor is None else [message.seen_by(actor) for message in messages]
+
+    def _about(self, name: str) -> list[Message]:
+        """Returns the messages about an issue; the Go tool calls its thread `issue:ID`."""
+        issue_id = name.removeprefix(_ISSUE_THREAD)
+        found = self._select({"issue_id": issue_id})
+        known = {message.id for message in found}
+        more = self._select({"thread_id": f"{_ISSUE_THREAD}{issue_id}"})
+        found += [message for message in more if message.id not in known]
+        return sorted(found, key=lambda message: message.age)
 
     def mark_read(self, message_ids: Sequence[str]) -> list[Message]:
         """Marks messages as read by their recipient; those already read do not change.
