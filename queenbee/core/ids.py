@@ -27,3 +27,15 @@ def following(identifier: str) -> str:
         number = number << 5 | _ALPHABET.index(char)
     number = (number + 1) & ((1 << 128) - 1)
     return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+
+
+def ulid_ms(identifier: str) -> int:
+    """Returns the instant in a ULID, in ms since 1970; -1 for a text that is none."""
+    number = 0
+    for char in identifier:
+        digit = _ALPHABET.find(char)
+        if digit < 0:
+            return -1
+        number = number << 5 | digit
+    instant_ms = number >> _RANDOM_BITS
+    return instant_ms if len(identifier) == 26 and instant_ms <= _MAX_MS else -1

@@ -7,7 +7,7 @@ from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from queenbee.core.records import Assignment
 
@@ -15,6 +15,9 @@ MIN_TTL_S = 1
 MAX_TTL_S = 30 * 86_400
 DEFAULT_TTL_S = 2 * 3_600
 NEVER_MS = 2**62
+_LEAST_WAIT_S = 60
+_UNKNOWN_WAIT_S = 5 * 60
+"""The wait to suggest for a holder that has never ended a lease: agents' calls end by then."""
 
 
 def as_of(fields: Mapping[str, object], now_ms: int) -> Reservation:
@@ -56,3 +59,13 @@ def lease_end_ms(lease: Reservation) -> int:
     if lease.status == "released" and released_ms is not None:
         return min(released_ms, lease.expires_ms)
     return lease.expires_ms
+
+
+def sensible_wait_s(holds_ms: Sequence[int], left_ms: int) -> int:
+    """Returns how long to wait for a holder: as long as it usually holds a lease, by the median of
+    the leases that it has ended. At least a minute, and never longer than what is left of this one.
+    """
+    usual_s = _UNKNOWN_WAIT_S
+    if holds_ms:
+        usual_s = max(_LEAST_WAIT_S, -(-sorted(holds_ms)[len(holds_ms) // 2] // 1000))
+    return max(1, min(usual_s, -(-left_ms // 1000)))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
+    from queenbee.core.queue import Want
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
     from queenbee.services.droids import Droids
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from queenbee.services.issues import Issues
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.messages import Messages
+    from queenbee.services.queue import Queue
     from queenbee.store.ledger.rotation import Rotation
 
 
@@ -55,7 +57,14 @@ class Services(Store):
         """Who edits where."""
         from queenbee.services.leases.reservations import Reservations  # noqa: PLC0415 - start-up
 
-        return Reservations(self)
+        return Reservations(self, queue=lambda: self.queue)
+
+    @cached_property
+    def queue(self) -> Queue:
+        """Who waits for what, in the order in which they are served."""
+        from queenbee.services.queue import Queue  # noqa: PLC0415 - start-up
+
+        return Queue(self, fold_case=lambda: self.reservations.fold_case, holders=self._holders)
 
     @cached_property
     def issues(self) -> Issues:
@@ -77,6 +86,14 @@ class Services(Store):
         from queenbee.services.droids import Droids  # noqa: PLC0415 - start-up
 
         return Droids(self)
+
+    def _holders(self, want: Want, droid: str) -> list[str]:
+        """Returns the other droids that hold what this one wants."""
+        found = self.reservations.holders_against(want, droid) if want.patterns else []
+        if want.issue_id is not None:
+            held = self.assignments.active(want.issue_id)
+            found += [held.droid] if held is not None and held.droid != droid else []
+        return found
 
     def _check_claimable(self, issue_id: str) -> Issue | None:
         return self.issues.check_claimable(issue_id)
@@ -107,7 +124,10 @@ class Services(Store):
         from queenbee.services.notices import Notices  # noqa: PLC0415 - start-up
 
         notices = Notices(
-            self, assignments=lambda: self.assignments, reservations=lambda: self.reservations
+            self,
+            assignments=lambda: self.assignments,
+            reservations=lambda: self.reservations,
+            queue=lambda: self.queue,
         )
         return notices.take() + [
             f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "

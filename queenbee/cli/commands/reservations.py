@@ -15,11 +15,13 @@ from queenbee.cli.rendering import left, purpose, table
 from queenbee.cli.terminal import say
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened
+from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.services.leases.board import Board
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.workflows.hive import Hive
 
@@ -89,7 +91,18 @@ def reserve(
     for place in hive.reservations.resolve(patterns):
         if place.note:
             tell(place.note)
-    return hive.reservations.reserve(patterns, exclusive=not shared, wait_s=wait or 0, **terms)
+    watcher = None
+    if wait:
+        from queenbee.cli.progress import waiting  # noqa: PLC0415 - start-up
+
+        watcher = waiting()
+    try:
+        return hive.reservations.reserve(
+            patterns, exclusive=not shared, wait_s=wait or 0, on_progress=watcher, **terms
+        )
+    finally:
+        if watcher is not None:
+            watcher(None)
 
 
 def _no_ids(patterns: Sequence[str], command_name: str) -> None:
@@ -141,21 +154,45 @@ def renew(
     )
 
 
-@command("reserved", show=show_list, example="queen reserved --path src/app.py")
+def _show_board(board: Board) -> None:
+    """Shows reservations, and below them who waits for what."""
+    show_list(board.reservations)
+    if not board.waiters:
+        return
+    now_ms = time.time_ns() // 1_000_000
+    rows = [
+        [
+            each.waiter.droid,
+            ", ".join(each.waiter.want.patterns),
+            "exclusive" if each.waiter.want.exclusive else "shared",
+            format_duration((now_ms - each.waiter.since_ms) / 1000),
+            ", ".join(dict.fromkeys(other.droid for other in each.behind)),
+        ]
+        for each in board.waiters
+    ]
+    say("")
+    table(["WAITING", "FOR", "MODE", "SINCE", "BEHIND"], rows, empty="")
+
+
+@command("reserved", show=_show_board, example="queen reserved --path src/app.py")
 @click.option("--droid", help="Only this droid's reservations")
 @click.option("--path", metavar="PATH", help="Only those that cover this file")
 @click.option("--all", "ended", is_flag=True, help="Also those that have ended")
 @click.option("--stale", is_flag=True, help="Only those whose droid seems inactive")
-def reserved(
-    hive: Hive, droid: str | None, path: str | None, ended: bool, stale: bool
-) -> list[Reservation]:
-    """List the reservations
+def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool, stale: bool) -> Board:
+    """List the reservations, and who waits for what
 
-    --stale shows the leases whose droid has written nothing for half their TTL.
+    --stale shows the leases whose droid has written nothing for half their TTL. Those who wait are
+    served in the order in which they are listed, as far as they want the same files.
     """
-    if stale:
-        return hive.reservations.stale()
-    return hive.reservations.find(droid=droid, path=path, ended=ended)
+    from queenbee.services.leases.board import board  # noqa: PLC0415 - start-up
+
+    found = (
+        hive.reservations.stale()
+        if stale
+        else hive.reservations.find(droid=droid, path=path, ended=ended)
+    )
+    return board(hive, lambda: hive.queue, found)
 
 
 @command("check", show=_show_statuses, example="queen check src/app.py src/db.py")

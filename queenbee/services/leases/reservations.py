@@ -7,25 +7,25 @@ owner gets a message about.
 
 from __future__ import annotations
 
-import time
-
 from queenbee.core import glob, leases
 from queenbee.core.names import checked_issue_id, several
 from queenbee.core.records import Reservation
-from queenbee.core.timestamps import format_duration, format_ms, instant_ms
-from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
+from queenbee.core.timestamps import format_ms, instant_ms
+from queenbee.errors import InvalidInput, NotFound, NotYours
 from queenbee.services.leases.granting import KIND, Request, checked_ttl_s, end, extend, grant
 from queenbee.services.leases.live import LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
 from queenbee.store.layout import folds_case
-from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from queenbee.core.queue import Want
+    from queenbee.services.queue import Place, Queue
     from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
+    from queenbee.services.turns import Progress
 
 
 class PathStatus:
@@ -50,8 +50,9 @@ class PathStatus:
 class Reservations:
     """The reservations of a hive."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, queue: Callable[[], Queue]) -> None:
         self.store = store
+        self._queue = queue
         self.fold_case = folds_case(store.layout.common_dir)
         self._live = LiveLeases(
             fold_case=self.fold_case, cache_path=store.layout.verdicts_path(KIND)
@@ -68,13 +69,15 @@ class Reservations:
         wait_s: float = 0,
         force: bool = False,
         session: str | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> list[Reservation]:
         """Leases all of the patterns to the actor, or none; returns the leases in their order.
 
         Reserving a pattern again extends its lease and never shortens it. Raises `Held`, which
-        lists every holder; with `wait_s`, `Busy` when that time runs out. `force` (which needs a
-        reason) ends the leases of the holders, records who did it and why, and notifies them. A
-        new lease for an agent's `session` is marked with it, and ends with it.
+        lists every holder, and those who wait and are served first. With `wait_s`, waits for its
+        turn, and raises `Busy` when that time runs out; `on_progress` is told how it stands.
+        `force` (which needs a reason) ends the leases of the holders, records who did it and why,
+        and notifies them. A new lease for an agent's `session` is marked with it, and ends with it.
         """
         droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
         if force and not (reason and reason.strip()):
@@ -94,7 +97,19 @@ class Reservations:
             force=force,
             origin={"session": session, "worktree": layout.worktree} if session else {},
         )
-        return self._wait_and_grant(request, wait_s)
+        if wait_s <= 0:
+            return self._grant(request)
+        from queenbee.services.turns import served  # noqa: PLC0415 - start-up
+
+        return served(
+            self.store,
+            self._queue(),
+            request.want,
+            lambda place: self._grant(request, place),
+            wait_s=wait_s,
+            kinds=[KIND],
+            on_progress=on_progress,
+        )
 
     def resolve(self, patterns: Iterable[str]) -> list[Resolved]:
         """Returns patterns from the root for what the user typed, each with a note for the user.
@@ -187,6 +202,18 @@ class Reservations:
         found = self._live.overlapping(state, pattern, self.store.now_ms())
         return [lease for lease, _ in found]
 
+    def holders_against(self, want: Want, droid: str) -> list[str]:
+        """Returns the other droids whose live leases exclude what this one wants."""
+        state, now_ms = self.store.state(KIND), self.store.now_ms()
+        return list(
+            dict.fromkeys(
+                lease.droid
+                for pattern in want.patterns
+                for lease, _ in self._live.overlapping(state, pattern, now_ms)
+                if leases.stand_against(lease, droid=droid, exclusive=want.exclusive)
+            )
+        )
+
     def conflicts(self) -> list[tuple[Reservation, Reservation]]:
         """Returns (the older grant, the superseded one) for each pair that a merge brought
         together and whose superseded one has not ended yet.
@@ -226,37 +253,10 @@ class Reservations:
     def _ttl_s(self, ttl_s: int | None) -> int:
         return checked_ttl_s(self.store.layout.settings.ttl_s if ttl_s is None else ttl_s)
 
-    def _grant(self, request: Request) -> list[Reservation]:
+    def _grant(self, request: Request, place: Place | None = None) -> list[Reservation]:
         with self.store.transaction() as tx:
-            return grant(tx, self.store.state(KIND), self._live, request)
-
-    def _wait_and_grant(self, request: Request, wait_s: float) -> list[Reservation]:
-        deadline = time.monotonic() + wait_s
-        while True:
-            before = self.store.state(KIND).ledger.stamp()
-            try:
-                return self._grant(request)
-            except Held as held:
-                if wait_s <= 0:
-                    raise
-                self._wait(held, before, deadline, wait_s)
-
-    def _wait(self, held: Held, before: tuple[object, ...], deadline: float, wait_s: float) -> None:
-        """Returns when another try may succeed; raises `Busy` at the deadline."""
-        ends_ms = held.details["ends_ms"]
-        assert isinstance(ends_ms, int)
-        ledger = self.store.state(KIND).ledger
-        # When the first lease expires, it is worth another try. The store's clock decides that, and
-        # it may be set while we wait.
-        until = time.monotonic() + max(0, ends_ms - self.store.now_ms()) / 1000
-        paths = ledger.path, ledger.journal_path
-        wait_for_change(ledger.stamp, before, paths, min(deadline, until))
-        if time.monotonic() >= deadline:
-            raise Busy(
-                f"timed out after {format_duration(wait_s)}: {held.message}",
-                hint=held.hint,
-                **held.details,
-            ) from held
+            queue = self._queue() if self.store.layout.may_have_waiters() else None
+            return grant(tx, self.store.state(KIND), self._live, request, queue, place)
 
     def _chosen(
         self,
