@@ -34,6 +34,7 @@ _MODULES = {
     "unreserve": "reservations",
     "renew": "reservations",
     "reserved": "reservations",
+    "nudge": "nudge",
     "check": "reservations",
     "overlap": "reservations",
     "conflicts": "reservations",

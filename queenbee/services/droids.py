@@ -41,6 +41,52 @@ class Droids:
             seen &= ALWAYS_KNOWN
         return sorted({name for name in seen if is_name(name)} | listed)
 
+    def seen_ms(self, name: str) -> int | None:
+        """Returns when a droid last showed a sign of life, in ms since 1970, or None if never.
+
+        On this machine, every command and every event of its hook is one, and so is waiting. The
+        ledgers, with what it did elsewhere, are only asked about a droid that seems quiet.
+        """
+        now_ms = self._store.now_ms()
+        here_ms = identity.last_present_ms(self._store.layout, name)
+        if here_ms is not None and now_ms - here_ms < self._quiet_after_ms:
+            return min(here_ms, now_ms)
+        if self._waits(name):
+            return now_ms
+        known = [each for each in (here_ms, self._written_ms(name)) if each is not None]
+        return min(max(known), now_ms) if known else None
+
+    def is_quiet(self, name: str) -> bool:
+        """Returns whether a droid has shown no sign of life for the setting `quiet_after`."""
+        seen_ms = self.seen_ms(name)
+        return seen_ms is None or self._store.now_ms() - seen_ms >= self._quiet_after_ms
+
+    @property
+    def _quiet_after_ms(self) -> int:
+        return self._store.layout.settings.quiet_after_s * 1000
+
+    def _waits(self, name: str) -> bool:
+        if not self._store.layout.may_have_waiters():
+            return False
+        from queenbee.store.waiting_line import live  # noqa: PLC0415 - start-up
+
+        line = live(self._store.layout.queue_dir)
+        return any(fields.get("droid") == name for _, fields in line)
+
+    def _written_ms(self, name: str) -> int | None:
+        """Returns when a droid wrote the newest line of its own."""
+        newest_ms: int | None = None
+        for kind in KINDS.values():
+            state = self._store.state(kind.name)
+            for droid, instant in kind.signs:
+                for value, ended_by in state.project((instant, "released_by"), {droid: name}):
+                    at_ms = instant_ms(value)
+                    # A lease that was taken over is no sign of whoever lost it.
+                    by_itself = instant != "released_at" or ended_by in (None, name)
+                    if at_ms is not None and by_itself and at_ms > (newest_ms or -1):
+                        newest_ms = at_ms
+        return newest_ms
+
     def last_seen_ms(self) -> dict[str, int]:
         """Returns for each droid the newest instant at which it wrote, in ms since 1970.
 

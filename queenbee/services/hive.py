@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from queenbee.services.issues import Issues
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.messages import Messages
+    from queenbee.services.nudges import Nudges
     from queenbee.services.queue import Queue
     from queenbee.store.ledger.rotation import Rotation
 
@@ -57,7 +58,12 @@ class Services(Store):
         """Who edits where."""
         from queenbee.services.leases.reservations import Reservations  # noqa: PLC0415 - start-up
 
-        return Reservations(self, queue=lambda: self.queue)
+        return Reservations(
+            self,
+            queue=lambda: self.queue,
+            droids=lambda: self.droids,
+            nudges=lambda: self.nudges,
+        )
 
     @cached_property
     def queue(self) -> Queue:
@@ -65,6 +71,13 @@ class Services(Store):
         from queenbee.services.queue import Queue  # noqa: PLC0415 - start-up
 
         return Queue(self, fold_case=lambda: self.reservations.fold_case, holders=self._holders)
+
+    @cached_property
+    def nudges(self) -> Nudges:
+        """Asking droids that have gone quiet, and taking over from those that do not answer."""
+        from queenbee.services.nudges import Nudges  # noqa: PLC0415 - start-up
+
+        return Nudges(self, self.droids, holdings=self._holdings)
 
     @cached_property
     def issues(self) -> Issues:
@@ -94,6 +107,10 @@ class Services(Store):
             held = self.assignments.active(want.issue_id)
             found += [held.droid] if held is not None and held.droid != droid else []
         return found
+
+    def _holdings(self, droid: str) -> list[str]:
+        patterns = [lease.pattern for lease in self.reservations.find(droid=droid)]
+        return patterns + [each.issue_id for each in self.assignments.find(droid=droid)]
 
     def _check_claimable(self, issue_id: str) -> Issue | None:
         return self.issues.check_claimable(issue_id)

@@ -105,7 +105,7 @@ class Queue:
         actor, fold_case = self._store.actor, self._fold_case()
         return ahead(want, actor, self.everything(), before=before, fold_case=fold_case)
 
-    def behind(self, waiter: Waiter) -> list[Waiter]:
+    def before(self, waiter: Waiter) -> list[Waiter]:
         """Returns those whom a waiter has to let go first."""
         line, fold_case = self.everything(), self._fold_case()
         return ahead(waiter.want, waiter.droid, line, before=waiter.name, fold_case=fold_case)

@@ -87,6 +87,10 @@ class Layout:
         return os.path.join(self.beads_dir, "issues.jsonl")
 
     @property
+    def presence_dir(self) -> str:
+        return os.path.join(self.state_dir, "seen")
+
+    @property
     def queue_dir(self) -> str:
         return os.path.join(self.state_dir, "queue")
 

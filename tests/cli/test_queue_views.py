@@ -78,7 +78,7 @@ def test_a_wait_shows_a_line_of_progress_on_a_terminal(queen: Queen, repo: Path)
     wait = ("reserve", "a.py", "--wait", "1s")
     told = on_a_terminal(repo, *wait, QUEEN_DROID="oak")
     line = told.split("\r\x1b[K")[1]
-    assert line == "waiting for a.py (0s of 1s): a.py is held by ui, 2h left"
+    assert line.startswith("waiting for a.py (0s of 1s): a.py is held by ui, ")
     assert told.split("\r\x1b[K")[-1].startswith("queen: timed out after 1s")
     assert len(line) < 80
     assert "waiting" not in on_a_terminal(repo, *wait, "--json", QUEEN_DROID="oak")

@@ -11,11 +11,11 @@ import click
 
 from queenbee.cli.app import Answer, command, tell
 from queenbee.cli.options import seconds
-from queenbee.cli.rendering import left, purpose, table
+from queenbee.cli.rendering import ago, left, purpose, table
 from queenbee.cli.terminal import say
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened
-from queenbee.core.timestamps import format_duration
+from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -31,19 +31,22 @@ _ID = re.compile(r"qr-[0-9A-Z]{26}")
 def show_list(reservations: Sequence[Reservation]) -> None:
     """Shows reservations as a table."""
     now_ms = time.time_ns() // 1_000_000
+    seen_ms = [instant_ms(each.fields.get("last_seen_at")) for each in reservations]
     rows = [
         [
             each.pattern,
             each.droid,
+            *([ago(at_ms, now_ms) if at_ms is not None else ""] if any(seen_ms) else []),
             "exclusive" if each.exclusive else "shared",
             _left(each, now_ms),
             each.issue_id or "",
             each.id,
             shortened(each.reason or ""),
         ]
-        for each in reservations
+        for each, at_ms in zip(reservations, seen_ms, strict=True)
     ]
-    headings = ["PATTERN", "DROID", "MODE", "LEFT", "ISSUE", "ID", "REASON"]
+    seen = ["SEEN"] if any(seen_ms) else []
+    headings = ["PATTERN", "DROID", *seen, "MODE", "LEFT", "ISSUE", "ID", "REASON"]
     table(headings, rows, empty="No reservations.")
 
 
@@ -78,7 +81,9 @@ def _show_statuses(statuses: Sequence[PathStatus]) -> None:
 @click.option("--issue", "issue_id", metavar="ID", help="The issue it is for")
 @click.option("--reason", help="Why")
 @click.option("--wait", callback=seconds, metavar="60s", help="Wait until it is free")
-@click.option("--force", is_flag=True, help="Take over what conflicts; needs --reason")
+@click.option(
+    "--force", is_flag=True, help="Take over what conflicts; needs --reason or queen nudge"
+)
 def reserve(
     hive: Hive, patterns: tuple[str, ...], shared: bool, wait: int | None, **terms: Any
 ) -> list[Reservation]:
@@ -192,7 +197,7 @@ def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool, stale
         if stale
         else hive.reservations.find(droid=droid, path=path, ended=ended)
     )
-    return board(hive, lambda: hive.queue, found)
+    return board(hive, lambda: hive.queue, hive.droids.seen_ms, found)
 
 
 @command("check", show=_show_statuses, example="queen check src/app.py src/db.py")

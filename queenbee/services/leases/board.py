@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from queenbee.core.leases import is_live
 from queenbee.core.records import Reservation
+from queenbee.core.timestamps import format_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,14 +39,24 @@ class Board:
         return list(self.reservations)
 
 
-def board(store: Store, queue_of: Callable[[], Queue], found: Sequence[Reservation]) -> Board:
-    """Returns these reservations with those who wait for them, and everybody who waits."""
+def board(
+    store: Store,
+    queue_of: Callable[[], Queue],
+    seen: Callable[[str], int | None],
+    found: Sequence[Reservation],
+) -> Board:
+    """Returns these reservations with those who wait for them, and everybody who waits.
+
+    A live one says when its droid was last seen.
+    """
+    seen_ms = {each: seen(each) for each in {lease.droid for lease in found if is_live(lease)}}
+    found = [_seen(lease, seen_ms.get(lease.droid)) for lease in found]
     if not store.layout.may_have_waiters():
         return Board(found, [])
     from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
 
     queue = queue_of()
-    line = [InLine(each, queue.behind(each)) for each in queue.everything() if each.want.patterns]
+    line = [InLine(each, queue.before(each)) for each in queue.everything() if each.want.patterns]
     marked = []
     for lease in found:
         wanted = Want([lease.pattern], exclusive=lease.exclusive)
@@ -53,3 +64,9 @@ def board(store: Store, queue_of: Callable[[], Queue], found: Sequence[Reservati
         fields = {**lease.fields, "waiters": [each.to_dict() for each in waiters]}
         marked.append(Reservation(fields) if waiters else lease)
     return Board(marked, line)
+
+
+def _seen(lease: Reservation, seen_ms: int | None) -> Reservation:
+    if seen_ms is None or not is_live(lease):
+        return lease
+    return Reservation({**lease.fields, "last_seen_at": format_ms(seen_ms)})

@@ -50,6 +50,8 @@ class Request:
         self.issue_id = issue_id
         self.reason = reason
         self.force = force
+        self.relieved: Mapping[str, str] | None = None
+        """The droids that `force` may take over from, each with the reason; None: from all."""
         self.origin = origin
         """The session and worktree of an edit; empty if a droid reserved by name."""
 
@@ -94,11 +96,11 @@ def grant(
         for lease, witness in leased
         if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
     ]
-    if not request.force:
+    if not request.force or _is_out_of_reach(request, conflicts):
         ahead = _ahead(queue, request, met, place)
         if conflicts or ahead:
             raise _refused(tx, state, request, conflicts, ahead, queue, place)
-    elif conflicts:
+    if conflicts:
         _take_over(tx, state, live, request, conflicts)
     if state.greatest("released_at") > tx.now:
         tx.not_before(_ends_ms(state, met, fold_case=live.fold_case))
@@ -176,14 +178,15 @@ def _take_over(
     from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
 
     lost = {lease.id: lease for lease, _, _ in conflicts}
-    changes = {"released_by": request.droid, "release_reason": request.reason or ""}
-    end(tx, state, live, list(lost), changes)
     for owner in dict.fromkeys(lease.droid for lease in lost.values()):
         theirs = [lease for lease in lost.values() if lease.droid == owner]
+        reason = (request.relieved or {}).get(owner) or request.reason or ""
+        changes = {"released_by": request.droid, "release_reason": reason}
+        end(tx, state, live, [lease.id for lease in theirs], changes)
         patterns = ", ".join(lease.pattern for lease in theirs)
         fields: dict[str, object] = {
             "subject": f"Your reservation was taken over by {request.droid}",
-            "body": f"{request.droid} took over {patterns}: {request.reason}",
+            "body": f"{request.droid} took over {patterns}: {reason}",
             "issue_id": theirs[0].issue_id,
             "importance": "high",
         }
@@ -207,6 +210,12 @@ def _ahead(
     from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
 
     return queue.ahead_of(Want(new, exclusive=request.exclusive), before=before)
+
+
+def _is_out_of_reach(request: Request, conflicts: Sequence[Conflict]) -> bool:
+    """Returns whether a takeover would end a lease of a droid that nobody may relieve."""
+    may = request.relieved
+    return may is not None and any(lease.droid not in may for lease, _, _ in conflicts)
 
 
 def _has(request: Request, pattern: str, leased: Sequence[tuple[Reservation, str]]) -> bool:

@@ -215,6 +215,7 @@ def test_a_refusal_names_every_holder_with_all_that_is_known(
         "reason": "Button",
         "expires_at": "2024-12-14T12:30:00.000Z",
         "seconds_left": 6600,
+        "last_seen_at": "2024-12-14T10:30:00.000Z",
         "asked": "src/**",
         "witness": first["witness"],
     }
