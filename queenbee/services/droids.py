@@ -88,7 +88,8 @@ class Droids:
         return newest_ms
 
     def last_seen_ms(self) -> dict[str, int]:
-        """Returns for each droid the newest instant at which it wrote, in ms since 1970.
+        """Returns for each droid the newest instant at which it wrote, or was active on this
+        machine, in ms since 1970.
 
         A line that somebody else wrote about a droid (an assignment, a takeover) counts too:
         a droid that just got work needs time to show up.
@@ -100,4 +101,7 @@ class Droids:
                     at_ms = instant_ms(value)
                     if isinstance(name, str) and at_ms is not None:
                         seen[name] = max(seen.get(name, 0), at_ms)
+        for name in seen:
+            here_ms = identity.last_present_ms(self._store.layout, name) or 0
+            seen[name] = max(seen[name], min(here_ms, self._store.now_ms()))
         return seen

@@ -17,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
     from queenbee.core.queue import Want
     from queenbee.services.assignments import Assignments
@@ -49,7 +48,7 @@ class Services(Store):
 
         return Assignments(
             self,
-            claimable=self._check_claimable,
+            issues=lambda: self.issues,
             reservations=lambda: self.reservations,
         )
 
@@ -111,9 +110,6 @@ class Services(Store):
     def _holdings(self, droid: str) -> list[str]:
         patterns = [lease.pattern for lease in self.reservations.find(droid=droid)]
         return patterns + [each.issue_id for each in self.assignments.find(droid=droid)]
-
-    def _check_claimable(self, issue_id: str) -> Issue | None:
-        return self.issues.check_claimable(issue_id)
 
     def find(self, identifier: str) -> tuple[str, Fields]:
         """Returns the kind and the folded fields of any record. Raises `NotFound`."""

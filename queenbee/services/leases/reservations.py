@@ -236,6 +236,22 @@ class Reservations:
         one, other = self.resolve([left, right])
         return glob.overlap(one.pattern, other.pattern, fold_case=self.fold_case)
 
+    def stage_reserve(
+        self, tx: Transaction, patterns: Sequence[str], *, issue_id: str | None
+    ) -> list[Reservation]:
+        """Leases all of the patterns to the actor in a transaction. Raises `Held`."""
+        request = Request(
+            self.store.actor,
+            self._wanted(several(patterns)),
+            exclusive=True,
+            ttl_s=self._ttl_s(None),
+            issue_id=issue_id,
+            reason=None,
+            force=False,
+            origin={},
+        )
+        return self._stage(tx, request)
+
     def stage_release(
         self, tx: Transaction, lease_ids: Sequence[str], *, by: str, reason: str
     ) -> list[str]:
@@ -315,8 +331,13 @@ class Reservations:
 
     def _grant(self, request: Request, place: Place | None = None) -> list[Reservation]:
         with self.store.transaction() as tx:
-            queue = self._queue() if self.store.layout.may_have_waiters() else None
-            return grant(tx, self.store.state(KIND), self._live, request, queue, place)
+            return self._stage(tx, request, place)
+
+    def _stage(
+        self, tx: Transaction, request: Request, place: Place | None = None
+    ) -> list[Reservation]:
+        queue = self._queue() if self.store.layout.may_have_waiters() else None
+        return grant(tx, self.store.state(KIND), self._live, request, queue, place)
 
     def _chosen(
         self,
