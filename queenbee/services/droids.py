@@ -11,6 +11,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.services.store import Store
 
+_JUDGED = 200
+"""How many of a droid's newest records of each kind say when it last wrote: the answer must not
+take longer in a large hive, and what changes an older record makes a new one nearly always."""
+
 
 class Droids:
     """The names in `.factory/droids/`, and those that have acted in this hive."""
@@ -77,14 +81,16 @@ class Droids:
         """Returns when a droid wrote the newest line of its own."""
         newest_ms: int | None = None
         for kind in KINDS.values():
-            state = self._store.state(kind.name)
-            for droid, instant in kind.signs:
-                for value, ended_by in state.project((instant, "released_by"), {droid: name}):
-                    at_ms = instant_ms(value)
+            for field in dict.fromkeys(droid for droid, _ in kind.signs):
+                instants = [instant for droid, instant in kind.signs if droid == field]
+                state = self._store.state(kind.name)
+                for row in state.select({field: name}, newest_first=True, limit=_JUDGED):
                     # A lease that was taken over is no sign of whoever lost it.
-                    by_itself = instant != "released_at" or ended_by in (None, name)
-                    if at_ms is not None and by_itself and at_ms > (newest_ms or -1):
-                        newest_ms = at_ms
+                    lost = row.get("released_by", name) != name
+                    for instant in instants:
+                        at_ms = instant_ms(row.get(instant))
+                        if at_ms is not None and not (lost and instant == "released_at"):
+                            newest_ms = max(newest_ms or 0, at_ms)
         return newest_ms
 
     def last_seen_ms(self) -> dict[str, int]:

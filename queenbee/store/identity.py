@@ -6,7 +6,6 @@ And who was active here, and when.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
 from queenbee.core.names import ALWAYS_KNOWN, checked_name, is_name, nearest
 from queenbee.errors import NoActor, UnknownDroid, Unwritable
@@ -47,18 +46,29 @@ def note_presence(layout: Layout, name: str | None, now_ms: int) -> None:
     if name is None or not is_name(name):
         return
     times = (now_ms * 1_000_000, now_ms * 1_000_000)
-    with suppress(OSError):
+    try:
         # 6 µs. Neither the folder nor the file may be a link that leads out of the hive.
         folder = _presence_folder(layout)
-        try:
-            os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-            fd = os.open(name, flags, 0o666, dir_fd=folder)
-            os.utime(fd, ns=times)
-            os.close(fd)
-        finally:
-            os.close(folder)
+    except OSError:
+        return
+    try:
+        os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        _begin_presence(name, times, folder)
+    except OSError:
+        return
+    finally:
+        os.close(folder)
+
+
+def _begin_presence(name: str, times: tuple[int, int], folder: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        fd = os.open(name, flags, 0o666, dir_fd=folder)
+        os.utime(fd, ns=times)
+        os.close(fd)
+    except OSError:
+        return
 
 
 def last_present_ms(layout: Layout, name: str) -> int | None:
