@@ -100,8 +100,9 @@ def standings(
     holders: Mapping[str, str],
     now_ms: int,
     held_back: Mapping[str, str],
+    everything: bool = False,
 ) -> dict[str, Standing]:
-    """Returns where each issue stands that is work for droids.
+    """Returns where each issue stands that is work for droids, or, with `everything`, each.
 
     `holders` gives the droid with the active assignment of an issue; `held_back` says why
     something other than the tracker holds an issue back, such as a gate that has not passed.
@@ -118,7 +119,7 @@ def standings(
             else deferred.get(issue.id) or _set_aside(issue) or held_back.get(issue.id),
         )
         for issue in issues.values()
-        if is_work(issue)
+        if (everything and issue.status != "tombstone") or is_work(issue)
     }
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command
+from queenbee.cli.app import Answer, command, tell
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.text import printable, shortened
 from queenbee.errors import NotFound
+from queenbee.services import work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,22 +118,37 @@ def _show_completion(completion: Completion) -> None:
     else:
         held = completion.assignment
         say(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
+    for issue in completion.unblocked:
+        say(f"now ready: {printable(issue.id)}  {printable(shortened(issue.title))}")
+
+
+def _show_loop(value: dict[str, Any]) -> None:
+    _show_completion(value["completed"])
+    if value["next"] is not None:
+        from queenbee.cli.commands.work import show_next  # noqa: PLC0415 - start-up
+
+        show_next(value["next"])
 
 
 @command(
     "complete",
-    show=_show_completion,
-    example="queen complete qb-42 --reason 'merged in 3f2a1bc'\n"
+    show=lambda value: _show_loop(value) if isinstance(value, dict) else _show_completion(value),
+    example="queen complete qb-42 --reason 'merged in 3f2a1bc' --next\n"
     "queen complete gt-login-001 --no-verify --reason 'the test server is down'",
 )
-@click.argument("issue_id", metavar="ISSUE")
+@click.argument("issue_id", required=False, metavar="[ISSUE]")
 @click.option("--reason", help="What was done, or why the checks are skipped")
 @click.option("--no-verify", is_flag=True, help="Skip its checks; needs --reason")
-def complete(hive: Hive, issue_id: str, reason: str | None, no_verify: bool) -> Answer:
+@click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
+def complete(
+    hive: Hive, issue_id: str | None, reason: str | None, no_verify: bool, take_next: bool
+) -> Answer:
     """Complete an issue and release the files reserved for it
 
-    If the issue is a bead, its checks run first. If one fails, the command exits with status 1
-    and nothing else changes.
+    Without ISSUE, the one that you have. If the issue is a bead, its checks run first. If one
+    fails, the command exits with status 1 and nothing else changes.
+
+    With --next it also takes the next issue, and exits with status 0 if there is none for you.
     """
     from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
     from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
@@ -145,7 +161,12 @@ def complete(hive: Hive, issue_id: str, reason: str | None, no_verify: bool) -> 
         unverified=no_verify,
         on_progress=watcher(),
     )
-    return Answer(done, yes=done.completed)
+    for note in done.notes:
+        tell(note)
+    if not take_next:
+        return Answer(done, yes=done.completed)
+    following = work.take_next(hive) if done.completed else None
+    return Answer({"completed": done, "next": following}, yes=done.completed)
 
 
 @command("assignments", show=show_list, example="queen assignments --droid ui-engineer")

@@ -316,4 +316,5 @@ gate = group(
     "gate",
     [new, add_rule, run, status, history, check, hook],
     help="Phase gates: rules to meet before the next phase begins",
+    example="queen gate run -w wf_1 -p phase_1",
 )

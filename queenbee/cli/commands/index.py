@@ -54,7 +54,12 @@ def export(hive: Hive) -> list[str]:
     return indexes.export(hive)
 
 
-index = group("index", [status, rebuild, export], help="The disposable indexes of large ledgers")
+index = group(
+    "index",
+    [status, rebuild, export],
+    help="The disposable indexes of large ledgers",
+    example="queen index status",
+)
 
 
 _SIZES = ("size_bytes", "archive_bytes", "journal_bytes", "index_bytes")

@@ -184,4 +184,5 @@ session = group(
     "session",
     [validate, status, import_, new],
     help="Team sessions: validate, follow and import them as beads",
+    example="queen session status --session=.workflow/TC-auth-2026-02-27",
 )

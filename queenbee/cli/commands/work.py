@@ -9,7 +9,7 @@ import click
 
 from queenbee.cli.app import Answer, command
 from queenbee.cli.options import seconds
-from queenbee.cli.rendering import ago, describe
+from queenbee.cli.rendering import ago, describe, summary
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shell_word, shortened
 from queenbee.core.timestamps import instant_ms
@@ -26,15 +26,6 @@ if TYPE_CHECKING:
 _SHOWN = 8
 _TITLE = 60
 _WAIT = "10m"
-
-
-def summary(counts: Mapping[str, int]) -> str:
-    """Returns how many issues are done, active, ready and so on, in words."""
-    parts = [f"{counts['done']} of {counts['total']} done"]
-    parts += [f"{counts[state]} {state}" for state in ("active", "ready", "waits") if counts[state]]
-    if counts["on_hold"]:
-        parts.append(f"{counts['on_hold']} on hold")
-    return ", ".join(parts)
 
 
 def obstacle(standing: Standing) -> str:
@@ -198,13 +189,13 @@ def wait(
 def show_status(status: Status) -> None:
     """Shows the whole team on one screen."""
     now_ms = time.time_ns() // 1_000_000
-    say(f"{printable(status.actor or 'nobody')} (you)", bold=True)
-    if status.me is None:
-        say(
-            "  no issue and no reservation"
-            + ("" if status.actor else "; to be somebody: --as NAME")
-        )
+    if status.actor is None:
+        say("no name is set for you: --as NAME, QUEEN_DROID=NAME, or queen whoami --set NAME")
     else:
+        say(f"{printable(status.actor)} (you)", bold=True)
+    if status.actor is not None and status.me is None:
+        say("  no issue and no reservation")
+    elif status.me is not None:
         for each in status.me.assignments:
             title = printable(shortened(status.titles.get(each.issue_id, ""), _TITLE))
             say(f"  {printable(each.issue_id)}  {title}  ({ago(each.created_ms, now_ms)})")

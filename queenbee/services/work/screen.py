@@ -34,7 +34,11 @@ class Status:
         ordered = in_order_to_take(found, actor=actor, contested=contested)
         self.ready: list[Issue] = [each for each in ordered if found[each.id].state == "ready"]
         """What the actor could take, in the order in which `queen next` takes it."""
-        done = hive.assignments.find(status="completed")
+        done = [
+            each
+            for each in hive.assignments.find(status="completed")
+            if each.issue_id not in found or found[each.issue_id].issue.done
+        ]
         self.done = sorted(done, key=lambda each: each.updated_at, reverse=True)[:_RECENT]
         """The last completions, newest first."""
         self.titles = {key: each.issue.title for key, each in found.items()}
