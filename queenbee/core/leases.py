@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import instant_ms
+from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +41,28 @@ def is_live(lease: Reservation) -> bool:
 def stand_against(lease: Reservation, *, droid: str, exclusive: bool) -> bool:
     """Returns whether an overlapping live lease would refuse this droid's request."""
     return lease.droid != droid and (exclusive or lease.exclusive)
+
+
+def parts_taken(lease: Reservation, *, until_ms: int = NEVER_MS) -> dict[str, int]:
+    """Returns the literal paths for which a lease ended by `until_ms` though the rest of it goes
+    on, each with that instant in ms since 1970.
+    """
+    entries = lease.fields.get("taken_over")
+    if not isinstance(entries, list):
+        return {}
+    from queenbee.core.glob.pattern import literal_path  # noqa: PLC0415 - start-up
+
+    taken: dict[str, int] = {}
+    for each in (entry for entry in entries if isinstance(entry, dict)):
+        pattern, at_ms = each.get("pattern"), instant_ms(each.get("at"))
+        try:
+            path = literal_path(pattern) if isinstance(pattern, str) else None
+        except BadPattern:
+            path = None
+        # What cannot be read stays with the holder.
+        if path is not None and at_ms is not None and at_ms <= until_ms:
+            taken[path] = min(at_ms, taken.get(path, at_ms))
+    return taken
 
 
 def assignment_end_ms(assignment: Assignment) -> int:

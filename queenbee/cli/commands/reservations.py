@@ -13,6 +13,7 @@ from queenbee.cli.app import Answer, command, tell
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, left, purpose, table
 from queenbee.cli.terminal import say
+from queenbee.core.leases import parts_taken
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened
 from queenbee.core.timestamps import format_duration, instant_ms
@@ -34,7 +35,7 @@ def show_list(reservations: Sequence[Reservation]) -> None:
     seen_ms = [instant_ms(each.fields.get("last_seen_at")) for each in reservations]
     rows = [
         [
-            each.pattern,
+            each.pattern + _taken(each),
             each.droid,
             *([ago(at_ms, now_ms) if at_ms is not None else ""] if any(seen_ms) else []),
             "exclusive" if each.exclusive else "shared",
@@ -48,6 +49,12 @@ def show_list(reservations: Sequence[Reservation]) -> None:
     seen = ["SEEN"] if any(seen_ms) else []
     headings = ["PATTERN", "DROID", *seen, "MODE", "LEFT", "ISSUE", "ID", "REASON"]
     table(headings, rows, empty="No reservations.")
+
+
+def _taken(lease: Reservation) -> str:
+    """Returns the files that were taken over from a lease, to print after its pattern."""
+    taken = parts_taken(lease)
+    return f" except {', '.join(taken)}" if taken else ""
 
 
 def _left(lease: Reservation, now_ms: int) -> str:

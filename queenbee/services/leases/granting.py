@@ -6,7 +6,7 @@ Everything here happens inside one transaction; `reservations` decides when.
 from __future__ import annotations
 
 from queenbee.core import leases
-from queenbee.core.glob.pattern import is_literal
+from queenbee.core.glob.pattern import is_literal, literal_path
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
@@ -89,7 +89,11 @@ def grant(
     With a `queue`, those who have waited longer for the same come first; `place` is the request's
     own place in it, which a refusal takes.
     """
-    met = {pattern: live.overlapping(state, pattern, tx.now_ms) for pattern in request.patterns}
+    parted: list[int] = []
+    met = {
+        pattern: live.overlapping(state, pattern, tx.now_ms, parted=parted)
+        for pattern in request.patterns
+    }
     conflicts = [
         (lease, pattern, witness)
         for pattern, leased in met.items()
@@ -102,6 +106,7 @@ def grant(
             raise _refused(tx, state, request, conflicts, ahead, queue, place)
     if conflicts:
         _take_over(tx, state, live, request, conflicts)
+    tx.not_before(parted)
     if state.greatest("released_at") > tx.now:
         tx.not_before(_ends_ms(state, met, fold_case=live.fold_case))
     return [
@@ -139,7 +144,8 @@ def _granted(
 ) -> Reservation:
     """Adds the lease on one pattern, or extends the one that the droid has on it."""
     for lease in overlapping:
-        if lease.droid == request.droid and lease.pattern == pattern:
+        whole = lease.pattern == pattern and not leases.parts_taken(lease)
+        if lease.droid == request.droid and whole:
             # Reserving again never weakens a lease.
             changes: dict[str, object] = {"exclusive": lease.exclusive or request.exclusive}
             if request.issue_id:
@@ -178,12 +184,20 @@ def _take_over(
     from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
 
     lost = {lease.id: lease for lease, _, _ in conflicts}
+    asked = {key: {each for lease, each, _ in conflicts if lease.id == key} for key in lost}
     for owner in dict.fromkeys(lease.droid for lease in lost.values()):
         theirs = [lease for lease in lost.values() if lease.droid == owner]
         reason = (request.relieved or {}).get(owner) or request.reason or ""
+        parts = [lease for lease in theirs if _loses_files(lease, asked[lease.id], live.fold_case)]
+        whole = [lease for lease in theirs if lease not in parts]
         changes = {"released_by": request.droid, "release_reason": reason}
-        end(tx, state, live, [lease.id for lease in theirs], changes)
-        patterns = ", ".join(lease.pattern for lease in theirs)
+        end(tx, state, live, [lease.id for lease in whole], changes)
+        for lease in parts:
+            _end_for(tx, state, live, lease, sorted(asked[lease.id]), changes)
+        patterns = ", ".join(
+            [lease.pattern for lease in whole]
+            + [f"{each} (of {lease.pattern})" for lease in parts for each in asked[lease.id]]
+        )
         fields: dict[str, object] = {
             "subject": f"Your reservation was taken over by {request.droid}",
             "body": f"{request.droid} took over {patterns}: {reason}",
@@ -191,6 +205,35 @@ def _take_over(
             "importance": "high",
         }
         stage(tx, request.droid, [owner], fields)
+
+
+def _loses_files(lease: Reservation, asked: Iterable[str], fold_case: bool) -> bool:
+    """Returns whether a takeover of these patterns takes single files, and leaves something."""
+    if not all(map(is_literal, asked)):
+        return False
+    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
+
+    gone = [*leases.parts_taken(lease), *(literal_path(each) or "" for each in asked)]
+    return overlap_outside(lease.pattern, lease.pattern, gone, fold_case=fold_case) is not None
+
+
+def _end_for(
+    tx: Transaction,
+    state: Records,
+    live: LiveLeases,
+    lease: Reservation,
+    files: Sequence[str],
+    changes: Mapping[str, str],
+) -> None:
+    """Ends a lease for these files only; the rest of it goes on."""
+    lost = [loser for loser, by in live.verdicts(state).items() if by == lease.id]
+    tx.behind(Reservation(state.get(each) or {}).created_ms for each in [lease.id, *lost])
+    by, reason = changes["released_by"], changes["release_reason"]
+    entries = [{"pattern": each, "at": tx.now, "by": by, "reason": reason} for each in files]
+    known = lease.fields.get("taken_over")
+    tx.update(
+        KIND, lease.id, {"taken_over": [*(known if isinstance(known, list) else []), *entries]}
+    )
 
 
 def _ahead(
@@ -223,7 +266,7 @@ def _has(request: Request, pattern: str, leased: Sequence[tuple[Reservation, str
     return any(
         lease.droid == request.droid
         and (lease.exclusive or not request.exclusive)
-        and (lease.pattern == pattern or is_literal(pattern))
+        and ((lease.pattern == pattern and not leases.parts_taken(lease)) or is_literal(pattern))
         for lease, _ in leased
     )
 
