@@ -6,6 +6,7 @@ import gc
 import io
 import json
 import os
+import re
 import sys
 from contextlib import suppress
 
@@ -15,14 +16,14 @@ from queenbee.cli import exits
 from queenbee.cli.app import Invocation, QueenGroup
 from queenbee.cli.rendering import error_document
 from queenbee.cli.terminal import aside
-from queenbee.core.text import printable
+from queenbee.core.text import printable, shell_word
 from queenbee.errors import NoHive, QueenError, Unwritable
 from queenbee.version import __version__
 
 _SECTIONS = {
     "Work": {
         "next": "work",
-        "complete": "assignments",
+        "complete": "work",
         "status": "work",
         "wait": "work",
         "issues": "issues",
@@ -225,8 +226,19 @@ def _bug(error: Exception) -> QueenError:
     )
 
 
+def _with_hive(hint: str, beads_dir: str) -> str:
+    """Returns a hint whose commands name the same hive: without that, they find another or none."""
+    if "--beads-dir" in hint:
+        return hint
+    known = "|".join(name for section in _SECTIONS.values() for name in section)
+    named = f"queen --beads-dir {shell_word(beads_dir)} "
+    return re.sub(rf"\bqueen (?=(?:{known})\b)", lambda _: named, hint)
+
+
 def _report(error: QueenError | None, call: Invocation, *, as_json: bool) -> None:
     """Prints a refusal; under `--json` together with all notices, as one document."""
+    if error is not None and error.hint and call.beads_dir:
+        error.hint = _with_hive(error.hint, call.beads_dir)
     if as_json:
         document = error_document(error) if error is not None else {}
         if call.notices:

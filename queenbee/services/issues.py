@@ -77,6 +77,11 @@ class Issues:
         """Returns one issue, or None if the tracker does not have it."""
         return self.all().get(issue_id)
 
+    def tombstone(self, issue_id: str) -> Issue | None:
+        """Returns an issue that the tracker has deleted, or None."""
+        issue = self.tracked().get(issue_id)
+        return issue if issue is not None and issue.status == "tombstone" else None
+
     def find(self, *, status: str | None = None) -> list[Issue]:
         """Returns the issues, or those of one status: most urgent first, then oldest."""
         return by_urgency(each for each in self.all().values() if status in (None, each.status))
@@ -208,6 +213,12 @@ class Issues:
         return last
 
     def _unknown(self, issue_id: str) -> NotFound:
+        if self.tombstone(issue_id) is not None:
+            return NotFound(
+                f"the tracker has deleted {issue_id}",
+                hint=f"queen show {shell_word(issue_id)}",
+                issue_id=issue_id,
+            )
         close = nearest(issue_id, self._read())
         return NotFound(
             f"there is no issue {issue_id!r} in {self._store.layout.issues_path}",

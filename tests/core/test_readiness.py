@@ -27,8 +27,8 @@ def row(identifier, *needs, **fields):
 
 
 def order(*rows, **more) -> list[str]:
-    contested = more.pop("contested", ())
-    ordered = in_order_to_take(found(*rows, **more), actor="ui", contested=contested)
+    busy = {name: more.pop(name, ()) for name in ("reserved", "contested")}
+    ordered = in_order_to_take(found(*rows, **more), actor="ui", **busy)
     return [issue.id for issue in ordered]
 
 
@@ -80,6 +80,10 @@ class TestTheOrder:
             "b",
             "a",
         ]
+
+    def test_then_is_what_need_not_wait_for_a_file(self):
+        rows = row("a", priority=1), row("b", priority=1), row("c", "a"), row("d")
+        assert order(*rows, reserved={"a"}) == ["b", "a", "d"]
 
     def test_then_is_the_longest_chain_that_waits(self):
         rows = [row("wide"), row("long"), row("w1", "wide"), row("w2", "wide"), row("w3", "wide")]

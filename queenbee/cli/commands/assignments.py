@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.app import command
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.text import printable, shortened
 from queenbee.errors import NotFound
-from queenbee.services import work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
 
@@ -43,7 +40,7 @@ def show_list(assignments: Sequence[Assignment]) -> None:
     table(headings, rows, empty="No assignments.")
 
 
-def _show_one(assignment: Assignment) -> None:
+def show_one(assignment: Assignment) -> None:
     verb = {
         "active": "is assigned to",
         "completed": "was completed by",
@@ -53,7 +50,7 @@ def _show_one(assignment: Assignment) -> None:
     say(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}")
 
 
-@command("claim", show=_show_one, example="queen claim qb-42")
+@command("claim", show=show_one, example="queen claim qb-42")
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--worktree", help="Where you work; default: this linked worktree")
 @click.option("--reason", help="Why")
@@ -65,12 +62,13 @@ def claim(
 
     queen next chooses one for you.
     """
+    issue_id = hive.issue_id(issue_id)
     return hive.assignments.claim(issue_id, worktree=worktree, reason=reason, anyway=anyway)
 
 
 @command(
     "assign",
-    show=_show_one,
+    show=show_one,
     example="queen assign qb-42 ui-engineer\n"
     "queen assign qb-42 tester --reassign --reason 'needs a test first'",
 )
@@ -90,6 +88,7 @@ def assign(
     anyway: bool,
 ) -> Assignment:
     """Assign an issue to a droid and send it a message"""
+    issue_id = hive.issue_id(issue_id)
     try:
         return hive.assignments.assign(
             issue_id, droid, worktree=worktree, reason=reason, reassign=reassign, anyway=anyway
@@ -100,73 +99,13 @@ def assign(
         raise
 
 
-@command("release", show=_show_one, example="queen release qb-42 --reason 'blocked by qb-40'")
+@command("release", show=show_one, example="queen release qb-42 --reason 'blocked by qb-40'")
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--reason", help="Why")
 def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
     """Release an issue and the files reserved for it"""
+    issue_id = hive.issue_id(issue_id, recorded=True)
     return hive.assignments.release(issue_id, reason=reason)
-
-
-def _show_completion(completion: Completion) -> None:
-    if completion.verification is not None:
-        from queenbee.cli.commands.verify import show_record  # noqa: PLC0415 - start-up
-
-        show_record(completion.verification)
-    if completion.completed:
-        _show_one(completion.assignment)
-    else:
-        held = completion.assignment
-        say(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
-    for issue in completion.unblocked:
-        say(f"now ready: {printable(issue.id)}  {printable(shortened(issue.title))}")
-
-
-def _show_loop(value: dict[str, Any]) -> None:
-    _show_completion(value["completed"])
-    if value["next"] is not None:
-        from queenbee.cli.commands.work import show_next  # noqa: PLC0415 - start-up
-
-        show_next(value["next"])
-
-
-@command(
-    "complete",
-    show=lambda value: _show_loop(value) if isinstance(value, dict) else _show_completion(value),
-    example="queen complete qb-42 --reason 'merged in 3f2a1bc' --next\n"
-    "queen complete gt-login-001 --no-verify --reason 'the test server is down'",
-)
-@click.argument("issue_id", required=False, metavar="[ISSUE]")
-@click.option("--reason", help="What was done, or why the checks are skipped")
-@click.option("--no-verify", is_flag=True, help="Skip its checks; needs --reason")
-@click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
-def complete(
-    hive: Hive, issue_id: str | None, reason: str | None, no_verify: bool, take_next: bool
-) -> Answer:
-    """Complete an issue and release the files reserved for it
-
-    Without ISSUE, the one that you have. If the issue is a bead, its checks run first. If one
-    fails, the command exits with status 1 and nothing else changes.
-
-    With --next it also takes the next issue, and exits with status 0 if there is none for you.
-    """
-    from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
-    from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
-
-    done = complete_issue(
-        hive,
-        issue_id,
-        env=os.environ,
-        reason=reason,
-        unverified=no_verify,
-        on_progress=watcher(),
-    )
-    for note in done.notes:
-        tell(note)
-    if not take_next:
-        return Answer(done, yes=done.completed)
-    following = work.take_next(hive) if done.completed else None
-    return Answer({"completed": done, "next": following}, yes=done.completed)
 
 
 @command("assignments", show=show_list, example="queen assignments --droid ui-engineer")
@@ -184,4 +123,6 @@ def assignments(
     hive: Hive, droid: str | None, issue_id: str | None, status: str
 ) -> list[Assignment]:
     """List who works on what"""
+    if issue_id is not None:
+        issue_id = hive.issue_id(issue_id, recorded=True)
     return hive.assignments.find(droid=droid, issue_id=issue_id, status=status)

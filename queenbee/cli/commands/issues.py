@@ -89,7 +89,9 @@ def _show_overview(view: Overview) -> None:
     from queenbee.cli.commands import reservations as reservation_views  # noqa: PLC0415 - start-up
 
     issue = view.issue
-    if issue is None:
+    if view.deleted is not None:
+        _show_deleted(view.deleted)
+    elif issue is None:
         say(f"{printable(view.issue_id)} is not in the tracker", bold=True)
     else:
         say(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
@@ -113,6 +115,15 @@ def _show_overview(view: Overview) -> None:
     message_views.show_whole(view.messages[-_MESSAGES:], most=_BODY_LINES)
     if not view.messages:
         say("No messages.")
+
+
+def _show_deleted(issue: Issue) -> None:
+    say(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
+    texts = {name: issue.fields.get(name) for name in ("deleted_by", "deleted_at", "delete_reason")}
+    by = f" by {texts['deleted_by']}" if texts["deleted_by"] else ""
+    at = f" at {texts['deleted_at']}" if texts["deleted_at"] else ""
+    why = f": {texts['delete_reason']}" if texts["delete_reason"] else ""
+    say(printable(f"deleted from the tracker{by}{at}{why}"))
 
 
 @command("show", show=_show_overview, example="queen show qb-42")

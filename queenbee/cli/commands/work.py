@@ -1,13 +1,15 @@
-"""`queen next`, `wait`, `status`: the loop of a droid in a team."""
+"""`queen next`, `complete`, `wait`, `status`: the loop of a droid in a team."""
 
 from __future__ import annotations
 
+import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command
+from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.commands import assignments
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, describe, summary
 from queenbee.cli.terminal import say
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
     from queenbee.services.work import Begin, Member, Nothing, Status
+    from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
 _SHOWN = 8
@@ -140,6 +143,65 @@ def next_(hive: Hive, patterns: tuple[str, ...], wait: int | None) -> Answer:
     return Answer(taken, yes=isinstance(taken, work.Begin))
 
 
+def _show_completion(completion: Completion) -> None:
+    if completion.verification is not None:
+        from queenbee.cli.commands.verify import show_record  # noqa: PLC0415 - start-up
+
+        show_record(completion.verification)
+    if completion.completed:
+        assignments.show_one(completion.assignment)
+    else:
+        held = completion.assignment
+        say(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
+    for issue in completion.unblocked:
+        say(f"now ready: {printable(issue.id)}  {printable(shortened(issue.title))}")
+
+
+def _show_loop(value: dict[str, Any]) -> None:
+    _show_completion(value["completed"])
+    if value["next"] is not None:
+        show_next(value["next"])
+
+
+@command(
+    "complete",
+    show=lambda value: _show_loop(value) if isinstance(value, dict) else _show_completion(value),
+    example="queen complete qb-42 --reason 'merged in 3f2a1bc' --next\n"
+    "queen complete gt-login-001 --no-verify --reason 'the test server is down'",
+)
+@click.argument("issue_id", required=False, metavar="[ISSUE]")
+@click.option("--reason", help="What was done, or why the checks are skipped")
+@click.option("--no-verify", is_flag=True, help="Skip its checks; needs --reason")
+@click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
+def complete(
+    hive: Hive, issue_id: str | None, reason: str | None, no_verify: bool, take_next: bool
+) -> Answer:
+    """Complete an issue and release the files reserved for it
+
+    Without ISSUE, the one that you have. If the issue is a bead, its checks run first. If one
+    fails, the command exits with status 1 and nothing else changes.
+
+    With --next it also takes the next issue, and exits with status 0 if there is none for you.
+    """
+    from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
+    from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
+
+    done = complete_issue(
+        hive,
+        None if issue_id is None else hive.issue_id(issue_id, recorded=True),
+        env=os.environ,
+        reason=reason,
+        unverified=no_verify,
+        on_progress=watcher(),
+    )
+    for note in done.notes:
+        tell(note)
+    if not take_next:
+        return Answer(done, yes=done.completed)
+    following = work.take_next(hive) if done.completed else None
+    return Answer({"completed": done, "next": following}, yes=done.completed)
+
+
 def _show_waited(found: Mapping[str, Sequence[object]]) -> None:
     (what, values), *_ = found.items()
     if what == "mail":
@@ -180,7 +242,7 @@ def wait(
     The first of these that is true ends the wait; several issues must all be done. Exit 6: it
     timed out.
     """
-
+    issues = tuple(hive.issue_id(each, recorded=True) for each in issues)
     return work.wait(
         hive, work.Wanted(issues=issues, ready=ready, free=free, mail=mail), timeout_s=timeout
     )
