@@ -53,6 +53,7 @@ class Invocation:
             from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
+            self._hive.note_presence()
             if not self.json and sys.stderr.isatty():
                 self._hive.progress = Bar()
         return self._hive

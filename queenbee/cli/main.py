@@ -43,6 +43,7 @@ _SECTIONS = {
         "check": "reservations",
         "overlap": "reservations",
         "conflicts": "reservations",
+        "nudge": "nudge",
     },
     "Talk": {
         "msg": "msg",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from operator import attrgetter
 
-from queenbee.core.leases import assignment_end_ms, lease_end_ms, stand_against
+from queenbee.core.leases import assignment_end_ms, lease_end_ms, parts_taken, stand_against
 from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
@@ -55,7 +55,11 @@ def superseded_leases(
             met = index.overlapping(lease.pattern)
         except BadPattern:
             continue  # An invalid pattern protects nothing, and excludes nobody.
-        winners = [counting[key] for key, _ in met if _excludes(counting[key], lease)]
+        winners = [
+            counting[key]
+            for key, _ in met
+            if _excludes(counting[key], lease) and _shares(counting[key], lease, fold_case)
+        ]
         if winners:
             lost[lease.id] = min(winners, key=attrgetter("age")).id
         else:
@@ -71,3 +75,13 @@ def _excludes(older: Reservation, younger: Reservation) -> bool:
         and older.age < younger.age
         and younger.created_ms < lease_end_ms(older)
     )
+
+
+def _shares(older: Reservation, younger: Reservation, fold_case: bool) -> bool:
+    """Returns whether two overlapping leases overlap in what the older one still covered."""
+    gone = parts_taken(older, until_ms=younger.created_ms)
+    if not gone:
+        return True
+    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
+
+    return overlap_outside(older.pattern, younger.pattern, gone, fold_case=fold_case) is not None

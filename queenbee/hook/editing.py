@@ -39,16 +39,19 @@ def _in_hive(
     hive = open_hive(layout, env, event)
     statuses = edits.look(hive.reservations, paths)
     # Decided before anything is written: a fault in writing must not let the edit pass.
-    held = _held(statuses)
+    held, first_in_line = _held(statuses), None
     if not held and hive.actor_or_none is not None:
         try:
             edits.keep(hive.reservations, statuses, event.session)
-        except Held:
+        except Held as refusal:
             held = _held(edits.look(hive.reservations, paths))
-    if not held:
+            first_in_line = refusal
+    if not held and first_in_line is None:
         return None
     from queenbee.hook import refusals  # noqa: PLC0415 - start-up
 
+    if first_in_line is not None and not held:
+        return refusals.behind_waiters(event, hive, paths[0], first_in_line)
     return refusals.answer(event, hive, held)
 
 

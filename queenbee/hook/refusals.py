@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.errors import Held
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
     from queenbee.services.hive import Services
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _PATH_CHARS = 200
+_REASON_CHARS = 400
 
 
 def answer(event: Event, hive: Services, held: Sequence[PathStatus]) -> Answer:
@@ -29,6 +31,20 @@ def answer(event: Event, hive: Services, held: Sequence[PathStatus]) -> Answer:
         event,
         f"You changed a file that another agent holds. {reason} Tell it: {_ask(hive, held[0])}.",
     )
+
+
+def behind_waiters(event: Event, hive: Services, path: str, refusal: Held) -> Answer:
+    """Returns the denial of an edit of a free file that another agent has waited for longer."""
+    shown = one_line(path, _PATH_CHARS)
+    reason = f"{shown}: {one_line(refusal.message, _REASON_CHARS)}."
+    if event.kind == events.BEFORE_EDIT:
+        wait = f"queen reserve {shell_word(shown)} --wait 90s{_as(hive)}"
+        return answers.denial(
+            event,
+            f"{reason} Do not change it in another way, such as with a shell command. Work on "
+            f"something else, or take your place in the line ({wait}).",
+        )
+    return answers.context(event, f"You changed a file that another agent waits for. {reason}")
 
 
 def _sentences(hive: Services, held: Sequence[PathStatus]) -> str:

@@ -50,7 +50,9 @@ def begin(event: Event, env: Mapping[str, str]) -> Answer:
     actor = find_actor(layout, env, event)
     if actor.derived and actor.name is not None:
         _remember_name(env, actor.name)
-    return answers.context(event, _briefing(Services(layout, actor=actor.name), actor))
+    hive = Services(layout, actor=actor.name)
+    hive.note_presence()
+    return answers.context(event, _briefing(hive, actor))
 
 
 def end(event: Event, env: Mapping[str, str]) -> None:
@@ -63,7 +65,9 @@ def end(event: Event, env: Mapping[str, str]) -> None:
 def open_hive(layout: Layout, env: Mapping[str, str], event: Event) -> Services:
     """Returns the open hive, with the droid that the session acts as."""
     layout.settings.lock_timeout_s = min(layout.settings.lock_timeout_s, _LOCK_TIMEOUT_S)
-    return Services(layout, actor=find_actor(layout, env, event).name)
+    hive = Services(layout, actor=find_actor(layout, env, event).name)
+    hive.note_presence()
+    return hive
 
 
 def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:

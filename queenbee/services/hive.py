@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
+    from queenbee.core.queue import Want
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
     from queenbee.services.droids import Droids
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from queenbee.services.issues import Issues
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.messages import Messages
+    from queenbee.services.nudges import Nudges
+    from queenbee.services.queue import Queue
     from queenbee.store.ledger.rotation import Rotation
 
 
@@ -58,7 +61,26 @@ class Services(Store):
         """Who edits where."""
         from queenbee.services.leases.reservations import Reservations  # noqa: PLC0415 - start-up
 
-        return Reservations(self)
+        return Reservations(
+            self,
+            queue=lambda: self.queue,
+            droids=lambda: self.droids,
+            nudges=lambda: self.nudges,
+        )
+
+    @cached_property
+    def queue(self) -> Queue:
+        """Who waits for what, in the order in which they are served."""
+        from queenbee.services.queue import Queue  # noqa: PLC0415 - start-up
+
+        return Queue(self, fold_case=lambda: self.reservations.fold_case, holders=self._holders)
+
+    @cached_property
+    def nudges(self) -> Nudges:
+        """Asking droids that have gone quiet, and taking over from those that do not answer."""
+        from queenbee.services.nudges import Nudges  # noqa: PLC0415 - start-up
+
+        return Nudges(self, self.droids, holdings=self._holdings)
 
     @cached_property
     def issues(self) -> Issues:
@@ -80,6 +102,18 @@ class Services(Store):
         from queenbee.services.droids import Droids  # noqa: PLC0415 - start-up
 
         return Droids(self)
+
+    def _holders(self, want: Want, droid: str) -> list[str]:
+        """Returns the other droids that hold what this one wants."""
+        found = self.reservations.holders_against(want, droid) if want.patterns else []
+        if want.issue_id is not None:
+            held = self.assignments.active(want.issue_id)
+            found += [held.droid] if held is not None and held.droid != droid else []
+        return found
+
+    def _holdings(self, droid: str) -> list[str]:
+        patterns = [lease.pattern for lease in self.reservations.find(droid=droid)]
+        return patterns + [each.issue_id for each in self.assignments.find(droid=droid)]
 
     def _known_issues(self) -> Collection[str]:
         return self.issues.all()
@@ -143,7 +177,10 @@ class Services(Store):
         from queenbee.services.notices import Notices  # noqa: PLC0415 - start-up
 
         notices = Notices(
-            self, assignments=lambda: self.assignments, reservations=lambda: self.reservations
+            self,
+            assignments=lambda: self.assignments,
+            reservations=lambda: self.reservations,
+            queue=lambda: self.queue,
         )
         return [*self._long_lines(), *notices.take()] + [
             f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "

@@ -113,6 +113,10 @@ class Store:
         """Who is acting, or None if that is not set."""
         return self._actor
 
+    def note_presence(self) -> None:
+        """Notes that the actor is active on this machine. Never fails."""
+        identity.note_presence(self.layout, self._actor, self.now_ms())
+
     def now_ms(self) -> int:
         """Returns the present, in ms since 1970."""
         return self._clock()

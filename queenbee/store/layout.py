@@ -87,6 +87,14 @@ class Layout:
         return os.path.join(self.beads_dir, "issues.jsonl")
 
     @property
+    def presence_dir(self) -> str:
+        return os.path.join(self.state_dir, "seen")
+
+    @property
+    def queue_dir(self) -> str:
+        return os.path.join(self.state_dir, "queue")
+
+    @property
     def droids_dir(self) -> str:
         return os.path.join(self.root, ".factory", "droids")
 
@@ -105,6 +113,13 @@ class Layout:
     def verdicts_path(self, kind: str) -> str:
         """Returns the disposable file of verdicts for a kind of record."""
         return os.path.join(self.state_dir, "index", f"{kind}.verdicts.json")
+
+    def may_have_waiters(self) -> bool:
+        """Returns whether somebody may be waiting in the queue; without one, this costs 3 µs."""
+        try:
+            return bool(os.listdir(self.queue_dir))
+        except OSError:
+            return False
 
     def exists(self) -> bool:
         """Returns whether there is a hive here.

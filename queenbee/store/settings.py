@@ -28,6 +28,7 @@ TEMPLATE = """\
 #                        # "auto": strict if the file exists
 # close_on_complete = true  # whether queen complete closes the tracker's issue too
 # ttl = "2h"             # how long a reservation lasts by default
+# quiet_after = "15m"    # a droid that shows no sign of life for so long can be nudged
 # durability = "synced"  # "buffered": do not wait for the disk
 # lock_timeout = "10s"   # how long a command waits for the lock
 # gate_results = 10      # how many results a phase gate keeps for each rule; 0: all
@@ -128,6 +129,7 @@ SETTINGS = (
     _Choice("issues", "auto", "strict", "off"),
     _Choice("durability", "synced", "buffered"),
     _Duration("ttl", DEFAULT_TTL_S, MIN_TTL_S, MAX_TTL_S),
+    _Duration("quiet_after", 15 * 60, 1, MAX_TTL_S),
     _Duration("lock_timeout", 10.0, 0, 3600),
     _Duration("archive_after", _DAY_S, 0, 3650 * _DAY_S),
     _Number("gate_results", 10, 10_000),
@@ -144,6 +146,7 @@ class Settings:
     issues: str
     durability: str
     ttl_s: int
+    quiet_after_s: int
     lock_timeout_s: float
     archive_after_s: int
     gate_results: int

@@ -10,6 +10,7 @@ import threading
 from operator import attrgetter
 
 from queenbee.core import leases
+from queenbee.core.glob.chars import fold
 from queenbee.core.glob.index import GlobIndex, scan_covering, scan_overlapping
 from queenbee.core.records import Reservation
 from queenbee.core.standing import superseded_leases
@@ -43,16 +44,28 @@ class LiveLeases:
         self._verdicts: tuple[str, dict[str, str]] | None = None
 
     def overlapping(
-        self, state: Records, pattern: str, now_ms: int
+        self, state: Records, pattern: str, now_ms: int, *, parted: list[int] | None = None
     ) -> list[tuple[Reservation, str]]:
-        """Returns the live leases that overlap a pattern, each with a path that both cover."""
+        """Returns the live leases that overlap a pattern, each with a path that both cover.
+
+        Adds to `parted` when files were taken over from these leases, in ms since 1970.
+        """
         with self._mutex:
             index = self._followed(state, now_ms)
             if index is not None:
                 found = dict(index.overlapping(pattern))
             else:
                 found = dict(scan_overlapping(pattern, _named(state, ACTIVE), self.fold_case))
-            return [(lease, found[lease.id]) for lease in self._live(state, found, now_ms)]
+            met = [(lease, found[lease.id]) for lease in self._live(state, found, now_ms)]
+        shared = []
+        for lease, witness in met:
+            taken = leases.parts_taken(lease)
+            if parted is not None:
+                parted += taken.values()
+            left = _outside(lease, pattern, taken, self.fold_case) if taken else witness
+            if left is not None:
+                shared.append((lease, left))
+        return shared
 
     def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
         """Returns the live leases that cover a literal path."""
@@ -62,7 +75,8 @@ class LiveLeases:
                 keys: Iterable[str] = index.covering(path)
             else:
                 keys = scan_covering(path, _named(state, ACTIVE), self.fold_case)
-            return self._live(state, keys, now_ms)
+            found = self._live(state, keys, now_ms)
+        return [lease for lease in found if not _is_gone(lease, path, self.fold_case)]
 
     def everything(self, state: Records, now_ms: int, *, ended: bool = False) -> list[Reservation]:
         """Returns all live leases, oldest first; with `ended`, all leases ever, with the
@@ -142,12 +156,25 @@ class LiveLeases:
 
 def covers(lease: Reservation, path: str, *, fold_case: bool) -> bool:
     """Returns whether a lease covers a literal path; one that cannot be read covers none."""
-    return bool(scan_covering(path, [(lease.id, lease.pattern)], fold_case))
+    covered = scan_covering(path, [(lease.id, lease.pattern)], fold_case)
+    return bool(covered) and not _is_gone(lease, path, fold_case)
 
 
 def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
     """Returns whether a lease and a pattern share a path; one that cannot be read shares none."""
     return bool(scan_overlapping(pattern, [(lease.id, lease.pattern)], fold_case))
+
+
+def _outside(lease: Reservation, pattern: str, taken: Iterable[str], fold_case: bool) -> str | None:
+    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
+
+    return overlap_outside(lease.pattern, pattern, taken, fold_case=fold_case)
+
+
+def _is_gone(lease: Reservation, path: str, fold_case: bool) -> bool:
+    """Returns whether a path was taken over from a lease."""
+    taken = leases.parts_taken(lease)
+    return path in taken or (fold_case and fold(path) in map(fold, taken))
 
 
 def _replace(index: GlobIndex, identifier: str, fields: Fields) -> None:
