@@ -9,6 +9,7 @@ from queenbee.checks.check import described
 from queenbee.checks.verification import shortened
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Unwritable
+from queenbee.store import safe_open
 from queenbee.store.documents import write_document
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def write_evidence(
     A new evidence folder gets a `.gitignore`: to track outputs, remove that file. Raises
     `Unwritable`.
     """
-    run = _new_folder(evidence_dir, slug(subject_id), started_ms)
+    run = _new_folder(os.path.abspath(evidence_dir), slug(subject_id), started_ms)
     paths: list[str | None] = []
     for number, result in enumerate(results, 1):
         if result.status == "skipped":
@@ -79,7 +80,7 @@ def failures_text(results: Sequence[CheckResult]) -> str:
 
 def write_failures(evidence_dir: str, subject_id: str, failures: str) -> str:
     """Replaces the file that says what failed, for the next attempt; returns its path."""
-    _make_evidence_dir(evidence_dir)
+    _make_evidence_dir(os.path.abspath(evidence_dir))
     path = os.path.join(os.path.abspath(evidence_dir), slug(subject_id), "failures.txt")
     write_document(path, failures.encode(errors="replace"))
     return path
@@ -100,11 +101,12 @@ def _new_folder(evidence_dir: str, subject: str, started_ms: int) -> str:
     base = os.path.join(evidence_dir, subject, stamp)
     try:
         _make_evidence_dir(evidence_dir)
-        os.makedirs(os.path.dirname(base), exist_ok=True)
+        safe_open.make_folder(os.path.dirname(base))
         for number in range(1, 1000):
             folder = base if number == 1 else f"{base}-{number}"
             try:
-                os.mkdir(folder)
+                with safe_open.At(folder) as (name, above):
+                    os.mkdir(name, dir_fd=above)
             except FileExistsError:
                 # Two runs started in one millisecond.
                 continue
@@ -119,9 +121,9 @@ def _make_evidence_dir(evidence_dir: str) -> None:
     if os.path.isdir(evidence_dir):
         return
     try:
-        os.makedirs(evidence_dir, exist_ok=True)
-        with open(os.path.join(evidence_dir, ".gitignore"), "x", encoding="utf-8") as file:
-            file.write("*\n")
+        safe_open.make_folder(evidence_dir)
+        ignore = os.path.join(evidence_dir, ".gitignore")
+        safe_open.write(ignore, b"*\n", os.O_CREAT | os.O_EXCL)
     except FileExistsError:
         # Another run created it at the same moment.
         return

@@ -8,13 +8,11 @@ import stat
 import zlib
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
-from queenbee.store.documents import sync_folder, write_document
+from queenbee.store import safe_open
+from queenbee.store.documents import write_document
 
 Stamp = tuple[int, ...]
 """A file's inode, size in bytes and time of its last change in ns; empty without a file."""
-
-_SAFE = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Does not follow links out of the hive, and opening a FIFO does not hang."""
 
 TAIL_BYTES = 4096
 """How many bytes before a mark are compared before reading on. File systems reuse the inode of a
@@ -193,7 +191,7 @@ class Appender:
         try:
             getattr(os, "fdatasync", os.fsync)(self._fd)
             if self.created:
-                sync_folder(os.path.dirname(self.path))
+                safe_open.sync_folder(os.path.dirname(self.path))
         except OSError as error:
             raise DurabilityUnknown(
                 f"{self.path} was written, but the disk did not confirm it: {error.strerror}",
@@ -308,18 +306,12 @@ def _tail(fd: int, end: int) -> bytes:
 
 def _open(path: str, flags: int) -> int | None:
     try:
-        fd = os.open(path, flags | _SAFE, 0o666)
+        fd = safe_open.open_file(path, flags)
     except FileNotFoundError as error:
         if flags & os.O_CREAT:
             raise Unwritable(f"{path} cannot be created: {error.strerror}", path=path) from error
         return None
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise Unreadable(
-                f"{path} is a symbolic link, and QueenBee follows no links to a hive's files",
-                hint="replace it with the file itself, or move the hive with .beads/redirect",
-                path=path,
-            ) from error
         if flags & os.O_CREAT:
             raise Unwritable(
                 f"{path} cannot be written: {error.strerror}; nothing was recorded", path=path

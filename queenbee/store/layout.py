@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import NoHive, Unreadable
+from queenbee.store import machine
 from queenbee.store import settings as settings_file
 
 TYPE_CHECKING = False
@@ -163,7 +164,9 @@ def git_tree(start: str) -> GitTree | None:
     for folder in _upward(start):
         dot_git = os.path.join(folder, ".git")
         if os.path.isdir(dot_git):
-            return _git_tree(folder, dot_git)
+            # A path of a hive has no links; git delivers no .git, so only its owner made one.
+            own = os.path.realpath(dot_git) if os.path.islink(dot_git) else dot_git
+            return _git_tree(folder, own)
         if os.path.isfile(dot_git):
             target = _first_line(dot_git)
             if target.startswith("gitdir:"):
@@ -260,16 +263,57 @@ def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | 
     settings = settings_file.load(beads, env)
     home = git_tree(os.path.dirname(beads))
     own = os.path.join(beads, ".queenbee")
-    shared = _shared_state(beads, home) if home else own
-    state_dir = own if settings.state == "beads" else shared
-    said = os.path.exists(os.path.join(beads, settings_file.FILE_NAME))
-    if not said and os.path.isdir(os.path.join(own, "journal")) and not os.path.isdir(shared):
-        # A checkout can remove queen.toml, but not the state directory that it chose: git ignores
-        # that.
-        state_dir = own
+    state_dir = own
     if home is None:
         how = [*how, "outside git, the state is kept in .beads/.queenbee/"]
+    elif _keeps_state_in_beads(beads, home, settings):
+        _refuse_two_states(home)
+        _refuse_tracked(own, home)
+        how = [*how, f"as {machine.CHOOSE} says, the state is kept in .beads/.queenbee/"]
+    else:
+        state_dir = _shared_state(beads, home)
     return Layout(beads, state_dir, settings, how, home=home, here=here)
+
+
+def _keeps_state_in_beads(beads: str, home: GitTree, settings: Settings) -> bool:
+    """Returns whether this machine chose that. Raises `Unreadable` if only the clone did."""
+    chosen = machine.chosen_state(home.common_dir)
+    if chosen is None and settings.state == "beads":
+        path = os.path.join(beads, settings_file.FILE_NAME)
+        raise Unreadable(
+            f'{path} says state = "beads", which only this machine may choose',
+            hint=f"to agree: {machine.CHOOSE} beads; to keep the state in the git directory: "
+            f"{machine.CHOOSE} git",
+            path=path,
+            setting="state",
+        )
+    return chosen == "beads"
+
+
+def _refuse_two_states(home: GitTree) -> None:
+    """Raises `Unreadable` if another worktree would keep its state in a `.beads/` of its own: two
+    locks would let two droids win.
+    """
+    if not home.linked and home.common_dir == os.path.join(home.tree, ".git"):
+        return  # The linked worktrees of this one use its .beads/.
+    worktrees = os.path.join(home.common_dir, "worktrees")
+    if home.linked or (os.path.isdir(worktrees) and os.listdir(worktrees)):
+        raise Unreadable(
+            f"the state cannot be in .beads/: {home.common_dir} has no main worktree beside it, so "
+            "each worktree has a .beads/ of its own",
+            hint=f"{machine.CHOOSE} git",
+            path=home.common_dir,
+        )
+
+
+def _refuse_tracked(state_dir: str, home: GitTree) -> None:
+    found = machine.tracked(home.git_dir, os.path.relpath(state_dir, home.tree))
+    if found is not None:
+        raise Unreadable(
+            f"git tracks {found}, but the state of a hive belongs to one machine",
+            hint=f"git rm -r --cached {os.path.dirname(found)}, then look at what was in it",
+            path=os.path.join(home.tree, found),
+        )
 
 
 def _shared_state(beads: str, home: GitTree) -> str:

@@ -13,7 +13,8 @@ import os
 import time
 from contextlib import suppress
 
-from queenbee.errors import Busy, Unwritable
+from queenbee.errors import Busy, Unreadable, Unwritable
+from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -82,9 +83,8 @@ class KernelLock:
         )
 
     def _try(self) -> bool:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            fd = os.open(self.path, flags, 0o666)
+            fd = safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise _unusable(self.path, "opened", error) from error
         try:
@@ -124,6 +124,8 @@ class LongLock:
     def __enter__(self) -> LongLock:
         from filelock import FileLock, Timeout  # noqa: PLC0415 - start-up
 
+        # filelock opens the file by its path, with O_NOFOLLOW.
+        safe_open.refuse_links(self.path)
         lock = FileLock(self.path, timeout=self.timeout_s)
         try:
             lock.acquire(poll_interval=_POLL_S)
@@ -132,10 +134,8 @@ class LongLock:
         except OSError as error:
             raise _unusable(self.path, "opened", error) from error
         self._lock = lock
-        with suppress(OSError):  # On a full disk, the lock is held anyway.
-            fd = os.open(self._note_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
-            with open(fd, "wb") as file:
-                file.write(_note(self.holder))
+        with suppress(OSError, Unreadable):  # On a full disk, the lock is held anyway.
+            safe_open.write(self._note_path, _note(self.holder))
         return self
 
     def __exit__(
@@ -145,8 +145,8 @@ class LongLock:
         trace: TracebackType | None,
     ) -> None:
         assert self._lock is not None
-        with suppress(OSError):  # The next holder overwrites a note that is left.
-            os.unlink(self._note_path)
+        with suppress(OSError, Unreadable):  # The next holder overwrites a note that is left.
+            safe_open.unlink(self._note_path)
         self._lock.release()
 
 
@@ -157,10 +157,9 @@ def _note(holder: str) -> bytes:
 
 def _busy(path: str, note_path: str, timeout_s: float) -> Busy:
     try:
-        with open(note_path, "rb") as file:
-            note = json.loads(file.read(4096))
+        note = json.loads(safe_open.read(note_path, 4096))
         who = f"{note['holder']} (process {note['pid']})"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, Unreadable, ValueError, KeyError, TypeError):
         note, who = {}, "another process"
     return Busy(
         f"timed out after {timeout_s:g} s: the hive is locked by {who}",

@@ -11,7 +11,7 @@ import threading
 import pytest
 
 from queenbee import Hive
-from queenbee.errors import Busy, Unwritable
+from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import lock as lock_module
 from queenbee.store.lock import KernelLock, LongLock
 from queenbee.store.setup import init
@@ -163,14 +163,15 @@ def test_an_interrupted_wait_holds_nothing(path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [os.mkdir, lambda path: os.symlink("/tmp/elsewhere", path)],
+    ("make", "refusal"),
+    [(os.mkdir, Unwritable), (lambda path: os.symlink("/tmp/elsewhere", path), Unreadable)],
     ids=["a directory", "a symbolic link"],
 )
-def test_a_path_that_is_not_a_lock_file_is_refused(path, make):
+def test_a_path_that_is_not_a_lock_file_is_refused(path, make, refusal):
     make(path)
-    with pytest.raises(Unwritable, match="lock"):
+    with pytest.raises(refusal, match="lock"):
         taken(path)
+    assert not os.path.exists("/tmp/elsewhere")
 
 
 def test_a_missing_folder_is_refused(tmp_path):
@@ -243,13 +244,13 @@ class TestALockForLongerWork:
         assert self.taken(path)
 
     @pytest.mark.parametrize(
-        "make",
-        [os.mkdir, lambda path: os.symlink("/tmp/elsewhere", path)],
+        ("make", "refusal"),
+        [(os.mkdir, Unwritable), (lambda path: os.symlink("/tmp/elsewhere", path), Unreadable)],
         ids=["a directory", "a symbolic link"],
     )
-    def test_refuses_a_path_that_is_not_a_lock_file(self, path, make):
+    def test_refuses_a_path_that_is_not_a_lock_file(self, path, make, refusal):
         make(path)
-        with pytest.raises(Unwritable, match="lock"):
+        with pytest.raises(refusal, match="lock"):
             self.taken(path)
         assert not os.path.exists("/tmp/elsewhere")
 

@@ -9,11 +9,12 @@ import json
 import os
 import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
+from queenbee.store import safe_open
 from queenbee.store.files import Mark, size_of
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import Unusable, decode, decoder, is_migration, pack, unpack
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 VERSION = 10
 """Of the tables below; an index of another version is rebuilt."""
 
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
+"""Of the database, and of the files that SQLite keeps next to it."""
 _LONG_WAL_BYTES = 8 * 1024 * 1024
 _OPEN_S = 2.0
 _WAIT_S = 30.0
@@ -138,7 +141,7 @@ class Tables:
         self.db = self._open()
 
     def _open(self) -> sqlite3.Connection:
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        safe_open.make_folder(os.path.dirname(self.path))
         try:
             return self._connect()
         except sqlite3.DatabaseError as error:
@@ -148,6 +151,9 @@ class Tables:
         return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
+        # SQLite opens the files by their paths: O_NOFOLLOW is its own, for all but the first.
+        for suffix in _SUFFIXES:
+            safe_open.refuse_links(self.path + suffix)
         # Autocommit: transactions are begun explicitly.
         db = sqlite3.connect(
             self.path, timeout=_OPEN_S, isolation_level=None, check_same_thread=False
@@ -213,9 +219,9 @@ def _birth() -> int:
 
 def remove(path: str) -> None:
     """Deletes an index with the files that SQLite keeps next to it."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        if os.path.lexists(path + suffix):
-            os.unlink(path + suffix)
+    for suffix in _SUFFIXES:
+        with suppress(FileNotFoundError):
+            safe_open.unlink(path + suffix)
 
 
 class Taken:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import Unwritable
+from queenbee.store import safe_open
 from queenbee.store.files import (
     START,
     Appender,
@@ -383,7 +384,7 @@ def _open_tracked(path: str) -> Appender:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+            safe_open.make_folder(os.path.dirname(path))
         except OSError:
             raise error from error.__cause__
         return Appender(path)
