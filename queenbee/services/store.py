@@ -116,7 +116,11 @@ class Store:
         return self._clock()
 
     def state(self, kind: str) -> Records:
-        """Returns the folded state of one kind of record, as of now."""
+        """Returns the folded state of one kind of record, as of now.
+
+        Raises `Unreadable` if the repository was moved or deleted while it was open.
+        """
+        self.layout.refuse_if_moved()
         state = self._states.get(kind)
         if state is None:
             state = self._states.setdefault(kind, self._open_records(kind))

@@ -76,6 +76,7 @@ def checked_droid(layout: Layout, name: str) -> str:
 
 def remember(layout: Layout, name: str) -> None:
     """Keeps the name for this worktree. Raises `Unwritable`."""
+    layout.refuse_if_moved()
     if not os.path.isdir(os.path.dirname(layout.identity_path)):
         from queenbee.store.setup import make_state_dir  # noqa: PLC0415 - start-up
 

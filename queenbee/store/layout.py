@@ -73,6 +73,21 @@ class Layout:
         )
         self.how = how
         """One sentence for each step that led here."""
+        anchors = [home.tree, home.common_dir] if home else [self.root]
+        self._anchors = [(path, _identity(path)) for path in anchors]
+
+    def refuse_if_moved(self) -> None:
+        """Raises `Unreadable` if the repository was moved, replaced or deleted since it was found.
+
+        An open hive would otherwise acknowledge writes into folders that it makes anew.
+        """
+        for path, identity in self._anchors:
+            if _identity(path) != identity:
+                raise Unreadable(
+                    f"{path} was moved, replaced or deleted while the hive was open",
+                    hint="open the hive again, where it is now",
+                    path=path,
+                )
 
     @property
     def root(self) -> str:
@@ -188,6 +203,14 @@ def git_tree(start: str) -> GitTree | None:
 def folds_case(common_dir: str | None) -> bool:
     """Returns whether git says that this file system does not tell upper from lower case."""
     return common_dir is not None and _config_says(common_dir, "core", "ignorecase")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _looks_like_a_hive(beads: str) -> bool:

@@ -82,6 +82,7 @@ def what_to_grant(layout: Layout, folder: str) -> str:
 
 
 def _make(folder: str, layout: Layout) -> None:
+    layout.refuse_if_moved()
     missing, above = [], folder
     while not os.path.isdir(above):
         missing.append(above)
