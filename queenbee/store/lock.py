@@ -32,6 +32,24 @@ _POLL_S = 0.01
 """Between two tries for a long lock, whose holder waits for a disk or for programs."""
 
 
+_open: set[KernelLock] = set()
+"""The locks of this process that have a file open."""
+
+
+def _let_go_in_child() -> None:
+    """Closes the files of locks in a forked child: a flock is held until all who share it close
+    it, so a child would keep the lock for its life.
+    """
+    for lock in list(_open):
+        # Unlocking would release the parent's lock.
+        fd, lock._fd = lock._fd, -1
+        os.close(fd)
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
+
+
 class KernelLock:
     """A lock on one file, between processes. Not reentrant: the store serialises its threads.
 
@@ -65,11 +83,22 @@ class KernelLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        fd, self._fd = self._fd, -1
-        os.close(fd)  # Closing the last descriptor releases the flock.
+        if self._fd >= 0:
+            # A child that was forked and has not come to close its descriptor would hold it on.
+            with suppress(OSError):
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+        self._close()
 
     def confirm(self) -> None:
-        """Raises `Busy` if the lock file was removed: another process may hold a new one."""
+        """Raises `Busy` if the lock file was removed, since another process may hold a new one; and
+        in a child that was forked while the lock was held, since its parent holds it.
+        """
+        if self._fd < 0:
+            raise Busy(
+                "this process was forked during a write, which is its parent's",
+                hint="try again; nothing was written",
+                lock=self.path,
+            )
         try:
             ours, theirs = os.fstat(self._fd), os.stat(self.path)
             if (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino):
@@ -87,24 +116,31 @@ class KernelLock:
             fd = safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise _unusable(self.path, "opened", error) from error
+        self._fd = fd
+        _open.add(self)  # Before it is locked, for a fork by another thread.
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Somebody may have removed the file between our open and our lock: then two
             # processes would each hold a lock, on two files.
             ours, theirs = os.fstat(fd), os.stat(self.path)
             if (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino):
-                self._fd = fd
                 return True
         except (BlockingIOError, FileNotFoundError):
             pass
         except OSError as error:
-            os.close(fd)
+            self._close()
             raise _unusable(self.path, "locked", error) from error
         except BaseException:
-            os.close(fd)  # Interrupted: a caller that catches this must not keep the lock.
+            self._close()  # Interrupted: a caller that catches this must not keep the lock.
             raise
-        os.close(fd)
+        self._close()
         return False
+
+    def _close(self) -> None:
+        _open.discard(self)
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 class LongLock:

@@ -6,6 +6,7 @@ that keeps asking has an index, which the log of changes keeps up to date.
 
 from __future__ import annotations
 
+import os
 import threading
 from operator import attrgetter
 
@@ -18,6 +19,7 @@ from queenbee.store.verdicts import keep, recall
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from contextlib import AbstractContextManager
 
     from queenbee.core.fold import Fields
     from queenbee.store.records import Cursor, Records
@@ -34,6 +36,10 @@ class LiveLeases:
     def __init__(self, *, fold_case: bool, cache_path: str) -> None:
         self.fold_case = fold_case
         self._cache_path = cache_path
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._mutex = threading.RLock()
         """Held for each question: an index that is half built would grant what is held."""
         self._index: GlobIndex | None = None
@@ -46,7 +52,7 @@ class LiveLeases:
         self, state: Records, pattern: str, now_ms: int
     ) -> list[tuple[Reservation, str]]:
         """Returns the live leases that overlap a pattern, each with a path that both cover."""
-        with self._mutex:
+        with self._alone():
             index = self._followed(state, now_ms)
             if index is not None:
                 found = dict(index.overlapping(pattern))
@@ -56,7 +62,7 @@ class LiveLeases:
 
     def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
         """Returns the live leases that cover a literal path."""
-        with self._mutex:
+        with self._alone():
             index = self._followed(state, now_ms)
             if index is not None:
                 keys: Iterable[str] = index.covering(path)
@@ -70,9 +76,15 @@ class LiveLeases:
         """
         rows = state.select({} if ended else ACTIVE)
         found = [leases.as_of(fields, now_ms) for fields in rows]
-        with self._mutex:
+        with self._alone():
             self._asked += 1
             return self._judged(state, found) if ended else self._counting(state, found)
+
+    def _alone(self) -> AbstractContextManager[object]:
+        """Returns the mutex; in a forked child a new one, with a new index."""
+        if self._process != os.getpid():
+            self._begin()
+        return self._mutex
 
     def _live(self, state: Records, keys: Iterable[str], now_ms: int) -> list[Reservation]:
         found: list[Reservation] = []
