@@ -292,6 +292,13 @@ def stamp_of(path: str) -> Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
+def changed_in_place(before: Stamp, now: Stamp) -> bool:
+    """Returns whether a file of the same size has another content, as after a purge that put other
+    bytes in the place of some: no reader would notice who only reads on from its mark.
+    """
+    return before[:2] == now[:2] and before != now
+
+
 def split_lines(data: bytes) -> list[bytes]:
     r"""Returns the lines of a file that are not blank, split on `\n` only, without a final `\r`."""
     lines = data.split(b"\n")

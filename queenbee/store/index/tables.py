@@ -15,7 +15,7 @@ from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.store import safe_open
-from queenbee.store.files import Mark, size_of
+from queenbee.store.files import Mark, size_of, stamp_of
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import Unusable, decode, decoder, is_migration, pack, unpack
 from queenbee.store.state import value_of
@@ -134,6 +134,17 @@ class Tables:
             self.db.execute(f'DROP TABLE IF EXISTS "{name}"')
         _create(self.db, self.kind)
 
+    def is_gone(self) -> bool:
+        """Returns whether the file was deleted or replaced since it was opened: what is open then
+        stays as it was, with what a purge removed.
+        """
+        return stamp_of(self.path)[:1] != self._inode
+
+    def reopen(self) -> None:
+        """Opens the file that has the name now, or creates one."""
+        self.db.close()
+        self.db = self._open()
+
     def start_over(self) -> None:
         """Deletes a damaged file, and creates another."""
         self.db.close()
@@ -168,6 +179,7 @@ class Tables:
                 with self.transaction():
                     if _version(db) != VERSION:
                         self.clear()
+            self._inode = stamp_of(self.path)[:1]
             db.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
         except BaseException:
             db.close()

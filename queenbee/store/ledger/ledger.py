@@ -209,9 +209,13 @@ class Ledger:
             return f"{arrivals} {stamp_of(self.path)} {self.archive.listing()}"
         return str(arrivals) if arrivals else ""
 
+    def stamps(self) -> tuple[Stamp, Stamp]:
+        """Returns the stamps of the tracked file and the journal."""
+        return stamp_of(self.path), stamp_of(self.journal_path)
+
     def stamp(self) -> tuple[object, ...]:
         """Returns a value that changes whenever one of the files does; for cheap polling."""
-        return stamp_of(self.path), stamp_of(self.journal_path), self.archive.listing()
+        return *self.stamps(), self.archive.listing()
 
     def chunks(self, since: Position, *, limit: int | None = None) -> tuple[Chunk, Chunk]:
         """Returns the bytes of both files after a position: for engines with an index."""
