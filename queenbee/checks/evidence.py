@@ -105,8 +105,7 @@ def _new_folder(evidence_dir: str, subject: str, started_ms: int) -> str:
         for number in range(1, 1000):
             folder = base if number == 1 else f"{base}-{number}"
             try:
-                with safe_open.At(folder) as (name, above):
-                    os.mkdir(name, dir_fd=above)
+                safe_open.make_new_folder(folder)
             except FileExistsError:
                 # Two runs started in one millisecond.
                 continue

@@ -99,7 +99,7 @@ def _put(
     temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(4).hex()}.tmp")
     try:
         safe_open.make_folder(folder)
-        mode = 0o666 & ~_umask() if new_mode else _mode(path)
+        mode = _mode(path, new=new_mode)
         # 1. The new bytes, complete and synced under another name: a crash leaves the old file.
         fd = safe_open.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(fd, "wb") as file:
@@ -125,13 +125,16 @@ def _remove(temporary: str) -> None:
         return  # It got the name, or the disk fails, and that is reported.
 
 
-def _mode(path: str) -> int:
+def _mode(path: str, *, new: bool) -> int:
     """Returns the mode of the file to replace, or that of a new one."""
     with safe_open.At(path) as (name, folder):
+        fresh = 0o666 & ~_umask() | safe_open.shared_bits(folder)
+        if new:
+            return fresh
         try:
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         except FileNotFoundError:
-            return 0o666 & ~_umask()
+            return fresh
     if stat.S_ISLNK(status.st_mode):
         raise safe_open.linked(path)
     return stat.S_IMODE(status.st_mode)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import time
 from contextlib import suppress
 
@@ -162,8 +163,13 @@ class LongLock:
 
         # filelock opens the file by its path, with O_NOFOLLOW.
         safe_open.refuse_links(self.path)
-        lock = FileLock(self.path, timeout=self.timeout_s)
         try:
+            # It also gives the file a mode: that of a file that other users may lock, if they share
+            # the folder.
+            fd = safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT)
+            mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            os.close(fd)
+            lock = FileLock(self.path, timeout=self.timeout_s, mode=mode)
             lock.acquire(poll_interval=_POLL_S)
         except Timeout as error:
             raise _busy(self.path, self._note_path, self.timeout_s) from error

@@ -78,7 +78,10 @@ def open_file(path: str, flags: int, mode: int = 0o666) -> int:
     above, name = os.path.split(path)
     folder = open_folder(above)
     try:
-        return _open_in(folder, name, path, flags | _FILE, mode)
+        fd = _open_in(folder, name, path, flags | _FILE, mode)
+        if flags & os.O_CREAT:
+            _share(fd, folder)
+        return fd
     finally:
         os.close(folder)
 
@@ -94,11 +97,40 @@ def make_folder(path: str) -> bool:
         make_folder(above)
     else:
         return False
-    # Another process may have made it, or it is a link: the last line tells.
-    with At(path) as (name, folder), suppress(FileExistsError):
-        os.mkdir(name, dir_fd=folder)
+    with suppress(FileExistsError):  # Another made it, or it is a link: the next line tells.
+        make_new_folder(path)
     os.close(open_folder(path) if HANDLES else _checked(path))
     return True
+
+
+def make_new_folder(path: str) -> None:
+    """Makes one folder. Raises `FileExistsError` if there is anything with its name."""
+    with At(path) as (name, folder):
+        os.mkdir(name, dir_fd=folder)
+        bits = shared_bits(folder)
+        if bits and folder is not None:
+            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            # A folder's group must also be able to enter it, and hands itself on.
+            wanted = stat.S_IMODE(mode) | bits | (bits & 0o044) >> 2 | stat.S_ISGID
+            os.chmod(name, wanted, dir_fd=folder)
+
+
+def shared_bits(folder: int | None) -> int:
+    """Returns the permissions that files get in a folder that several users share, else 0.
+
+    `git init --shared` marks the folders of a shared repository with the set-group-ID bit, and so
+    do people who share one by hand. A umask of one of them must not lock the others out.
+    """
+    mode = os.fstat(folder).st_mode if folder is not None else 0
+    return mode & 0o066 if mode & stat.S_ISGID else 0
+
+
+def _share(fd: int, folder: int) -> None:
+    bits = shared_bits(folder)
+    if bits:
+        status = os.fstat(fd)
+        if status.st_mode & bits != bits and status.st_uid == os.geteuid():
+            os.fchmod(fd, stat.S_IMODE(status.st_mode) | bits)
 
 
 class At:

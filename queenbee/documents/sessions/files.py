@@ -86,8 +86,7 @@ def write_session_folder(path: str, files: Mapping[str, bytes]) -> None:
     try:
         safe_open.make_folder(os.path.dirname(path))
         for folder in (path, *(os.path.join(path, name) for name in (ROLE_SPECS, *FOLDERS))):
-            with safe_open.At(folder) as (name, above):
-                os.mkdir(name, dir_fd=above)
+            safe_open.make_new_folder(folder)
     except OSError as error:
         raise Unwritable(f"{path} cannot be created: {error.strerror}", path=path) from error
     for name in sorted(files, key=lambda name: name == TEAM_SESSION):

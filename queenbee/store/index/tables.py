@@ -165,6 +165,9 @@ class Tables:
         # SQLite opens the files by their paths: O_NOFOLLOW is its own, for all but the first.
         for suffix in _SUFFIXES:
             safe_open.refuse_links(self.path + suffix)
+        if not os.path.lexists(self.path):
+            # SQLite gives the files beside it the same permissions, and other users may need them.
+            os.close(safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT))
         # Autocommit: transactions are begun explicitly.
         db = sqlite3.connect(
             self.path, timeout=_OPEN_S, isolation_level=None, check_same_thread=False
