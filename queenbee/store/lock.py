@@ -16,6 +16,7 @@ from contextlib import suppress
 
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open
+from queenbee.store.machine import CHOOSE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -190,6 +191,32 @@ class LongLock:
         with suppress(OSError, Unreadable):  # The next holder overwrites a note that is left.
             safe_open.unlink(self._note_path)
         self._lock.release()
+
+
+def excludes(path: str) -> bool:
+    """Returns whether the file system keeps a lock exclusive; some network file systems grant it to
+    everybody. True if there is no such file, or it cannot be opened.
+    """
+    files: list[int] = []
+    try:
+        for _ in range(2):
+            files.append(safe_open.open_file(path, os.O_RDWR))
+            fcntl.flock(files[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True  # It is held, by another process or by the first of ours.
+    finally:
+        for fd in files:
+            os.close(fd)
+    return False
+
+
+def no_lock(path: str) -> Unwritable:
+    """Returns the error for a file system on which locks do nothing."""
+    return Unwritable(
+        f"the file system of {path} grants a lock to everybody, so two droids could win at once",
+        hint=f"keep the repository on a local disk, or its state elsewhere: {CHOOSE} git or beads",
+        path=path,
+    )
 
 
 def _note(holder: str) -> bytes:

@@ -32,7 +32,24 @@ def init(layout: Layout) -> list[str]:
         made.append(path)
     made.extend(add_attributes(layout))
     make_state_dir(layout)
+    _refuse_broken_locks(layout)
     return made
+
+
+def _refuse_broken_locks(layout: Layout) -> None:
+    from queenbee.store.lock import excludes, no_lock  # noqa: PLC0415 - start-up
+
+    path = layout.lock_path
+    try:
+        os.close(safe_open.open_file(path, os.O_RDWR | os.O_CREAT))
+    except OSError as error:
+        raise Unwritable(
+            f"the lock {path} cannot be opened: {error.strerror}",
+            hint=what_to_grant(layout, layout.state_dir),
+            path=path,
+        ) from error
+    if not excludes(path):
+        raise no_lock(path)
 
 
 def add_attributes(layout: Layout) -> list[str]:
