@@ -267,7 +267,6 @@ def _environment(home: Path, bin_folder: Path) -> dict[str, str]:
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_COUNT": str(len(_GIT)),
-        "QUEEN_DURABILITY": "buffered",
         **settings,
     }
 

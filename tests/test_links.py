@@ -18,7 +18,7 @@ from pages import ROOT
 
 from queenbee import Hive
 from queenbee.checks.check import Check, CheckResult, Command
-from queenbee.checks.evidence import write_evidence, write_failures
+from queenbee.checks.evidence import EvidenceOfRun, write_failures
 from queenbee.cli.exits import UNREADABLE, exit_code
 from queenbee.documents.gates.store import create_gate
 from queenbee.documents.plans.files import annotate_file
@@ -33,7 +33,7 @@ from queenbee.store import safe_open, setup, verdicts
 from queenbee.store.identity import remember
 from queenbee.store.layout import discover
 from queenbee.store.logbook import note
-from queenbee.workflows.locks import documents_lock, run_lock
+from queenbee.workflows.locks import documents_lock, gate_runs, run_lock
 
 PLACES = {
     ".beads/queen.toml": "refused",
@@ -59,6 +59,7 @@ PLACES = {
     ".beads/.queenbee/documents.lock.holder": "not written",
     ".beads/.queenbee/run-gt-1-a5b98aff.lock": "refused",
     ".beads/.queenbee/run-gt-1-a5b98aff.lock.holder": "not written",
+    ".beads/.queenbee/run-gt-1--547484d3.lock": "refused",
     ".beads/.queenbee/journal/messages.jsonl": "refused",
     ".beads/.queenbee/journal/messages.jsonl.intent": "refused",
     ".beads/.queenbee/journal/messages.jsonl.gained": "refused",
@@ -160,11 +161,15 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     def evidence() -> None:
         folder = str(repo / ".beads" / "evidence")
         result = CheckResult(Check("tests", Command("true")), "passed", "")
-        write_evidence(folder, "gt-1", 1_734_172_200_000, [result])
+        EvidenceOfRun(folder, "gt-1", 1_734_172_200_000).add(result)
         write_failures(folder, "gt-1", "it failed")
 
     def one_run() -> None:
         with run_lock(hive, "gt-1"):
+            pass
+
+    def gate_run() -> None:
+        with gate_runs(hive, "gt-1", ""):
             pass
 
     def logs() -> None:
@@ -200,6 +205,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     do("gate", gate)
     do("evidence", evidence)
     do("run", one_run)
+    do("gate run", gate_run)
     do("log", logs)
     do("told", lambda: _add_keys(str(state / "told" / "ui"), ["key"]))
     do("verdicts", lambda: verdicts.keep(layout.verdicts_path("leases"), "x", {}))

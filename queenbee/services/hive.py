@@ -17,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
@@ -45,7 +46,8 @@ class Services(Store):
 
         return Assignments(
             self,
-            issues=lambda: self.issues,
+            claimable=self._check_claimable,
+            tracked=self._tracked_issue,
             reservations=lambda: self.reservations,
         )
 
@@ -77,6 +79,12 @@ class Services(Store):
 
         return Droids(self)
 
+    def _check_claimable(self, issue_id: str, droid: str, *, anyway: bool) -> Issue | None:
+        return self.issues.check_claimable(issue_id, droid, anyway=anyway)
+
+    def _tracked_issue(self, issue_id: str) -> Issue | None:
+        return self.issues.get_or_none(issue_id)
+
     def find(self, identifier: str) -> tuple[str, Fields]:
         """Returns the kind and the folded fields of any record. Raises `NotFound`."""
         prefix = identifier.partition("-")[0]
@@ -105,12 +113,21 @@ class Services(Store):
         notices = Notices(
             self, assignments=lambda: self.assignments, reservations=lambda: self.reservations
         )
-        return notices.take() + [
+        return [*self._long_lines(), *notices.take()] + [
             f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "
             "they are left alone; see: queen doctor"
             for state in self.opened()
             if state.unusable
         ]
+
+    def _long_lines(self) -> list[str]:
+        written, self.long_lines = list(dict.fromkeys(self.long_lines)), []
+        if not written:
+            return []
+        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
+        problem = "took a line of 64 KiB or more: the Go tool cannot read it, or anything after it"
+        advice = "put long text in a file in the repository and send its path"
+        return [f"{written[0]}{more} {problem}; {advice}"]
 
     def rotate(self, *, older_than_s: int | None = None) -> dict[str, Rotation]:
         """Moves the records that have been closed for this long (default: the setting

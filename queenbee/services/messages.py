@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from queenbee.services.transaction import Transaction
 
 KIND = "messages"
+_ISSUE_THREAD = "issue:"
 _SUBJECT_LENGTH = 100
 """As the records document recommends. Only a subject taken from the body is cut to it."""
 
@@ -224,13 +225,22 @@ class Messages:
             if first is not None and all(message.id != root for message in found):
                 found = [*([] if first.get("deleted") is True else [Message(first)]), *found]
         else:
-            found = self._select({"issue_id": identifier})
+            found = self._about(identifier)
             if not found:
                 raise NotFound(
                     f"there is no message or issue {identifier!r} with a thread",
                     hint="queen msg inbox",
                 )
         return found
+
+    def _about(self, name: str) -> list[Message]:
+        """Returns the messages about an issue; the Go tool calls its thread `issue:ID`."""
+        issue_id = name.removeprefix(_ISSUE_THREAD)
+        found = self._select({"issue_id": issue_id})
+        known = {message.id for message in found}
+        more = self._select({"thread_id": f"{_ISSUE_THREAD}{issue_id}"})
+        found += [message for message in more if message.id not in known]
+        return sorted(found, key=lambda message: message.age)
 
     def mark_read(self, message_ids: Sequence[str]) -> list[Message]:
         """Marks messages as read by their recipient; those already read do not change.

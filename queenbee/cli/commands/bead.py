@@ -247,4 +247,5 @@ bead = group(
     "bead",
     [validate, schema, show, list_beads, ready, record],
     help="Units of work with a definition of done",
+    example="queen bead list\nqueen bead validate .ralph/beads/gt-1.json",
 )

@@ -251,4 +251,5 @@ msg = group(
     "msg",
     [send, inbox, wait, read, reply, ack, thread, search, sent, delete],
     help="Messages between droids",
+    example="queen msg send reviewer 'The API is ready' --issue qb-42\nqueen msg inbox --unread",
 )
