@@ -23,6 +23,7 @@ from queenbee.errors import Unwritable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from queenbee.core.records import Record
     from queenbee.workflows.hive import Hive
 
 
@@ -63,6 +64,11 @@ class Invocation:
         else:
             aside(f"queen: {printable(text)}")
 
+    def arrive(self) -> None:
+        """Lets the hive remember the actor, if the command opened it."""
+        if self._hive is not None:
+            self._hive.arrive()
+
     def tell_notes(self) -> None:
         """Prints the notices that the hive has collected, if it was opened."""
         for note in self._hive.notes() if self._hive is not None else ():
@@ -77,6 +83,11 @@ def invocation() -> Invocation:
 def tell(text: str) -> None:
     """Prints a notice of the running command to standard error, or keeps it under `--json`."""
     invocation().tell(text)
+
+
+def short_ids(kind: str, shown: Sequence[Record]) -> dict[str, str]:
+    """Returns the id of each record as a list shows it: the shortest end that names it."""
+    return invocation().hive.short_ids(kind, [each.id for each in shown])
 
 
 class QueenCommand(click.Command):
@@ -111,6 +122,7 @@ class QueenCommand(click.Command):
         given = call.hive if self.opens_hive else call
         try:
             result = ctx.invoke(self.callback, given, **ctx.params)
+            call.arrive()
         finally:
             call.tell_notes()
         value, code = result, DONE

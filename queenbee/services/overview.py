@@ -18,7 +18,7 @@ class Overview:
     """An issue with what the hive knows about it."""
 
     def __init__(self, hive: Services, issue_id: str) -> None:
-        self.issue_id = issue_id
+        self.issue_id = issue_id = hive.issue_id(issue_id, recorded=True)
         self.deleted: Issue | None = hive.issues.tombstone(issue_id)
         """Its last row, if the tracker has deleted it."""
         self.issue: Issue | None = hive.issues.get_or_none(issue_id)

@@ -62,6 +62,7 @@ def claim(
 
     queen next chooses one for you.
     """
+    issue_id = hive.issue_id(issue_id)
     return hive.assignments.claim(issue_id, worktree=worktree, reason=reason, anyway=anyway)
 
 
@@ -87,6 +88,7 @@ def assign(
     anyway: bool,
 ) -> Assignment:
     """Assign an issue to a droid and send it a message"""
+    issue_id = hive.issue_id(issue_id)
     try:
         return hive.assignments.assign(
             issue_id, droid, worktree=worktree, reason=reason, reassign=reassign, anyway=anyway
@@ -102,6 +104,7 @@ def assign(
 @click.option("--reason", help="Why")
 def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
     """Release an issue and the files reserved for it"""
+    issue_id = hive.issue_id(issue_id, recorded=True)
     return hive.assignments.release(issue_id, reason=reason)
 
 
@@ -120,4 +123,6 @@ def assignments(
     hive: Hive, droid: str | None, issue_id: str | None, status: str
 ) -> list[Assignment]:
     """List who works on what"""
+    if issue_id is not None:
+        issue_id = hive.issue_id(issue_id, recorded=True)
     return hive.assignments.find(droid=droid, issue_id=issue_id, status=status)

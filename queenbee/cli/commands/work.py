@@ -188,7 +188,7 @@ def complete(
 
     done = complete_issue(
         hive,
-        issue_id,
+        None if issue_id is None else hive.issue_id(issue_id, recorded=True),
         env=os.environ,
         reason=reason,
         unverified=no_verify,
@@ -242,7 +242,7 @@ def wait(
     The first of these that is true ends the wait; several issues must all be done. Exit 6: it
     timed out.
     """
-
+    issues = tuple(hive.issue_id(each, recorded=True) for each in issues)
     return work.wait(
         hive, work.Wanted(issues=issues, ready=ready, free=free, mail=mail), timeout_s=timeout
     )
