@@ -29,7 +29,7 @@ from queenbee.git import hooks
 from queenbee.hook import claude
 from queenbee.services.care import doctor, indexes
 from queenbee.services.notices import _add_keys
-from queenbee.store import safe_open, setup, verdicts
+from queenbee.store import presence, safe_open, setup, verdicts
 from queenbee.store.identity import remember
 from queenbee.store.layout import discover
 from queenbee.store.logbook import note
@@ -70,6 +70,8 @@ PLACES = {
     ".beads/.queenbee/index/messages.sqlite3-shm": "refused",
     ".beads/.queenbee/index/messages.sqlite3-journal": "refused",
     ".beads/.queenbee/index/leases.verdicts.json": "the link is replaced",
+    ".beads/.queenbee/droids": "not written",
+    ".beads/.queenbee/droids/ui": "not written",
     ".beads/.queenbee/told": "not written",
     ".beads/.queenbee/told/ui": "not written",
     ".beads/.queenbee/hook.log": "not written",
@@ -82,6 +84,7 @@ ALSO = (
     ".beads/queen_*.idx.json",
     ".beads/archive/queen_*.jsonl",
     ".beads/evidence/gt-1/*-2/01-tests.log",
+    ".beads/.queenbee/droids/ui-*",
     ".git/*",
     "sessions/*",
 )
@@ -207,6 +210,8 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     do("run", one_run)
     do("gate run", gate_run)
     do("log", logs)
+    do("presence", lambda: presence.note(layout, "ui", clock.now_ms))
+    do("presence", lambda: presence.note(layout, f"ui-{clock.now_ms}", clock.now_ms))
     do("told", lambda: _add_keys(str(state / "told" / "ui"), ["key"]))
     do("verdicts", lambda: verdicts.keep(layout.verdicts_path("leases"), "x", {}))
     do("index", indexed)
