@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import shell_word
 from queenbee.errors import ExternalFailure, QueenError
-from queenbee.git.run import git, line
+from queenbee.git.run import git, line, without_filters
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.files import START, read_after, split_lines
 
@@ -33,9 +33,10 @@ def left_out(hive: Hive) -> list[Diagnosis]:
     top = tree if beads.startswith(tree + os.sep) else beads
     try:
         said = git(
-            *("status", "--porcelain", "-z", "--no-renames"),
+            *("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all"),
             *("--ignored", "--untracked-files=all", "--", beads),
             cwd=top,
+            config=without_filters(top),
         )
     except ExternalFailure:
         return []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import shell_quoted
 from queenbee.errors import NotFound, Unreadable, Unwritable
 from queenbee.hook.json_text import Container, begin, cut, insert
+from queenbee.store import safe_open
 from queenbee.store.documents import read_document, write_document
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def uninstall(path: str) -> bool:
         _write(path, cleared)
         return True
     try:
-        os.unlink(os.path.realpath(path))
+        safe_open.unlink(safe_open.resolved(path))
     except OSError as error:
         raise Unwritable(f"{path} cannot be removed: {error.strerror}", path=path) from error
     return True
@@ -227,9 +228,8 @@ def _read(path: str) -> str | None:
 
 def _write(path: str, text: str) -> None:
     # Writes to the target of a symbolic link: settings are often kept elsewhere and linked.
-    path = os.path.realpath(path)
+    path = safe_open.resolved(path)
     bom = b""
     if os.path.exists(path):
-        with open(path, "rb") as file:
-            bom = codecs.BOM_UTF8 if file.read(3) == codecs.BOM_UTF8 else b""
+        bom = codecs.BOM_UTF8 if safe_open.read(path, 3) == codecs.BOM_UTF8 else b""
     write_document(path, bom + text.encode())

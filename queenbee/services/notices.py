@@ -16,6 +16,7 @@ from queenbee.core.records import Reservation
 from queenbee.core.text import shell_quoted
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import QueenError
+from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,16 +160,14 @@ def _may_be_within(instant: object, since: str, until: str) -> bool:
 
 def _read_keys(path: str) -> set[str]:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return set(file.read().split())
+        return set(safe_open.read(path).decode(errors="replace").split())
     except OSError:
         return set()
 
 
 def _add_keys(path: str, keys: list[str]) -> None:
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "a", encoding="utf-8") as file:
-            file.write("".join(f"{key}\n" for key in keys))
-    except OSError:
+        safe_open.make_folder(os.path.dirname(path))
+        safe_open.append(path, "".join(f"{key}\n" for key in keys).encode())
+    except (OSError, QueenError):
         return

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from queenbee.store.records import Progress, Records
 
 
+_inherited: list[object] = []
+"""What a forked child must neither use nor close."""
+
+
 class Store:
     """An open store. Safe for threads; every read sees all earlier writes."""
 
@@ -51,10 +55,22 @@ class Store:
         """Records written here since the last notice whose lines other tools cannot read."""
         self._actor = actor
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._states: dict[str, Records] = {}
         self._writing = threading.Lock()
         self._minting = threading.Lock()
         self._last_id = (-1, "")
+
+    def _reopen_after_fork(self) -> None:
+        """Begins anew in a forked child: what other threads of the parent held or changed at that
+        moment stays held and half changed here, and SQLite does not survive a fork.
+        """
+        if self._process != os.getpid():
+            _inherited.append(self._states)  # Closing a database would disturb the parent's.
+            self._begin()
 
     @classmethod
     def open(
@@ -97,6 +113,7 @@ class Store:
 
     def close(self) -> None:
         """Forgets what was read, and closes the indexes."""
+        self._reopen_after_fork()
         states, self._states = self._states, {}
         for state in states.values():
             state.close()
@@ -122,7 +139,12 @@ class Store:
         return self._clock()
 
     def state(self, kind: str) -> Records:
-        """Returns the folded state of one kind of record, as of now."""
+        """Returns the folded state of one kind of record, as of now.
+
+        Raises `Unreadable` if the repository was moved or deleted while it was open.
+        """
+        self._reopen_after_fork()
+        self.layout.refuse_if_moved()
         state = self._states.get(kind)
         if state is None:
             state = self._states.setdefault(kind, self._open_records(kind))
@@ -168,6 +190,7 @@ class Store:
         """
         from queenbee.services.transaction import Transaction  # noqa: PLC0415 - start-up
 
+        self._reopen_after_fork()
         return Transaction(self, self._writing)
 
     def committed(self, kinds: Sequence[str]) -> None:
@@ -175,6 +198,7 @@ class Store:
 
     def mint(self, kind: str) -> str:
         """Returns a new id; ids minted by one store sort in the order they were minted."""
+        self._reopen_after_fork()
         with self._minting:
             now_ms = self.now_ms()
             last_ms, last = self._last_id

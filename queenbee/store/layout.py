@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import NoHive, Unreadable
+from queenbee.store import machine
 from queenbee.store import settings as settings_file
 
 TYPE_CHECKING = False
@@ -72,6 +73,21 @@ class Layout:
         )
         self.how = how
         """One sentence for each step that led here."""
+        anchors = [home.tree, home.common_dir] if home else [self.root]
+        self._anchors = [(path, _identity(path)) for path in anchors]
+
+    def refuse_if_moved(self) -> None:
+        """Raises `Unreadable` if the repository was moved, replaced or deleted since it was found.
+
+        An open hive would otherwise acknowledge writes into folders that it makes anew.
+        """
+        for path, identity in self._anchors:
+            if _identity(path) != identity:
+                raise Unreadable(
+                    f"{path} was moved, replaced or deleted while the hive was open",
+                    hint="open the hive again, where it is now",
+                    path=path,
+                )
 
     @property
     def root(self) -> str:
@@ -178,7 +194,9 @@ def git_tree(start: str) -> GitTree | None:
     for folder in _upward(start):
         dot_git = os.path.join(folder, ".git")
         if os.path.isdir(dot_git):
-            return _git_tree(folder, dot_git)
+            # A path of a hive has no links; git delivers no .git, so only its owner made one.
+            own = os.path.realpath(dot_git) if os.path.islink(dot_git) else dot_git
+            return _git_tree(folder, own)
         if os.path.isfile(dot_git):
             target = _first_line(dot_git)
             if target.startswith("gitdir:"):
@@ -200,6 +218,14 @@ def git_tree(start: str) -> GitTree | None:
 def folds_case(common_dir: str | None) -> bool:
     """Returns whether git says that this file system does not tell upper from lower case."""
     return common_dir is not None and _config_says(common_dir, "core", "ignorecase")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _looks_like_a_hive(beads: str) -> bool:
@@ -275,16 +301,57 @@ def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | 
     settings = settings_file.load(beads, env)
     home = git_tree(os.path.dirname(beads))
     own = os.path.join(beads, ".queenbee")
-    shared = _shared_state(beads, home) if home else own
-    state_dir = own if settings.state == "beads" else shared
-    said = os.path.exists(os.path.join(beads, settings_file.FILE_NAME))
-    if not said and os.path.isdir(os.path.join(own, "journal")) and not os.path.isdir(shared):
-        # A checkout can remove queen.toml, but not the state directory that it chose: git ignores
-        # that.
-        state_dir = own
+    state_dir = own
     if home is None:
         how = [*how, "outside git, the state is kept in .beads/.queenbee/"]
+    elif _keeps_state_in_beads(beads, home, settings):
+        _refuse_two_states(home)
+        _refuse_tracked(own, home)
+        how = [*how, f"as {machine.CHOOSE} says, the state is kept in .beads/.queenbee/"]
+    else:
+        state_dir = _shared_state(beads, home)
     return Layout(beads, state_dir, settings, how, home=home, here=here)
+
+
+def _keeps_state_in_beads(beads: str, home: GitTree, settings: Settings) -> bool:
+    """Returns whether this machine chose that. Raises `Unreadable` if only the clone did."""
+    chosen = machine.chosen_state(home.common_dir)
+    if chosen is None and settings.state == "beads":
+        path = os.path.join(beads, settings_file.FILE_NAME)
+        raise Unreadable(
+            f'{path} says state = "beads", which only this machine may choose',
+            hint=f"to agree: {machine.CHOOSE} beads; to keep the state in the git directory: "
+            f"{machine.CHOOSE} git",
+            path=path,
+            setting="state",
+        )
+    return chosen == "beads"
+
+
+def _refuse_two_states(home: GitTree) -> None:
+    """Raises `Unreadable` if another worktree would keep its state in a `.beads/` of its own: two
+    locks would let two droids win.
+    """
+    if not home.linked and home.common_dir == os.path.join(home.tree, ".git"):
+        return  # The linked worktrees of this one use its .beads/.
+    worktrees = os.path.join(home.common_dir, "worktrees")
+    if home.linked or (os.path.isdir(worktrees) and os.listdir(worktrees)):
+        raise Unreadable(
+            f"the state cannot be in .beads/: {home.common_dir} has no main worktree beside it, so "
+            "each worktree has a .beads/ of its own",
+            hint=f"{machine.CHOOSE} git",
+            path=home.common_dir,
+        )
+
+
+def _refuse_tracked(state_dir: str, home: GitTree) -> None:
+    found = machine.tracked(home.git_dir, os.path.relpath(state_dir, home.tree))
+    if found is not None:
+        raise Unreadable(
+            f"git tracks {found}, but the state of a hive belongs to one machine",
+            hint=f"git rm -r --cached {os.path.dirname(found)}, then look at what was in it",
+            path=os.path.join(home.tree, found),
+        )
 
 
 def _shared_state(beads: str, home: GitTree) -> str:

@@ -10,6 +10,8 @@ import os
 from contextlib import suppress
 
 from queenbee.core.names import is_name
+from queenbee.errors import Unreadable
+from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,20 +23,18 @@ def note(layout: Layout, name: str, now_ms: int) -> None:
     path = _path(layout, name)
     if os.path.exists(path):
         return
-    with suppress(OSError):
+    with suppress(OSError, Unreadable):
         # Not the state directory itself: only a write makes that.
         with suppress(FileExistsError):
-            os.mkdir(os.path.dirname(path))
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(f"{now_ms}\n")
+            safe_open.make_new_folder(os.path.dirname(path))
+        safe_open.write(path, f"{now_ms}\n".encode(), os.O_CREAT | os.O_EXCL)
 
 
 def since_ms(layout: Layout, name: str) -> int | None:
     """Returns when a droid first acted here, in ms since 1970, or None."""
     try:
-        with open(_path(layout, name), encoding="utf-8") as file:
-            return int(file.read(32))
-    except (OSError, ValueError):
+        return int(safe_open.read(_path(layout, name), 32))
+    except (OSError, Unreadable, ValueError):
         return None
 
 
@@ -61,8 +61,8 @@ def _remembered(layout: Layout) -> set[str]:
             paths += [os.path.join(trees, each, "queenbee-droid") for each in os.listdir(trees)]
     found = set()
     for path in paths:
-        with suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8") as file:
-            found.add(file.read(256).strip())
+        with suppress(OSError, Unreadable, UnicodeDecodeError):
+            found.add(safe_open.read(path, 256).decode().strip())
     return {name for name in found if is_name(name)}
 
 

@@ -10,7 +10,7 @@ import os
 from queenbee.core.leases import DEFAULT_TTL_S, MAX_TTL_S, MIN_TTL_S
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.store.documents import read_document
+from queenbee.store.documents import read_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ FILE_NAME = "queen.toml"
 TEMPLATE = """\
 # QueenBee's settings for this repository; every line is optional.
 
-# state = "git"          # lock and journal in the git directory; "beads": in .beads/.queenbee/
 # droids = "auto"        # "strict": only names in .factory/droids/; "off": any name;
 #                        # "auto": strict if that folder lists any
 # issues = "auto"        # "strict": only ids in issues.jsonl; "off": any id;
@@ -193,7 +192,7 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
 
 def _read(path: str) -> dict[str, object]:
     try:
-        text = read_document(path).decode()
+        text = read_own(path).decode()
     except NotFound:
         return {}
     except UnicodeDecodeError as error:

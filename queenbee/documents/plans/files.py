@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from queenbee.documents.markdown import MAX_BYTES
 from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.errors import NotFound, Unreadable
-from queenbee.store.documents import read_document, write_document
+from queenbee.store.documents import read_document, write_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,5 +36,5 @@ def annotate_file(path: str, beads: Mapping[str, str]) -> bool:
     annotated = annotate_plan(text, beads)
     if annotated == text:
         return False
-    write_document(path, annotated.encode())
+    write_named(path, annotated.encode())
     return True

@@ -28,6 +28,7 @@ from queenbee.store.ledger.codec import (
     Unusable,
     decoder,
 )
+from queenbee.store.lock import excludes, no_lock
 from queenbee.store.state import Folded
 
 if TYPE_CHECKING:
@@ -124,6 +125,9 @@ def _settings(hive: Services) -> Iterator[Diagnosis]:
             hint="queen doctor --fix",
         )
     yield from ignored_ledgers(layout, map(layout.ledger_path, hive.kinds()))
+    if not excludes(layout.lock_path):
+        broken = no_lock(layout.lock_path)
+        yield Diagnosis("lock", layout.lock_path, broken.message, hint=broken.hint)
     for name in layout.settings.unknown:
         yield Diagnosis(
             "unknown_setting",

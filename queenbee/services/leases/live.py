@@ -6,6 +6,7 @@ that keeps asking has an index, which the log of changes keeps up to date.
 
 from __future__ import annotations
 
+import os
 import threading
 from operator import attrgetter
 
@@ -19,6 +20,7 @@ from queenbee.store.verdicts import keep, recall
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from contextlib import AbstractContextManager
 
     from queenbee.core.fold import Fields
     from queenbee.store.records import Cursor, Records
@@ -35,6 +37,10 @@ class LiveLeases:
     def __init__(self, *, fold_case: bool, cache_path: str) -> None:
         self.fold_case = fold_case
         self._cache_path = cache_path
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._mutex = threading.RLock()
         """Held for each question: an index that is half built would grant what is held."""
         self._index: GlobIndex | None = None
@@ -50,7 +56,7 @@ class LiveLeases:
 
         Adds to `parted` when files were taken over from these leases, in ms since 1970.
         """
-        with self._mutex:
+        with self._alone():
             index = self._followed(state, now_ms)
             if index is not None:
                 found = dict(index.overlapping(pattern))
@@ -69,7 +75,7 @@ class LiveLeases:
 
     def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
         """Returns the live leases that cover a literal path."""
-        with self._mutex:
+        with self._alone():
             index = self._followed(state, now_ms)
             if index is not None:
                 keys: Iterable[str] = index.covering(path)
@@ -84,9 +90,15 @@ class LiveLeases:
         """
         rows = state.select({} if ended else ACTIVE)
         found = [leases.as_of(fields, now_ms) for fields in rows]
-        with self._mutex:
+        with self._alone():
             self._asked += 1
             return self._judged(state, found) if ended else self._counting(state, found)
+
+    def _alone(self) -> AbstractContextManager[object]:
+        """Returns the mutex; in a forked child a new one, with a new index."""
+        if self._process != os.getpid():
+            self._begin()
+        return self._mutex
 
     def _live(self, state: Records, keys: Iterable[str], now_ms: int) -> list[Reservation]:
         found: list[Reservation] = []
