@@ -53,7 +53,6 @@ class Invocation:
             from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
 
             self._hive = Hive.open(droid=self.actor, beads_dir=self.beads_dir)
-            self._hive.note_presence()
             if not self.json and sys.stderr.isatty():
                 self._hive.progress = Bar()
         return self._hive
@@ -68,7 +67,7 @@ class Invocation:
     def arrive(self) -> None:
         """Lets the hive remember the actor, if the command opened it."""
         if self._hive is not None:
-            self._hive.arrive()
+            self._hive.note_presence()
 
     def tell_notes(self) -> None:
         """Prints the notices that the hive has collected, if it was opened."""

@@ -93,7 +93,7 @@ class Droids:
         ledgers, with what it did elsewhere, are only asked about a droid that seems quiet.
         """
         now_ms = self._store.now_ms()
-        here_ms = identity.last_present_ms(self._store.layout, name)
+        here_ms = presence.last_ms(self._store.layout, name)
         if here_ms is not None and now_ms - here_ms < self._quiet_after_ms:
             return min(here_ms, now_ms)
         if self._waits(name):
@@ -169,6 +169,6 @@ class Droids:
                 if at_ms is not None:
                     seen[name] = max(seen.get(name, 0), at_ms)
         for name in seen:
-            here_ms = identity.last_present_ms(self._store.layout, name) or 0
+            here_ms = presence.last_ms(self._store.layout, name) or 0
             seen[name] = max(seen[name], min(here_ms, self._store.now_ms()))
         return seen

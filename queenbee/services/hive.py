@@ -8,11 +8,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from queenbee.core.kinds import KINDS
-from queenbee.core.names import is_name
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import NotFound
 from queenbee.services.store import Store
-from queenbee.store import presence
 from queenbee.store.files import size_of
 
 TYPE_CHECKING = False
@@ -188,12 +186,6 @@ class Services(Store):
             for state in self.opened()
             if state.unusable
         ]
-
-    def arrive(self) -> None:
-        """Remembers on this machine that the actor is in the hive; it may leave no record yet."""
-        actor = self.actor_or_none
-        if actor is not None and is_name(actor):
-            presence.note(self.layout, actor, self.now_ms())
 
     def _long_lines(self) -> list[str]:
         written, self.long_lines = list(dict.fromkeys(self.long_lines)), []

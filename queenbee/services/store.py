@@ -12,7 +12,7 @@ import time
 
 from queenbee.core.ids import RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
-from queenbee.store import identity
+from queenbee.store import identity, presence
 from queenbee.store.layout import discover, working_directory
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.opening import open_records
@@ -132,7 +132,7 @@ class Store:
 
     def note_presence(self) -> None:
         """Notes that the actor is active on this machine. Never fails."""
-        identity.note_presence(self.layout, self._actor, self.now_ms())
+        presence.note(self.layout, self._actor, self.now_ms())
 
     def now_ms(self) -> int:
         """Returns the present, in ms since 1970."""

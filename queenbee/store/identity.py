@@ -1,7 +1,4 @@
-"""Who is acting: by argument, by environment, or as this worktree remembers it.
-
-And who was active here, and when.
-"""
+"""Who is acting: by argument, by environment, or as this worktree remembers it."""
 
 from __future__ import annotations
 
@@ -36,59 +33,6 @@ def find_actor(layout: Layout, env: Mapping[str, str], given: str | None) -> tup
     except (OSError, UnicodeDecodeError):
         return None
     return (checked_name(remembered), layout.identity_path) if remembered else None
-
-
-def note_presence(layout: Layout, name: str | None, now_ms: int) -> None:
-    """Notes that a droid is active on this machine, as the time of an empty file.
-
-    Never fails, and makes no state directory: where nothing may be written, nothing is noted.
-    """
-    if name is None or not is_name(name):
-        return
-    times = (now_ms * 1_000_000, now_ms * 1_000_000)
-    try:
-        # 6 µs. Neither the folder nor the file may be a link that leads out of the hive.
-        folder = _presence_folder(layout)
-    except OSError:
-        return
-    try:
-        os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        _begin_presence(name, times, folder)
-    except OSError:
-        return
-    finally:
-        os.close(folder)
-
-
-def _begin_presence(name: str, times: tuple[int, int], folder: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        fd = os.open(name, flags, 0o666, dir_fd=folder)
-        os.utime(fd, ns=times)
-        os.close(fd)
-    except OSError:
-        return
-
-
-def last_present_ms(layout: Layout, name: str) -> int | None:
-    """Returns when a droid was last active on this machine, in ms since 1970, or None."""
-    if not is_name(name):
-        return None
-    try:
-        status = os.stat(os.path.join(layout.presence_dir, name), follow_symlinks=False)
-    except OSError:
-        return None
-    return status.st_mtime_ns // 1_000_000
-
-
-def _presence_folder(layout: Layout) -> int:
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    try:
-        return os.open(layout.presence_dir, flags)
-    except FileNotFoundError:
-        os.mkdir(layout.presence_dir)  # Only where there is a state directory.
-        return os.open(layout.presence_dir, flags)
 
 
 def nobody() -> NoActor:

@@ -104,7 +104,7 @@ class Layout:
 
     @property
     def presence_dir(self) -> str:
-        return os.path.join(self.state_dir, "seen")
+        return os.path.join(self.state_dir, "droids")
 
     @property
     def queue_dir(self) -> str:

@@ -14,7 +14,8 @@ import time
 from contextlib import suppress
 
 from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
-from queenbee.errors import Unwritable
+from queenbee.errors import Unreadable, Unwritable
+from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ _MOST_BYTES = 256 * 1024
 _UNFINISHED = ".new-"
 _UNFINISHED_FOR_S = 60.0
 """An entry gets its name within a millisecond: an older one belongs to a process that died."""
-_PRIVATE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""Follows no link, and opening a FIFO does not hang."""
 
 
 class Entry:
@@ -48,8 +47,8 @@ class Entry:
         if fd < 0:
             return
         # The name first: an entry without a lock looks like one whose process died.
-        with suppress(OSError):
-            os.unlink(os.path.join(self._folder, self.name))
+        with suppress(OSError, Unreadable):
+            safe_open.unlink(os.path.join(self._folder, self.name))
         os.close(fd)
 
 
@@ -62,21 +61,21 @@ def enter(folder: str, fields: Mapping[str, object], now_ms: int) -> Entry:
     unfinished = os.path.join(folder, f"{_UNFINISHED}{os.urandom(8).hex()}")
     fd = -1
     try:
-        os.makedirs(folder, exist_ok=True)
+        safe_open.make_folder(folder)
         # 1. Locked and complete before it has its name: nobody may take it for one left behind.
-        fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _PRIVATE, 0o666)
+        fd = safe_open.open_file(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         fcntl.flock(fd, fcntl.LOCK_EX)
         _write(fd, data)
         # 2. Behind everybody who has a name, also if the clock was set back.
         last = max(names(folder), default=None)
         after_ms = now_ms if last is None else max(now_ms, ulid_ms(last) + 1)
         name = ulid(after_ms, os.urandom(RANDOM_BYTES))
-        os.rename(unfinished, os.path.join(folder, name))
+        safe_open.replace(unfinished, os.path.join(folder, name))
     except OSError as error:
         if fd >= 0:
             os.close(fd)
             with suppress(OSError):
-                os.unlink(unfinished)
+                safe_open.unlink(unfinished)
         raise Unwritable(
             f"{folder} cannot be written: {error.strerror}; nobody can wait", path=folder
         ) from error
@@ -94,27 +93,24 @@ def names(folder: str) -> list[str]:
 def live(folder: str) -> Iterator[tuple[str, Fields]]:
     """Yields the entries whose process still waits, first to last, and removes the others."""
     try:
-        # A link in place of the folder would lead the removal somewhere else.
-        place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        found = sorted(os.listdir(folder))
     except OSError:
         return
-    try:
-        for name in sorted(os.listdir(place)):
-            if _is_name(name):
-                fields = _read(place, name)
-                if fields is not None:
-                    yield name, fields
-            elif name.startswith(_UNFINISHED):
-                _remove_if_old(place, name)
-    finally:
-        os.close(place)
+    for name in found:
+        path = os.path.join(folder, name)
+        if _is_name(name):
+            fields = _read(path)
+            if fields is not None:
+                yield name, fields
+        elif name.startswith(_UNFINISHED):
+            _remove_if_old(path)
 
 
 def is_live(folder: str, name: str) -> bool:
     """Returns whether the process of an entry still waits."""
     try:
-        fd = os.open(os.path.join(folder, name), os.O_RDONLY | _PRIVATE)
-    except OSError:
+        fd = safe_open.open_file(os.path.join(folder, name), os.O_RDONLY)
+    except (OSError, Unreadable):
         return False
     try:
         return _is_locked(fd)
@@ -122,23 +118,23 @@ def is_live(folder: str, name: str) -> bool:
         os.close(fd)
 
 
-def _read(place: int, name: str) -> Fields | None:
+def _read(path: str) -> Fields | None:
     """Returns what an entry says, or None if it was left behind; it is then removed."""
     fd = -1
     try:
-        fd = os.open(name, os.O_RDONLY | _PRIVATE, dir_fd=place)
+        fd = safe_open.open_file(path, os.O_RDONLY)
         if _is_locked(fd):
             fields = json.loads(os.read(fd, _MOST_BYTES))
             return fields if isinstance(fields, dict) else None
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, RecursionError):
+    except (OSError, Unreadable, ValueError, RecursionError):
         pass  # A link, or damaged: no process of ours holds it.
     finally:
         if fd >= 0:
             os.close(fd)
-    with suppress(OSError):
-        os.unlink(name, dir_fd=place)
+    with suppress(OSError, Unreadable):
+        safe_open.unlink(path)
     return None
 
 
@@ -151,11 +147,11 @@ def _is_locked(fd: int) -> bool:
     return False
 
 
-def _remove_if_old(place: int, name: str) -> None:
-    with suppress(OSError):
-        status = os.stat(name, dir_fd=place, follow_symlinks=False)
+def _remove_if_old(path: str) -> None:
+    with suppress(OSError, Unreadable):
+        status = os.stat(path, follow_symlinks=False)
         if time.time() - status.st_mtime > _UNFINISHED_FOR_S:
-            os.unlink(name, dir_fd=place)
+            safe_open.unlink(path)
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -12,7 +12,7 @@ from hives import Clock, records
 from queenbee import Hive
 from queenbee.core.queue import Want
 from queenbee.errors import Busy, Conflict, Held, InvalidInput, NotFound
-from queenbee.store import identity
+from queenbee.store import presence
 
 Opener = Callable[[str], Hive]
 QUIET_S = 15 * 60
@@ -66,9 +66,9 @@ def test_losing_a_lease_is_no_sign_of_life(stalled: Hive, reviewer: Hive) -> Non
 
 
 def test_a_sign_from_the_future_is_one_of_now(hive: Hive, clock: Clock) -> None:
-    identity.note_presence(hive.layout, "birch", clock.now_ms + 10**9)
+    presence.note(hive.layout, "birch", clock.now_ms + 10**9)
     hive.reservations.reserve(["a.py"])
-    identity.note_presence(hive.layout, "birch", clock.now_ms + 10**9)
+    presence.note(hive.layout, "birch", clock.now_ms + 10**9)
     assert hive.droids.seen_ms("birch") == clock.now_ms
 
 
