@@ -80,3 +80,11 @@ def test_a_path_outside_the_repository_has_no_name_in_it(
     for path in (tmp_path / "b.md", repo / ".." / "b.md"):
         with pytest.raises(InvalidInput, match="outside the repository"):
             repository_path(hive, str(path))
+
+
+def test_an_import_changes_no_other_issue(hive: Hive, plan: str, beads: Path) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "older", "status": "open"})
+    before = hive.issues.get("qb-1")
+    imports.import_plan_file(hive, plan)
+    assert hive.issues.get("qb-1") == before
+    assert hive.issues.get("qb-1").priority == before.priority == 2

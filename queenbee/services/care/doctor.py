@@ -267,8 +267,7 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
         yield Diagnosis("missing_blocker", path, text, severity="note")
     absent = sum(1 for issue in issues.values() if issue.fields.get("priority") is None)
     if absent:
-        meant = next(i.priority for i in issues.values() if i.fields.get("priority") is None)
-        text = f"{absent} issues have no priority, which means {meant} in this file"
+        text = f"{absent} issues have no priority, which means {beads.DEFAULT_PRIORITY}"
         yield Diagnosis("absent_priority", path, text, severity="note")
 
 
