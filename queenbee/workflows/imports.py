@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from queenbee.documents.issue_rows import Row, RowImport
+    from queenbee.documents.plans.plan import Plan
     from queenbee.documents.sessions.session import Session
     from queenbee.workflows.hive import Hive
 
@@ -45,13 +46,15 @@ _NOBODY = "queen"
 class PlanImport:
     """How to import a plan; a default comes from the tracker's rows or the repository.
 
-    The plan's agents must be in `agents_dir`, or in `.claude/agents/` if that exists.
+    The plan's agents must be in `agents_dir`, or in `.claude/agents/` if that exists. `accept`
+    lets a bead that was claimed, ran or is done change its sprint.
     """
 
     prefix: str | None = None
     rig: str | None = None
     source_branch: str = "main"
     agents_dir: str | None = None
+    accept: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,9 @@ def import_plan_file(
             prefix=options.prefix or usual_prefix(rows),
             actor=actor,
             source_branch=options.source_branch,
+            claimed=_claimed(hive),
+            other_plans=_other_plans(hive, rows, plan_file),
+            accept=options.accept,
         )
         return import_plan(plan, rows, setting=setting, now_ms=now_ms, agents=agents)
 
@@ -132,10 +138,12 @@ def import_session_folder(
 def annotate_plan_file(hive: Hive, path: str, *, dry_run: bool = False) -> Annotated:
     """Writes the bead ids of a plan's sprints under their headings, unless it is a dry run.
 
-    Raises `NotFound`, `Unreadable`, and what `plan_beads` does.
+    Raises `NotFound`, `Unreadable`, what `plan_beads` does, and `InvalidInput` if an annotation
+    gives a bead to another sprint than the tracker: it may be right, so the plan is not changed.
     """
     text = read_markdown(path)
     beads = plan_beads(hive, path)
+    _refuse_moved(parse_plan(text), beads, path)
     changed = annotate_plan(text, beads) != text if dry_run else annotate_file(path, beads)
     headings = {sprint.number for sprint in parse_plan(text).sprints}
     return Annotated(
@@ -164,6 +172,21 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
             path=path,
         )
     return {sprint: beads[sprint] for sprint in sort_sprints(beads)}
+
+
+def _refuse_moved(plan: Plan, beads: Mapping[str, str], path: str) -> None:
+    sprints = {bead: sprint for sprint, bead in beads.items()}
+    annotated = {sprint.number: sprint.bead_id for sprint in plan.sprints}
+    for sprint in plan.sprints:
+        known = sprints.get(sprint.bead_id or "", sprint.number)
+        # A bead that is also annotated where the tracker has it was copied, not moved.
+        if known != sprint.number and annotated.get(known) != sprint.bead_id:
+            raise InvalidInput(
+                f"{path}:{sprint.line}: the annotation under sprint {sprint.number} names "
+                f"{sprint.bead_id}, the bead of sprint {known}",
+                hint=f"queen plan import {shell_word(path)}; if it is wrong, remove the annotation",
+                line=sprint.line,
+            )
 
 
 def with_progress(hive: Hive, session: Session) -> SessionProgress:
@@ -208,14 +231,28 @@ def _actor(hive: Hive, *, dry_run: bool) -> str:
     return (hive.actor_or_none or _NOBODY) if dry_run else hive.actor
 
 
+def _claimed(hive: Hive) -> frozenset[str]:
+    """Returns the issues that somebody has claimed and not given back."""
+    taken = [*hive.assignments.find(), *hive.assignments.find(status="completed")]
+    return frozenset(each.issue_id for each in taken)
+
+
+def _other_plans(hive: Hive, rows: Sequence[Row], plan_file: str) -> frozenset[str]:
+    """Returns the other plans of the tracker's beads that are still in the working tree."""
+    files = {file for row in rows if isinstance(file := plan_and_sprint(row)[0], str)}
+    return frozenset(
+        file for file in files - {plan_file} if os.path.isfile(os.path.join(hive.layout.tree, file))
+    )
+
+
 def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     path = hive.layout.issues_path
-    seen = stamp_of(path)
+    seen = stamp_of(path), _claimed(hive)
     found = make(read_rows_exactly(path), hive.now_ms())
     if dry_run or not found.rows:
         return found
     with hive.transaction() as tx:
-        if stamp_of(path) != seen:
+        if (stamp_of(path), _claimed(hive)) != seen:
             found = make(read_rows_exactly(path), tx.now_ms)
         for row in found.rows:
             tx.append_issue(row)

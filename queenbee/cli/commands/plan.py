@@ -119,6 +119,11 @@ def show_import(done: Imported) -> None:
 @_source_branch
 @click.option("--rig", metavar="NAME", help="The repository's name in the beads")
 @agents_dir
+@click.option(
+    "--accept",
+    is_flag=True,
+    help="Let beads that were claimed, ran or are done change their sprint",
+)
 @dry_run
 def import_(hive: Hive, path: str, dry_run: bool, **setting: Any) -> Imported:
     """Make a bead for each sprint, or update the beads

@@ -72,7 +72,23 @@ def _number_rules(plan: Plan) -> Iterator[Finding]:
             yield Finding(where(sprint), message, "warning", line=sprint.line)
             kinds.clear()
         yield from _phase_rules(sprint)
+    yield from _annotation_rules(plan)
     yield from _phases(plan)
+
+
+def _annotation_rules(plan: Plan) -> Iterator[Finding]:
+    """Returns the beads that two sprints claim, and the sprints that claim two beads."""
+    first: dict[str, Sprint] = {}
+    for sprint in plan.sprints:
+        if len(sprint.bead_ids) > 1:
+            message = f"has the annotations of two beads, {' and '.join(sprint.bead_ids[:2])}"
+            yield Finding(where(sprint), message, hint="keep one of them", line=sprint.line)
+        for bead in sprint.bead_ids:
+            other = first.setdefault(bead, sprint)
+            if other is not sprint:
+                message = f"{bead} is annotated here and under sprint {other.number}"
+                hint = f"keep the annotation in one place; the other is in line {other.line + 1}"
+                yield Finding(where(sprint), message, hint=hint, line=sprint.line)
 
 
 def _phase_rules(sprint: Sprint) -> Iterator[Finding]:

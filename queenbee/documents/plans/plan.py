@@ -71,7 +71,12 @@ class Sprint:
     acceptance: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
     prose: str = ""
-    bead_id: str | None = None
+    bead_ids: tuple[str, ...] = ()
+
+    @property
+    def bead_id(self) -> str | None:
+        """The bead that its annotation names."""
+        return self.bead_ids[0] if self.bead_ids else None
 
     @property
     def section(self) -> str:
@@ -198,16 +203,15 @@ def _sprint(
         acceptance=tuple(fields.values.get("acceptance", ())),
         depends_on=read.needs(),
         prose=read.prose(),
-        bead_id=_annotated(section),
+        bead_ids=_annotated(section),
     )
     return sprint, read.findings
 
 
-def _annotated(section: list[Block]) -> str | None:
-    for block in section:
-        if block.kind == "html" and (match := ANNOTATION.fullmatch(block.text)):
-            return match[1]
-    return None
+def _annotated(section: list[Block]) -> tuple[str, ...]:
+    """Returns the beads that the annotations in a section name, each once."""
+    found = (ANNOTATION.fullmatch(block.text) for block in section if block.kind == "html")
+    return tuple(dict.fromkeys(match[1] for match in found if match))
 
 
 class _Reader:

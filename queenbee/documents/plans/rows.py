@@ -17,6 +17,7 @@ from queenbee.documents.sprints.reports import DEFAULT_SCHEMA
 from queenbee.documents.sprints.rules import MERGE, WORK
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from typing import Any
 
     from queenbee.documents.issue_rows import Row
@@ -37,6 +38,9 @@ class PlanSetting:
     `plan_file` is its path from the repository's top folder, with `/`; `repository` is the
     absolute path of that folder; `rig` names the repository; `prefix` begins new ids; `actor`
     is who imports; `source_branch` is for sprints that name none.
+
+    `claimed` are the issues that somebody has or had; `other_plans` are the paths of the plans
+    that are still there; `accept` lets a bead that was begun change its sprint.
     """
 
     plan_file: str
@@ -45,6 +49,9 @@ class PlanSetting:
     prefix: str
     actor: str
     source_branch: str = "main"
+    claimed: Collection[str] = ()
+    other_plans: Collection[str] = ()
+    accept: bool = False
 
 
 @dataclass(frozen=True)

@@ -282,7 +282,8 @@ class TestSecondImport:
         worked["labels"].append("urgent")
         worked["metadata"] |= {"docker_image": "x", "max_retry_attempts": 5}
 
-        again = imported(SMALL.replace("Setup", "Base"), [worked, *first[1:]], now_ms=LATER)
+        text = annotate_plan(SMALL, {"1.1": first[0]["id"]}).replace("Setup", "Base")
+        again = imported(text, [worked, *first[1:]], now_ms=LATER)
         row = by_sprint(again)["1.1"]
 
         assert row["status"] == "in_progress"
