@@ -90,6 +90,16 @@ class TestCheck:
         for command in ("check", "graph", "import", "annotate"):
             assert quick("plan", command, name, as_="planner").code == code, command
 
+    def test_valid_does_not_hide_what_looks_like_a_sprint(
+        self, quick: QuickQueen, plan: Path
+    ) -> None:
+        plan.write_text(f"{PLAN}\n- **Sprint 2.2: Lost**\n")
+        line = PLAN.count("\n") + 2
+        done = quick("plan", "check", str(plan))
+        assert done.code == 0
+        assert done.out.endswith(f"left out: what looks like a sprint in line {line}\n")
+        assert quick("plan", "check", str(plan), "--json").json["left_out"] == [line]
+
 
 class TestGraph:
     def test_the_graph_shows_what_waits_for_what(self, quick: QuickQueen, plan: Path) -> None:
@@ -124,6 +134,22 @@ class TestImport:
         assert [one["id"] for one in quick("ready", "--json").json] == [ids["1.1"]]
         assert quick("bead", "validate", str(tracker), "--strict").code == 0
         assert quick("claim", ids["1.1"], as_="ui").code == 0
+
+    def test_import_prints_the_findings_of_check(self, quick: QuickQueen, plan: Path) -> None:
+        plan.write_text(f"{PLAN}\n- **Sprint 2.2: Lost**\n")
+        line = PLAN.count("\n") + 2
+        shown = quick("plan", "import", str(plan), "--dry-run")
+        assert f"warning {plan}:{line}: '**Sprint 2.2: Lost**' looks like a sprint" in shown.out
+        told = quick("plan", "import", str(plan), "--dry-run", "--json").json
+        assert line in [one["line"] for one in told["findings"]]
+
+    def test_a_refused_import_prints_every_error(self, quick: QuickQueen, plan: Path) -> None:
+        text = PLAN.replace("- Build the page", "- Build the page\n**Depends On:** 1.1 and luck")
+        plan.write_text(text.replace("Sprint 1.1: Setup", "Sprint 1.1 - Setup"))
+        refused = quick("plan", "import", str(plan), as_="planner")
+        assert refused.code == 2
+        assert "a colon, not a dash" in refused.out
+        assert "'luck' is neither a sprint's number nor a bead's id" in refused.out
 
     def test_a_dry_run_shows_the_difference_and_writes_nothing(
         self, quick: QuickQueen, plan: Path, beads: Path

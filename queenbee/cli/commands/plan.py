@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.app import Answer, Invocation, command, group, invocation
 from queenbee.cli.options import agents_dir, dry_run, id_prefix
 from queenbee.cli.rendering import show_findings, verdict
 from queenbee.cli.terminal import say
@@ -38,6 +38,10 @@ def _show_checked(value: Mapping[str, Any]) -> None:
         for noun in ("phases", "sprints")
     )
     say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}")
+    if value["left_out"]:
+        lines = ", ".join(str(line) for line in value["left_out"][:10])
+        more = f", and {len(value['left_out']) - 10} more" if len(value["left_out"]) > 10 else ""
+        say(f"left out: what looks like a sprint in line {lines}{more}", bold=True)
 
 
 @command(
@@ -65,6 +69,8 @@ def check(call: Invocation, path: str, source_branch: str, agents_dir: str | Non
         "valid": valid,
         "phases": [phase.number for phase in plan.phases],
         "sprints": [sprint.number for sprint in plan.sprints],
+        "skipped": [sprint.number for sprint in plan.skipped],
+        "left_out": list(plan.left_out),
         "findings": found,
     }
     return Answer(value, yes=valid)
@@ -73,9 +79,10 @@ def check(call: Invocation, path: str, source_branch: str, agents_dir: str | Non
 class Imported:
     """What an import did, or would do."""
 
-    def __init__(self, found: RowImport, *, dry_run: bool) -> None:
+    def __init__(self, found: RowImport, *, dry_run: bool, source: str = "") -> None:
         self.found = found
         self.dry_run = dry_run
+        self.source = source
 
     def to_dict(self) -> dict[str, object]:
         """Returns each change, and the beads whose sprint or task is gone."""
@@ -93,6 +100,7 @@ class Imported:
             "dry_run": self.dry_run,
             "changes": changes,
             "orphans": list(self.found.orphans),
+            "findings": list(self.found.findings),
         }
 
 
@@ -100,6 +108,7 @@ def show_import(done: Imported) -> None:
     """Shows what an import did, or would do."""
     from queenbee.documents.issue_rows import render_differences  # noqa: PLC0415 - start-up
 
+    show_findings(done.found.findings, done.source)
     click.echo(render_differences(done.found), nl=False)
     kinds = [change.kind for change in done.found.changes]
     did = "would be" if done.dry_run else "were"
@@ -130,10 +139,16 @@ def import_(hive: Hive, path: str, dry_run: bool, **setting: Any) -> Imported:
 
     Importing the same plan again changes nothing. Rows are added to issues.jsonl, never rewritten.
     """
+    from queenbee.documents.plans.importer import InvalidPlan  # noqa: PLC0415 - start-up
     from queenbee.workflows.imports import PlanImport, import_plan_file  # noqa: PLC0415 - start-up
 
-    found = import_plan_file(hive, path, PlanImport(**setting), dry_run=dry_run)
-    return Imported(found, dry_run=dry_run)
+    try:
+        found = import_plan_file(hive, path, PlanImport(**setting), dry_run=dry_run)
+    except InvalidPlan as error:
+        if not invocation().json:
+            show_findings(error.details["findings"], path)  # type: ignore[arg-type]
+        raise
+    return Imported(found, dry_run=dry_run, source=path)
 
 
 def _show_annotated(value: Mapping[str, Any]) -> None:

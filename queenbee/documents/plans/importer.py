@@ -7,6 +7,7 @@ unknown keys) never changes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -67,7 +68,7 @@ def import_plan(
         own=[key for key, row in known.items() if plan_and_sprint(row)[0] == setting.plan_file],
     )
     _refuse(_cycles(plan, known, imported.changes), mend)
-    return imported
+    return replace(imported, findings=(*found_wrong, *contradictions))
 
 
 def _items(plan: Plan, found: Mapping[str, Row], setting: PlanSetting) -> Iterator[Item]:

@@ -14,6 +14,7 @@ from queenbee.core.text import shell_word
 from queenbee.documents.findings import Finding
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.check import where
+from queenbee.documents.plans.rows import begun_as
 from queenbee.documents.reconcile import match_rows
 from queenbee.documents.sprints.numbers import is_sprint
 
@@ -24,16 +25,6 @@ if TYPE_CHECKING:
     from queenbee.documents.issue_rows import Row
     from queenbee.documents.plans.plan import Plan, Sprint
     from queenbee.documents.plans.rows import PlanSetting
-
-_RAN = (
-    "attempt_count",
-    "dev_agent_session_id",
-    "scrum_master_session_id",
-    "dev_agent_executions",
-    "qa_agent_executions",
-    "pr_url",
-    "scrum_result",
-)
 
 
 def match_beads(
@@ -56,6 +47,7 @@ def match_beads(
             matching.check_title(sprint, row)
         if row is not None:
             found[sprint.number] = row
+            matching.check_done(sprint, row)
     return found, matching.findings
 
 
@@ -96,7 +88,7 @@ class _Matching:
 
     def check_title(self, sprint: Sprint, row: Row) -> None:
         """Reports a bead with a history whose number now belongs to a sprint with another title."""
-        state = self._state(row)
+        state = begun_as(row, self._setting.claimed)
         if state is None or self._setting.accept or _plain(sprint.title) in _titles(row):
             return
         self._add(
@@ -107,8 +99,16 @@ class _Matching:
             f"belongs to; if that is sprint {sprint.number}: {self._accepting()}",
         )
 
+    def check_done(self, sprint: Sprint, row: Row) -> None:
+        """Reports a sprint that is marked as done while somebody works on its bead."""
+        state = begun_as(row, self._setting.claimed)
+        if sprint.mark == "done" and state is not None and row.get("status") != "closed":
+            text = f"is marked as done, but its bead {row['id']} is not closed ({state})"
+            hint = f"queen complete {shell_word(row['id'])}"
+            self._add(sprint, text, "warning", hint)
+
     def _check_move(self, sprint: Sprint, row: Row, number: str) -> None:
-        state = self._state(row)
+        state = begun_as(row, self._setting.claimed)
         if state is None or self._setting.accept:
             return
         self._add(
@@ -121,15 +121,6 @@ class _Matching:
 
     def _accepting(self) -> str:
         return f"queen plan import {shell_word(self._setting.plan_file)} --accept"
-
-    def _state(self, row: Row) -> str | None:
-        """Returns why a bead must keep its sprint, or None if nobody has begun it."""
-        status = row.get("status")
-        if status not in (None, "open"):
-            return str(status)
-        if row["id"] in self._setting.claimed:
-            return "claimed"
-        return "has run" if any(metadata_of(row).get(name) for name in _RAN) else None
 
     def _add(
         self,

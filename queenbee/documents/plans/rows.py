@@ -28,6 +28,17 @@ DEFAULT_MODEL = "sonnet"
 SCRUM_MASTER = "beads-ralph-scrum-master"
 
 _QA_TYPES = ("code-review", "security-scan", "lint", "integration-test")
+_RAN = (
+    "attempt_count",
+    "dev_agent_session_id",
+    "scrum_master_session_id",
+    "dev_agent_executions",
+    "qa_agent_executions",
+    "pr_url",
+    "scrum_result",
+)
+"""What a bead has once its work has begun."""
+
 _OWN_LABELS = ("phase-", "sprint-")
 
 
@@ -109,8 +120,20 @@ def sprint_row(context: SprintContext, old: Row | None, identifier: str, now_ms:
     row["issue_type"] = MERGE if merged else WORK
     row["labels"] = _labels(sprint, row.get("labels"), merge=merged)
     row["updated_at"] = now
+    if sprint.mark == "done" and begun_as(row, context.setting.claimed) is None:
+        row["status"], row["closed_at"] = "closed", now
     row["metadata"] = _metadata(context, metadata_of(row))
     return row
+
+
+def begun_as(row: Row, claimed: Collection[str]) -> str | None:
+    """Returns in what way somebody has begun or finished a bead, or None if nobody has."""
+    status = row.get("status")
+    if status not in (None, "open"):
+        return str(status)
+    if row["id"] in claimed:
+        return "claimed"
+    return "has run" if any(metadata_of(row).get(name) for name in _RAN) else None
 
 
 def _metadata(context: SprintContext, had: dict[str, Any]) -> dict[str, Any]:
@@ -184,7 +207,9 @@ def _agent_type(had: dict[str, Any], *, merge: bool) -> str:
 def _description(sprint: Sprint) -> str:
     parts = [sprint.prose] if sprint.prose else []
     if sprint.tasks:
-        parts.append("Tasks:\n" + "\n".join(f"- {task}" for task in sprint.tasks))
+        ticked = ["[x] " if n in sprint.ticked else "" for n in range(len(sprint.tasks))]
+        tasks = [f"- {box}{task}" for box, task in zip(ticked, sprint.tasks, strict=True)]
+        parts.append("Tasks:\n" + "\n".join(tasks))
     return "\n\n".join(parts) or sprint.title
 
 
@@ -194,7 +219,7 @@ def _prompts(context: SprintContext) -> list[str]:
     if merged:
         joined = f"{', '.join(merged[:-1])} and {merged[-1]}"
         prompts.append(f"Merge branches {joined} into {context.site.branch}")
-    prompts += sprint.tasks or [sprint.prose or sprint.title]
+    prompts += sprint.open_tasks or [sprint.prose or sprint.title]
     if sprint.acceptance:
         prompts.append(_criteria(sprint))
     return prompts

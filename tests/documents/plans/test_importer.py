@@ -154,6 +154,17 @@ class TestFirstImport:
         assert metadata["qa_agents"][0]["prompt"] == "Run pytest, with coverage"
         assert metadata["max_retry_attempts"] == 3
 
+    def test_ticked_tasks_are_no_prompts(self) -> None:
+        row = by_sprint(imported("### Sprint 1.1: A\n- [x] one\n- [ ] two\n"))["1.1"]
+
+        assert row["metadata"]["dev_prompts"] == ["two"]
+        assert row["description"] == "Tasks:\n- [x] one\n- two"
+
+    def test_the_findings_of_the_check_come_with_it(self) -> None:
+        found = imported("### Sprint 1.1: A\n- a\n- **Sprint 1.2: B**\n")
+
+        assert [each.line for each in found.findings if "bold" in each.message] == [3]
+
     def test_the_issue_reads_as_one(self) -> None:
         row = by_sprint(imported(APP, [MAILER]))["1.1"]
 
