@@ -25,6 +25,8 @@ from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
 from queenbee.store.files import stamp_of
 from queenbee.store.issues_file import read_rows_exactly
+from queenbee.store.layout import git_tree
+from queenbee.workflows.branches import default_branch, usual_branch_prefix
 from queenbee.workflows.validation import agents_for
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ class PlanImport:
 
     prefix: str | None = None
     rig: str | None = None
-    source_branch: str = "main"
+    source_branch: str | None = None
+    branch_prefix: str | None = None
     agents_dir: str | None = None
     accept: bool = False
 
@@ -96,6 +99,7 @@ def import_plan_file(
     actor = _actor(hive, dry_run=dry_run)
     plan_file = repository_path(hive, path)
     agents = agents_for(hive.layout.tree, options.agents_dir)
+    tree = git_tree(hive.layout.tree)
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         setting = PlanSetting(
@@ -104,7 +108,8 @@ def import_plan_file(
             rig=options.rig or os.path.basename(hive.layout.root),
             prefix=options.prefix or usual_prefix(rows),
             actor=actor,
-            source_branch=options.source_branch,
+            source_branch=options.source_branch or default_branch(tree),
+            branch_prefix=options.branch_prefix or usual_branch_prefix(tree),
             claimed=_claimed(hive),
             other_plans=_other_plans(hive, rows, plan_file),
             accept=options.accept,

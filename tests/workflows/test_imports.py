@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 from bead_files import PLAN
-from hives import records, write_lines
+from hives import git, records, write_lines
 from mutants import mutant
 
 from queenbee import Hive
@@ -144,3 +144,12 @@ def test_annotating_does_not_undo_a_renumbering(hive: Hive, plan: str) -> None:
     assert Path(plan).read_text() == text
     found = imports.import_plan_file(hive, plan)
     assert imports.annotate_plan_file(hive, plan).beads == found.ids
+
+
+def test_beads_start_from_the_repositorys_default_branch(hive: Hive, repo: Path) -> None:
+    git(repo, "branch", "-m", "trunk")
+    (repo / "plan.md").write_text(PLAN)
+    imports.import_plan_file(hive, str(repo / "plan.md"))
+    (row, *_) = records(repo / ".beads" / "issues.jsonl")
+    assert row["metadata"]["source_branch"] == "trunk"
+    assert row["metadata"]["branch"] == "sprint/1-1-setup"

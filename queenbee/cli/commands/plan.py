@@ -24,10 +24,13 @@ _plan = click.argument("path", metavar="PLAN.md")
 
 _source_branch = click.option(
     "--source-branch",
-    default="main",
-    show_default=True,
     metavar="BRANCH",
-    help="Base branch of the sprints that do not name one",
+    help="Base branch of the sprints that do not name one; default: the repository's",
+)
+_branch_prefix = click.option(
+    "--branch-prefix",
+    metavar="NAME",
+    help="What the branches of sprints that name none begin with; default: sprint",
 )
 
 
@@ -49,8 +52,15 @@ def _show_checked(value: Mapping[str, Any]) -> None:
 )
 @_plan
 @_source_branch
+@_branch_prefix
 @agents_dir
-def check(call: Invocation, path: str, source_branch: str, agents_dir: str | None) -> Answer:
+def check(
+    call: Invocation,
+    path: str,
+    source_branch: str | None,
+    branch_prefix: str | None,
+    agents_dir: str | None,
+) -> Answer:
     """Check whether a plan can become beads
 
     Exit 0 if it can, 1 with every error and its line if not.
@@ -58,11 +68,19 @@ def check(call: Invocation, path: str, source_branch: str, agents_dir: str | Non
     from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.files import read_markdown  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
+    from queenbee.store.layout import git_tree  # noqa: PLC0415 - start-up
+    from queenbee.workflows.branches import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
     from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
 
     plan = parse_plan(read_markdown(path))
     agents = agents_for(os.getcwd(), agents_dir)
-    found = check_plan(plan, source_branch=source_branch, agents=agents)
+    tree = git_tree(os.getcwd())
+    found = check_plan(
+        plan,
+        source_branch=source_branch or default_branch(tree),
+        branch_prefix=branch_prefix or usual_branch_prefix(tree),
+        agents=agents,
+    )
     valid = not any(finding.severity == "error" for finding in found)
     value = {
         "source": path,
@@ -126,6 +144,7 @@ def show_import(done: Imported) -> None:
 @_plan
 @id_prefix
 @_source_branch
+@_branch_prefix
 @click.option("--rig", metavar="NAME", help="The repository's name in the beads")
 @agents_dir
 @click.option(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from queenbee.documents.agents import agent_finding, agent_path
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles
+from queenbee.documents.plans.branches import default_prefix, shared_places
 from queenbee.documents.plans.graph import plan_dependencies
 from queenbee.documents.sprints.names import branch_fault, branch_name
 from queenbee.documents.sprints.numbers import Natural, Track, is_sprint, parse_sprint, phase_of
@@ -29,22 +30,29 @@ MAX_TITLE_BYTES = 500
 
 
 def check_plan(
-    plan: Plan, *, source_branch: str = "main", agents: Collection[str] | None = None
+    plan: Plan,
+    *,
+    source_branch: str = "main",
+    branch_prefix: str | None = None,
+    agents: Collection[str] | None = None,
 ) -> list[Finding]:
     """Returns everything that is wrong with a plan, by line; without errors it can be imported.
 
-    `source_branch` is for sprints that name none. `agents` are the known agents
+    `source_branch` is for sprints that name none; `branch_prefix` begins the branches of sprints
+    that name none, `sprint` if it is None. `agents` are the known agents
     (`agents.list_agents`); None leaves agents' paths unchecked.
     """
     if len(plan.sprints) > MAX_SPRINTS:
         message = f"has {len(plan.sprints):,} sprints; at most {MAX_SPRINTS:,} are allowed"
         return [*plan.findings, Finding("", message)]
     found = [*plan.findings, *_number_rules(plan), *_order_rules(plan), *_done_rules(plan)]
+    prefix = branch_prefix or default_prefix(plan, source_branch)
+    found += shared_places(plan, prefix)
     for sprint in plan.sprints:
-        found += _sprint_rules(sprint, source_branch)
+        found += _sprint_rules(sprint, prefix)
         if agents is not None:
             found += _agent_rules(sprint, agents)
-    found += [*_default_rules(plan), *_git_rules(plan, source_branch)]
+    found += [*_default_rules(plan), *_git_rules(plan, source_branch, prefix)]
     if not plan.sprints:
         hint = "write a sprint as ### Sprint 1.1: Title"
         found.append(Finding("", "this plan has no sprints", hint=hint, line=1))
@@ -153,14 +161,14 @@ def _order_rules(plan: Plan) -> Iterator[Finding]:
         yield Finding(f"sprints[{cycle[0]}].depends_on", message, line=lines[cycle[0]])
 
 
-def _sprint_rules(sprint: Sprint, source_branch: str) -> Iterator[Finding]:
+def _sprint_rules(sprint: Sprint, prefix: str) -> Iterator[Finding]:
     if len(sprint.title.encode(errors="replace")) > MAX_TITLE_BYTES:
         message = f"the title is longer than {MAX_TITLE_BYTES} bytes"
         yield Finding(where(sprint), message, line=sprint.line)
-    branch = _branch(sprint, source_branch)
+    branch = _branch(sprint, prefix)
     fault = branch_fault(branch)
     if fault is not None:
-        hint = None if sprint.branch else "name one: **Branch:** `name`"
+        hint = None if sprint.branch else "--branch-prefix, or name one: **Branch:** `name`"
         yield Finding(where(sprint, "branch"), f"{branch!r} {fault}", hint=hint, line=sprint.line)
     if len(sprint.dev_agents) > 1:
         message = f"has {len(sprint.dev_agents)} dev agents: a bead has one, so the first is used"
@@ -185,9 +193,9 @@ def _default_rules(plan: Plan) -> Iterator[Finding]:
         yield Finding("", f"defaults are used for {', '.join(parts)}", "warning", line=line)
 
 
-def _git_rules(plan: Plan, source_branch: str) -> Iterator[Finding]:
+def _git_rules(plan: Plan, source_branch: str, prefix: str) -> Iterator[Finding]:
     """Returns a warning if git cannot have all branches: a branch is a file, so never a folder."""
-    branches = {_branch(sprint, source_branch): sprint for sprint in reversed(plan.sprints)}
+    branches = {_branch(sprint, prefix): sprint for sprint in reversed(plan.sprints)}
     named = {*branches, *(sprint.source_branch or source_branch for sprint in plan.sprints)}
     clashes = [
         (sprint.line, branch, above)
@@ -203,10 +211,8 @@ def _git_rules(plan: Plan, source_branch: str) -> Iterator[Finding]:
         yield Finding("", message, "warning", hint=hint, line=line)
 
 
-def _branch(sprint: Sprint, source_branch: str) -> str:
-    return sprint.branch or branch_name(
-        sprint.source_branch or source_branch, sprint.number, sprint.title
-    )
+def _branch(sprint: Sprint, prefix: str) -> str:
+    return sprint.branch or branch_name(prefix, sprint.number, sprint.title)
 
 
 def _agent_rules(sprint: Sprint, agents: Collection[str]) -> Iterator[Finding]:

@@ -208,6 +208,74 @@ class TestContradictions:
         assert found.ids["1.1"] == rows[0]["id"]
 
 
+class TestPlaces:
+    """Two plans, or two sprints, must not share a branch, a worktree and a team."""
+
+    def test_a_second_plan_with_the_same_sprints_has_its_own_places(self) -> None:
+        _, rows = first_import()
+        other = imported(PLAN, rows, plan_file="plans/b.md")
+        mine, theirs = (
+            [row["metadata"][name] for name in ("branch", "worktree_path", "team_name")]
+            for row in (rows[0], other.changes[0].row)
+        )
+
+        assert mine == ["sprint/1-1-setup", "/home/you/app-worktrees/sprint/1-1-setup", TEAM]
+        assert theirs[0] == "sprint/b-1-1-setup"
+        assert set(mine).isdisjoint(theirs)
+
+    def test_so_has_a_third_one_with_the_same_file_name(self) -> None:
+        rows: list[dict[str, Any]] = []
+        for file in ("a/plan.md", "b/plan.md", "c/plan.md"):
+            rows += imported(PLAN, rows, plan_file=file).rows
+
+        for name in ("branch", "worktree_path", "team_name"):
+            assert len({row["metadata"][name] for row in rows}) == 6
+
+    def test_they_stay_at_the_next_import(self) -> None:
+        _, rows = first_import()
+        rows += imported(PLAN, rows, plan_file="plans/b.md").rows
+
+        assert imported(PLAN, rows).rows == imported(PLAN, rows, plan_file="plans/b.md").rows == []
+
+    def test_a_stated_branch_of_another_plans_bead_is_an_error_that_names_it(self) -> None:
+        text = PLAN.replace("Setup\n", "Setup\n**Branch:** x\n\n")
+        _, rows = first_import(text)
+
+        error = refusal(text, rows, plan_file="plans/b.md")
+
+        assert (
+            f"has the branch x, which {rows[0]['id']} (sprint 1.1 of plans/a.md)" in error.message
+        )
+
+    def test_that_of_a_finished_bead_may_be_used_again(self) -> None:
+        text = PLAN.replace("Setup\n", "Setup\n**Branch:** x\n\n")
+        _, rows = first_import(text)
+
+        assert imported(text, done(rows), plan_file="plans/b.md").ids
+
+    def test_beads_that_a_merge_brought_together_are_a_warning(self) -> None:
+        _, rows = first_import()
+        rows += imported(PLAN, [], plan_file="plans/b.md").rows
+
+        told = [each for each in imported(PLAN, rows).findings if "branch" in each.path]
+        assert {each.severity for each in told} == {"warning"}
+        assert len(told) == 2
+
+    def test_a_moved_bead_keeps_its_branch_and_the_new_sprint_gets_another(self) -> None:
+        text, rows = first_import()
+        again = renumbered(text).replace("1.2: Review", "1.2: Login")
+        found = by_sprint(imported(again, rows))
+
+        assert found["1.3"]["metadata"]["branch"] == "sprint/1-2-login"
+        assert found["1.2"]["metadata"]["branch"] == "sprint/a-1-2-login"
+
+    def test_the_prefix_can_be_chosen(self) -> None:
+        found = imported(PLAN, [], branch_prefix="work")
+
+        assert found.changes[0].row["metadata"]["branch"] == "work/1-1-setup"
+
+
+TEAM = "sprint-1.1-setup"
 FAULTS = {
     "none": None,
     "annotations are ignored": ("(row := matching.by_annotation(sprint)) is", "(row := None) is"),

@@ -625,18 +625,45 @@ class TestCheck:
 
         assert finding.message == "a cycle: 1.1 waits for 1.1"
 
-    def test_a_source_branch_that_makes_no_branch_asks_for_one(self) -> None:
-        (finding,) = errors(parse_plan(f"{SPRINT}**Source Branch:** release/1.2\n"))
+    def test_a_prefix_that_makes_no_branch_asks_for_another(self) -> None:
+        found = check_plan(parse_plan(SPRINT), branch_prefix="release/1.2")
 
-        assert finding.hint == "name one: **Branch:** `name`"
+        (finding,) = [each for each in found if each.severity == "error"]
+        assert finding.hint == "--branch-prefix, or name one: **Branch:** `name`"
 
-    def test_a_source_branch_with_a_dot_is_good_with_a_branch(self) -> None:
-        plan = parse_plan(f"{SPRINT}**Source Branch:** release/1.2\n**Branch:** r/1-1\n")
+    def test_a_source_branch_with_a_dot_is_good(self) -> None:
+        assert errors(parse_plan(f"{SPRINT}**Source Branch:** release/1.2\n")) == []
 
-        assert errors(plan) == []
+    @pytest.mark.parametrize("source", ["main", "sprint", "master", "develop"])
+    def test_no_default_branch_is_one_that_git_cannot_have(self, source: str) -> None:
+        plan = parse_plan(f"{SPRINT}### Sprint 1.2: B\n**Source Branch:** {source}\n")
+
+        told = check_plan(plan, source_branch=source)
+
+        assert [each for each in told if "git cannot" in each.message] == []
+
+    def test_two_sprints_with_one_branch_are_an_error_that_names_both(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Branch:** x\n### Sprint 1.2: B\n**Branch:** x\n")
+
+        (error,) = errors(plan)
+        assert (error.path, error.line) == ("sprints[1.2].branch", 4)
+        assert error.message == "has the branch x, which sprint 1.1 has too"
+
+    def test_two_sprints_with_one_worktree_are_an_error(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Worktree:** ../w\n### Sprint 1.2: B\n**Worktree:** ../w/\n")
+
+        assert [error.path for error in errors(plan)] == ["sprints[1.2].worktree"]
+
+    def test_a_team_may_work_on_one_branch_sprint_after_sprint(self) -> None:
+        both = "**Branch:** x\n**Team:** auth\n"
+
+        assert errors(parse_plan(f"{SPRINT}{both}### Sprint 1.2: B\n{both}")) == []
+        parallel = f"### Sprint 1.1a: A\n{both}### Sprint 1.1b: B\n{both}"
+        assert len(errors(parse_plan(parallel))) == 1
 
     def test_branches_that_git_cannot_have_together_are_one_warning(self) -> None:
-        found = check_plan(parse_plan(f"{SPRINT}### Sprint 1.2: B\n- x\n"))
+        plan = parse_plan(f"{SPRINT}### Sprint 1.2: B\n- x\n")
+        found = check_plan(plan, branch_prefix="main")
 
         told = [each for each in found if "git cannot" in each.message]
         assert [(each.severity, each.line) for each in told] == [("warning", 2)]
