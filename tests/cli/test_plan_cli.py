@@ -90,6 +90,21 @@ class TestCheck:
         for command in ("check", "graph", "import", "annotate"):
             assert quick("plan", command, name, as_="planner").code == code, command
 
+    def test_several_plans_are_checked_at_once(self, quick: QuickQueen, plan: Path) -> None:
+        bad = plan.with_name("bad.md")
+        bad.write_text("### Sprint 1.1 - Setup\n")
+        done = quick("plan", "check", str(plan), str(bad), "--json")
+        assert done.code == 1
+        assert [(one["source"], one["valid"]) for one in done.json] == [
+            (str(plan), True),
+            (str(bad), False),
+        ]
+        assert f"not valid: {bad}" in quick("plan", "check", str(plan), str(bad)).out
+
+    def test_a_plan_can_come_from_standard_input(self, quick: QuickQueen) -> None:
+        done = quick("plan", "check", "-", stdin=PLAN)
+        assert (done.code, "valid: standard input, 2 phases" in done.out) == (0, True)
+
     def test_valid_does_not_hide_what_looks_like_a_sprint(
         self, quick: QuickQueen, plan: Path
     ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shell_word
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from queenbee.documents.issue_rows import RowImport
     from queenbee.workflows.hive import Hive
@@ -34,7 +35,12 @@ _branch_prefix = click.option(
 )
 
 
-def _show_checked(value: Mapping[str, Any]) -> None:
+def _show_checked(value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
+    for each in [value] if isinstance(value, dict) else value:
+        _show_one(each)
+
+
+def _show_one(value: Mapping[str, Any]) -> None:
     show_findings(value["findings"], value["source"])
     counts = ", ".join(
         f"{len(value[noun])} {noun if len(value[noun]) != 1 else noun[:-1]}"
@@ -48,50 +54,66 @@ def _show_checked(value: Mapping[str, Any]) -> None:
 
 
 @command(
-    "check", show=_show_checked, example="queen plan check plans/accounts.md", opens_hive=False
+    "check",
+    show=_show_checked,
+    example="queen plan check plans/accounts.md\n"
+    "queen plan check plans/*.md\n"
+    "git show HEAD:plans/accounts.md | queen plan check -",
+    opens_hive=False,
 )
-@_plan
+@click.argument("paths", nargs=-1, required=True, metavar="PLAN.md|-...")
 @_source_branch
 @_branch_prefix
 @agents_dir
 def check(
     call: Invocation,
-    path: str,
+    paths: tuple[str, ...],
     source_branch: str | None,
     branch_prefix: str | None,
     agents_dir: str | None,
 ) -> Answer:
-    """Check whether a plan can become beads
+    """Check whether plans can become beads
 
-    Exit 0 if it can, 1 with every error and its line if not.
+    Exit 0 if they can, 1 with every error and its line if not. - is standard input. With several
+    plans, --json prints a list.
     """
     from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.files import read_markdown  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
     from queenbee.store.layout import git_tree  # noqa: PLC0415 - start-up
     from queenbee.workflows.branches import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
     from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
 
-    plan = parse_plan(read_markdown(path))
     agents = agents_for(os.getcwd(), agents_dir)
     tree = git_tree(os.getcwd())
-    found = check_plan(
-        plan,
-        source_branch=source_branch or default_branch(tree),
-        branch_prefix=branch_prefix or usual_branch_prefix(tree),
-        agents=agents,
-    )
-    valid = not any(finding.severity == "error" for finding in found)
-    value = {
-        "source": path,
-        "valid": valid,
-        "phases": [phase.number for phase in plan.phases],
-        "sprints": [sprint.number for sprint in plan.sprints],
-        "skipped": [sprint.number for sprint in plan.skipped],
-        "left_out": list(plan.left_out),
-        "findings": found,
-    }
-    return Answer(value, yes=valid)
+    checked = []
+    for path in paths:
+        plan = parse_plan(_text(path))
+        found = check_plan(
+            plan,
+            source_branch=source_branch or default_branch(tree),
+            branch_prefix=branch_prefix or usual_branch_prefix(tree),
+            agents=agents,
+        )
+        value = {
+            "source": "standard input" if path == "-" else path,
+            "valid": not any(finding.severity == "error" for finding in found),
+            "phases": [phase.number for phase in plan.phases],
+            "sprints": [sprint.number for sprint in plan.sprints],
+            "skipped": [sprint.number for sprint in plan.skipped],
+            "left_out": list(plan.left_out),
+            "findings": found,
+        }
+        checked.append(value)
+    yes = all(value["valid"] for value in checked)
+    return Answer(checked[0] if len(checked) == 1 else checked, yes=yes)
+
+
+def _text(path: str) -> str:
+    from queenbee.documents.plans.files import read_markdown, read_markdown_stream  # noqa: PLC0415 - start-up
+
+    if path == "-":
+        return read_markdown_stream(sys.stdin.buffer, "standard input")
+    return read_markdown(path)
 
 
 class Imported:
