@@ -15,7 +15,7 @@ from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shell_word
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from queenbee.documents.issue_rows import RowImport
     from queenbee.workflows.hive import Hive
@@ -35,8 +35,8 @@ _branch_prefix = click.option(
 )
 
 
-def _show_checked(value: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> None:
-    for each in [value] if isinstance(value, dict) else value:
+def _show_checked(value: Any) -> None:
+    for each in value if isinstance(value, list) else [value]:
         _show_one(each)
 
 

@@ -52,6 +52,7 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _ANY_NUMBER = re.compile(r"([0-9]+[A-Za-z]*(?:\.[0-9A-Za-z]+)*)[\s:\uff1a*_~`/–—-]*(.*)", re.DOTALL)
+_DECORATED_PHASE = re.compile(r"(?<![^\W_])Phase[ \t]+[0-9]+[a-z]*[ \t]*(?::|\Z)")
 _SPRINT_FORM = "### Sprint 1.2: Title"
 _PHASE_FORM = "## Phase 1: Title"
 _SHOWN = 80
@@ -59,6 +60,7 @@ _SHOWN = 80
 _MAX_TITLE = 500
 _SEPARATORS = (":", "\uff1a", "-", "–", "—")
 _FIRST_WORD = "'Sprint' is not its first word"
+_FIRST_PHASE = "'Phase' is not its first word"
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,9 @@ def near_miss(text: str, level: int, line: int) -> Miss | None:
     if like is None:
         if level == SPRINT_LEVEL and _OTHER_WORD.fullmatch(text):
             return _miss(text, "sprint", [_FIRST_WORD], line, "warning")
+        if level == PHASE_LEVEL and (phase := _DECORATED_PHASE.search(plain)):
+            if _DECORATION.fullmatch(plain[: phase.start()]):
+                return _miss(plain[phase.start() :], "phase", [_FIRST_PHASE], line, "error")
         return None
     word, rest = like[1], like[2]
     kind = word.lower()
