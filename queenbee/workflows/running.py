@@ -16,6 +16,7 @@ from queenbee.documents.gates import run as gate_run
 from queenbee.documents.ralph.bead import Unmet, unmet_dependencies
 from queenbee.documents.ralph.store import BeadFolders, read_bead
 from queenbee.documents.ralph.verify import checks_to_run, complete_bead, verify_bead
+from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.documents.sprints.verdict import describe_judges, has_history, sprint_verdict
 from queenbee.errors import InvalidInput
 from queenbee.workflows.documents import may_be_bead
@@ -172,9 +173,10 @@ def judge_sprint(
 
 def _with_judgements(hive: Hive, issue_id: str) -> Issue:
     issue = hive.issues.get(issue_id)
+    kind = "is a sprint bead and has" if is_sprint_bead(issue.fields) else "has"
     if not has_judgements(issue):
         raise InvalidInput(
-            f"{issue_id} has no checks: no Ralph bead has this id, and no attempt is recorded",
+            f"{issue_id} {kind} no checks: no Ralph bead has this id, and no attempt is recorded",
             hint=_where_to_write_one(hive, issue_id),
             issue_id=issue_id,
         )

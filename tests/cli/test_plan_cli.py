@@ -314,7 +314,14 @@ def test_a_plan_with_every_field_can_be_imported_and_run(
     write_lines(tracker, {"id": "bd-mailer", "title": "Mailer", "status": "open", "priority": 2})
     assert quick("plan", "check", "app.md").code == 0
     assert quick("plan", "import", "app.md", as_="planner").code == 0
-    assert quick("bead", "validate", ".beads/issues.jsonl", "--strict").code == 0
+    strict = ("bead", "validate", ".beads/issues.jsonl", "--strict")
+    assert "cannot be looked for, because there is no .claude/agents" in quick(*strict).out
+    assert quick("bead", "validate", ".beads/issues.jsonl").code == 0
+    agents = repo / ".claude" / "agents"
+    agents.mkdir(parents=True)
+    for name in ("backend-dev", "qa-unit-tests", "qa-security-scan"):
+        (agents / f"{name}.md").write_text(f"# {name}\n")
+    assert quick(*strict).code == 0
     assert quick("plan", "annotate", "app.md").code == 0
     found = quick("doctor", "--json").json
     assert [one for one in found if one["code"] != "attributes"] == []

@@ -106,10 +106,10 @@ def near_miss(text: str, level: int, line: int) -> Miss | None:
     if like is None:
         if level == SPRINT_LEVEL and _OTHER_WORD.fullmatch(text):
             return _miss(text, "sprint", [_FIRST_WORD], line, "warning")
-        if level == PHASE_LEVEL and (phase := _DECORATED_PHASE.search(plain)):
-            if _DECORATION.fullmatch(plain[: phase.start()]):
-                return _miss(plain[phase.start() :], "phase", [_FIRST_PHASE], line, "error")
-        return None
+        phase = _DECORATED_PHASE.search(plain) if level == PHASE_LEVEL else None
+        if phase is None or _DECORATION.fullmatch(plain[: phase.start()]) is None:
+            return None
+        return _miss(plain[phase.start() :], "phase", [_FIRST_PHASE], line, "error")
     word, rest = like[1], like[2]
     kind = word.lower()
     number = _NUMBER.match(rest)
