@@ -94,7 +94,8 @@ def _gates(hive: Services) -> Iterator[Diagnosis]:
     seen: dict[object, str] = {}
     for gate in gates:
         workflow_id, phase_id = gate.key
-        hint = f"queen gate status --workflow {workflow_id} --phase {phase_id}"
+        named = f"--workflow {shell_word(workflow_id)} --phase {shell_word(phase_id)}"
+        hint = f"queen gate status {named}"
         yield from _errors("gate", gate.path, validate_gate(gate.document), hint)
         key = repr(gate.key)
         if key in seen:

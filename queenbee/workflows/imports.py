@@ -24,7 +24,6 @@ from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
 from queenbee.store.files import stamp_of
-from queenbee.store.issues_file import read_rows_exactly
 from queenbee.store.layout import git_tree
 from queenbee.workflows.branches import default_branch, usual_branch_prefix
 from queenbee.workflows.validation import agents_for
@@ -199,7 +198,7 @@ def with_progress(hive: Hive, session: Session) -> SessionProgress:
     completed, active = list(session.completed), list(session.active)
     beads: dict[str, str] = {}
     holders = {each.issue_id for each in hive.assignments.find()}
-    for issue in hive.issues.tracked().values():
+    for issue in hive.issues.all().values():
         metadata = metadata_of(issue.fields)
         task = metadata.get("session_task")
         if metadata.get("session_id") != session.session_id or not isinstance(task, str):
@@ -253,12 +252,12 @@ def _other_plans(hive: Hive, rows: Sequence[Row], plan_file: str) -> frozenset[s
 def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     path = hive.layout.issues_path
     seen = stamp_of(path), _claimed(hive)
-    found = make(read_rows_exactly(path), hive.now_ms())
+    found = make(hive.issues.rows(), hive.now_ms())
     if dry_run or not found.rows:
         return found
     with hive.transaction() as tx:
         if (stamp_of(path), _claimed(hive)) != seen:
-            found = make(read_rows_exactly(path), tx.now_ms)
+            found = make(hive.issues.rows(), tx.now_ms)
         for row in found.rows:
             tx.append_issue(row)
     return found
