@@ -82,6 +82,34 @@ class TestValidateOthers:
         assert quick("bead", "validate", "bead.json", "--strict").code == 1
 
 
+class TestFailures:
+    def test_a_failed_verifier_shows_the_end_of_its_output(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", "seq 1 9; echo broken >&2; false"))
+        shown = quick("verify", "gt-1", as_="ui").out
+        assert shown.splitlines()[1:6] == [f"            {n}" for n in (6, 7, 8, 9, "broken")]
+        assert quick("verify", "gt-1", as_="ui").out.count("exit code 1") == 1
+
+    def test_a_dry_run_shows_what_a_failure_does(self, quick: QuickQueen, repo: Path) -> None:
+        bead = ralph_bead("gt-1", "true", "false")
+        bead["dod"]["verifiers"][0]["on_failure"] = "continue"
+        put_bead(repo, bead)
+        one, two = quick("verify", "gt-1", "--dry-run").out.splitlines()
+        assert one.endswith("on failure: continue")
+        assert two.endswith("on failure: stop")
+
+    def test_a_verifier_may_name_its_shell(self, quick: QuickQueen, repo: Path) -> None:
+        bead = ralph_bead("gt-1", '[[ "$BASH_VERSION" ]]')
+        bead["dod"]["verifiers"][0]["shell"] = "bash"
+        path = put_bead(repo, bead)
+        assert quick("verify", "gt-1", as_="ui").code == 0
+        bead["dod"]["verifiers"][0]["shell"] = "fish"
+        path.write_text(json.dumps(bead))
+        refused = quick("bead", "validate", str(path))
+        assert (refused.code, "'fish' is not a shell" in refused.out) == (1, True)
+
+
 class TestSprintBeads:
     def test_verify_says_that_it_is_a_sprint_bead(self, quick: QuickQueen, tracker: Path) -> None:
         write_lines(tracker, sprint_row("bd-1"))
