@@ -74,9 +74,11 @@ class Issue(Record):
 
     def completed_by(self, assignment: Assignment) -> Issue:
         """Returns this issue as the assignment that completed it leaves it: closed."""
-        closed: dict[str, object] = {"status": "closed", "closed_at": assignment.updated_at}
-        if assignment.reason:
-            closed["close_reason"] = assignment.reason
+        closed: dict[str, object] = {}
+        if not self.done:
+            closed = {"status": "closed", "closed_at": assignment.updated_at}
+            if assignment.reason:
+                closed["close_reason"] = assignment.reason
         issue = Issue({**self.fields, **closed})
         object.__setattr__(issue, "completion", assignment)
         return issue

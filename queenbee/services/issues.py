@@ -62,7 +62,12 @@ class Issues:
         completed here: a newer row that said `open` would open it again. Raises `Unreadable`.
         """
         rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
-        closed = {key: one for key, one in self._read().items() if one.completion is not None}
+        tracked = self.tracked()
+        closed = {
+            key: one
+            for key, one in self._read().items()
+            if one.completion is not None and not tracked[key].done
+        }
         newest = {str(row.get("id")): row for row in rows if row.get("id") in closed}
         return [*rows, *({**newest[key], **closed[key].ending()} for key in newest)]
 
@@ -232,10 +237,11 @@ class Issues:
         issues = {**beside, **tracked}
         for issue_id, completed in self._completed().items():
             issue = tracked.get(issue_id)  # A document says itself whether it is done.
-            if issue is None or issue.done:
+            if issue is None or issue.status == "tombstone":
                 continue
             # If its row is newer, somebody has opened it again.
-            if (instant_ms(issue.updated_at) or 0) <= assignment_end_ms(completed):
+            changed_ms = instant_ms(issue.updated_at) or 0
+            if issue.done or changed_ms <= assignment_end_ms(completed):
                 issues[issue_id] = issue.completed_by(completed)
         return issues
 

@@ -13,6 +13,7 @@ from queenbee.cli.options import agents_dir, dry_run, id_prefix
 from queenbee.cli.rendering import show_findings, verdict
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shell_word
+from queenbee.store.layout import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +80,6 @@ def check(
     """
     from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
-    from queenbee.store.layout import git_tree  # noqa: PLC0415 - start-up
     from queenbee.workflows.branches import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
     from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
 
