@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 
 class Answer:
-    """A value that is also a yes (exit 0) or a no (exit 1)."""
+    """A value that is also a yes (exit 0) or a no (exit 1, or another status)."""
 
-    def __init__(self, value: object, *, yes: bool) -> None:
+    def __init__(self, value: object, *, yes: bool, no: int = NO) -> None:
         self.value = value
         self.yes = yes
+        self.no = no
 
 
 class Invocation:
@@ -127,7 +128,7 @@ class QueenCommand(click.Command):
             call.tell_notes()
         value, code = result, DONE
         if isinstance(result, Answer):
-            value, code = result.value, DONE if result.yes else NO
+            value, code = result.value, DONE if result.yes else result.no
         try:
             print_json(value) if call.json else self.show(value)
         except BrokenPipeError:

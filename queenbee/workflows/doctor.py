@@ -164,7 +164,8 @@ def _annotations(hive: Services, plan: Plan, path: str) -> Iterator[Diagnosis]:
             continue
         fault = "which is another item's bead" if bead else "which does not exist"
         text = f"the annotation of sprint {sprint.number} names {sprint.bead_id}, {fault}"
-        hint = f"queen plan annotate {shell_word(path)}"
+        moved = bead and [each.bead_id for each in plan.sprints].count(bead.id) == 1
+        hint = f"queen plan {'import' if moved else 'annotate'} {shell_word(path)}"
         yield Diagnosis("annotation", path, text, line=sprint.line, hint=hint)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.checks.check import describe
 from queenbee.checks.verification import Subject
 from queenbee.documents.ralph.bead import (
     bead_checks,
@@ -127,6 +128,13 @@ def checks_to_run(bead: BeadFile) -> list[Check]:
             bead_id=bead.bead_id,
         )
     return checks
+
+
+def describe_checks(bead: BeadFile) -> list[str]:
+    """Returns a line for each check of a bead. Raises as `checks_to_run` does."""
+    checks = checks_to_run(bead)
+    lines = zip(describe(checks), checks, strict=True)
+    return [f"{line}, on failure: {check.on_failure}" for line, check in lines]
 
 
 def refuse_completed(bead: BeadFile) -> None:

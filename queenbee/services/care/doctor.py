@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ulid import ULID
 
 from queenbee.core import glob
+from queenbee.core.beads import DEFAULT_PRIORITY
 from queenbee.core.kinds import kind_of
 from queenbee.core.readiness import missing_blockers
 from queenbee.core.records import Message, Reservation
@@ -303,8 +304,7 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
         yield Diagnosis("missing_blocker", path, text, severity="note")
     absent = sum(1 for issue in issues.values() if issue.fields.get("priority") is None)
     if absent:
-        meant = next(i.priority for i in issues.values() if i.fields.get("priority") is None)
-        text = f"{absent} issues have no priority, which means {meant} in this file"
+        text = f"{absent} issues have no priority, which means {DEFAULT_PRIORITY}"
         yield Diagnosis("absent_priority", path, text, severity="note")
 
 
