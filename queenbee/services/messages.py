@@ -6,6 +6,7 @@ import time
 
 from queenbee.core.names import EVERYONE, checked_issue_id, several
 from queenbee.core.records import IMPORTANCES, Message
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours
 from queenbee.store.ledger.codec import decode
@@ -201,7 +202,9 @@ class Messages:
         """Returns one message. Raises `NotFound`, also if it was deleted."""
         message = self._get(message_id)
         if message.deleted:
-            raise NotFound(f"message {message_id} was deleted", hint=f"queen history {message_id}")
+            raise NotFound(
+                f"message {message_id} was deleted", hint=suggested("queen history", message_id)
+            )
         return message
 
     def _get(self, message_id: str) -> Message:
@@ -272,7 +275,7 @@ class Messages:
             if message.to != actor:
                 raise NotYours(
                     f"message {message.id} is to {message.to}, not to {actor}",
-                    hint=f"queen msg thread {message.id}",
+                    hint=suggested("queen msg thread", message.id),
                     owner=message.to,
                 )
         return messages

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 
+from queenbee.core.text import suggested
 from queenbee.errors import NoHive, Unreadable
 from queenbee.store import settings as settings_file
 
@@ -142,7 +143,7 @@ def discover(
     if must_exist and named and not _looks_like_a_hive(beads):
         raise NoHive(
             f"{beads} is not a hive: it has no {settings_file.FILE_NAME}, no issues and no ledger",
-            hint=f"to make it one: queen init --beads-dir {beads}",
+            hint=f"to make it one: {suggested('queen init', beads_dir=beads)}",
         )
     return layout
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import blockers_of
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.documents.issue_rows import current_rows
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.sprints.history import (
@@ -43,7 +43,7 @@ def require_view(hive: Hive, bead_id: str) -> BeadView:
     if view is None:
         raise InvalidInput(
             f"{bead_id} is an issue, not a bead",
-            hint=f"queen show {shell_word(bead_id)}",
+            hint=suggested("queen show", bead_id),
             issue_id=bead_id,
         )
     return view
@@ -119,7 +119,7 @@ def _row(hive: Hive, bead_id: str) -> Row:
     if row is None:
         raise InvalidInput(
             f"{bead_id} is a Ralph bead: only queen run and queen verify write its history",
-            hint=f"queen verify {shell_word(bead_id)}",
+            hint=suggested("queen verify", bead_id),
             bead_id=bead_id,
         )
     return row

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import close_row, current_rows, metadata_of
 from queenbee.documents.sprints.teams import is_sprint_bead
@@ -72,7 +72,7 @@ def complete(
     if unverified and not (reason and reason.strip()):
         raise InvalidInput(
             "completing without checks needs a reason",
-            hint=f"queen complete {shell_word(issue_id)} --no-verify --reason WHY",
+            hint=suggested("queen complete", issue_id, no_verify=True, reason="WHY"),
         )
     assignment = hive.assignments.check_ending(issue_id)
     record = _verified(hive, assignment, env, reason if unverified else None, on_progress)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.documents.folders import gates_dir
 from queenbee.documents.gates.gate import add_rule, new_gate, validate_gate
 from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, latest_results
@@ -176,7 +176,7 @@ def phase_name(plan_file: str, phase_id: str) -> str | None:
     number = phase_number(phase_id)
     if number not in titles:
         raise NotFound(
-            f"{plan_file} has no phase {phase_id}", hint=f"queen plan graph {shell_word(plan_file)}"
+            f"{plan_file} has no phase {phase_id}", hint=suggested("queen plan graph", plan_file)
         )
     return titles[number] or None
 

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.documents.plans.files import annotate_file, read_markdown
@@ -160,7 +160,7 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
     if not beads:
         raise NotFound(
             f"{plan_file} has not been imported",
-            hint=f"queen plan import {shell_word(path)}",
+            hint=suggested("queen plan import", path),
             path=path,
         )
     return {sprint: beads[sprint] for sprint in sort_sprints(beads)}

@@ -12,7 +12,7 @@ from queenbee.cli.app import Answer, command, tell
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import mentioned, printable, shortened, suggested
 from queenbee.errors import NotFound
 
 if TYPE_CHECKING:
@@ -62,7 +62,9 @@ def claim(hive: Hive, issue_id: str, worktree: str | None, reason: str | None) -
     issue = hive.issues.get_or_none(issue_id)
     blockers = hive.issues.blockers(issue) if issue is not None else []
     if blockers:
-        tell(f"{issue_id} waits for {', '.join(blockers)}; see: queen show {issue_id}")
+        names = ", ".join(map(mentioned, blockers))
+        see = suggested("queen show", issue_id)
+        tell(f"{mentioned(issue_id)} waits for {names}; see: {see}")
     return claimed
 
 
@@ -92,7 +94,7 @@ def assign(
         )
     except NotFound as error:
         if hive.issues.get_or_none(droid) is not None:
-            error.hint = f"the issue comes first: queen assign {droid} {issue_id}"
+            error.hint = f"the issue comes first: {suggested('queen assign', droid, issue_id)}"
         raise
 
 

@@ -12,7 +12,7 @@ from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.commands.hive import tell_without_hive
 from queenbee.cli.rendering import purpose
 from queenbee.cli.terminal import aside, say
-from queenbee.core.text import printable, shell_word
+from queenbee.core.text import mentioned, printable, suggested
 from queenbee.errors import InvalidInput
 from queenbee.git import changes, hooks
 from queenbee.git import guard as rules
@@ -32,14 +32,15 @@ def _show_verdict(verdict: rules.Verdict) -> None:
     for each in verdict.held[:_SHOWN]:
         lease = each.lease
         say(
-            f"  {printable(each.path)}: held by {printable(lease.droid)}, "
-            f"{printable(lease.pattern)}{purpose(lease)}, {each.left} left"
+            f"  {mentioned(printable(each.path))}: held by {mentioned(printable(lease.droid))}, "
+            f"{mentioned(printable(lease.pattern))}{purpose(lease)}, {each.left} left"
         )
     if len(verdict.held) > _SHOWN:
         say(f"  and {len(verdict.held) - _SHOWN} more")
     if verdict.mode != rules.WARN:
-        holder = shell_word(printable(verdict.held[0].lease.droid))
-        say(f"  ask: queen msg send {holder} BODY, or wait until it is released")
+        holder = printable(verdict.held[0].lease.droid)
+        ask = suggested("queen msg send", holder, "BODY")
+        say(f"  ask: {ask}, or wait until it is released")
         if verdict.nameless:
             say("  if that is you, say so: QUEEN_DROID=NAME, or queen whoami --set NAME")
         say(f"  to proceed anyway: {rules.BYPASS}, or git {verdict.what} --no-verify")

@@ -14,7 +14,7 @@ from queenbee.cli.options import seconds
 from queenbee.cli.rendering import left, purpose, table
 from queenbee.cli.terminal import say
 from queenbee.core.records import Assignment, Reservation
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import printable, shortened, suggested
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _no_ids(patterns: Sequence[str], command_name: str) -> None:
         if _ID.fullmatch(each):
             raise InvalidInput(
                 f"{each} is the id of a reservation, not a pattern",
-                hint=f"queen {command_name} --id {each}",
+                hint=suggested(f"queen {command_name}", id=each),
             )
 
 

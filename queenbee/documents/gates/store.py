@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import suggested
 from queenbee.documents.findings import Finding
 from queenbee.documents.gates.gate import validate_gate
 from queenbee.documents.gates.judgement import Verdict, judge
@@ -65,7 +66,7 @@ def find_gate(folder: str, workflow_id: str, phase_id: str) -> GateFile:
     if not same:
         raise NotFound(
             f"no gate of {workflow_id!r}, {phase_id!r} in {folder}",
-            hint=f"queen gate new --workflow {workflow_id} --phase {phase_id}",
+            hint=suggested("queen gate new", workflow=workflow_id, phase=phase_id),
         )
     if len(same) > 1:
         paths = [gate.path for gate in same]
@@ -124,7 +125,7 @@ def create_gate(folder: str, document: dict[str, Any], *, lock: Lock = nullconte
         if existing:
             raise Conflict(
                 f"{existing} already exists",
-                hint=f"queen gate status --workflow {workflow_id} --phase {phase_id}",
+                hint=suggested("queen gate status", workflow=workflow_id, phase=phase_id),
                 path=existing,
             )
         write_object(path, document)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import suggested
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import blocked_by, current_rows, plan_and_sprint
@@ -52,7 +53,7 @@ def import_plan(
     on beads that do not exist; nothing is imported then.
     """
     found_wrong = check_plan(plan, source_branch=setting.source_branch, agents=agents)
-    _refuse(found_wrong, f"queen plan check {setting.plan_file}")
+    _refuse(found_wrong, suggested("queen plan check", setting.plan_file))
     known = current_rows(existing)
     mend = f"correct **Depends On:** in {setting.plan_file}; for existing beads: queen issues"
     _refuse(_dangling(plan, known), mend)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from queenbee.core import leases
 from queenbee.core.records import Reservation
-from queenbee.core.text import shell_quoted
+from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import Held, InvalidInput
 from queenbee.services.leases.live import overlaps
@@ -204,11 +204,10 @@ def _refusal(holders: list[Holder], now_ms: int, typed: Mapping[str, str]) -> He
         lines.append(f"and {len(holders) - _SHOWN} more")
     soonest_ms = min(holder.lease.expires_ms for holder in holders)
     first = holders[0]
-    asked = shell_quoted(typed[first.asked])
+    wait = suggested("queen reserve", typed[first.asked], wait=_long_enough(soonest_ms - now_ms))
     return Held(
         "; ".join(lines),
-        hint=f"queen reserve {asked} --wait {_long_enough(soonest_ms - now_ms)}, "
-        f"or ask: queen msg send {first.lease.droid} BODY",
+        hint=f"{wait}, or ask: {suggested('queen msg send', first.lease.droid, 'BODY')}",
         holders=[holder.to_dict(now_ms) for holder in holders],
         ends_ms=soonest_ms,
     )
@@ -225,13 +224,14 @@ def _long_enough(wait_ms: int) -> str:
 
 def _sentence(holder: Holder, now_ms: int) -> str:
     lease = holder.lease
+    asked, pattern = mentioned(holder.asked), mentioned(lease.pattern)
     what = (
-        f"{holder.asked} is held"
-        if holder.asked == lease.pattern
-        else f"{holder.asked} overlaps {lease.pattern} at {holder.witness}, held"
+        f"{asked} is held"
+        if asked == pattern
+        else f"{asked} overlaps {pattern} at {mentioned(holder.witness)}, held"
     )
     mode = "" if lease.exclusive else " (shared)"
-    issue = f" for {lease.issue_id}" if lease.issue_id else ""
-    why = f" ({lease.reason})" if lease.reason else ""
+    issue = f" for {mentioned(lease.issue_id)}" if lease.issue_id else ""
+    why = f" {bracketed(lease.reason)}" if lease.reason else ""
     left = format_duration((lease.expires_ms - now_ms) / 1000)
-    return f"{what} by {lease.droid}{mode}{issue}{why}, {left} left"
+    return f"{what} by {mentioned(lease.droid)}{mode}{issue}{why}, {left} left"

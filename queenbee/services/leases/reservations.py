@@ -12,6 +12,7 @@ import time
 from queenbee.core import glob, leases
 from queenbee.core.names import checked_issue_id, several
 from queenbee.core.records import Reservation
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
 from queenbee.services.leases.granting import KIND, Request, checked_ttl_s, end, extend, grant
@@ -305,11 +306,11 @@ def _not_held(named: str, others: Sequence[Reservation], droid: str) -> NotFound
         owner = others[0].droid
         return NotYours(
             f"{named} is reserved by {owner}, not by {droid}",
-            hint=f"ask the holder: queen msg send {owner} BODY",
+            hint=f"ask the holder: {suggested('queen msg send', owner, 'BODY')}",
             owner=owner,
             reservation=others[0].to_dict(),
         )
     return NotFound(
         f"{droid} holds no live reservation {named!r}",
-        hint=f"queen reserved --droid {droid}; if it has ended, reserve it again",
+        hint=f"{suggested('queen reserved', droid=droid)}; if it has ended, reserve it again",
     )
