@@ -71,6 +71,7 @@ class Messages:
         if issue_id is not None:
             checked_issue_id(issue_id)
         recipients = self._recipients(to, sender)
+        self._store.look({"subject": subject, "body": body, "issue_id": issue_id})
         with self._store.transaction() as tx:
             parent = self.get(reply_to) if reply_to is not None else None
             fields = {

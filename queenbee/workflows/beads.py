@@ -93,6 +93,7 @@ def record_history(hive: Hive, what: What, bead_id: str, text: str) -> Row:
     changes nothing. Raises `NotFound`, `InvalidInput`, `InvalidRecord`, or `NoAttemptLeft`.
     """
     entry = _entry(what, text)
+    hive.look({"entry": entry})
     # Before the lock: loading the models takes longer than everything under it, and matching the
     # patterns of an `output_schema`, which anyone may write, can take forever.
     row = _row(hive, bead_id)

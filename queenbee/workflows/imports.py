@@ -214,9 +214,11 @@ def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     found = make(read_rows_exactly(path), hive.now_ms())
     if dry_run or not found.rows:
         return found
+    hive.look({"plan": found.rows})
     with hive.transaction() as tx:
         if stamp_of(path) != seen:
             found = make(read_rows_exactly(path), tx.now_ms)
+            hive.look({"plan": found.rows})
         for row in found.rows:
             tx.append_issue(row)
     return found

@@ -84,10 +84,11 @@ class Reservations:
             )
         if issue_id is not None:
             checked_issue_id(issue_id)
-        layout = self.store.layout
+        layout, wanted = self.store.layout, self._wanted(several(patterns))
+        self.store.look({"pattern": list(wanted), "issue_id": issue_id, "reason": reason})
         request = Request(
             droid,
-            self._wanted(several(patterns)),
+            wanted,
             exclusive=exclusive,
             ttl_s=ttl_s,
             issue_id=issue_id,
