@@ -19,6 +19,7 @@ __all__ = [
     "NoActor",
     "NoHive",
     "NotFound",
+    "NotReady",
     "NotYours",
     "QueenError",
     "StoreError",
@@ -121,9 +122,15 @@ class NotYours(Conflict):
 
 
 class IssueClosed(Conflict):
-    """A closed issue cannot be claimed."""
+    """An issue that is closed, or was completed in the hive, cannot be claimed."""
 
     code = "issue_closed"
+
+
+class NotReady(Conflict):
+    """The issue waits for others, which `waits_for` lists, or something else holds it back."""
+
+    code = "not_ready"
 
 
 class Busy(QueenError):

@@ -63,6 +63,8 @@ COMMANDS = {
     "ready": PATTERNS | MESSAGES | LEASES | WRITING | {"queenbee.cli.commands.assignments"},
     "issues": PATTERNS | MESSAGES | LEASES | WRITING | {"queenbee.cli.commands.assignments"},
     "show qb-1": WRITING,
+    "next": set(),
+    "status": WRITING | {"queenbee.services.work.waiting"},
     "show qb-1 --json": WRITING
     | {"queenbee.cli.commands.msg", "queenbee.cli.commands.reservations"},
 }

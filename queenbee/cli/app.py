@@ -6,6 +6,7 @@ passed to the function that shows it to people.
 
 from __future__ import annotations
 
+import builtins
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -145,7 +146,7 @@ class QueenGroup(click.Group):
         module = self.modules.get(cmd_name)
         if module is None:
             return super().get_command(ctx, cmd_name)
-        command = getattr(import_module(f"queenbee.cli.commands.{module}"), cmd_name)
+        command = getattr(import_module(f"queenbee.cli.commands.{module}"), _attribute(cmd_name))
         assert isinstance(command, click.Command)
         return command
 
@@ -189,6 +190,11 @@ def command(
 def group(name: str, commands: Sequence[QueenCommand], *, help: str) -> QueenGroup:
     """Makes a command that has subcommands."""
     return QueenGroup(name, help=help, commands=commands)
+
+
+def _attribute(name: str) -> str:
+    """Returns the variable of a command's module that holds the command."""
+    return f"{name}_" if hasattr(builtins, name) else name
 
 
 def _common_options() -> list[click.Parameter]:

@@ -1,4 +1,4 @@
-"""Beads' issues: how a row of `issues.jsonl` is read, and which issues are ready.
+"""Beads' issues: how a row of `issues.jsonl` is read. `core.readiness` says which can be started.
 
 The file belongs to Beads. `bd` (Go) and `br` (Rust) write it differently; both are read.
 `docs/format.md`, section "Issues".
@@ -13,11 +13,10 @@ from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
-BLOCKING = frozenset({"blocks", "conditional-blocks", "waits-for"})
-PARENT = "parent-child"
-WORKABLE = frozenset({"open", "in_progress"})
+    from queenbee.core.records import Assignment
+
 DONE = frozenset({"closed", "tombstone"})
 DEFAULT_PRIORITY = 2
 
@@ -25,10 +24,12 @@ DEFAULT_PRIORITY = 2
 class Issue(Record):
     """One issue of the tracker."""
 
-    __slots__ = ("priority",)
+    __slots__ = ("completion", "priority")
 
     priority: int
     """0 (most urgent) to 4."""
+    completion: Assignment | None
+    """The assignment by which a droid completed it since its row last changed, or None."""
 
     title = Text("title")
     description = Text("description")
@@ -48,6 +49,7 @@ class Issue(Record):
         priority = fields.get("priority")
         usable = isinstance(priority, int) and not isinstance(priority, bool)
         object.__setattr__(self, "priority", priority if usable else absent_priority)
+        object.__setattr__(self, "completion", None)
 
     @property
     def dependencies(self) -> list[tuple[str, str]]:
@@ -59,14 +61,36 @@ class Issue(Record):
             else []
         )
 
+    def waits_for_any_child_of(self, spawner: str) -> bool:
+        """Returns whether a `waits-for` dependency on this issue ends with its first child."""
+        rows = self.fields.get("dependencies")
+        return isinstance(rows, list) and any(
+            _dependency(row, self.id) == (spawner, "waits-for") and _gate(row) == "any-children"
+            for row in rows
+        )
+
     @property
     def done(self) -> bool:
         """Whether other issues no longer wait for it."""
         return self.status in DONE
 
+    def completed_by(self, assignment: Assignment) -> Issue:
+        """Returns this issue as the assignment that completed it leaves it: closed."""
+        closed: dict[str, object] = {"status": "closed", "closed_at": assignment.updated_at}
+        if assignment.reason:
+            closed["close_reason"] = assignment.reason
+        issue = Issue({**self.fields, **closed}, absent_priority=self.priority)
+        object.__setattr__(issue, "completion", assignment)
+        return issue
+
     def to_dict(self) -> dict[str, object]:
-        """Returns the row as Beads wrote it, with the effective priority."""
-        return {**self.fields, "priority": self.priority}
+        """Returns the row as Beads wrote it, with the effective priority; and closed, with
+        `completed_by`, if a droid completed it since its row last changed.
+        """
+        row = {**self.fields, "priority": self.priority}
+        if self.completion is not None:
+            row["completed_by"] = self.completion.droid
+        return row
 
 
 def read_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Issue]:
@@ -96,79 +120,6 @@ def absent_priority(rows: Iterable[Mapping[str, object]]) -> int:
     return 0 if omits_zero else DEFAULT_PRIORITY
 
 
-def ready(
-    issues: Mapping[str, Issue],
-    *,
-    actor: str | None,
-    holders: Mapping[str, str],
-    now_ms: int,
-    held_back: Collection[str] = (),
-) -> list[Issue]:
-    """Returns the issues that `actor` could start now, most urgent first, then oldest.
-
-    `holders` gives the droid with the active assignment of an issue; `held_back` are issues
-    kept out by something other than the tracker, such as a gate that has not passed.
-    """
-    blocked = blocked_ids(issues)
-    found = [
-        issue
-        for issue in issues.values()
-        if issue.status in WORKABLE
-        and not (issue.pinned or issue.ephemeral or issue.template)
-        and (instant_ms(issue.fields.get("defer_until")) or 0) <= now_ms
-        and issue.id not in blocked
-        and issue.id not in held_back
-        and not _taken(issue, actor, holders)
-    ]
-    return sorted(found, key=lambda issue: (issue.priority, issue.age))
-
-
-def blocked_ids(issues: Mapping[str, Issue]) -> set[str]:
-    """Returns the issues that wait for another one, and all children of those."""
-    children: dict[str, list[str]] = {}
-    blocked: set[str] = set()
-    for issue in issues.values():
-        for target, kind in issue.dependencies:
-            if kind == PARENT:
-                children.setdefault(target, []).append(issue.id)
-            elif kind in BLOCKING and target in issues and not issues[target].done:
-                blocked.add(issue.id)
-    waiting = list(blocked)
-    while waiting:
-        for child in children.get(waiting.pop(), ()):
-            if child not in blocked:
-                blocked.add(child)
-                waiting.append(child)
-    return blocked
-
-
-def blockers_of(issue: Issue, issues: Mapping[str, Issue]) -> list[str]:
-    """Returns the ids that this issue itself waits for, in the order of its row."""
-    return [
-        target
-        for target, kind in issue.dependencies
-        if kind in BLOCKING and target in issues and not issues[target].done
-    ]
-
-
-def missing_blockers(issues: Mapping[str, Issue]) -> list[tuple[str, str]]:
-    """Returns (issue, blocker) for each blocker that the file does not have."""
-    return sorted(
-        (issue.id, target)
-        for issue in issues.values()
-        if not issue.done
-        for target, kind in issue.dependencies
-        if kind in BLOCKING and target not in issues
-    )
-
-
-def _taken(issue: Issue, actor: str | None, holders: Mapping[str, str]) -> bool:
-    holder = holders.get(issue.id)
-    if holder is None and issue.status == "in_progress":
-        holder = issue.assignee or None
-    return holder is not None and holder != actor
-
-
 def _dependency(row: object, owner: str) -> tuple[str, str] | None:
     if isinstance(row, str):
         return (row, "blocks") if row else None
@@ -179,20 +130,22 @@ def _dependency(row: object, owner: str) -> tuple[str, str] | None:
     return (target, kind) if isinstance(target, str) and isinstance(kind, str) else None
 
 
+def _gate(row: object) -> object:
+    """Returns the `gate` in a dependency's metadata, which is an object or JSON text."""
+    metadata = row.get("metadata") if isinstance(row, dict) else None
+    if isinstance(metadata, str):
+        try:
+            metadata = json.loads(metadata)
+        except (ValueError, RecursionError):
+            return None
+    return metadata.get("gate") if isinstance(metadata, dict) else None
+
+
 def _supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
-    """Returns whether a row replaces an earlier one with its id.
-
-    A union merge may leave two rows with the same time in either order: then their contents
-    decide, and a closed issue stays closed. Without any time, the later row is newer.
+    """Returns whether a row replaces an earlier one with its id: the later line, if both were
+    updated at the same time.
     """
-    ours, theirs = _updated_ms(row), _updated_ms(known)
-    if ours != theirs or not ours:
-        return ours >= theirs
-    return _rank(row) > _rank(known)
-
-
-def _rank(row: Mapping[str, object]) -> tuple[bool, str]:
-    return str(row.get("status")) in DONE, json.dumps(row, sort_keys=True)
+    return _updated_ms(row) >= _updated_ms(known)
 
 
 def _updated_ms(row: Mapping[str, object]) -> int:

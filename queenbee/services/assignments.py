@@ -7,6 +7,7 @@ from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.standing import superseded_assignments
 from queenbee.core.text import suggested
+from queenbee.core.timestamps import instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours, Taken
 from queenbee.store.identity import checked_droid
 
@@ -14,12 +15,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from queenbee.core.beads import Issue
+    from queenbee.services.issues import Issues
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
 
 KIND = "assignments"
+_CLOCKS_DIFFER_MS = 24 * 3_600_000
+"""A row from further in the future is a mistake, which no completion should repeat."""
 SUPERVISORS = ("queen", "human")
 """Who may end another droid's assignment."""
 
@@ -31,23 +34,35 @@ class Assignments:
         self,
         store: Store,
         *,
-        claimable: Callable[[str], Issue | None],
+        issues: Callable[[], Issues],
         reservations: Callable[[], Reservations],
     ) -> None:
         self._store = store
-        self._claimable = claimable
-        """Returns the tracker's issue, or raises if nobody may claim it."""
+        self._issues = issues
         self._reservations = reservations
 
     def claim(
-        self, issue_id: str, *, worktree: str | None = None, reason: str | None = None
+        self,
+        issue_id: str,
+        *,
+        worktree: str | None = None,
+        reason: str | None = None,
+        anyway: bool = False,
     ) -> Assignment:
         """Takes an issue for the actor; repeating it returns the same assignment.
 
         Never steals: raises `Taken` if another droid has it, `NotFound` if the tracker does not
-        know it, and `IssueClosed`.
+        know it, `IssueClosed` if it is done, and `NotReady` if it waits for others or is set
+        aside, unless `anyway`.
         """
-        return self._give(issue_id, self._store.actor, worktree, reason)
+        return self._give(issue_id, self._store.actor, worktree, reason, anyway=anyway)
+
+    def stage_claim(
+        self, tx: Transaction, issue_id: str, *, reason: str | None = None
+    ) -> Assignment:
+        """Takes an issue for the actor in a transaction that has checked that it is ready."""
+        worktree = self._store.layout.worktree
+        return self._stage(tx, issue_id, self._store.actor, worktree, reason)
 
     def assign(
         self,
@@ -57,14 +72,16 @@ class Assignments:
         worktree: str | None = None,
         reason: str | None = None,
         reassign: bool = False,
+        anyway: bool = False,
     ) -> Assignment:
         """Gives an issue to a droid and sends it a message.
 
         If another droid has it, `reassign` moves it: the old record ends as `reassigned`, with
         the leases made for it, and both droids get a message; without it, raises `Taken`.
+        Otherwise raises what `claim` raises.
         """
         checked_droid(self._store.layout, droid)
-        return self._give(issue_id, droid, worktree, reason, reassign=reassign)
+        return self._give(issue_id, droid, worktree, reason, reassign=reassign, anyway=anyway)
 
     def release(self, issue_id: str, *, reason: str | None = None) -> Assignment:
         """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`.
@@ -172,38 +189,51 @@ class Assignments:
         reason: str | None,
         *,
         reassign: bool = False,
+        anyway: bool = False,
     ) -> Assignment:
         actor = self._store.actor
         if droid == actor:  # Another droid's worktree is not known here.
             worktree = worktree or self._store.layout.worktree
         with self._store.transaction() as tx:
-            issue = self._claimable(issue_id)
             current = self.active(issue_id)
+            issue = self._issues().check_claimable(
+                issue_id, droid, anyway=anyway or current is not None
+            )
             if current is not None and current.droid == droid:
                 return current
             if current is not None and not reassign:
                 raise _taken(current, droid if droid != actor else None)
             if current is not None:
                 self._move(tx, current, droid, reason)
-            tx.not_before(self._ends_ms(issue_id))
-            given = tx.create(
-                KIND,
-                {
-                    "updated_at": tx.now,
-                    "issue_id": issue_id,
-                    "droid": droid,
-                    "assigned_by": actor,
-                    "status": "active",
-                    "worktree": worktree,
-                    "reason": reason,
-                    "previous_droid": current.droid if current else None,
-                },
-            )
+            given = self._stage(tx, issue_id, droid, worktree, reason, previous=current)
             if droid != actor:
                 title = f": {issue.title}" if issue is not None and issue.title else ""
                 body = _said("Assigned", actor, reason)
                 _tell(tx, actor, droid, issue_id, f"Assigned{title}", body)
-            return Assignment(given)
+            return given
+
+    def _stage(
+        self,
+        tx: Transaction,
+        issue_id: str,
+        droid: str,
+        worktree: str | None,
+        reason: str | None,
+        *,
+        previous: Assignment | None = None,
+    ) -> Assignment:
+        tx.not_before(self._ends_ms(issue_id))
+        fields = {
+            "updated_at": tx.now,
+            "issue_id": issue_id,
+            "droid": droid,
+            "assigned_by": self._store.actor,
+            "status": "active",
+            "worktree": worktree,
+            "reason": reason,
+            "previous_droid": previous.droid if previous else None,
+        }
+        return Assignment(tx.create(KIND, fields))
 
     def _move(self, tx: Transaction, old: Assignment, droid: str, reason: str | None) -> None:
         actor = self._store.actor
@@ -235,6 +265,8 @@ class Assignments:
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
             )
             tx.behind(self._outlived_ms(current))
+            if status == "completed":
+                tx.not_before(self._changed_ms(issue_id, tx.now_ms))
             changes = _ending(tx, current, status, by=actor, reason=reason)
             ended = Assignment(tx.update(KIND, current.id, changes))
             for droid in dict.fromkeys((current.droid, current.assigned_by)):
@@ -250,6 +282,14 @@ class Assignments:
         rows = self._store.state(KIND).select({"issue_id": issue_id})
         ended = [each for each in map(Assignment, rows) if each.status != "active"]
         return [assignment_end_ms(each) for each in ended]
+
+    def _changed_ms(self, issue_id: str, now_ms: int) -> list[int]:
+        """Returns when the tracker's row changed, if by a clock that is ahead of ours: a row that
+        is newer than the completion would count as opened again.
+        """
+        issue = self._issues().get_or_none(issue_id)
+        changed_ms = issue and instant_ms(issue.updated_at)
+        return [changed_ms] if changed_ms and changed_ms < now_ms + _CLOCKS_DIFFER_MS else []
 
     def _lost(self, issue_id: str) -> Assignment | None:
         """Returns a superseded assignment for the actor to end, unless it has one in effect."""

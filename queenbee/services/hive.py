@@ -17,7 +17,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
@@ -46,7 +45,7 @@ class Services(Store):
 
         return Assignments(
             self,
-            claimable=self._check_claimable,
+            issues=lambda: self.issues,
             reservations=lambda: self.reservations,
         )
 
@@ -77,9 +76,6 @@ class Services(Store):
         from queenbee.services.droids import Droids  # noqa: PLC0415 - start-up
 
         return Droids(self)
-
-    def _check_claimable(self, issue_id: str) -> Issue | None:
-        return self.issues.check_claimable(issue_id)
 
     def find(self, identifier: str) -> tuple[str, Fields]:
         """Returns the kind and the folded fields of any record. Raises `NotFound`."""

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 
-from queenbee.core import beads
+from queenbee.core import beads, readiness
 from queenbee.core.beads import Issue
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.names import checked_issue_id, nearest
+from queenbee.core.readiness import Standing, by_urgency
+from queenbee.core.records import Assignment
+from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.errors import IssueClosed, NotFound
+from queenbee.errors import IssueClosed, NotFound, NotReady, Taken
 from queenbee.store import issues_file
 from queenbee.store.files import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
@@ -66,43 +69,32 @@ class Issues:
 
     def find(self, *, status: str | None = None) -> list[Issue]:
         """Returns the issues, or those of one status: most urgent first, then oldest."""
-        found = [each for each in self.all().values() if status in (None, each.status)]
-        return sorted(found, key=lambda each: (each.priority, each.age))
+        return by_urgency(each for each in self.all().values() if status in (None, each.status))
+
+    def standings(self) -> dict[str, Standing]:
+        """Returns where each issue stands that is work for droids, by id."""
+        issues = self._read()
+        return readiness.standings(
+            issues,
+            holders={each.issue_id: each.droid for each in self._assignments().find()},
+            now_ms=self._store.now_ms(),
+            held_back=self._documents.held_back(issues),
+        )
 
     def ready(self, *, actor: str | None = None) -> list[Issue]:
         """Returns the issues that `actor` could start now: most urgent first, then oldest.
 
         `docs/format.md`, section "Issues", lists what keeps an issue out.
         """
-        issues = self.all()
-        return beads.ready(
-            issues,
-            actor=actor,
-            holders={each.issue_id: each.droid for each in self._assignments().find()},
-            now_ms=self._store.now_ms(),
-            held_back={*self._documents.held_back(issues), *self._finished(issues)},
-        )
-
-    def _finished(self, issues: Mapping[str, Issue]) -> list[str]:
-        """Returns the issues that were completed here and whose row has not changed since: the
-        tracker does not know yet, but nobody should repeat the work.
-        """
-        return [
-            each.issue_id
-            for each in self._assignments().find(status="completed")
-            if each.issue_id in issues
-            and each.issue_id in self._tracked
-            and (instant_ms(issues[each.issue_id].updated_at) or 0) <= assignment_end_ms(each)
-        ]
+        found = self.standings().values()
+        return by_urgency(each.issue for each in found if each.startable(actor))
 
     def blockers(self, issue: Issue) -> list[str]:
         """Returns the ids of the issues that this one waits for."""
-        return beads.blockers_of(issue, self._read())
+        return readiness.blockers_of(issue, self._read())
 
-    def check_claimable(self, issue_id: str) -> Issue | None:
-        """Returns the issue, or None if it is unknown and any id is allowed.
-
-        Raises `NotFound`, `IssueClosed`.
+    def check_known(self, issue_id: str) -> Issue | None:
+        """Returns the issue, or None if it is unknown and any id is allowed. Raises `NotFound`.
 
         An id must be in the file if the setting `issues` is `strict`, or if it is `auto` (the
         default) and the file exists.
@@ -110,16 +102,86 @@ class Issues:
         checked_issue_id(issue_id)
         setting = self._store.layout.settings.issues
         issue = self.get_or_none(issue_id)
-        if issue is not None and issue.done:
-            raise IssueClosed(
-                f"issue {issue_id} is closed" + (f" ({issue.title})" if issue.title else ""),
-                hint="queen ready",
-                issue_id=issue_id,
-            )
         exists = os.path.exists(self._store.layout.issues_path)
         if issue is None and (setting == "strict" or (setting == "auto" and exists)):
             raise self._unknown(issue_id)
         return issue
+
+    def check_claimable(self, issue_id: str, droid: str, *, anyway: bool = False) -> Issue | None:
+        """Returns the issue, or None if it is unknown and any id is allowed.
+
+        Raises `NotFound`, `IssueClosed` if it is done, `NotReady` if it waits for others or is set
+        aside, and `Taken` if the tracker gives it to somebody else; `anyway` allows the last two.
+        """
+        issue = self.check_known(issue_id)
+        self._check_not_done(issue_id, issue, anyway=anyway)
+        standing = self.standings().get(issue_id) if not anyway and issue is not None else None
+        if standing is not None and not standing.startable(droid):
+            self._refuse(standing, droid)
+        return issue
+
+    def completion(self, issue_id: str) -> Assignment | None:
+        """Returns the assignment by which an issue was completed here and has not been reopened
+        since, or None.
+        """
+        issue = self._read().get(issue_id)
+        done = self._completed().get(issue_id) if issue is None or issue.done else None
+        return done if issue is None or issue.status != "tombstone" else None
+
+    def _check_not_done(self, issue_id: str, issue: Issue | None, *, anyway: bool) -> None:
+        done = self.completion(issue_id)
+        if issue is None and (done is None or anyway):
+            return
+        if issue is not None and not issue.done:
+            return
+        title = f" ({issue.title})" if issue is not None and issue.title else ""
+        how = f"was completed by {done.droid} at {done.updated_at}" if done else "is closed"
+        again = "queen issue reopen" if issue is not None else "queen claim --anyway"
+        raise IssueClosed(
+            f"issue {issue_id} {how}{title}",
+            hint=f"queen next; to work on it again: {suggested(again, issue_id)}",
+            issue_id=issue_id,
+        )
+
+    def _refuse(self, standing: Standing, droid: str) -> None:
+        issue_id = standing.issue.id
+        claim = suggested("queen claim", issue_id, anyway=True)
+        anyway = f"queen next, or to take it all the same: {claim}"
+        if standing.waits_for:
+            found = self.standings()
+            who = [_blocker(found.get(each), each) for each in standing.waits_for]
+            raise NotReady(
+                f"{mentioned(issue_id)} waits for {', '.join(who)}",
+                hint=anyway,
+                issue_id=issue_id,
+                waits_for=standing.waits_for,
+            )
+        if standing.because and not standing.own_status:
+            raise NotReady(
+                f"{mentioned(issue_id)} cannot be started: {standing.because}",
+                hint=anyway,
+                issue_id=issue_id,
+                waits_for=[],
+            )
+        holder = standing.holder
+        if holder not in (None, droid) and self._assignments().active(issue_id) is None:
+            raise Taken(
+                f"the tracker gives {mentioned(issue_id)} to {mentioned(str(holder))}, who has "
+                "begun it",
+                hint=anyway,
+                holder=holder,
+                issue_id=issue_id,
+            )
+
+    def _completed(self) -> dict[str, Assignment]:
+        """Returns the last completion of each issue, by its id."""
+        last: dict[str, Assignment] = {}
+        for fields in self._store.state("assignments").select({"status": "completed"}):
+            each = Assignment(fields)
+            known = last.get(each.issue_id)
+            if known is None or assignment_end_ms(known) < assignment_end_ms(each):
+                last[each.issue_id] = each
+        return last
 
     def _unknown(self, issue_id: str) -> NotFound:
         close = nearest(issue_id, self._read())
@@ -130,5 +192,21 @@ class Issues:
         )
 
     def _read(self) -> dict[str, Issue]:
+        """Returns the rows and the documents beside them; done in the hive is done."""
         tracked, beside = self.tracked(), self._documents.issues()
-        return {**beside, **tracked} if beside else tracked
+        issues = {**beside, **tracked}
+        for issue_id, completed in self._completed().items():
+            issue = tracked.get(issue_id)  # A document says itself whether it is done.
+            if issue is None or issue.done:
+                continue
+            # If its row is newer, somebody has opened it again.
+            if (instant_ms(issue.updated_at) or 0) <= assignment_end_ms(completed):
+                issues[issue_id] = issue.completed_by(completed)
+        return issues
+
+
+def _blocker(standing: Standing | None, issue_id: str) -> str:
+    """Returns an issue's id, and who has it."""
+    if standing is None:
+        return mentioned(issue_id)
+    return f"{mentioned(issue_id)} {bracketed(standing.holder or 'nobody has it')}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.core.beads import blockers_of
+from queenbee.core.readiness import blockers_of
 from queenbee.core.text import suggested
 from queenbee.documents.issue_rows import current_rows
 from queenbee.documents.json_documents import parse_json

@@ -10,7 +10,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.core.beads import BLOCKING
+from queenbee.core.readiness import BLOCKING
 from queenbee.core.text import suggested
 from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
 from queenbee.documents.gates.gate import validate_gate

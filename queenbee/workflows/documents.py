@@ -53,7 +53,7 @@ class HiveDocuments(Documents):
             held.update(self._behind_gates(with_metadata))
         beads = self.ralph_beads()
         if beads is not None:
-            lookup = self._lookup_among(beads)
+            lookup = self._lookup_among(beads, issues)
             for bead_id in beads.issues:
                 reason = beads.reason_to_wait(bead_id, lookup)
                 if reason is not None:
@@ -126,7 +126,7 @@ class HiveDocuments(Documents):
 
     def lookup(self, bead_id: str) -> Mapping[str, Any] | None:
         """Returns the document or row of an id that a bead waits for, or None."""
-        return self._lookup_among(self.ralph_beads())(bead_id)
+        return self._lookup_among(self.ralph_beads(), self._hive.issues.all())(bead_id)
 
     def gates(self) -> PhaseGates:
         """Returns the phase gates."""
@@ -138,19 +138,22 @@ class HiveDocuments(Documents):
             self._gates = stamp, read_gates(folder)
         return self._gates[1]
 
-    def _lookup_among(self, beads: RalphBeads | None) -> Callable[[str], Mapping[str, Any] | None]:
+    def _lookup_among(
+        self, beads: RalphBeads | None, issues: Mapping[str, Issue]
+    ) -> Callable[[str], Mapping[str, Any] | None]:
         """Returns a lookup that reads the disk once instead of once per bead."""
         tracked = self._hive.issues.tracked()
 
         def lookup(bead_id: str) -> Mapping[str, Any] | None:
             bead = beads.by_id.get(bead_id) if beads is not None else None
+            issue = issues.get(bead_id) or tracked.get(bead_id)
+            done = issue is not None and issue.done
             if bead is not None:
-                return bead.document
-            issue = tracked.get(bead_id)
+                return {**bead.document, "status": "completed"} if done else bead.document
             if issue is None:
                 return None
             # A row that the tracker has removed blocks nothing.
-            return {**issue.fields, "status": "closed"} if issue.done else issue.fields
+            return {**issue.fields, "status": "closed"} if done else issue.fields
 
         return lookup
 

@@ -91,6 +91,6 @@ def test_nobody_has_the_issue_once_the_older_grant_ends(
     quick: QuickQueen, frozen: Clock, clones: tuple[Path, Path]
 ) -> None:
     frozen.advance(60)
-    quick("complete", "qb-1", as_="ui-engineer", cwd=clones[0])
+    quick("release", "qb-1", as_="ui-engineer", cwd=clones[0])
     assert quick("assignments", "--json", cwd=clones[0]).json == []
     assert quick("claim", "qb-1", as_="reviewer", cwd=clones[0]).code == 0

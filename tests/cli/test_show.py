@@ -21,7 +21,7 @@ def _tracked(beads: Path) -> None:
 
 
 def test_issue_assignment_reservations_and_thread_are_on_one_screen(quick: QuickQueen) -> None:
-    quick("claim", "qb-1", as_="ui-engineer")
+    quick("claim", "qb-1", "--anyway", as_="ui-engineer")
     quick("reserve", "src/ui/**", "--issue", "qb-1", as_="ui-engineer")
     quick("msg", "send", "reviewer", "Nearly there", "--issue", "qb-1", as_="ui-engineer")
     shown = quick("show", "qb-1").out

@@ -216,8 +216,10 @@ class TestNotices:
         blocked = {"id": world.word, "title": "t", "dependencies": [blocker]}
         write_lines(Path(world.layout.issues_path), blocked, {"id": blocker, "title": "u"})
         ran = world.quick("claim", "--", world.word, as_="u")
-        dashed = ["--"] if world.word.startswith("-") else []
-        assert_one_argument(ran.err, world.word, "queen", "show", *dashed, world.word)
+        dashed = world.word.startswith("-")
+        words = ["--anyway", "--", world.word] if dashed else [world.word, "--anyway"]
+        claim = ["queen", "claim", *words]
+        assert_one_argument(ran.err, world.word, *claim)
 
     def test_a_takeover(self, world: World) -> None:
         # Twice: the first command writes the journal, against which the ledger then is foreign.

@@ -190,10 +190,15 @@ def test_claiming_a_blocked_issue_names_its_blockers(quick: QuickQueen, beads: P
         {"id": "qb-1", "title": "first", "status": "open"},
         {"id": "qb-2", "title": "then", "status": "open", "dependencies": ["qb-1"]},
     )
-    claimed = quick("claim", "qb-2", as_="ui")
-    assert claimed.out == "qb-2 is assigned to ui\n"
-    assert claimed.err == "queen: qb-2 waits for qb-1; see: queen show qb-2\n"
-    assert quick("claim", "qb-1", as_="ui").err == ""
+    refused = quick("claim", "qb-2", as_="ui")
+    assert refused.code == 5
+    assert refused.err == (
+        "queen: qb-2 waits for qb-1 (nobody has it)\n"
+        "  try: queen next, or to take it all the same: queen claim qb-2 --anyway\n"
+    )
+    quick("claim", "qb-1", as_="api")
+    assert "qb-2 waits for qb-1 (api)" in quick("claim", "qb-2", as_="ui").err
+    assert quick("claim", "qb-2", "--anyway", as_="ui").out == "qb-2 is assigned to ui\n"
 
 
 def test_init_outside_git_says_what_that_means(quick: QuickQueen, tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_an_issue_that_is_over_cannot_be_claimed(
     assert snapshot(beads) == before
 
 
-@pytest.mark.parametrize("status", ["open", "in_progress", "blocked", "deferred", "hooked", "own"])
+@pytest.mark.parametrize("status", ["open", "in_progress", "blocked", "hooked", "own"])
 def test_an_issue_of_any_other_status_can_be_claimed(hive: Hive, beads: Path, status: str) -> None:
     issues(beads, "qb-1", status=status)
     assert hive.assignments.claim("qb-1").status == "active"

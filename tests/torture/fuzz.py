@@ -13,10 +13,11 @@ import time
 
 import orjson
 
-from queenbee.core.beads import blocked_ids, missing_blockers, read_rows, ready
+from queenbee.core.beads import read_rows
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.kinds import KINDS
 from queenbee.core.leases import as_of
+from queenbee.core.readiness import all_blockers, missing_blockers, ready
 from queenbee.core.records import Assignment, Message, Reservation
 from queenbee.core.standing import superseded_assignments, superseded_leases
 from queenbee.services.history import revisions
@@ -95,7 +96,7 @@ def execute(data: bytes) -> None:
     _show(table)
     issues = read_rows(fields for _, fields in records)
     ready(issues, actor="ui", holders={}, now_ms=NOW_MS)
-    blocked_ids(issues)
+    all_blockers(issues)
     missing_blockers(issues)
     for issue in issues.values():
         issue.to_dict()

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.app import Answer, command
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
-from queenbee.core.text import mentioned, printable, shortened, suggested
+from queenbee.core.text import printable, shortened, suggested
 from queenbee.errors import NotFound
 
 if TYPE_CHECKING:
@@ -56,16 +56,15 @@ def _show_one(assignment: Assignment) -> None:
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--worktree", help="Where you work; default: this linked worktree")
 @click.option("--reason", help="Why")
-def claim(hive: Hive, issue_id: str, worktree: str | None, reason: str | None) -> Assignment:
-    """Claim an issue, unless another droid holds it"""
-    claimed = hive.assignments.claim(issue_id, worktree=worktree, reason=reason)
-    issue = hive.issues.get_or_none(issue_id)
-    blockers = hive.issues.blockers(issue) if issue is not None else []
-    if blockers:
-        names = ", ".join(map(mentioned, blockers))
-        see = suggested("queen show", issue_id)
-        tell(f"{mentioned(issue_id)} waits for {names}; see: {see}")
-    return claimed
+@click.option("--anyway", is_flag=True, help="Also if it waits for others or is set aside")
+def claim(
+    hive: Hive, issue_id: str, worktree: str | None, reason: str | None, anyway: bool
+) -> Assignment:
+    """Claim an issue that can be started and that nobody has
+
+    queen next chooses one for you.
+    """
+    return hive.assignments.claim(issue_id, worktree=worktree, reason=reason, anyway=anyway)
 
 
 @command(
@@ -79,6 +78,7 @@ def claim(hive: Hive, issue_id: str, worktree: str | None, reason: str | None) -
 @click.option("--worktree", help="Where the droid works")
 @click.option("--reason", help="Why")
 @click.option("--reassign", is_flag=True, help="Take it from the droid that holds it")
+@click.option("--anyway", is_flag=True, help="Also if it waits for others or is set aside")
 def assign(
     hive: Hive,
     issue_id: str,
@@ -86,11 +86,12 @@ def assign(
     worktree: str | None,
     reason: str | None,
     reassign: bool,
+    anyway: bool,
 ) -> Assignment:
     """Assign an issue to a droid and send it a message"""
     try:
         return hive.assignments.assign(
-            issue_id, droid, worktree=worktree, reason=reason, reassign=reassign
+            issue_id, droid, worktree=worktree, reason=reason, reassign=reassign, anyway=anyway
         )
     except NotFound as error:
         if hive.issues.get_or_none(droid) is not None:

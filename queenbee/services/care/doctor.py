@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from ulid import ULID
 
-from queenbee.core import beads, glob
+from queenbee.core import glob
 from queenbee.core.kinds import kind_of
+from queenbee.core.readiness import missing_blockers
 from queenbee.core.records import Message, Reservation
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import BadPattern, QueenError
@@ -260,7 +261,7 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
     if hive.issues.unusable:
         text = f"{hive.issues.unusable} lines are not issues; they are left alone"
         yield Diagnosis("unusable_line", path, text, hint="bd doctor")
-    for issue_id, blocker in beads.missing_blockers({**hive.documents.issues(), **issues}):
+    for issue_id, blocker in missing_blockers({**hive.documents.issues(), **issues}):
         if issue_id not in issues:
             continue
         text = f"{issue_id} waits for {blocker}, which does not exist and so does not block it"

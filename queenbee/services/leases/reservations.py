@@ -208,6 +208,22 @@ class Reservations:
         one, other = self.resolve([left, right])
         return glob.overlap(one.pattern, other.pattern, fold_case=self.fold_case)
 
+    def stage_reserve(
+        self, tx: Transaction, patterns: Sequence[str], *, issue_id: str | None
+    ) -> list[Reservation]:
+        """Leases all of the patterns to the actor in a transaction. Raises `Held`."""
+        request = Request(
+            self.store.actor,
+            self._wanted(several(patterns)),
+            exclusive=True,
+            ttl_s=self._ttl_s(None),
+            issue_id=issue_id,
+            reason=None,
+            force=False,
+            origin={},
+        )
+        return grant(tx, self.store.state(KIND), self._live, request)
+
     def stage_release(
         self, tx: Transaction, lease_ids: Sequence[str], *, by: str, reason: str
     ) -> list[str]:

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queenbee.core.beads import read_rows, ready
+from queenbee.core.beads import read_rows
+from queenbee.core.readiness import ready
 from queenbee.core.timestamps import instant_ms, parse_ms
 from queenbee.documents.issue_rows import (
     RowImport,

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_folders import example_session, in_analysis, in_session, task_analysis
 
-from queenbee.core.beads import read_rows, ready
+from queenbee.core.beads import read_rows
+from queenbee.core.readiness import ready
 from queenbee.core.timestamps import parse_ms
 from queenbee.documents.front_matter import read_front_matter
 from queenbee.documents.issue_rows import RowImport, blocked_by

@@ -1,0 +1,239 @@
+"""`queen next`, `wait`, `status`: the loop of a droid in a team."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import Answer, command
+from queenbee.cli.options import seconds
+from queenbee.cli.rendering import ago, describe
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable, shortened, suggested
+from queenbee.core.timestamps import instant_ms
+from queenbee.services import work
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from queenbee.core.beads import Issue
+    from queenbee.core.readiness import Standing
+    from queenbee.services.work import Begin, Member, Nothing, Status
+    from queenbee.workflows.hive import Hive
+
+_SHOWN = 8
+_TITLE = 60
+_WAIT = "10m"
+
+
+def summary(counts: Mapping[str, int]) -> str:
+    """Returns how many issues are done, active, ready and so on, in words."""
+    parts = [f"{counts['done']} of {counts['total']} done"]
+    parts += [f"{counts[state]} {state}" for state in ("active", "ready", "waits") if counts[state]]
+    if counts["on_hold"]:
+        parts.append(f"{counts['on_hold']} on hold")
+    return ", ".join(parts)
+
+
+def obstacle(standing: Standing) -> str:
+    """Returns who has an issue, or what it waits for, or why it is on hold."""
+    if standing.holder is not None:
+        return f"{printable(standing.holder)} has it"
+    if standing.waits_for:
+        return f"waits for {printable(', '.join(standing.waits_for))}"
+    return printable(standing.because or "ready")
+
+
+def show_next(found: Begin | Nothing) -> None:
+    """Shows an issue to begin with all that is needed, or why there is none."""
+    if isinstance(found, work.Begin):
+        _show_begin(found)
+    else:
+        _show_nothing(found)
+
+
+def _show_begin(begin: Begin) -> None:
+    issue_id, issue = begin.assignment.issue_id, begin.issue
+    title = f": {printable(issue.title)}" if issue is not None else ""
+    say(f"{printable(issue_id)} is {'still ' if begin.again else ''}yours{title}", bold=True)
+    if issue is not None:
+        say(f"P{issue.priority} {printable(issue.issue_type)}")
+        describe(issue.fields)
+    for each in begin.builds_on:
+        say(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
+    for lease in begin.leases:
+        say(f"reserved {printable(lease.pattern)}")
+    _show_members(begin.others, begin.shared_files)
+    if begin.mail:
+        from queenbee.cli.commands import msg  # noqa: PLC0415 - start-up
+
+        msg.show_whole(begin.mail)
+    if begin.unread:
+        say(f"{begin.unread} more unread messages: queen msg read")
+    say(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
+
+
+def _how_done(issue: Issue) -> str:
+    if issue.completion is None:
+        return " (closed)"
+    reason = f": {printable(shortened(issue.completion.reason))}" if issue.completion.reason else ""
+    return f" (by {printable(issue.completion.droid)}{reason})"
+
+
+def _show_members(members: Sequence[Member], shared: Mapping[str, Sequence[str]]) -> None:
+    for member in members[:_SHOWN]:
+        say(_member_line(member))
+        if files := shared.get(member.droid):
+            say(f"    works in the same files as you: {printable(', '.join(files[:_SHOWN]))}")
+    if len(members) > _SHOWN:
+        say(f"… {len(members) - _SHOWN} more droids: queen status --json")
+
+
+def _member_line(member: Member) -> str:
+    now_ms = time.time_ns() // 1_000_000
+    doing = [
+        f"{each.issue_id} {shortened(member.titles.get(each.issue_id, ''), _TITLE)}".strip()
+        for each in member.assignments[:_SHOWN]
+    ]
+    patterns = [each.pattern for each in member.leases[:_SHOWN]]
+    if patterns:
+        doing.append(f"holds {', '.join(patterns)}")
+    place = f" in {member.worktree}" if member.worktree else ""
+    seen = f", seen {ago(member.last_seen_ms, now_ms)}" if member.last_seen_ms else ""
+    return f"{printable(member.droid)}: {printable('; '.join(doing))}{printable(place)}{seen}"
+
+
+def _show_nothing(nothing: Nothing) -> None:
+    if nothing.state == "done":
+        say(f"Everything is done: {nothing.counts['total']} of {nothing.counts['total']} issues.")
+        return
+    say(f"Nothing is ready for you: {summary(nothing.counts)}")
+    for each in nothing.open[:_SHOWN]:
+        title = printable(shortened(each.issue.title, _TITLE))
+        say(f"  {printable(each.issue.id)}  {title}  ({obstacle(each)})")
+    if len(nothing.open) > _SHOWN:
+        say(f"  … {len(nothing.open) - _SHOWN} more: queen issues")
+    if nothing.state == "under_way":
+        say(f"  to wait until something is ready: queen next --wait {_WAIT}")
+
+
+@command(
+    "next",
+    show=show_next,
+    example="queen next\nqueen next --reserve 'migrations/**'\nqueen next --wait 10m",
+)
+@click.option(
+    "--reserve", "patterns", multiple=True, metavar="PATTERN", help="Reserve this as well"
+)
+@click.option(
+    "--wait",
+    is_flag=False,
+    flag_value=_WAIT,
+    callback=seconds,
+    metavar="[10m]",
+    help="Wait until an issue is ready or everything is done",
+)
+def next_(hive: Hive, patterns: tuple[str, ...], wait: int | None) -> Answer:
+    """Take the next issue, and print all that you need to begin
+
+    It takes the ready issue that ends the plan soonest; two droids never get the same one. If you
+    have an issue already, it prints that one again.
+
+    Exit 0: you have an issue. Exit 1: there is none for you, and the output says why. Exit 6:
+    --wait timed out.
+    """
+
+    taken = work.take_next(hive, patterns=patterns, wait_s=wait or 0)
+    return Answer(taken, yes=isinstance(taken, work.Begin))
+
+
+def _show_waited(found: Mapping[str, Sequence[object]]) -> None:
+    (what, values), *_ = found.items()
+    if what == "mail":
+        from queenbee.cli.commands import msg  # noqa: PLC0415 - start-up
+
+        msg.show_list(values)  # type: ignore[arg-type]
+    elif what == "ready":
+        from queenbee.cli.commands import issues  # noqa: PLC0415 - start-up
+
+        issues.show_list(values, empty="Everything is done.")  # type: ignore[arg-type]
+    else:
+        word = "done" if what == "issues" else "free"
+        say(f"{word}: {printable(', '.join(map(str, values)))}")
+
+
+@command(
+    "wait",
+    show=_show_waited,
+    example="queen wait qb-40 qb-41\nqueen wait --free 'src/api/**' --mail --timeout 5m",
+)
+@click.argument("issues", nargs=-1, metavar="[ISSUE]...")
+@click.option("--ready", is_flag=True, help="Until an issue is ready for you, or all are done")
+@click.option("--free", multiple=True, metavar="PATTERN", help="Until nobody else holds it")
+@click.option("--mail", is_flag=True, help="Until you have unread messages")
+@click.option(
+    "--timeout", callback=seconds, metavar="10m", default="10m", show_default=True, help="At most"
+)
+def wait(
+    hive: Hive,
+    issues: tuple[str, ...],
+    ready: bool,
+    free: tuple[str, ...],
+    mail: bool,
+    timeout: int,
+) -> object:
+    """Wait until issues are done, files are free, or mail is there
+
+    The first of these that is true ends the wait; several issues must all be done. Exit 6: it
+    timed out.
+    """
+
+    return work.wait(
+        hive, work.Wanted(issues=issues, ready=ready, free=free, mail=mail), timeout_s=timeout
+    )
+
+
+def show_status(status: Status) -> None:
+    """Shows the whole team on one screen."""
+    now_ms = time.time_ns() // 1_000_000
+    say(f"{printable(status.actor or 'nobody')} (you)", bold=True)
+    if status.me is None:
+        say(
+            "  no issue and no reservation"
+            + ("" if status.actor else "; to be somebody: --as NAME")
+        )
+    else:
+        for each in status.me.assignments:
+            title = printable(shortened(status.titles.get(each.issue_id, ""), _TITLE))
+            say(f"  {printable(each.issue_id)}  {title}  ({ago(each.created_ms, now_ms)})")
+        for lease in status.me.leases:
+            say(f"  holds {printable(lease.pattern)}")
+    if status.unread:
+        say(f"  {status.unread} unread: queen msg read")
+    if status.others:
+        say("others", bold=True)
+    for member in status.others:
+        say(f"  {_member_line(member)}")
+    say(f"issues: {summary(status.counts)}", bold=True)
+    for issue in status.ready[:_SHOWN]:
+        say(f"  ready  P{issue.priority}  {printable(issue.id)}  {_short_title(issue.title)}")
+    if len(status.ready) > _SHOWN:
+        say(f"  … {len(status.ready) - _SHOWN} more: queen ready")
+    for done in status.done:
+        ended_ms = instant_ms(done.updated_at) or 0
+        title = _short_title(status.titles.get(done.issue_id, ""))
+        when = ago(ended_ms, now_ms)
+        say(f"  done   {when}  {printable(done.issue_id)}  {title}  by {printable(done.droid)}")
+
+
+def _short_title(title: str) -> str:
+    return printable(shortened(title, _TITLE))
+
+
+@command("status", show=show_status, example="queen status")
+def status(hive: Hive) -> Status:
+    """Show who works on what, what is ready, and what was just done"""
+
+    return work.status(hive)

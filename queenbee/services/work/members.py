@@ -1,0 +1,84 @@
+"""Who works on what, and where, now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee.core.timestamps import format_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from queenbee.core.records import Assignment, Reservation
+    from queenbee.services.hive import Services
+
+
+class Member:
+    """One droid: its active assignments, its live leases, and when it was last seen."""
+
+    def __init__(
+        self,
+        droid: str,
+        assignments: list[Assignment],
+        leases: list[Reservation],
+        *,
+        titles: dict[str, str],
+        last_seen_ms: int,
+    ) -> None:
+        self.droid = droid
+        self.assignments = assignments
+        self.leases = leases
+        self.titles = titles
+        """The title of each issue it works on, by id."""
+        self.last_seen_ms = last_seen_ms
+        """When it last wrote anything, in ms since 1970; 0 if never."""
+
+    @property
+    def worktree(self) -> str | None:
+        """Where it works, as its newest assignment or lease says."""
+        of_leases = [each.worktree for each in self.leases]
+        places = [*of_leases, *(each.worktree for each in self.assignments)]
+        return next((each for each in reversed(places) if each), None)
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return {
+            "droid": self.droid,
+            "issues": [
+                {
+                    "issue_id": each.issue_id,
+                    "title": self.titles.get(each.issue_id, ""),
+                    "since": each.created_at,
+                }
+                for each in self.assignments
+            ],
+            "patterns": [each.pattern for each in self.leases],
+            "worktree": self.worktree,
+            "last_seen_at": format_ms(self.last_seen_ms) if self.last_seen_ms else None,
+        }
+
+
+def team(hive: Services, *, without: Iterable[str] = ()) -> list[Member]:
+    """Returns the droids that have an issue or a lease now, by name."""
+    assignments: dict[str, list[Assignment]] = {}
+    for assignment in hive.assignments.find():
+        assignments.setdefault(assignment.droid, []).append(assignment)
+    leases: dict[str, list[Reservation]] = {}
+    for lease in hive.reservations.find():
+        leases.setdefault(lease.droid, []).append(lease)
+    issues, seen_ms = hive.issues.all(), hive.droids.last_seen_ms()
+    left_out = set(without)
+    return [
+        Member(
+            droid,
+            assignments.get(droid, []),
+            leases.get(droid, []),
+            titles={
+                each.issue_id: issues[each.issue_id].title
+                for each in assignments.get(droid, [])
+                if each.issue_id in issues
+            },
+            last_seen_ms=seen_ms.get(droid, 0),
+        )
+        for droid in sorted({*assignments, *leases} - left_out)
+    ]

@@ -1,0 +1,57 @@
+"""The whole team on one screen: what `queen status` shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee.core.names import is_name
+from queenbee.core.readiness import counts, in_order_to_take
+from queenbee.services.work.files import contested_issues
+from queenbee.services.work.members import Member, team
+
+if TYPE_CHECKING:
+    from queenbee.core.beads import Issue
+    from queenbee.services.hive import Services
+
+_RECENT = 5
+
+
+class Status:
+    """The actor's own work, the others', and the issues."""
+
+    def __init__(self, hive: Services) -> None:
+        self.actor = hive.actor_or_none
+        members = team(hive)
+        self.me: Member | None = next((each for each in members if each.droid == self.actor), None)
+        """None if the actor has neither an issue nor a lease."""
+        self.others = [each for each in members if each.droid != self.actor]
+        known = self.actor is not None and is_name(self.actor)
+        self.unread = len(hive.messages.inbox(unread=True)) if known else 0
+        found = hive.issues.standings()
+        self.counts = counts(found.values())
+        actor = self.actor or ""
+        contested = contested_issues(hive, found, actor)
+        ordered = in_order_to_take(found, actor=actor, contested=contested)
+        self.ready: list[Issue] = [each for each in ordered if found[each.id].state == "ready"]
+        """What the actor could take, in the order in which `queen next` takes it."""
+        done = hive.assignments.find(status="completed")
+        self.done = sorted(done, key=lambda each: each.updated_at, reverse=True)[:_RECENT]
+        """The last completions, newest first."""
+        self.titles = {key: each.issue.title for key, each in found.items()}
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return {
+            "actor": self.actor,
+            "me": self.me.to_dict() if self.me is not None else None,
+            "unread": self.unread,
+            "others": [each.to_dict() for each in self.others],
+            "counts": self.counts,
+            "ready": [each.to_dict() for each in self.ready],
+            "done": [each.to_dict() for each in self.done],
+        }
+
+
+def status(hive: Services) -> Status:
+    """Returns what the whole team does now."""
+    return Status(hive)

@@ -1,0 +1,173 @@
+"""Taking the next issue: the one that ends the plan soonest, atomically, with all that is needed
+to begin.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from queenbee.core.readiness import counts, in_order_to_take
+from queenbee.core.timestamps import format_duration
+from queenbee.errors import Busy
+from queenbee.services.work.files import contested_issues, files_of
+from queenbee.services.work.members import Member, team
+from queenbee.services.work.waiting import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from queenbee.core.beads import Issue
+    from queenbee.core.readiness import Standing
+    from queenbee.core.records import Assignment, Message, Reservation
+    from queenbee.services.hive import Services
+
+_MAIL = 5
+"""The unread messages that are given whole, oldest first; the others stay unread."""
+
+
+class Begin:
+    """An issue that is the actor's, and all that is needed to begin.
+
+    `issue` is None for an id that the tracker does not know. `again` says that the actor had it
+    already. `builds_on` are the finished issues that it waited for; `others` are the droids at
+    work; `mail` are messages, which this marked as read, and `unread` counts the others.
+    """
+
+    def __init__(
+        self, hive: Services, assignment: Assignment, leases: list[Reservation], *, again: bool
+    ) -> None:
+        self.assignment = assignment
+        self.again = again
+        self.leases = leases
+        """The live leases made for it."""
+        issues = hive.issues.all()
+        self.issue: Issue | None = issues.get(assignment.issue_id)
+        needed = self.issue.dependencies if self.issue is not None else []
+        self.builds_on = [issues[key] for key, _ in needed if key in issues and issues[key].done]
+        self.others: list[Member] = team(hive, without=[assignment.droid])
+        self.shared_files = self._shared_files(hive.layout.tree, issues)
+        """The files of this issue that others are in, by droid."""
+        mail = hive.messages.inbox(unread=True)
+        self.mail: list[Message] = mail[::-1][:_MAIL]
+        self.unread = len(mail) - len(self.mail)
+        if self.mail:
+            hive.messages.mark_read([each.id for each in self.mail])
+
+    def _shared_files(self, tree: str, issues: Mapping[str, Issue]) -> dict[str, list[str]]:
+        mine = files_of(self.issue, tree) if self.issue is not None else set()
+        shared: dict[str, list[str]] = {}
+        for member in self.others if mine else ():
+            theirs = [issues[each] for each in member.titles]
+            if met := {one for each in theirs for one in files_of(each, tree) & mine}:
+                shared[member.droid] = sorted(met)
+        return shared
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values, with `state` `yours`."""
+        return {
+            "state": "yours",
+            "issue_id": self.assignment.issue_id,
+            "again": self.again,
+            "issue": self.issue.to_dict() if self.issue is not None else None,
+            "assignment": self.assignment.to_dict(),
+            "builds_on": [each.to_dict() for each in self.builds_on],
+            "reservations": [each.to_dict() for each in self.leases],
+            "others": [
+                {**each.to_dict(), "shared_files": self.shared_files.get(each.droid, [])}
+                for each in self.others
+            ],
+            "messages": [each.to_dict() for each in self.mail],
+            "unread": self.unread,
+        }
+
+
+class Nothing:
+    """Why there is no issue for the actor now.
+
+    `state` is `done` (no issue is open), `under_way` (others work on what is open, or on what it
+    waits for) or `blocked` (what is open waits for something that nobody works on).
+    """
+
+    def __init__(self, found: Mapping[str, Standing]) -> None:
+        self.counts = counts(found.values())
+        self.open = [each for each in found.values() if not each.issue.done]
+        """The issues that are not done."""
+        blocked = "under_way" if self.counts["active"] else "blocked"
+        self.state = blocked if self.open else "done"
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the state with the open issues."""
+        return {
+            "state": self.state,
+            "counts": self.counts,
+            "open": [
+                {
+                    "issue_id": each.issue.id,
+                    "title": each.issue.title,
+                    "state": each.state,
+                    "holder": each.holder,
+                    "waits_for": each.waits_for,
+                    "because": each.because,
+                }
+                for each in self.open
+            ],
+        }
+
+
+def take_next(
+    hive: Services, *, patterns: Sequence[str] = (), wait_s: float = 0
+) -> Begin | Nothing:
+    """Takes the next issue for the actor, with leases on the patterns, all or nothing.
+
+    An issue that the actor has already comes first. With `wait_s`, waits until there is an issue
+    or everything is done. Raises `Held` if somebody else holds one of the patterns, and `Busy`
+    when that time runs out.
+    """
+    watch = Watch(hive, ("assignments",), issues=True)
+    deadline_s = time.monotonic() + wait_s
+    while True:
+        watch.look()
+        taken = _take(hive, patterns)
+        if isinstance(taken, Begin) or taken.state == "done" or wait_s <= 0:
+            return taken
+        if not watch.wait(deadline_s):
+            raise Busy(
+                f"timed out after {format_duration(wait_s)}: no issue is ready for you",
+                hint="queen status",
+                **taken.to_dict(),
+            )
+
+
+def _take(hive: Services, patterns: Sequence[str]) -> Begin | Nothing:
+    found = hive.issues.standings()
+    if _mine(hive, found) is None and not _candidates(hive, found):
+        return Nothing(found)  # Nothing to take: no need to take the lock.
+    with hive.transaction() as tx:
+        found = hive.issues.standings()
+        assignment = _mine(hive, found)
+        again = assignment is not None
+        if assignment is None:
+            candidates = _candidates(hive, found)
+            if not candidates:
+                return Nothing(found)
+            assignment = hive.assignments.stage_claim(tx, candidates[0].id)
+        if patterns:
+            hive.reservations.stage_reserve(tx, patterns, issue_id=assignment.issue_id)
+    issue_id = assignment.issue_id
+    held = hive.reservations.find(droid=assignment.droid)
+    return Begin(hive, assignment, [one for one in held if one.issue_id == issue_id], again=again)
+
+
+def _mine(hive: Services, found: Mapping[str, Standing]) -> Assignment | None:
+    """Returns the oldest active assignment of the actor whose issue is not done."""
+    for each in hive.assignments.find(droid=hive.actor):
+        standing = found.get(each.issue_id)
+        if standing is None or not standing.issue.done:
+            return each
+    return None
+
+
+def _candidates(hive: Services, found: Mapping[str, Standing]) -> list[Issue]:
+    actor = hive.actor
+    return in_order_to_take(found, actor=actor, contested=contested_issues(hive, found, actor))

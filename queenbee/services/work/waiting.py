@@ -1,0 +1,146 @@
+"""Waiting for anything: an issue to be done, a ready one, a free pattern, mail."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from queenbee.core.leases import stand_against
+from queenbee.core.timestamps import format_duration
+from queenbee.errors import Busy, InvalidInput
+from queenbee.store.files import stamp_of
+from queenbee.store.watch import wait_for_change
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.services.hive import Services
+
+_LOOK_AGAIN_S = 5.0
+"""How long to rely on files at most: time passes too, and so leases and deferrals end."""
+
+
+class Watch:
+    """Notices that something was written since it last looked."""
+
+    def __init__(self, hive: Services, kinds: Sequence[str], *, issues: bool) -> None:
+        self._ledgers = [hive.state(kind).ledger for kind in kinds]
+        self._issues = hive.layout.issues_path if issues else None
+        self._seen: tuple[object, ...] = ()
+
+    def look(self) -> None:
+        """Remembers what there is now; call it before reading."""
+        self._seen = self._stamp()
+
+    def wait(self, deadline_s: float) -> bool:
+        """Returns True when it is worth reading again, or False at the deadline, on the monotonic
+        clock.
+        """
+        paths = [path for each in self._ledgers for path in (each.path, each.journal_path)]
+        if self._issues is not None:
+            paths.append(self._issues)
+        until_s = min(deadline_s, time.monotonic() + _LOOK_AGAIN_S)
+        changed = wait_for_change(self._stamp, self._seen, paths, until_s)
+        return changed or time.monotonic() < deadline_s
+
+    def _stamp(self) -> tuple[object, ...]:
+        issues = stamp_of(self._issues) if self._issues is not None else None
+        return (*(each.stamp() for each in self._ledgers), issues)
+
+
+class Wanted:
+    """What to wait for: the first of these that is true ends the wait.
+
+    All of `issues` are done; an issue is `ready` for the actor, or everything is done; nobody
+    else holds any of the patterns in `free`; there is unread `mail`.
+    """
+
+    def __init__(
+        self,
+        *,
+        issues: Sequence[str] = (),
+        ready: bool = False,
+        free: Sequence[str] = (),
+        mail: bool = False,
+    ) -> None:
+        self.issues = issues
+        self.ready = ready
+        self.free = free
+        self.mail = mail
+        if not (issues or ready or free or mail):
+            raise InvalidInput(
+                "nothing to wait for", hint="queen wait ISSUE, --ready, --free PATTERN or --mail"
+            )
+
+
+def wait(hive: Services, wanted: Wanted, *, timeout_s: float) -> dict[str, object]:
+    """Waits until what is wanted is there, and returns what that is.
+
+    The result has one of the keys `issues`, `ready`, `free` and `mail`, with their values. Raises
+    `Busy` at the timeout, and `NotFound` for an unknown issue.
+    """
+    for issue_id in wanted.issues:
+        hive.issues.check_known(issue_id)
+    watch = Watch(hive, ("assignments", "reservations", "messages"), issues=True)
+    deadline_s = time.monotonic() + timeout_s
+    while True:
+        watch.look()
+        found = _found(hive, wanted)
+        if found:
+            return found
+        if not watch.wait(deadline_s):
+            raise Busy(
+                f"timed out after {format_duration(timeout_s)}: {_missing(hive, wanted)}",
+                hint="queen status",
+            )
+
+
+def _found(hive: Services, wanted: Wanted) -> dict[str, object]:
+    if wanted.issues:
+        open_ = _open(hive, wanted.issues)
+        if not open_:
+            return {"issues": list(wanted.issues)}
+    if wanted.ready:
+        ready = hive.issues.ready(actor=hive.actor_or_none)
+        if ready or all(each.issue.done for each in hive.issues.standings().values()):
+            return {"ready": ready}
+    if wanted.free and not _holders(hive, wanted.free):
+        return {"free": list(wanted.free)}
+    mail = hive.messages.inbox(unread=True) if wanted.mail else []
+    return {"mail": mail} if mail else {}
+
+
+def _missing(hive: Services, wanted: Wanted) -> str:
+    """Returns what there is still to wait for."""
+    parts = []
+    if wanted.issues:
+        parts.append(f"not done: {', '.join(_open(hive, wanted.issues))}")
+    if wanted.ready:
+        parts.append("no issue is ready")
+    if wanted.free:
+        parts.append(f"held by {', '.join(_holders(hive, wanted.free))}")
+    if wanted.mail:
+        parts.append("no unread messages")
+    return "; ".join(parts)
+
+
+def _open(hive: Services, issue_ids: Sequence[str]) -> list[str]:
+    issues = hive.issues.all()
+    return [
+        each
+        for each in issue_ids
+        if (each in issues and not issues[each].done)
+        or (each not in issues and hive.issues.completion(each) is None)
+    ]
+
+
+def _holders(hive: Services, patterns: Sequence[str]) -> list[str]:
+    """Returns the droids that hold what overlaps these patterns, other than the actor."""
+    actor = hive.actor_or_none or ""
+    held = [
+        lease.droid
+        for each in hive.reservations.resolve(patterns)
+        for lease in hive.reservations.overlapping(each.pattern)
+        if stand_against(lease, droid=actor, exclusive=True)
+    ]
+    return list(dict.fromkeys(held))
