@@ -14,7 +14,7 @@ from queenbee.store import settings as settings_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from queenbee.store.settings import Settings
 
@@ -146,6 +146,33 @@ def discover(
             hint=f"to make it one: {suggested('queen init', beads_dir=beads)}",
         )
     return layout
+
+
+def governing(
+    cwd: str, env: Mapping[str, str], *, beads_dir: str | None = None
+) -> Iterator[Layout]:
+    """Yields the layouts of every hive that governs files in `cwd`, the nearest first.
+
+    Those are the hive that `discover` finds, which is the one to write to, and every hive above it
+    within the repository: a `.beads/` in a folder does not end the leases of the whole. Raises as
+    `discover` does.
+    """
+    nearest = discover(cwd, env, beads_dir=beads_dir)
+    yield nearest
+    cwd = os.path.realpath(cwd)
+    here = git_tree(cwd)
+    if beads_dir or env.get("BEADS_DIR") or here is None:
+        return
+    seen = {nearest.beads_dir}
+    for folder in _upward(cwd, here)[1:]:
+        at = folder
+        if here.linked and here.main_tree is not None:
+            at = os.path.join(here.main_tree, os.path.relpath(folder, here.tree))
+        if os.path.lexists(os.path.join(at, BEADS)):
+            layout = discover(folder, env)
+            if layout.beads_dir not in seen:
+                seen.add(layout.beads_dir)
+                yield layout
 
 
 def working_directory() -> str:

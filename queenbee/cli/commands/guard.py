@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import click
@@ -95,7 +96,8 @@ def _change(paths: Sequence[str], range_: str | None, remote: str | None) -> rul
     if range_ is not None:
         return rules.Change(rules.COMMIT, lambda _: changes.in_range(cwd, range_))
     if remote is not None:
-        stdin = sys.stdin.buffer
+        # It is None if it is closed: then git told nothing, and nothing is pushed.
+        stdin = sys.stdin.buffer if sys.stdin is not None else BytesIO()
         return rules.Change(rules.PUSH, lambda _: changes.of_push(cwd, remote, os.environ, stdin))
     return rules.Change(rules.COMMIT, lambda _: changes.staged(cwd), is_next_commit=True)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.app import Answer, command, invocation, tell
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import left, purpose, table
 from queenbee.cli.terminal import say
@@ -166,7 +166,12 @@ def check(hive: Hive, paths: tuple[str, ...]) -> Answer:
     Exit 0 if all are free or yours, 1 if another droid holds one. A PATH is a file name, never a
     pattern; the contents of a folder are not checked.
     """
-    statuses = hive.reservations.check(paths)
+    if invocation().beads_dir:
+        statuses = hive.reservations.check(paths)
+    else:
+        from queenbee.services import governing  # noqa: PLC0415 - start-up
+
+        statuses = governing.check(hive, paths, os.environ)
     for path, status in zip(paths, statuses, strict=True):
         if status.status == "held":
             continue
