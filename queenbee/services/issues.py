@@ -8,7 +8,7 @@ from queenbee.core import beads, readiness
 from queenbee.core.beads import Issue
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.names import checked_issue_id, nearest
-from queenbee.core.readiness import Standing, by_urgency
+from queenbee.core.readiness import Standing, by_urgency, missing_blockers
 from queenbee.core.records import Assignment
 from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.core.timestamps import instant_ms
@@ -39,8 +39,13 @@ class Issues:
         self._assignments = assignments
         self._stamp: tuple[int, ...] | None = None
         self._tracked: dict[str, Issue] = {}
-        self.unusable = 0
-        """The lines of the file that are neither an issue nor known bookkeeping."""
+        self.unusable_lines: list[int] = []
+        """The numbers of the lines of the file that are neither an issue nor known bookkeeping."""
+
+    @property
+    def unusable(self) -> int:
+        """How many lines of the file are neither an issue nor known bookkeeping."""
+        return len(self.unusable_lines)
 
     def all(self) -> dict[str, Issue]:
         """Returns every issue by id, without tombstones. Raises `Unreadable`."""
@@ -51,8 +56,14 @@ class Issues:
         path = self._store.layout.issues_path
         stamp = stamp_of(path)
         if stamp != self._stamp:
-            rows, self.unusable = issues_file.read_rows(path)
-            self._tracked = beads.read_rows(rows)
+            found = issues_file.read(path)
+            self._tracked = beads.read_rows(found.rows)
+            if found.anonymous:
+                # The row of a blocker that is not there may be one of those.
+                known = {**self._documents.issues(), **self._tracked}
+                rows = [issues_file.unreadable_row(gone) for _, gone in missing_blockers(known)]
+                self._tracked.update(beads.read_rows(rows))
+            self.unusable_lines = [number for number, _ in found.unusable]
             self._stamp = stamp
         return self._tracked
 

@@ -118,6 +118,10 @@ def gate_view(hive: Hive, workflow_id: str, phase_id: str) -> GateView:
 def gate_views(hive: Hive, workflow_id: str | None = None) -> list[GateView]:
     """Returns all gates, or those of one workflow. Raises `Unreadable` if one cannot be read."""
     found, problems = list_gates(gates_dir(hive.layout))
+    if workflow_id is not None:
+        # A broken or foreign file spoils only the workflow whose gate it may be.
+        begins = f"phase_{workflow_id}_"
+        problems = [each for each in problems if os.path.basename(each.path).startswith(begins)]
     if problems:
         raise Unreadable(problems[0].message, path=problems[0].path, hint="queen doctor")
     keys = [gate.key for gate in found if workflow_id in (None, gate.key[0])]

@@ -58,7 +58,8 @@ def find_gate(folder: str, workflow_id: str, phase_id: str) -> GateFile:
     """
     gates, problems = list_gates(folder)
     same = [gate for gate in gates if gate.key == (workflow_id, phase_id)]
-    torn = [problem for problem in problems if phase_id and phase_id in _name_of(problem)]
+    own = f"{_PREFIX}{workflow_id}_{phase_id}.json"
+    torn = [problem for problem in problems if _name_of(problem) == own]
     if torn and not same:
         # It may be this gate: an unreadable file does not mean that there is none.
         hint = "correct or remove the file"

@@ -353,6 +353,20 @@ def test_a_corrupt_file_of_another_phase_does_not_matter(yard):
     assert yard.check().passed
 
 
+@pytest.mark.parametrize(
+    "name", ["phase_other_one.json", "phase_wf_one_more.json", "one.json", "phase_one.json"]
+)
+@pytest.mark.parametrize("data", [b"{torn", b"[]", b'{"one": 1}'], ids=["torn", "list", "foreign"])
+def test_a_bad_file_spoils_only_its_own_gate(yard, name, data):
+    yard.write(name, data)
+    with pytest.raises(GateMissing):
+        yard.check()
+    assert yard.check(allow_missing=True).passed
+    yard.make("true")
+    yard.run()
+    assert yard.check().passed
+
+
 def test_a_gate_in_two_files_is_not_passed(yard):
     path = yard.make("true").path
     yard.run()
