@@ -105,7 +105,7 @@ def test_the_hook_imports_nothing_from_the_repository(
 def isolated(source: str, path: list[str], given: list[str], repo: Path) -> list[str]:
     """Returns what `isolate` in the source of a script leaves of a path."""
     functions: dict[str, Any] = {"__file__": str(SCRIPTS / "queen")}
-    exec(source.partition("\ngiven = ")[0], functions)
+    exec(source.partition("\nif sys.getfile")[0], functions)
     functions["isolate"](path, given, str(repo))
     return path
 
@@ -186,7 +186,7 @@ def test_the_commands_that_are_written_into_hooks_ignore_the_environments_path(
     monkeypatch.setattr(claude.shutil, "which", lambda name: None)
     monkeypatch.setattr(claude.os, "access", lambda *rest: False)
     hook = claude.command()
-    assert hook == f"{shell_quoted(sys.executable)} -E -P -m queenbee.hook.main"
+    assert hook == f"{shell_quoted(sys.executable)} -E -P -X utf8 -m queenbee.hook.main"
     event = json.dumps({**EVENT, "cwd": str(trapped)})
     ran = subprocess.run(hook, shell=True, cwd=trapped, input=event, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")

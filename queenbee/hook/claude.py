@@ -26,8 +26,8 @@ SETTINGS = os.path.join(".claude", "settings.json")
 EDITS = "Edit|Write|MultiEdit|NotebookEdit"
 _TIMEOUT_S = 10
 _OURS = ("queen-hook", "queenbee.hook")
-_ALONE = " -E -P"
-"""Keeps the working directory and PYTHONPATH off the interpreter's path."""
+_ALONE = " -E -P -X utf8"
+"""Keeps the working directory and PYTHONPATH off the interpreter's path, and the locale out."""
 _MISSING = '{"systemMessage": "queen-hook was not found: QueenBee does not guard edits"}'
 
 

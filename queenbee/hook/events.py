@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class Event:
         """The files that a tool is about to change, or has changed: absolute names."""
         if self.kind in (BEFORE_EDIT, AFTER_EDIT):
             named = dict.fromkeys(_named_files(fields))
-            self.files = [os.path.normpath(os.path.join(self.cwd, name)) for name in named]
+            self.files = [_absolute(os.path.join(self.cwd, name)) for name in named]
 
 
 def read_event(data: bytes, cwd: str) -> Event:
@@ -96,6 +97,19 @@ def read_event(data: bytes, cwd: str) -> Event:
     if not isinstance(fields, dict):
         raise ValueError("the hook's input is not a JSON object")
     return Event(fields, cwd)
+
+
+def _absolute(name: str) -> str:
+    """Returns an absolute name without `..`, as the kernel follows it: after links."""
+    if not name.isascii():
+        # The agent may have decoded the bytes by its locale and escaped what that lacks.
+        with suppress(ValueError):
+            name = os.fsdecode(os.fsencode(name))
+    parts = name.split("/")
+    if ".." not in parts or "\0" in name:
+        return os.path.normpath(name)
+    last = len(parts) - 1 if parts[-1] not in ("", ".", "..") else len(parts)
+    return os.path.normpath("/".join((os.path.realpath("/".join(parts[:last])), *parts[last:])))
 
 
 def _named_files(fields: Mapping[str, object]) -> Iterator[str]:

@@ -23,6 +23,10 @@ OUTSIDE = "QUEEN_ALLOW_OUTSIDE"
 """The environment variable that allows a hive outside the repository it is used from."""
 
 
+_MOST_INCLUDES = 10
+"""As deep as git follows the files that its configuration includes."""
+
+
 class GitTree:
     """One working tree, as git's own files describe it."""
 
@@ -191,7 +195,10 @@ def git_tree(start: str) -> GitTree | None:
     for folder in _upward(start):
         dot_git = os.path.join(folder, ".git")
         if os.path.isdir(dot_git):
-            return _git_tree(folder, dot_git)
+            # Without a HEAD, git takes no notice of it either, and looks further up.
+            if os.path.lexists(os.path.join(dot_git, "HEAD")):
+                return _git_tree(folder, dot_git)
+            continue
         if os.path.isfile(dot_git):
             target = _first_line(dot_git)
             if target.startswith("gitdir:"):
@@ -366,15 +373,21 @@ def _config_says(common_dir: str, section: str, name: str) -> bool:
     `config.worktree` belongs to the main worktree. Git moves `core.bare` there when worktrees
     have their own settings.
     """
-    lines: list[str] = []
+    value = "false"
     for name_of_file in ("config", "config.worktree"):
         path = os.path.join(common_dir, name_of_file)
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                lines += file.read().splitlines()
-        except OSError:
-            continue
-    current, value = "", "false"
+        value = _config_value(path, section, name, _MOST_INCLUDES) or value
+    return value in ("true", "yes", "on", "1")
+
+
+def _config_value(path: str, section: str, name: str, includes: int) -> str | None:
+    """Returns a value in one of git's config files or in those that it includes, or None."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except (OSError, ValueError):
+        return None
+    current, value = "", None
     for line in lines:
         text = line.partition("#")[0].partition(";")[0].strip()
         if text.startswith("["):
@@ -383,4 +396,8 @@ def _config_says(common_dir: str, section: str, name: str) -> bool:
         key, equals, rest = text.partition("=")
         if current == section and key.strip().lower() == name:
             value = rest.strip().lower() if equals else "true"
-    return value in ("true", "yes", "on", "1")
+        elif current == "include" and key.strip().lower() == "path" and includes:
+            beside = os.path.expanduser(rest.strip().strip('"'))
+            beside = os.path.join(os.path.dirname(path), beside)
+            value = _config_value(beside, section, name, includes - 1) or value
+    return value
