@@ -8,6 +8,7 @@ decides the exit status of each class.
 from __future__ import annotations
 
 __all__ = [
+    "Ambiguous",
     "BadPattern",
     "Busy",
     "Conflict",
@@ -71,6 +72,12 @@ class BadPattern(InvalidInput):
             column=column,
             reason=reason,
         )
+
+
+class Ambiguous(InvalidInput):
+    """A part of an id that several ids have; `candidates` lists some of them."""
+
+    code = "ambiguous"
 
 
 class NoActor(InvalidInput):

@@ -174,7 +174,7 @@ def _work(quick: QuickQueen, clock: Clock, number: int) -> None:
     """Does an hour's work, with commands."""
     clock.advance(15 * 60)
     for words, droid in (
-        (f"msg send reviewer,tester header-{number} --issue qb-{number}", "ui-engineer"),
+        (f"msg send --new reviewer,tester header-{number} --issue qb-{number}", "ui-engineer"),
         (f"msg reply {_id('qm', 70 + number // 2)} noted-{number}", "writer"),
         (f"claim qb-{number + 31}", "tester"),
         (f"reserve lib/{number}/** --ttl 1h", "reviewer"),

@@ -6,7 +6,8 @@ is what that prints. All examples of a page run in one shell, from top to bottom
 directory that the page calls `/home/you`.
 
 What must vary may vary: an id stands for any id, and for the same one wherever it stands again,
-also in a later command; an instant, a length of time and the width of a column for any other;
+also in a later command, and so does the short end of one, of four characters with a digit and a
+letter among them; an instant, a length of time and the width of a column for any other;
 `...` for any text, and on a line of its own for any lines.
 
     python tests/pages.py docs/scripting.md      prints the page with what is printed today
@@ -30,6 +31,7 @@ SCRIPTS = ROOT / "scripts"
 HOME = "/home/you"
 ULID = r"[0-9A-HJKMNP-TV-Z]{26}"
 _ID = re.compile(rf"\bq[a-z]-{ULID}\b")
+_SHORT = re.compile(r"(?<![\w.:+-])(?=[A-Z]*\d)(?=\d*[A-Z])[0-9A-HJKMNP-TV-Z]{4}(?![\w.:+-])")
 _INSTANT = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z")
 _DURATION = re.compile(r"\b\d+(?:[dhms]|ms)(?: \d\d[hms])?\b")
 _BLANKS = re.compile(r"[ \t]{2,}")
@@ -171,12 +173,15 @@ class Names:
 
     def in_command(self, source: str) -> str:
         """Returns the command with the ids of this run."""
-        return _ID.sub(lambda found: self._real.get(found[0], found[0]), source)
+        for ids in (_ID, _SHORT):
+            source = ids.sub(lambda found: self._real.get(found[0], found[0]), source)
+        return source
 
     def on_page(self, lines: list[str]) -> list[str]:
         """Returns what was printed with the ids of the page, where it has them."""
         shown = {real: name for name, real in self._real.items()}
-        return [_ID.sub(lambda found: shown.get(found[0], found[0]), line) for line in lines]
+        ids = re.compile("|".join([_ID.pattern, *map(re.escape, shown)]))
+        return [ids.sub(lambda found: shown.get(found[0], found[0]), line) for line in lines]
 
     def agree(self, shown: list[str], printed: list[str]) -> bool:
         """Returns whether the page shows what was printed, as far as that must not vary."""
@@ -188,7 +193,8 @@ class Names:
             if name in fresh:
                 return rf"(?P=id{fresh.index(name)})"
             fresh.append(name)
-            return rf"(?P<id{len(fresh) - 1}>{name[:2]}-{ULID})"
+            ids = f"{name[:2]}-{ULID}" if "-" in name else "[0-9A-HJKMNP-TV-Z]{4,6}"
+            return rf"(?P<id{len(fresh) - 1}>{ids})"
 
         pattern = "".join(
             "(?:.*\n)*?" if line.strip() == "..." else _pattern(line, id_pattern) + "\n"
@@ -246,7 +252,7 @@ def _pattern(line: str, id_pattern: object) -> str:
     parts = []
     for part in _plain(line).split("..."):
         begin, pattern = 0, ""
-        for found in _ID.finditer(part):
+        for found in re.finditer(f"{_ID.pattern}|{_SHORT.pattern}", part):
             pattern += re.escape(part[begin : found.start()]) + id_pattern(found[0])
             begin = found.end()
         parts.append(pattern + re.escape(part[begin:]))
@@ -267,7 +273,6 @@ def _environment(home: Path, bin_folder: Path) -> dict[str, str]:
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_COUNT": str(len(_GIT)),
-        "QUEEN_DURABILITY": "buffered",
         **settings,
     }
 

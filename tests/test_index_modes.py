@@ -86,6 +86,7 @@ READS = {
     "gate check": [GATE],
     "gate history": [GATE],
     "gate hook": [GATE],
+    "gate show": [GATE],
     "gate status": [GATE],
     "session status": ["--session {session}"],
     "session validate": ["--session {session}"],
@@ -130,6 +131,8 @@ tester: plan annotate {plan}
 tester: plan import {plan}
 tester: gate new --workflow wf --phase p1
 tester: gate add-rule --workflow wf --phase p1 --exists accounts.md
+tester: gate add-rule --workflow wf --phase p1 --test false --id extra
+tester: gate remove-rule --workflow wf --phase p1 extra
 tester: gate run --workflow wf --phase p1
 tester: session import --session {session}
 tester: session new task --dir made

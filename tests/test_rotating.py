@@ -26,7 +26,7 @@ import sys
 from queenbee import Hive
 hive = Hive.open(droid=sys.argv[1], env={"QUEEN_DURABILITY": "buffered"})
 for number in range(int(sys.argv[2])):
-    sent = hive.messages.send("reviewer", f"{sys.argv[1]} {number}")[0].id
+    sent = hive.messages.send("reviewer", f"{sys.argv[1]} {number}", new=True)[0].id
     lease = hive.reservations.reserve([f"src/{sys.argv[1]}/{number}.py"])[0].id
     hive.reservations.release([f"src/{sys.argv[1]}/{number}.py"])
     print(sent, lease, flush=True)
@@ -123,7 +123,9 @@ def test_writers_that_are_killed_leave_what_they_acknowledged(rotating: Path) ->
 
 def send(quick: QuickQueen, tree: Path, droid: str, count: int) -> set[str]:
     return {
-        quick("msg", "send", "reviewer", f"{droid} {n}", "--json", as_=droid, cwd=tree).json["id"]
+        quick(
+            "msg", "send", "reviewer", "--new", f"{droid} {n}", "--json", as_=droid, cwd=tree
+        ).json["id"]
         for n in range(count)
     }
 
@@ -187,7 +189,7 @@ def test_what_git_takes_away_from_the_archive_is_there_again(
 
 def test_the_command_says_what_it_moved(queen: Queen, repo: Path) -> None:
     queen("init")
-    queen("msg", "send", "reviewer", "hello", as_="ui")
+    queen("msg", "send", "reviewer", "hello", "--new", as_="ui")
     done = queen("rotate", "--older-than", "0s")
     assert done.code == 0
     moved = done.out.splitlines()[1].split()

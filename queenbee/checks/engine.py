@@ -50,9 +50,12 @@ def run_checks(
     env: Mapping[str, str],
     interrupts: Interrupts | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    on_result: Callable[[CheckResult], None] | None = None,
     time_left: Callable[[], float] | None = None,
 ) -> list[CheckResult]:
     """Returns one result for each check, in order; those after a stop are `skipped`.
+
+    `on_result` gets each result before the next check starts.
 
     `env` is the caller's whole environment: only the allow-list and what a check names reach
     it. `time_left` gives the seconds in which all must end, whatever a check's own timeout. When
@@ -70,6 +73,8 @@ def run_checks(
         else:
             started = Progress("started", check.name, number, len(checks))
             results.append(_run_one(check, run, started, notify))
+        if on_result is not None:
+            on_result(results[-1])
     return results
 
 

@@ -26,28 +26,32 @@ _SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345678
 _SLUG_LENGTH = 60
 
 
-def write_evidence(
-    evidence_dir: str,
-    subject_id: str,
-    started_ms: int,
-    results: Sequence[CheckResult],
-) -> list[str | None]:
-    """Writes one file for each check that ran; returns their paths, None for a skipped one.
+class EvidenceOfRun:
+    """The evidence of one run: a folder with one file for each check that ran.
 
-    The paths begin with the evidence folder's own name, so that they are relative to the ledger.
     A new evidence folder gets a `.gitignore`: to track outputs, remove that file. Raises
     `Unwritable`.
     """
-    run = _new_folder(evidence_dir, slug(subject_id), started_ms)
-    paths: list[str | None] = []
-    for number, result in enumerate(results, 1):
-        if result.status == "skipped":
-            paths.append(None)
-            continue
-        path = os.path.join(run, f"{number:02d}-{slug(result.name)}.log")
-        write_document(path, _log(result))
-        paths.append(os.path.relpath(path, _above(evidence_dir)))
-    return paths
+
+    def __init__(self, evidence_dir: str, subject_id: str, started_ms: int) -> None:
+        self._above = _above(evidence_dir)
+        self._folder = _new_folder(evidence_dir, slug(subject_id), started_ms)
+        self.paths: list[str | None] = []
+        """The file of each result, None for a skipped one.
+
+        A path begins with the evidence folder's own name, so that it is relative to the ledger.
+        """
+
+    def add(self, result: CheckResult) -> str | None:
+        """Writes the file of the next result, and returns its path. Raises `Unwritable`."""
+        path = None
+        if result.status != "skipped":
+            name = f"{len(self.paths) + 1:02d}-{slug(result.name)}.log"
+            file = os.path.join(self._folder, name)
+            write_document(file, _log(result))
+            path = os.path.relpath(file, self._above)
+        self.paths.append(path)
+        return path
 
 
 def missing_evidence(results: Iterable[ResultRecord], evidence_dir: str) -> list[str]:

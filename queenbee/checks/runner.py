@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.check import CheckResult, verdict
 from queenbee.checks.engine import run_checks
-from queenbee.checks.evidence import missing_evidence, write_evidence, write_failures
+from queenbee.checks.evidence import EvidenceOfRun, missing_evidence, write_failures
 from queenbee.checks.processes import Interrupts
 from queenbee.checks.verification import verification_record
 
@@ -61,34 +61,45 @@ class CheckRunner:
         *,
         time_left: Callable[[], float] | None = None,
         judge: Callable[[CheckResult], CheckResult] = lambda result: result,
+        on_result: Callable[[CheckResult, str | None], None] = lambda result, evidence: None,
     ) -> Iterator[CheckRun]:
         """Runs the checks, keeps their evidence and record, and then enters the block.
 
-        `judge` may change each result. Requests to end wait until the block, which updates the
-        subject's document, has finished: one that arrived since the checks started then raises
-        `ChecksInterrupted`. Raises `Unwritable`, and what `record` raises.
+        `judge` may change each result. `on_result` gets it before the next check starts, with
+        the path of its evidence, which is on disk by then. Requests to end wait until the block,
+        which updates the subject's document, has finished: one that arrived since the checks
+        started then raises `ChecksInterrupted`. Raises `Unwritable`, and what `record` raises.
         """
         # 1. No request to end interrupts before the end of the block: a closing terminal sends
         # two SIGHUPs, and the second would lose the record and the document's update.
         with Interrupts() as interrupts:
             started_ms = self.now_ms()
-            found = run_checks(
+            evidence = EvidenceOfRun(self.evidence_dir, subject.subject_id, started_ms)
+            results: list[CheckResult] = []
+
+            def ended(found: CheckResult) -> None:
+                result = judge(found)
+                results.append(result)
+                # 2. The evidence before anything that names it, and before the next check: a
+                # killed run leaves what it did.
+                on_result(result, evidence.add(result))
+
+            run_checks(
                 checks,
                 cwd=self.cwd,
                 env=self.env,
                 interrupts=interrupts,
                 on_progress=self.on_progress,
+                on_result=ended,
                 time_left=time_left,
             )
-            results = [judge(result) for result in found]
             record = verification_record(
                 subject,
                 started_ms=started_ms,
                 finished_ms=self.now_ms(),
                 verdict=verdict(results),
                 results=results,
-                # 2. The evidence before the record that names it.
-                evidence=write_evidence(self.evidence_dir, subject.subject_id, started_ms, results),
+                evidence=evidence.paths,
             )
             # 3. The record before the document, which may say that its checks have passed.
             yield CheckRun(self.record(record), results)

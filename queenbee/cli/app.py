@@ -23,6 +23,7 @@ from queenbee.errors import Unwritable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from queenbee.core.records import Record
     from queenbee.workflows.hive import Hive
 
 
@@ -63,6 +64,11 @@ class Invocation:
         else:
             aside(f"queen: {printable(text)}")
 
+    def arrive(self) -> None:
+        """Lets the hive remember the actor, if the command opened it."""
+        if self._hive is not None:
+            self._hive.arrive()
+
     def tell_notes(self) -> None:
         """Prints the notices that the hive has collected, if it was opened."""
         for note in self._hive.notes() if self._hive is not None else ():
@@ -79,6 +85,11 @@ def tell(text: str) -> None:
     invocation().tell(text)
 
 
+def short_ids(kind: str, shown: Sequence[Record]) -> dict[str, str]:
+    """Returns the id of each record as a list shows it: the shortest end that names it."""
+    return invocation().hive.short_ids(kind, [each.id for each in shown])
+
+
 class QueenCommand(click.Command):
     """A command whose function returns the value to show."""
 
@@ -92,8 +103,7 @@ class QueenCommand(click.Command):
     ) -> None:
         kwargs["params"] = [*kwargs.get("params", ()), *_common_options()]
         kwargs["add_help_option"] = False  # ours is among the common ones
-        lines = "\n".join(f"  {line}" for line in example.strip().splitlines())
-        kwargs["epilog"] = f"\b\nExample:\n{lines}"
+        kwargs["epilog"] = _example(example)
         super().__init__(*args, **kwargs)
         self.show = show
         self.opens_hive = opens_hive
@@ -112,6 +122,7 @@ class QueenCommand(click.Command):
         given = call.hive if self.opens_hive else call
         try:
             result = ctx.invoke(self.callback, given, **ctx.params)
+            call.arrive()
         finally:
             call.tell_notes()
         value, code = result, DONE
@@ -130,17 +141,45 @@ class QueenCommand(click.Command):
 class QueenGroup(click.Group):
     """A group whose commands are imported when called; a mistyped name suggests the nearest.
 
-    `modules` maps the name of a command to its module in `cli.commands`, in the order of the help.
+    `sections` maps the heading of each section of the help to its commands, each with its module
+    in `cli.commands`.
     """
 
-    def __init__(self, *args: Any, modules: Mapping[str, str] | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        sections: Mapping[str, Mapping[str, str]] | None = None,
+        example: str | None = None,
+        **kwargs: Any,
+    ) -> None:
         kwargs["params"] = [*kwargs.get("params", ()), *_common_options()]
         kwargs["add_help_option"] = False  # ours is among the common ones
+        if example is not None:
+            kwargs["epilog"] = _example(example)
         super().__init__(*args, **kwargs)
-        self.modules = modules or {}
+        self.sections = sections or {}
+        self.modules = {
+            name: module for each in self.sections.values() for name, module in each.items()
+        }
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.modules) or list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes one list of commands for each section."""
+        if not self.sections:
+            super().format_commands(ctx, formatter)
+            return
+        longest = max(map(len, self.modules))
+        for heading, modules in self.sections.items():
+            limit = formatter.width - 6 - longest
+            rows = []
+            for name in modules:
+                command = self.get_command(ctx, name)
+                assert command is not None
+                rows.append((name.ljust(longest), command.get_short_help_str(limit)))
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         module = self.modules.get(cmd_name)
@@ -187,9 +226,15 @@ def command(
     return wrap
 
 
-def group(name: str, commands: Sequence[QueenCommand], *, help: str) -> QueenGroup:
-    """Makes a command that has subcommands."""
-    return QueenGroup(name, help=help, commands=commands)
+def group(name: str, commands: Sequence[QueenCommand], *, help: str, example: str) -> QueenGroup:
+    """Makes a command that has subcommands; `example` ends its help."""
+    return QueenGroup(name, help=help, commands=commands, example=example)
+
+
+def _example(lines: str) -> str:
+    """Returns the last part of a help text, whose lines click must not join."""
+    shown = "\n".join(f"  {line}" for line in lines.strip().splitlines())
+    return f"\b\nExample:\n{shown}"
 
 
 def _attribute(name: str) -> str:

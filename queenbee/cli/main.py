@@ -6,6 +6,7 @@ import gc
 import io
 import json
 import os
+import re
 import sys
 from contextlib import suppress
 
@@ -15,58 +16,76 @@ from queenbee.cli import exits
 from queenbee.cli.app import Invocation, QueenGroup
 from queenbee.cli.rendering import error_document
 from queenbee.cli.terminal import aside
-from queenbee.core.text import printable
-from queenbee.errors import QueenError, Unwritable
+from queenbee.core.text import printable, shell_word
+from queenbee.errors import NoHive, QueenError, Unwritable
 from queenbee.version import __version__
 
-_MODULES = {
-    "init": "hive",
-    "where": "hive",
-    "whoami": "hive",
-    "version": "hive",
-    "next": "work",
-    "status": "work",
-    "wait": "work",
-    "msg": "msg",
-    "assign": "assignments",
-    "claim": "assignments",
-    "release": "assignments",
-    "complete": "assignments",
-    "assignments": "assignments",
-    "reserve": "reservations",
-    "unreserve": "reservations",
-    "renew": "reservations",
-    "reserved": "reservations",
-    "check": "reservations",
-    "overlap": "reservations",
-    "conflicts": "reservations",
-    "issues": "issues",
-    "show": "issues",
-    "ready": "issues",
-    "verify": "verify",
-    "run": "verify",
-    "bead": "bead",
-    "plan": "plan",
-    "gate": "gate",
-    "session": "session",
-    "history": "history",
-    "doctor": "doctor",
-    "index": "index",
-    "stats": "index",
-    "rotate": "index",
-    "guard": "guard",
-    "hooks": "hooks",
-    "completion": "hive",
+_SECTIONS = {
+    "Work": {
+        "next": "work",
+        "complete": "work",
+        "status": "work",
+        "wait": "work",
+        "issues": "issues",
+        "ready": "issues",
+        "show": "issues",
+        "issue": "issue",
+        "claim": "assignments",
+        "release": "assignments",
+        "assign": "assignments",
+        "assignments": "assignments",
+    },
+    "Files": {
+        "reserve": "reservations",
+        "unreserve": "reservations",
+        "renew": "reservations",
+        "reserved": "reservations",
+        "check": "reservations",
+        "overlap": "reservations",
+        "conflicts": "reservations",
+    },
+    "Talk": {
+        "msg": "msg",
+    },
+    "Plans and checks": {
+        "plan": "plan",
+        "bead": "bead",
+        "session": "session",
+        "gate": "gate",
+        "verify": "verify",
+        "run": "verify",
+    },
+    "Care": {
+        "init": "hive",
+        "where": "hive",
+        "whoami": "hive",
+        "hooks": "hooks",
+        "guard": "guard",
+        "doctor": "doctor",
+        "history": "history",
+        "index": "index",
+        "stats": "index",
+        "rotate": "index",
+        "completion": "hive",
+        "version": "hive",
+        "help": "hive",
+    },
 }
 """The commands in the order of the help, each with its module in `cli.commands`."""
 
-_HELP = """Share one repository among coding agents: messages, assignments and file
+_HELP = """Share one repository among coding agents: who works on what, messages, and file
 reservations in .beads/, with no server.
 
 \b
-A typical run: queen init, queen plan import PLAN.md, queen ready,
-queen claim ISSUE, queen reserve PATTERN..., work, queen msg send,
-queen verify ISSUE, queen gate run, queen complete ISSUE."""
+The loop of an agent:
+  queen next                    take an issue, and read all that you need to begin
+  ...                           work, test, commit, merge
+  queen complete ISSUE --next   finish it, and take the next one
+
+In a git worktree of your own, you need to reserve only what nobody else may touch meanwhile, such
+as a migration. In a working tree that you share, reserve files before you edit them.
+
+Alone, inside a hive, queen shows its status."""
 
 
 def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
@@ -75,9 +94,31 @@ def _version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:
         ctx.exit()
 
 
+@click.pass_context
+def _status_or_help(context: click.Context) -> int | None:
+    """Shows the status of the hive for a `queen` without a command, or the help outside one."""
+    if context.invoked_subcommand is not None:
+        return None
+    call = context.ensure_object(Invocation)
+    try:
+        hive = call.hive
+    except NoHive:
+        if call.json:
+            raise
+        click.echo(context.get_help())
+        return exits.USAGE
+    status = queen.get_command(context, "status")
+    assert status is not None and hive is not None
+    with status.make_context("status", [], parent=context) as inner:
+        code = status.invoke(inner)
+    return code if isinstance(code, int) else exits.DONE
+
+
 queen = QueenGroup(
     "queen",
-    modules=_MODULES,
+    sections=_SECTIONS,
+    invoke_without_command=True,
+    callback=_status_or_help,
     params=[
         click.Option(
             ["--version"],
@@ -184,8 +225,22 @@ def _bug(error: Exception) -> QueenError:
     )
 
 
+def _with_hive(hint: str, beads_dir: str) -> str:
+    """Returns a hint whose commands name the same hive: without that, they find another or none."""
+    if "--beads-dir" in hint:
+        return hint
+    known = "|".join(name for section in _SECTIONS.values() for name in section)
+    named = f"queen --beads-dir {shell_word(beads_dir)} "
+    # What is in quotes is others' text, and no command.
+    parts = re.split(r"('(?:[^']|'\\'')*'|“[^”]*”)", hint)
+    parts[::2] = [re.sub(rf"\bqueen (?=(?:{known})\b)", lambda _: named, one) for one in parts[::2]]
+    return "".join(parts)
+
+
 def _report(error: QueenError | None, call: Invocation, *, as_json: bool) -> None:
     """Prints a refusal; under `--json` together with all notices, as one document."""
+    if error is not None and error.hint and call.beads_dir:
+        error.hint = _with_hive(error.hint, call.beads_dir)
     if as_json:
         document = error_document(error) if error is not None else {}
         if call.notices:

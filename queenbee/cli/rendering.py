@@ -95,6 +95,15 @@ def left(until_ms: int, now_ms: int) -> str:
     return format_duration((until_ms - now_ms) / 1000) if until_ms > now_ms else "ended"
 
 
+def summary(counts: Mapping[str, int]) -> str:
+    """Returns how many issues are done, active, ready and so on, in words."""
+    parts = [f"{counts['done']} of {counts['total']} done"]
+    parts += [f"{counts[state]} {state}" for state in ("active", "ready", "waits") if counts[state]]
+    if counts["on_hold"]:
+        parts.append(f"{counts['on_hold']} on hold")
+    return ", ".join(parts)
+
+
 def print_json(value: object) -> None:
     """Prints one JSON document. Arrays print one element per line."""
     plain = to_plain(value)

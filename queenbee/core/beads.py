@@ -83,6 +83,11 @@ class Issue(Record):
         object.__setattr__(issue, "completion", assignment)
         return issue
 
+    def ending(self) -> dict[str, object]:
+        """Returns the fields of its row that say that it is closed, how and when."""
+        names = ("status", "closed_at", "close_reason")
+        return {name: self.fields[name] for name in names if name in self.fields}
+
     def to_dict(self) -> dict[str, object]:
         """Returns the row as Beads wrote it, with the effective priority; and closed, with
         `completed_by`, if a droid completed it since its row last changed.

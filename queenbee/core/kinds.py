@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from queenbee.core.fold import newest_ms
 from queenbee.core.leases import assignment_end_ms, lease_end_ms
+from queenbee.core.names import EVERYONE
 from queenbee.core.records import Assignment, Message, Record, Reservation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from queenbee.core.fold import Fields
 
@@ -59,6 +60,10 @@ class Kind:
         """
         return None
 
+    def marks(self, fields: Fields) -> Iterable[str]:
+        """Returns the fields in which single droids marked a record that is for everyone."""
+        return ()
+
     def author(self, line: Fields, changes: Fields, *, first: bool) -> object:
         """Returns who wrote a line of a record, or None if the line does not say.
 
@@ -74,7 +79,7 @@ class _Messages(Kind):
     listed_by = "queen msg inbox"
     columns = ("to", "from", "issue_id", "thread_id")
     indexes = (
-        '"to", created_ms, id',
+        '"to", created_ms, id, deleted',
         '"to", created_ms, id) WHERE (read = 0 AND deleted = 0',
         '"from", created_ms, id',
         "issue_id, created_ms",
@@ -91,7 +96,13 @@ class _Messages(Kind):
     def author(self, line: Fields, changes: Fields, *, first: bool) -> object:
         if "deleted" in changes:
             return line.get("deleted_by") or line.get("from")
-        return line.get("from") if first else line.get("to")
+        if first:
+            return line.get("from")
+        readers = (name.partition(":")[0] for name in changes if ":" in name)
+        return next(readers, None) or line.get("to")
+
+    def marks(self, fields: Fields) -> Iterable[str]:
+        return [name for name in fields if ":" in name] if fields.get("to") == EVERYONE else ()
 
 
 class _Assignments(Kind):

@@ -100,8 +100,9 @@ def standings(
     holders: Mapping[str, str],
     now_ms: int,
     held_back: Mapping[str, str],
+    everything: bool = False,
 ) -> dict[str, Standing]:
-    """Returns where each issue stands that is work for droids.
+    """Returns where each issue stands that is work for droids, or, with `everything`, each.
 
     `holders` gives the droid with the active assignment of an issue; `held_back` says why
     something other than the tracker holds an issue back, such as a gate that has not passed.
@@ -118,7 +119,7 @@ def standings(
             else deferred.get(issue.id) or _set_aside(issue) or held_back.get(issue.id),
         )
         for issue in issues.values()
-        if is_work(issue)
+        if (everything and issue.status != "tombstone") or is_work(issue)
     }
 
 
@@ -195,13 +196,18 @@ def counts(found: Iterable[Standing]) -> dict[str, int]:
 
 
 def in_order_to_take(
-    found: Mapping[str, Standing], *, actor: str | None, contested: Collection[str] = ()
+    found: Mapping[str, Standing],
+    *,
+    actor: str | None,
+    reserved: Collection[str] = (),
+    contested: Collection[str] = (),
 ) -> list[Issue]:
     """Returns the issues that a droid could start, in the order that ends the plan soonest.
 
-    First the priority, which an issue shares with those that wait for it; then the longest chain
-    of work that waits for it; then all the work that waits for it; then those that are not in
-    `contested`, whose files somebody is in; then the oldest.
+    First the priority, which an issue shares with those that wait for it; then those that are not
+    in `reserved`, which would have to wait for a file; then the longest chain of work that waits
+    for it; then all the work that waits for it; then those that are not in `contested`, whose files
+    somebody is in; then the oldest.
 
     An issue with open children is not work yet, but its children are.
     """
@@ -222,6 +228,7 @@ def in_order_to_take(
         startable,
         key=lambda issue: (
             waits.urgency[issue.id],
+            issue.id in reserved,
             -waits.chain[issue.id],
             -waits.work_behind(issue.id),
             issue.id in contested,

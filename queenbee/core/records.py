@@ -8,7 +8,11 @@ reads as its default. `docs/format.md`, section "Records".
 
 from __future__ import annotations
 
+from queenbee.core.names import EVERYONE
 from queenbee.core.timestamps import instant_ms
+
+READ = "read_at"
+ACKED = "acked_at"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +20,14 @@ if TYPE_CHECKING:
 
 IMPORTANCES = ("low", "normal", "high", "urgent")
 ASSIGNMENT_STATUSES = ("active", "completed", "released", "reassigned")
+
+
+def mark_of(droid: str, name: str) -> str:
+    """Returns the field of a message to everyone in which one droid marks it: `ui:read_at`.
+
+    Each droid has fields of its own, so marks made in two clones both survive the fold.
+    """
+    return f"{droid}:{name}"
 
 
 class Text:
@@ -129,6 +141,23 @@ class Message(Record):
     def thread(self) -> str:
         """The id of the thread's first message, which may be this one."""
         return self.thread_id or self.id
+
+    @property
+    def readers(self) -> list[str]:
+        """The droids that read a broadcast, sorted."""
+        names = (name.partition(":") for name in self.fields)
+        return sorted(droid for droid, colon, mark in names if colon and mark == READ)
+
+    def seen_by(self, droid: str) -> Message:
+        """Returns a message to everyone as one droid sees it, with its own marks as `read`,
+        `read_at` and `acked_at`; any other message unchanged.
+        """
+        if self.to != EVERYONE or self.from_ == droid:
+            return self
+        marks = {name: self.fields.get(mark_of(droid, name)) for name in (READ, ACKED)}
+        own = {name: at for name, at in marks.items() if isinstance(at, str)}
+        shared = {name: at for name, at in self.fields.items() if name not in marks}
+        return Message({**shared, "read": READ in own, **own})
 
 
 class Assignment(Record):

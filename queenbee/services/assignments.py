@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from queenbee.services.issues import Issues
+    from queenbee.core.beads import Issue
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
@@ -34,11 +34,15 @@ class Assignments:
         self,
         store: Store,
         *,
-        issues: Callable[[], Issues],
+        claimable: Callable[..., Issue | None],
+        tracked: Callable[[str], Issue | None],
         reservations: Callable[[], Reservations],
     ) -> None:
         self._store = store
-        self._issues = issues
+        self._claimable = claimable
+        """Returns the tracker's issue, or raises if this droid may not claim it."""
+        self._tracked = tracked
+        """Returns the tracker's issue, or None."""
         self._reservations = reservations
 
     def claim(
@@ -196,9 +200,7 @@ class Assignments:
             worktree = worktree or self._store.layout.worktree
         with self._store.transaction() as tx:
             current = self.active(issue_id)
-            issue = self._issues().check_claimable(
-                issue_id, droid, anyway=anyway or current is not None
-            )
+            issue = self._claimable(issue_id, droid, anyway=anyway or current is not None)
             if current is not None and current.droid == droid:
                 return current
             if current is not None and not reassign:
@@ -287,7 +289,7 @@ class Assignments:
         """Returns when the tracker's row changed, if by a clock that is ahead of ours: a row that
         is newer than the completion would count as opened again.
         """
-        issue = self._issues().get_or_none(issue_id)
+        issue = self._tracked(issue_id)
         changed_ms = issue and instant_ms(issue.updated_at)
         return [changed_ms] if changed_ms and changed_ms < now_ms + _CLOCKS_DIFFER_MS else []
 
@@ -308,7 +310,12 @@ class Assignments:
         return [ended.created_ms, *followed]
 
     def _leases_for(self, assignment: Assignment) -> list[str]:
-        held = self._reservations().find(droid=assignment.droid)
+        """Returns the live leases made for it, and those that lost to an older one: they have no
+        effect, but would stay in the list of conflicts.
+        """
+        reservations = self._reservations()
+        lost = [loser for _, loser in reservations.conflicts() if loser.droid == assignment.droid]
+        held = [*reservations.find(droid=assignment.droid), *lost]
         return [lease.id for lease in held if lease.issue_id == assignment.issue_id]
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from queenbee.core.kinds import KINDS
-from queenbee.core.names import ALWAYS_KNOWN, is_name
+from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, is_name, nearest
+from queenbee.core.records import READ, Message, mark_of
 from queenbee.core.timestamps import instant_ms
-from queenbee.store import identity
+from queenbee.errors import UnknownDroid
+from queenbee.store import identity, presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +28,51 @@ class Droids:
         """Returns the name unchanged. Raises `InvalidInput` or `UnknownDroid`."""
         return identity.checked_droid(self._store.layout, name)
 
+    def check_addressee(self, name: str) -> str:
+        """Returns the name of a droid to write to, unchanged. Raises `UnknownDroid` for one that
+        nobody in this hive bears, and names the nearest that somebody does.
+
+        The tracker's assignees count. As long as nobody but the actor is known, any name is
+        accepted: there is no other name that it could be a mistake for.
+        """
+        self.check(name)
+        if name in ALWAYS_KNOWN or self.has_been_here(name) or name in self.listed():
+            return name
+        if self._store.state("messages").select({"to": name}, limit=1):
+            return name
+        known = {*self.known(), *self._assignees()} - {self._store.actor}
+        if name in known or known <= ALWAYS_KNOWN:
+            return name
+        close = nearest(name, known | ALWAYS_KNOWN)
+        to_come = "for one that is to come, add --new"
+        meant = f"did you mean {close!r}? or, " if close else f"known: {', '.join(sorted(known))}; "
+        raise UnknownDroid(
+            f"nobody in this hive is called {name!r}",
+            hint=meant + to_come,
+            droid=name,
+            known=sorted(known),
+        )
+
+    def has_been_here(self, name: str) -> bool:
+        """Returns whether a droid has acted in this hive, or a worktree remembers its name."""
+        if presence.is_here(self._store.layout, name):
+            return True
+        signs = (("messages", "from"), ("assignments", "droid"), ("reservations", "droid"))
+        return any(self._store.state(kind).select({field: name}, limit=1) for kind, field in signs)
+
+    def _assignees(self) -> set[str]:
+        from queenbee.store.issues_file import read  # noqa: PLC0415 - start-up
+
+        rows = read(self._store.layout.issues_path).rows
+        names = (row.get("assignee") for row in rows)
+        return {name for name in names if isinstance(name, str) and is_name(name)}
+
     def known(self) -> list[str]:
         """Returns every name of this hive, sorted: those listed and, if any name is allowed,
-        those that sent, received or held anything. `human` and `queen` are included if they
-        took part.
+        those that sent, received or held anything, have acted on this machine, or are
+        remembered by a worktree. `human` and `queen` are included if they took part.
         """
-        seen: set[str] = set()
+        seen = presence.names(self._store.layout)
         for kind in KINDS.values():
             for field in kind.droids:
                 values = self._store.state(kind.name).distinct(field)
@@ -40,6 +81,21 @@ class Droids:
         if listed and self._store.layout.settings.droids != "off":
             seen &= ALWAYS_KNOWN
         return sorted({name for name in seen if is_name(name)} | listed)
+
+    def joined_ms(self, name: str) -> int:
+        """Returns since when a droid is in the hive, in ms since 1970: its first record, its first
+        command on this machine, or the file that lists it, whichever is oldest; now if there is
+        none of them.
+        """
+        now_ms, layout = self._store.now_ms(), self._store.layout
+        signs = [now_ms, presence.since_ms(layout, name), identity.listed_since_ms(layout, name)]
+        signs += [
+            instant_ms(fields.get("created_at"))
+            for kind in KINDS.values()
+            for field in kind.droids
+            for fields in self._store.state(kind.name).select({field: name}, limit=1)
+        ]
+        return min(sign for sign in signs if sign is not None)
 
     def last_seen_ms(self) -> dict[str, int]:
         """Returns for each droid the newest instant at which it wrote, in ms since 1970.
@@ -54,4 +110,9 @@ class Droids:
                     at_ms = instant_ms(value)
                     if isinstance(name, str) and at_ms is not None:
                         seen[name] = max(seen.get(name, 0), at_ms)
+        for fields in self._store.state("messages").select({"to": EVERYONE}):
+            for name in Message(fields).readers:
+                at_ms = instant_ms(fields.get(mark_of(name, READ)))
+                if at_ms is not None:
+                    seen[name] = max(seen.get(name, 0), at_ms)
         return seen

@@ -8,15 +8,18 @@ from __future__ import annotations
 from functools import cached_property
 
 from queenbee.core.kinds import KINDS
+from queenbee.core.names import is_name
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import NotFound
 from queenbee.services.store import Store
+from queenbee.store import presence
 from queenbee.store.files import size_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
+    from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
@@ -49,7 +52,8 @@ class Services(Store):
 
         return Assignments(
             self,
-            issues=lambda: self.issues,
+            claimable=self._check_claimable,
+            tracked=self._tracked_issue,
             reservations=lambda: self.reservations,
         )
 
@@ -81,13 +85,33 @@ class Services(Store):
 
         return Droids(self)
 
+    def _known_issues(self) -> Collection[str]:
+        return self.issues.all()
+
+    def _check_claimable(self, issue_id: str, droid: str, *, anyway: bool) -> Issue | None:
+        return self.issues.check_claimable(issue_id, droid, anyway=anyway)
+
+    def _tracked_issue(self, issue_id: str) -> Issue | None:
+        return self.issues.get_or_none(issue_id)
+
     def find(self, identifier: str) -> tuple[str, Fields]:
-        """Returns the kind and the folded fields of any record. Raises `NotFound`."""
+        """Returns the kind and the folded fields of any record, by its id or by a part of it.
+
+        Raises `NotFound` and `Ambiguous`.
+        """
         prefix = identifier.partition("-")[0]
-        for kind in sorted(KINDS.values(), key=lambda kind: kind.prefix != prefix):
+        kinds = sorted(KINDS.values(), key=lambda kind: kind.prefix != prefix)
+        for kind in kinds:
             fields = self.state(kind.name).get(identifier)
             if fields is not None:
                 return kind.name, fields
+        from queenbee.services.short_ids import only, record_id  # noqa: PLC0415 - start-up
+
+        named = {record_id(self.state(kind.name), identifier): kind.name for kind in kinds}
+        named.pop(None, None)
+        if named:
+            whole = only(identifier, [each for each in named if each is not None])
+            return named[whole], self.state(named[whole]).get(whole) or {}
         *others, last = (f"{kind.prefix}-" for kind in KINDS.values())
         commands = ", ".join(kind.listed_by for kind in KINDS.values())
         raise NotFound(
@@ -99,8 +123,24 @@ class Services(Store):
         """Returns every line of a record in order. Raises `NotFound`."""
         from queenbee.services.history import revisions  # noqa: PLC0415 - start-up
 
-        kind, _ = self.find(identifier)
-        return revisions(kind, self.state(kind).history(identifier))
+        kind, fields = self.find(identifier)
+        return revisions(kind, self.state(kind).history(str(fields["id"])))
+
+    def issue_id(self, text: str, *, recorded: bool = False) -> str:
+        """Returns the id of the issue that an id or a part of one names, or the text itself if it
+        names none; `42` names `qb-42`. Raises `Ambiguous`.
+
+        Where any id is allowed, a text may be the id of something new, so that only `recorded`
+        looks for it, also among the issues that somebody has.
+        """
+        from queenbee.services.short_ids import issue_id  # noqa: PLC0415 - start-up
+
+        return issue_id(self, self._known_issues, text, recorded=recorded)
+
+    def short_ids(self, kind: str, identifiers: Iterable[str]) -> dict[str, str]:
+        """Returns the shortest end of each id that no other record of this kind has."""
+        state = self.state(kind)
+        return {identifier: state.short_id(identifier) for identifier in identifiers}
 
     def notes(self) -> list[str]:
         """Returns notices for the actor, each of them once."""
@@ -109,16 +149,12 @@ class Services(Store):
         notices = Notices(
             self, assignments=lambda: self.assignments, reservations=lambda: self.reservations
         )
-        return (
-            notices.take()
-            + self._unread_issues()
-            + [
-                f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "
-                "they are left alone; see: queen doctor"
-                for state in self.opened()
-                if state.unusable
-            ]
-        )
+        return [*self._long_lines(), *notices.take(), *self._unread_issues()] + [
+            f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "
+            "they are left alone; see: queen doctor"
+            for state in self.opened()
+            if state.unusable
+        ]
 
     def _unread_issues(self) -> list[str]:
         issues = self.__dict__.get("issues")  # Only if the command asked for them.
@@ -129,6 +165,21 @@ class Services(Store):
         text = f"{issues.unusable} of the lines in {self.layout.issues_path} cannot be read "
         text += f"({lines}{more}); what waits for an issue in them stays blocked; see: queen doctor"
         return [text]
+
+    def arrive(self) -> None:
+        """Remembers on this machine that the actor is in the hive; it may leave no record yet."""
+        actor = self.actor_or_none
+        if actor is not None and is_name(actor):
+            presence.note(self.layout, actor, self.now_ms())
+
+    def _long_lines(self) -> list[str]:
+        written, self.long_lines = list(dict.fromkeys(self.long_lines)), []
+        if not written:
+            return []
+        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
+        problem = "took a line of 64 KiB or more: the Go tool cannot read it, or anything after it"
+        advice = "put long text in a file in the repository and send its path"
+        return [f"{written[0]}{more} {problem}; {advice}"]
 
     def rotate(self, *, older_than_s: int | None = None) -> dict[str, Rotation]:
         """Moves the records that have been closed for this long (default: the setting

@@ -20,6 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from queenbee.core.fold import Fields
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
     from queenbee.services.store import Store
@@ -67,6 +68,15 @@ class Issues:
             self._stamp = stamp
         return self._tracked
 
+    def rows(self) -> list[Fields]:
+        """Returns the tracker's rows for writing back, with a closed row for each issue that was
+        completed here: a newer row that said `open` would open it again. Raises `Unreadable`.
+        """
+        rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
+        closed = {key: one for key, one in self._read().items() if one.completion is not None}
+        newest = {str(row.get("id")): row for row in rows if row.get("id") in closed}
+        return [*rows, *({**newest[key], **closed[key].ending()} for key in newest)]
+
     def get(self, issue_id: str) -> Issue:
         """Returns one issue. Raises `NotFound`, which suggests a similar id."""
         issue = self._read().get(issue_id)
@@ -78,19 +88,40 @@ class Issues:
         """Returns one issue, or None if the tracker does not have it."""
         return self.all().get(issue_id)
 
+    def tombstone(self, issue_id: str) -> Issue | None:
+        """Returns an issue that the tracker has deleted, or None."""
+        issue = self.tracked().get(issue_id)
+        return issue if issue is not None and issue.status == "tombstone" else None
+
     def find(self, *, status: str | None = None) -> list[Issue]:
         """Returns the issues, or those of one status: most urgent first, then oldest."""
         return by_urgency(each for each in self.all().values() if status in (None, each.status))
 
-    def standings(self) -> dict[str, Standing]:
-        """Returns where each issue stands that is work for droids, by id."""
+    def standings(self, *, everything: bool = False) -> dict[str, Standing]:
+        """Returns where each issue stands that is work for droids, by id; with `everything`, also
+        the tracker's own bookkeeping.
+        """
         issues = self._read()
         return readiness.standings(
             issues,
             holders={each.issue_id: each.droid for each in self._assignments().find()},
             now_ms=self._store.now_ms(),
             held_back=self._documents.held_back(issues),
+            everything=everything,
         )
+
+    def listed(self, *, status: str | None = None, everything: bool = False) -> list[Standing]:
+        """Returns where the issues stand that are not done; or all, or those of one status. Most
+        urgent first, then oldest.
+        """
+        found = self.standings(everything=everything or status is not None)
+        chosen = [
+            each
+            for each in found.values()
+            if everything
+            or (each.issue.status == status if status is not None else not each.issue.done)
+        ]
+        return sorted(chosen, key=lambda each: (each.issue.priority, each.issue.age))
 
     def ready(self, *, actor: str | None = None) -> list[Issue]:
         """Returns the issues that `actor` could start now: most urgent first, then oldest.
@@ -195,6 +226,12 @@ class Issues:
         return last
 
     def _unknown(self, issue_id: str) -> NotFound:
+        if self.tombstone(issue_id) is not None:
+            return NotFound(
+                f"the tracker has deleted {issue_id}",
+                hint=suggested("queen show", issue_id),
+                issue_id=issue_id,
+            )
         close = nearest(issue_id, self._read())
         return NotFound(
             f"there is no issue {issue_id!r} in {self._store.layout.issues_path}",

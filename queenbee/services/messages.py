@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from queenbee.core.names import EVERYONE, checked_issue_id, several
-from queenbee.core.records import IMPORTANCES, Message
+from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from queenbee.services.transaction import Transaction
 
 KIND = "messages"
+FRESH_MS = 24 * 3_600_000
+"""A message to everyone also reaches a droid that joins the hive within this time."""
+_ISSUE_THREAD = "issue:"
 _SUBJECT_LENGTH = 100
 """As the records document recommends. Only a subject taken from the body is cut to it."""
 
@@ -57,20 +60,24 @@ class Messages:
         importance: str = "normal",
         reply_to: str | None = None,
         ack_within_s: int | None = None,
+        new: bool = False,
     ) -> list[Message]:
         """Sends one message to each recipient and returns them, in the order of `to`.
 
-        `to` is a name, several separated by commas, or `@all` (every known droid but the
-        sender); all copies share one thread. The subject defaults to the parent's, or to the
-        first line of the body. `ack_within_s` asks for an acknowledgement within that many
-        seconds. Raises `InvalidInput`, `UnknownDroid`, and `NotFound` if the parent does not
-        exist.
+        `to` is a name, several separated by commas, whose copies share one thread, or `@all`: one
+        message for every droid that is in the hive, or joins it within `FRESH_MS`. The subject
+        defaults to the parent's, or to the first line of the body. `ack_within_s` asks for an
+        acknowledgement within that many seconds. A name that nobody in the hive bears is refused
+        unless `new` says that its droid is to come. Raises `InvalidInput`, also for a body without
+        text, `UnknownDroid`, and `NotFound` if the parent does not exist.
         """
         sender = self._store.actor
         _check_importance(importance)
+        if not body.strip():
+            raise InvalidInput("the message is empty", hint="queen msg send NAME BODY")
         if issue_id is not None:
             checked_issue_id(issue_id)
-        recipients = self._recipients(to, sender)
+        recipients = self._recipients(to, new=new)
         self._store.look({"subject": subject, "body": body, "issue_id": issue_id})
         with self._store.transaction() as tx:
             parent = self.get(reply_to) if reply_to is not None else None
@@ -106,18 +113,46 @@ class Messages:
         `overdue` keeps those whose requested acknowledgement is late.
         """
         to = self._recipient(droid)
-        equals: dict[str, object] = {"to": to}
-        if unread:
-            equals["read"] = False
-        if from_ is not None:
-            equals["from"] = from_
-        if issue_id is not None:
-            equals["issue_id"] = issue_id
-        if not overdue:
-            return self._select(equals, since_ms=since_ms, newest_first=True, limit=limit)
-        now_ms = self._store.now_ms()
-        found = self._select(equals, since_ms=since_ms, newest_first=True)
-        return [message for message in found if _is_overdue(message, now_ms)][:limit]
+        filters = {"from": from_, "issue_id": issue_id}
+        equals = {name: value for name, value in filters.items() if value is not None}
+        most = None if overdue else limit
+        own: dict[str, object] = {**equals, "to": to, **({"read": False} if unread else {})}
+        found = self._select(own, since_ms=since_ms, newest_first=True, limit=most)
+        shared = self._broadcasts(to, equals, unread=unread, since_ms=since_ms, limit=most)
+        if shared:
+            found = sorted([*found, *shared], key=lambda each: each.age, reverse=True)
+        if overdue:
+            now_ms = self._store.now_ms()
+            found = [message for message in found if _is_overdue(message, now_ms)]
+        return found[:limit]
+
+    def reach(self) -> list[str]:
+        """Returns the droids in the hive that a message to `@all` by the actor reaches now."""
+        return [name for name in self._droids.known() if name != self._store.actor]
+
+    def _broadcasts(
+        self,
+        droid: str,
+        equals: Mapping[str, object],
+        *,
+        unread: bool,
+        since_ms: int | None,
+        limit: int | None,
+    ) -> list[Message]:
+        """Returns the messages to everyone that reach a droid, as it sees them, newest first."""
+        rows = self._store.state(KIND).select(
+            {**equals, "to": EVERYONE},
+            since_ms=since_ms,
+            newest_first=True,
+            limit=limit,
+            differs={"from": droid},
+            lacks=mark_of(droid, READ) if unread else None,
+        )
+        if not rows:
+            return []
+        oldest_ms = self._droids.joined_ms(droid) - FRESH_MS
+        messages = [Message(fields).seen_by(droid) for fields in rows]
+        return [message for message in messages if message.created_ms >= oldest_ms]
 
     def since(self, after: str, *, droid: str | None = None) -> list[Message]:
         """Returns the messages to `droid` that arrived here after the message `after`, in order of
@@ -125,7 +160,7 @@ class Messages:
         misses nothing and sees nothing twice. Raises `NotFound`.
         """
         to = self._recipient(droid)
-        self._get(after)
+        after = self._get(after).id
         with self._store.transaction() as tx:
             tx.touch(KIND)  # Copies lines that git brought to the journal.
         state = self._store.state(KIND)
@@ -136,7 +171,20 @@ class Messages:
             identifier = decode(line).get("id")
             if isinstance(identifier, str) and state.first_line(identifier) == line:
                 arrived.append(self._get(identifier))
-        return [message for message in arrived if message.to == to and not message.deleted]
+        oldest_ms = self._droids.joined_ms(to) - FRESH_MS
+        return [
+            message.seen_by(to)
+            for message in arrived
+            if not message.deleted
+            and (
+                message.to == to
+                or (
+                    message.to == EVERYONE
+                    and message.from_ != to
+                    and message.created_ms >= oldest_ms
+                )
+            )
+        ]
 
     def wait(
         self, *, timeout_s: float, from_: str | None = None, issue_id: str | None = None
@@ -160,13 +208,10 @@ class Messages:
         """
         with self._store.transaction() as tx:
             messages = self._to_actor(message_ids)
-            seen = {"read": True, "acked_at": tx.now}
             return [
                 message
                 if message.acked_at
-                else Message(
-                    tx.update(KIND, message.id, {"read_at": message.read_at or tx.now, **seen})
-                )
+                else self._mark(tx, message, {READ: message.read_at or tx.now, ACKED: tx.now})
                 for message in messages
             ]
 
@@ -209,7 +254,12 @@ class Messages:
         return message
 
     def _get(self, message_id: str) -> Message:
-        fields = self._store.state(KIND).get(message_id)
+        state = self._store.state(KIND)
+        fields = state.get(message_id)
+        if fields is None:
+            from queenbee.services.short_ids import record_id  # noqa: PLC0415 - start-up
+
+            fields = state.get(record_id(state, message_id) or "")
         if fields is None:
             raise NotFound(f"there is no message {message_id!r}", hint="queen msg inbox")
         return Message(fields)
@@ -221,20 +271,36 @@ class Messages:
         """
         state = self._store.state(KIND)
         fields = state.get(identifier)
-        if fields is not None:
-            root = Message(fields).thread
-            found = self._select({"thread_id": root})
-            first = state.get(root)
-            if first is not None and all(message.id != root for message in found):
-                found = [*([] if first.get("deleted") is True else [Message(first)]), *found]
-        else:
-            found = self._select({"issue_id": identifier})
-            if not found:
-                raise NotFound(
-                    f"there is no message or issue {identifier!r} with a thread",
-                    hint="queen msg inbox",
-                )
-        return found
+        if fields is None:
+            if about := self._about(identifier):
+                return self._as_seen(about)
+            from queenbee.services.short_ids import record_id  # noqa: PLC0415 - start-up
+
+            fields = state.get(record_id(state, identifier) or "")
+        if fields is None:
+            raise NotFound(
+                f"there is no message or issue {identifier!r} with a thread",
+                hint="queen msg inbox",
+            )
+        root = Message(fields).thread
+        found = self._select({"thread_id": root})
+        first = state.get(root)
+        if first is not None and all(message.id != root for message in found):
+            found = [*([] if first.get("deleted") is True else [Message(first)]), *found]
+        return self._as_seen(found)
+
+    def _as_seen(self, messages: list[Message]) -> list[Message]:
+        actor = self._store.actor_or_none
+        return messages if actor is None else [message.seen_by(actor) for message in messages]
+
+    def _about(self, name: str) -> list[Message]:
+        """Returns the messages about an issue; the Go tool calls its thread `issue:ID`."""
+        issue_id = name.removeprefix(_ISSUE_THREAD)
+        found = self._select({"issue_id": issue_id})
+        known = {message.id for message in found}
+        more = self._select({"thread_id": f"{_ISSUE_THREAD}{issue_id}"})
+        found += [message for message in more if message.id not in known]
+        return sorted(found, key=lambda message: message.age)
 
     def mark_read(self, message_ids: Sequence[str]) -> list[Message]:
         """Marks messages as read by their recipient; those already read do not change.
@@ -243,11 +309,25 @@ class Messages:
         """
         with self._store.transaction() as tx:
             messages = self._to_actor(message_ids)
-            seen = {"read": True, "read_at": tx.now}
             return [
-                message if message.read else Message(tx.update(KIND, message.id, seen))
+                message if message.read else self._mark(tx, message, {READ: tx.now})
                 for message in messages
             ]
+
+    def _mark(self, tx: Transaction, message: Message, marks: Mapping[str, str]) -> Message:
+        """Adds the actor's marks to a message: on one to everyone, in fields of its own."""
+        if message.to != EVERYONE:
+            return Message(tx.update(KIND, message.id, {"read": True, **marks}))
+        actor = self._store.actor
+        own = {mark_of(actor, name): at for name, at in marks.items()}
+        return Message(tx.update(KIND, message.id, own)).seen_by(actor)
+
+    def read_unread(self, *, limit: int | None = None) -> list[Message]:
+        """Marks the actor's unread messages as read and returns them, oldest first; at most
+        `limit` of them, the oldest.
+        """
+        unread = self.inbox(unread=True)[::-1][:limit]
+        return self.mark_read([message.id for message in unread]) if unread else []
 
     def delete(self, message_id: str) -> Message:
         """Hides a message for both sides; only its sender or recipient may. Repeating it
@@ -256,6 +336,12 @@ class Messages:
         actor = self._store.actor
         with self._store.transaction() as tx:
             message = self._get(message_id)
+            if message.to == EVERYONE and actor != message.from_:
+                raise NotYours(
+                    f"message {message.id} is to everyone; only {message.from_} can delete it",
+                    hint=suggested("queen msg read", message.id),
+                    owner=message.from_,
+                )
             if actor not in (message.from_, message.to):
                 raise NotYours(
                     f"message {message.id} is between {message.from_} and {message.to}",
@@ -271,29 +357,31 @@ class Messages:
 
     def _to_actor(self, message_ids: Sequence[str]) -> list[Message]:
         actor = self._store.actor
-        messages = [self.get(each) for each in dict.fromkeys(several(message_ids))]
+        named = (self.get(each) for each in several(message_ids))
+        messages = list({message.id: message for message in named}.values())
         for message in messages:
-            if message.to != actor:
+            if message.to == EVERYONE and message.from_ == actor:
+                raise NotYours(
+                    f"message {message.id} is from you, to everyone else",
+                    hint=suggested("queen msg thread", message.id),
+                    owner=actor,
+                )
+            if message.to not in (actor, EVERYONE):
                 raise NotYours(
                     f"message {message.id} is to {message.to}, not to {actor}",
                     hint=suggested("queen msg thread", message.id),
                     owner=message.to,
                 )
-        return messages
+        return [message.seen_by(actor) for message in messages]
 
-    def _recipients(self, to: str, sender: str) -> list[str]:
+    def _recipients(self, to: str, *, new: bool) -> list[str]:
         if to == EVERYONE:
-            others = [name for name in self._droids.known() if name != sender]
-            if not others:
-                raise NotFound(
-                    "this hive knows no other droids yet",
-                    hint="name the recipients, as in: queen msg send reviewer,tester BODY",
-                )
-            return others
+            return [EVERYONE]
         names = [name.strip() for name in to.split(",") if name.strip()]
         if not names:
             raise InvalidInput("no recipient given", hint="queen msg send NAME BODY")
-        return [self._droids.check(name) for name in dict.fromkeys(names)]
+        check = self._droids.check if new else self._droids.check_addressee
+        return [check(name) for name in dict.fromkeys(names)]
 
     def _select(
         self,

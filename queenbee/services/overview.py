@@ -18,7 +18,9 @@ class Overview:
     """An issue with what the hive knows about it."""
 
     def __init__(self, hive: Services, issue_id: str) -> None:
-        self.issue_id = issue_id
+        self.issue_id = issue_id = hive.issue_id(issue_id, recorded=True)
+        self.deleted: Issue | None = hive.issues.tombstone(issue_id)
+        """Its last row, if the tracker has deleted it."""
         self.issue: Issue | None = hive.issues.get_or_none(issue_id)
         """None if the tracker does not have it, but records mention it."""
         self.blockers = hive.issues.blockers(self.issue) if self.issue is not None else []
@@ -30,7 +32,8 @@ class Overview:
         """The live leases made for it."""
         self.messages = _thread(hive, issue_id)
         """Its thread, oldest first."""
-        if self.issue is None and not (self.assignments or self.reservations or self.messages):
+        known = self.issue or self.deleted
+        if known is None and not (self.assignments or self.reservations or self.messages):
             hive.issues.get(issue_id)
         self.bead: Mapping[str, object] | None = hive.documents.about(issue_id, self.issue)
         """Its checks, evidence and gates, if it is a bead."""
@@ -40,6 +43,7 @@ class Overview:
         return {
             "issue_id": self.issue_id,
             "issue": self.issue.to_dict() if self.issue else None,
+            **({"deleted": self.deleted.to_dict()} if self.deleted else {}),
             "blocked_by": self.blockers,
             "assignments": [each.to_dict() for each in self.assignments],
             "reservations": [each.to_dict() for each in self.reservations],

@@ -47,6 +47,8 @@ class Store:
         """The directory that patterns and paths given to the services are relative to."""
         self.progress: Progress | None = None
         """Called while an index is built."""
+        self.long_lines: list[str] = []
+        """Records written here since the last notice whose lines other tools cannot read."""
         self._actor = actor
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self._states: dict[str, Records] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound, Unwritable
 from queenbee.store import setup
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         """What a transaction needs from the store that it writes to."""
 
         layout: Layout
+        long_lines: list[str]
 
         @property
         def actor_or_none(self) -> str | None: ...
@@ -45,6 +47,7 @@ class Transaction:
         self._mutex = mutex
         self._lines: dict[str, list[bytes]] = {}
         self._rows: list[bytes] = []
+        self._long: list[str] = []
         self._lock: KernelLock | None = None
         self.now_ms = 0
         """The instant of this turn, in ms since 1970, read once the lock is held."""
@@ -68,7 +71,10 @@ class Transaction:
     def append(self, kind: str, fields: Mapping[str, object]) -> Fields:
         """Adds a line, to be written at the end of the block, and returns its fields."""
         line = {name: value for name, value in fields.items() if value is not None}
-        self._lines.setdefault(kind, []).append(codec.encode(line))
+        raw = codec.encode(line)
+        self._lines.setdefault(kind, []).append(raw)
+        if len(raw) > codec.SCANNED_LINE_BYTES and kind_of(kind).everywhere:
+            self._long.append(str(line.get("id")))
         return line
 
     def append_issue(self, row: Mapping[str, object]) -> None:
@@ -152,6 +158,7 @@ class Transaction:
             for receipt in receipts:
                 receipt.close()
         if error is None and self._lines:
+            self._store.long_lines += self._long
             self._store.committed(list(self._lines))
 
     def _write(self, receipts: list[Receipt | Added]) -> None:

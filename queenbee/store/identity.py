@@ -52,6 +52,14 @@ def listed_droids(layout: Layout) -> set[str]:
     return {name for file in files if file.endswith(".md") and is_name(name := file[: -len(".md")])}
 
 
+def listed_since_ms(layout: Layout, name: str) -> int | None:
+    """Returns when the file that lists a droid last changed, in ms since 1970, or None."""
+    try:
+        return os.stat(os.path.join(layout.droids_dir, f"{name}.md")).st_mtime_ns // 1_000_000
+    except OSError:
+        return None
+
+
 def checked_droid(layout: Layout, name: str) -> str:
     """Returns the name unchanged. Raises `InvalidInput` or `UnknownDroid`.
 

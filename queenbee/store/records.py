@@ -63,6 +63,14 @@ class Records(Protocol):
     def first_line(self, identifier: str) -> bytes | None:
         """Returns the line that created a record, as the ledger has it."""
 
+    def named(self, part: str) -> list[str]:
+        """Returns the ids, sorted and at most six, that end in a part; if there are none, those
+        that begin with it, else those that contain it. Its case only counts if it must.
+        """
+
+    def short_id(self, identifier: str) -> str:
+        """Returns the shortest end of an id that no other id of this kind has."""
+
     def history(self, identifier: str) -> list[Fields]:
         """Returns every line of a record in the order of the fold, each with its `rev`."""
 
@@ -73,10 +81,13 @@ class Records(Protocol):
         since_ms: int | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        differs: Mapping[str, object] | None = None,
+        lacks: str | None = None,
     ) -> list[Fields]:
         """Returns the records that are not deleted and have these values, by age.
 
-        A flag that is absent is false.
+        A flag that is absent is false. `differs` are values that the records must not have, and
+        `lacks` is a mark (see `Kind.marks`) that they must not have.
         """
 
     def everything(self) -> list[Fields]:

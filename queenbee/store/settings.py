@@ -26,6 +26,7 @@ TEMPLATE = """\
 #                        # "auto": strict if that folder lists any
 # issues = "auto"        # "strict": only ids in issues.jsonl; "off": any id;
 #                        # "auto": strict if the file exists
+# close_on_complete = true  # whether queen complete closes the tracker's issue too
 # ttl = "2h"             # how long a reservation lasts by default
 # durability = "synced"  # "buffered": do not wait for the disk
 # lock_timeout = "10s"   # how long a command waits for the lock
@@ -83,6 +84,16 @@ class _Duration(Setting):
         return seconds if self.least_s <= seconds <= self.most_s else None
 
 
+class _Flag(Setting):
+    __slots__ = ()
+
+    def __init__(self, name: str, *, default: bool) -> None:
+        super().__init__(name, default, "true or false")
+
+    def read(self, value: object) -> object:
+        return value if isinstance(value, bool) else None
+
+
 class _Number(Setting):
     __slots__ = ("most",)
 
@@ -120,6 +131,7 @@ SETTINGS = (
     _Duration("lock_timeout", 10.0, 0, 3600),
     _Duration("archive_after", _DAY_S, 0, 3650 * _DAY_S),
     _Number("gate_results", 10, 10_000),
+    _Flag("close_on_complete", default=True),
     _Size("rotate_at", 4 * 1024 * 1024, 64 * 1024 * 1024),
 )
 
@@ -135,6 +147,7 @@ class Settings:
     lock_timeout_s: float
     archive_after_s: int
     gate_results: int
+    close_on_complete: bool
     rotate_at_bytes: int
     """0 if ledgers are not rotated automatically."""
 

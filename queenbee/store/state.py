@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left, bisect_right
 
 from queenbee.core.fold import Table
+from queenbee.core.ids import end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.ledger.batch import Position
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
     Decoder = Callable[[bytes], Fields]
 
+MANY = 6
+"""Ids that a part names before it is enough to say that it names too many."""
 FLAGS = frozenset({"read", "deleted"})
 
 
@@ -54,6 +58,7 @@ class Folded:
         self._table = Table(kind_of(self.kind).aliases)
         self._columns: dict[str, _Column] = {}
         self._changed: list[str] = []
+        self._end_keys: list[str] = []
         self._generation += 1
         self._position: Position | None = None
         self._unrecorded = False
@@ -126,6 +131,23 @@ class Folded:
                 again.add(raw, decode_exactly(raw))
             return again.get(identifier)
 
+    def named(self, part: str) -> list[str]:
+        with self._mutex:
+            for matches in (str.endswith, str.startswith, str.__contains__):
+                for text in spellings(part):
+                    if found := [each for each in self._table.entries if matches(each, text)]:
+                        return sorted(found)[:MANY]
+        return []
+
+    def short_id(self, identifier: str) -> str:
+        with self._mutex:
+            if len(self._end_keys) != len(self._table.entries):
+                self._end_keys = sorted(map(end_key, self._table.entries))
+            keys, key = self._end_keys, end_key(identifier)
+            begin, end = bisect_left(keys, key), bisect_right(keys, key)
+            same = keys[begin : max(begin, end - 1)]
+            return shortest_end(identifier, [*keys[:begin][-1:], *same, *keys[end : end + 1]])
+
     def first_line(self, identifier: str) -> bytes | None:
         with self._mutex:
             entry = self._table.entries.get(identifier)
@@ -143,11 +165,15 @@ class Folded:
         since_ms: int | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        differs: Mapping[str, object] | None = None,
+        lacks: str | None = None,
     ) -> list[Fields]:
         found = [
             (instant_ms(fields.get("created_at")) or 0, str(fields["id"]), fields)
             for fields in self._matching(equals)
             if fields.get("deleted") is not True
+            and not any(value_of(fields, name) == value for name, value in (differs or {}).items())
+            and (lacks is None or lacks not in fields)
         ]
         if since_ms is not None:
             found = [row for row in found if row[0] >= since_ms]

@@ -16,7 +16,6 @@ from queenbee.documents.sprints.history import (
 )
 from queenbee.documents.sprints.teams import group_by_team, team_of
 from queenbee.errors import InvalidInput, Unreadable
-from queenbee.store.issues_file import read_rows_exactly
 from queenbee.workflows.bead_view import BeadView, kind_of
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def _changed(row: Row, what: What, entry: dict[str, Any], now_ms: int) -> Row:
 
 def _row(hive: Hive, bead_id: str) -> Row:
     hive.issues.get(bead_id)
-    row = current_rows(read_rows_exactly(hive.layout.issues_path)).get(bead_id)
+    row = current_rows(hive.issues.rows()).get(bead_id)
     if row is None:
         raise InvalidInput(
             f"{bead_id} is a Ralph bead: only queen run and queen verify write its history",

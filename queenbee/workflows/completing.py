@@ -15,16 +15,19 @@ from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import close_row, current_rows, metadata_of
 from queenbee.documents.sprints.teams import is_sprint_bead
-from queenbee.errors import InvalidInput
+from queenbee.errors import ExternalFailure, InvalidInput, NotFound
+from queenbee.services.messages import stage
 from queenbee.store.issues_file import read_rows_exactly
 from queenbee.workflows.documents import may_be_bead
+from queenbee.workflows.owner import Owner
 from queenbee.workflows.verifications import last_verification
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.checks.engine import Progress
     from queenbee.checks.verification import VerificationRecord
+    from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment
     from queenbee.documents.ralph.store import BeadFile
     from queenbee.services.transaction import Transaction
@@ -37,11 +40,14 @@ GOOD = ("passed", "not_verified")
 class Completion:
     """The result of completing an issue: its assignment as it is now, and its checks.
 
-    `verification` is the record of the checks that ran, or None if the issue has none.
+    `verification` is the record of the checks that ran, or None if the issue has none. `unblocked`
+    are the issues that waited for this one and are ready now. `notes` say what else failed.
     """
 
     assignment: Assignment
     verification: VerificationRecord | None = None
+    unblocked: Sequence[Issue] = ()
+    notes: Sequence[str] = ()
 
     @property
     def completed(self) -> bool:
@@ -49,14 +55,16 @@ class Completion:
         return self.assignment.status == "completed"
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the assignment's fields, with the record of the checks if there are any."""
-        more = {"verification": self.verification} if self.verification is not None else {}
+        """Returns the assignment's fields, with `unblocked` and, if checks ran, their record."""
+        more: dict[str, object] = {"unblocked": [each.id for each in self.unblocked]}
+        if self.verification is not None:
+            more["verification"] = self.verification
         return {**self.assignment.to_dict(), **more}
 
 
 def complete(
     hive: Hive,
-    issue_id: str,
+    issue_id: str | None = None,
     *,
     env: Mapping[str, str],
     reason: str | None = None,
@@ -65,42 +73,105 @@ def complete(
 ) -> Completion:
     """Runs the checks of an issue that the actor may complete, and completes it if they pass.
 
-    With `unverified` no check runs, and the reason, which is then required, is recorded instead.
-    Raises `NotFound`, `NotYours`, `InvalidInput`, or `Conflict` for a Ralph bead that waits for
-    something or lacks its evidence.
+    The issue is the actor's only one by default. With `unverified` no check runs, and the reason,
+    which is then required, is recorded instead. If the actor has completed the issue already,
+    nothing happens. Raises `NotFound`, `NotYours`, `InvalidInput`, or `Conflict` for a Ralph bead
+    that waits for something or lacks its evidence.
     """
+    issue_id = issue_id or _only_one(hive)
     if unverified and not (reason and reason.strip()):
         raise InvalidInput(
             "completing without checks needs a reason",
             hint=suggested("queen complete", issue_id, no_verify=True, reason="WHY"),
         )
+    done = hive.issues.completion(issue_id)
+    if done is not None and done.droid == hive.actor and hive.assignments.active(issue_id) is None:
+        return Completion(done)
     assignment = hive.assignments.check_ending(issue_id)
     record = _verified(hive, assignment, env, reason if unverified else None, on_progress)
     if record is not None and record["verdict"] not in GOOD:
         return Completion(assignment, record)
-    ended = hive.assignments.complete(
-        issue_id, reason=_reason(record, reason), also=closing(hive, issue_id)
+    return end(hive, issue_id, _reason(record, reason), record)
+
+
+def end(
+    hive: Hive, issue_id: str, reason: str | None, record: VerificationRecord | None = None
+) -> Completion:
+    """Ends the work on an issue as completed: its assignment and leases, and the tracker's row.
+
+    The droids who work on an issue that waited for it get a message.
+    """
+    behind = [each for each in hive.issues.standings().values() if issue_id in each.waits_for]
+    actor = hive.actor
+
+    def also(tx: Transaction) -> None:
+        _close_row(hive, tx, issue_id, reason)
+        for each in behind:
+            if each.holder not in (None, actor) and hive.assignments.active(each.issue.id):
+                subject = f"[{each.issue.id}] {issue_id}, which it waits for, is completed"
+                fields = {"subject": subject, "body": f"{subject}.", "issue_id": each.issue.id}
+                stage(tx, actor, [str(each.holder)], {**fields, "importance": "normal"})
+
+    ended = hive.assignments.complete(issue_id, reason=reason, also=also)
+    notes = _closed_by_owner(hive, issue_id, reason)
+    now = hive.issues.standings()
+    ids = [each.issue.id for each in behind]
+    unblocked = [now[each].issue for each in ids if each in now and now[each].state == "ready"]
+    return Completion(ended, record, unblocked, notes)
+
+
+def _only_one(hive: Hive) -> str:
+    mine = hive.assignments.find(droid=hive.actor)
+    if len(mine) == 1:
+        return mine[0].issue_id
+    if not mine:
+        raise NotFound(f"{hive.actor} has no issue to complete", hint="queen next")
+    ids = ", ".join(each.issue_id for each in mine)
+    raise InvalidInput(
+        f"{hive.actor} has several issues: {ids}",
+        hint=f"say which: {suggested('queen complete', mine[0].issue_id)}",
     )
-    return Completion(ended, record)
 
 
-def closing(hive: Hive, issue_id: str) -> Callable[[Transaction], None] | None:
-    """Returns a function that closes the tracker's row of an imported bead, or None for others.
-
-    Only rows that were imported from plans and sessions are ours; the tracker closes the others.
+def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -> None:
+    """Closes the tracker's row, if that is ours to write: of an imported bead, or where no program
+    owns the file.
     """
     issue = hive.issues.tracked().get(issue_id)
-    if issue is None or not may_be_bead(issue):
-        return None
-    if not is_sprint_bead(issue.fields) and "session_task" not in metadata_of(issue.fields):
-        return None
+    if issue is None or issue.done:
+        return
+    wanted = hive.layout.settings.close_on_complete and Owner.of(hive.layout) is None
+    if not wanted and not _was_imported(issue):
+        return
+    row = current_rows(read_rows_exactly(hive.layout.issues_path)).get(issue_id)
+    if row is not None and row.get("status") not in DONE:
+        closed = close_row(row, tx.now_ms)
+        tx.append_issue({**closed, "close_reason": reason} if reason else closed)
 
-    def close(tx: Transaction) -> None:
-        row = current_rows(read_rows_exactly(hive.layout.issues_path)).get(issue_id)
-        if row is not None and row.get("status") not in DONE:
-            tx.append_issue(close_row(row, tx.now_ms))
 
-    return close
+def _was_imported(issue: Issue) -> bool:
+    """Returns whether a plan or session made the row; such rows are ours to write."""
+    return may_be_bead(issue) and (
+        is_sprint_bead(issue.fields) or "session_task" in metadata_of(issue.fields)
+    )
+
+
+def _closed_by_owner(hive: Hive, issue_id: str, reason: str | None) -> list[str]:
+    """Has the program that owns the tracker close an issue; returns what went wrong.
+
+    The completion counts all the same.
+    """
+    issue = hive.issues.tracked().get(issue_id)
+    if issue is None or issue.done or not hive.layout.settings.close_on_complete:
+        return []
+    owner = Owner.of(hive.layout)
+    if owner is None:
+        return []
+    try:
+        owner.close(issue_id, reason, actor=hive.actor)
+    except ExternalFailure as error:
+        return [f"{issue_id} is completed, but still open in the tracker: {error.message}"]
+    return []
 
 
 def _verified(

@@ -7,11 +7,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.checks.check import described
 from queenbee.core.text import suggested
 from queenbee.documents.folders import gates_dir
-from queenbee.documents.gates.gate import add_rule, new_gate, validate_gate
+from queenbee.documents.gates.gate import add_rule, new_gate, remove_rule, validate_gate
 from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, latest_results
 from queenbee.documents.gates.phases import phase_number
+from queenbee.documents.gates.rules import rule_check
 from queenbee.documents.gates.store import (
     GateFile,
     create_gate,
@@ -23,6 +25,7 @@ from queenbee.documents.json_documents import parse_json
 from queenbee.documents.plans.files import read_markdown
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.errors import InvalidInput, NotFound, Unreadable
+from queenbee.workflows.gate_check import state_of_run
 from queenbee.workflows.locks import documents_lock
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 _SLUG = re.compile(r"[^A-Za-z0-9]+")
 _SLUG_LENGTH = 40
+_RULE_HELP = "queen gate add-rule --help"
 
 
 @dataclass(frozen=True)
@@ -44,13 +48,17 @@ class GateView:
     document: Document
     verdict: Verdict
     findings: Sequence[Finding]
+    run: str | None = None
+    """What the attempt is doing, if it has not ended."""
+    ledger_dir: str = ""
+    """The folder that the paths of evidence start from."""
 
     @property
     def rules(self) -> list[dict[str, object]]:
-        """The rules, each with the status and message of its latest result."""
+        """The rules, each with what it checks and its latest result; `evidence` is a full path."""
         latest = latest_results(self.document)
         rules = self.document["validation_config"]["rules"]
-        return [_rule(rule, latest.get(rule["rule_id"])) for rule in rules]
+        return [self._rule(rule, latest.get(rule["rule_id"])) for rule in rules]
 
     def to_dict(self) -> dict[str, object]:
         """Returns the gate as plain values, with only the latest results."""
@@ -65,8 +73,52 @@ class GateView:
             "passed": self.verdict.passed,
             "blocking": list(self.verdict.blocking),
             "warnings": list(self.verdict.warnings),
+            "run": self.run,
             "rules": self.rules,
             "findings": [finding.to_dict() for finding in self.findings],
+        }
+
+    def _rule(self, rule: Document, result: RuleResult | None) -> dict[str, object]:
+        evidence = result.get("details", {}).get("evidence") if result else None
+        return {
+            "rule_id": rule["rule_id"],
+            "rule_type": rule["rule_type"],
+            "rule_name": rule.get("rule_name"),
+            "severity": rule.get("severity", "error"),
+            "checks": described(rule_check(rule)),
+            "status": result["status"] if result else "not run",
+            "message": result.get("message") if result else None,
+            "validated_at": result["validated_at"] if result else None,
+            "evidence": os.path.join(self.ledger_dir, evidence)
+            if isinstance(evidence, str)
+            else None,
+        }
+
+
+@dataclass(frozen=True)
+class UnusableGate:
+    """A file that cannot be read as a gate, so that its phase has not passed."""
+
+    path: str
+    problem: str
+    workflow_id: str | None
+    phase_id: str | None
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns what is known, with the keys of a gate."""
+        return {
+            "workflow_id": self.workflow_id,
+            "phase_id": self.phase_id,
+            "phase_name": None,
+            "path": self.path,
+            "attempt": None,
+            "status": "unreadable",
+            "passed": False,
+            "blocking": [self.problem],
+            "warnings": [],
+            "run": None,
+            "rules": [],
+            "findings": [],
         }
 
 
@@ -97,56 +149,78 @@ def new_hive_gate(hive: Hive, workflow_id: str, phase_id: str, name: str | None)
         phase_name=name or phase_id,
         now_ms=hive.now_ms(),
     )
-    return _view(create_gate(gates_dir(hive.layout), document, lock=documents_lock(hive)))
+    return _view(hive, create_gate(gates_dir(hive.layout), document, lock=documents_lock(hive)))
 
 
 def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -> GateView:
-    """Adds a rule to a gate, with an id if it has none. Raises as `documents.gates.add_rule`."""
+    """Adds a rule to a gate, with an id if it has none; it is the last one of the view.
+
+    Raises as `documents.gates.add_rule`.
+    """
 
     def added(document: Document) -> Document:
         return add_rule(document, _identified(rule, document))
 
     folder = gates_dir(hive.layout)
-    return _view(update_gate(folder, workflow_id, phase_id, added, lock=documents_lock(hive)))
+    changed = update_gate(folder, workflow_id, phase_id, added, lock=documents_lock(hive))
+    return _view(hive, changed)
+
+
+def remove_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule_id: str) -> GateView:
+    """Removes a rule from a gate. Raises as `documents.gates.remove_rule`."""
+
+    def removed(document: Document) -> Document:
+        return remove_rule(document, rule_id)
+
+    folder = gates_dir(hive.layout)
+    changed = update_gate(folder, workflow_id, phase_id, removed, lock=documents_lock(hive))
+    return _view(hive, changed)
 
 
 def gate_view(hive: Hive, workflow_id: str, phase_id: str) -> GateView:
     """Returns a gate. Raises `NotFound`, or `Unreadable` for one that is not valid."""
-    return _view(find_gate(gates_dir(hive.layout), workflow_id, phase_id))
+    return _view(hive, find_gate(gates_dir(hive.layout), workflow_id, phase_id))
 
 
-def gate_views(hive: Hive, workflow_id: str | None = None) -> list[GateView]:
-    """Returns all gates, or those of one workflow. Raises `Unreadable` if one cannot be read."""
-    found, problems = list_gates(gates_dir(hive.layout))
-    if workflow_id is not None:
-        # A broken or foreign file spoils only the workflow whose gate it may be.
-        begins = f"phase_{workflow_id}_"
-        problems = [each for each in problems if os.path.basename(each.path).startswith(begins)]
-    if problems:
-        raise Unreadable(problems[0].message, path=problems[0].path, hint="queen doctor")
-    keys = [gate.key for gate in found if workflow_id in (None, gate.key[0])]
-    return [gate_view(hive, str(workflow), str(phase)) for workflow, phase in keys]
+def gate_views(hive: Hive, workflow_id: str | None = None) -> list[GateView | UnusableGate]:
+    """Returns all gates, or those of one workflow; one that cannot be used says why."""
+    gates, broken = list_gates(gates_dir(hive.layout))
+    found: list[GateView | UnusableGate] = []
+    for gate in gates:
+        if workflow_id in (None, gate.key[0]):
+            try:
+                found.append(gate_view(hive, *gate.key))
+            except Unreadable as error:
+                found.append(UnusableGate(gate.path, error.message, *gate.key))
+    for file in broken:
+        keys = sorted(file.keys)
+        key = keys[0] if len(keys) == 1 else (None, None)
+        if workflow_id is None or file.phases_of(workflow_id):
+            found.append(UnusableGate(file.path, file.message, *key))
+    return found
 
 
-def rule_of(options: RuleOptions) -> Document:
+def rule_of(hive: Hive, options: RuleOptions) -> Document:
     """Returns the rule that the options describe, without an id if they give none.
 
-    Raises `InvalidInput` for none or several of the four types.
+    Files are given from the working directory. The rule has them from the top of the working
+    tree, where gates run, so that it means the same in every worktree. Raises `InvalidInput` for
+    none or several of the four types.
     """
     given = {
         rule_type: value
         for rule_type, value in (
-            ("file_exists", options.exists),
-            ("content_match", options.contains),
+            ("file_exists", _from_top(hive, options.exists)),
+            ("content_match", _from_top(hive, options.contains)),
             ("test_pass", options.test),
-            ("custom", options.script),
+            ("custom", _from_top(hive, options.script)),
         )
         if value is not None
     }
     if len(given) != 1:
         raise InvalidInput(
             "a rule is one of: --exists, --contains, --test, --script, or a JSON object",
-            hint="queen gate add-rule --help",
+            hint=_RULE_HELP,
         )
     ((rule_type, value),) = given.items()
     rule: Document = {"rule_id": options.rule_id} if options.rule_id else {}
@@ -159,14 +233,23 @@ def rule_of(options: RuleOptions) -> Document:
     return rule
 
 
+def _from_top(hive: Hive, path: str | None) -> str | None:
+    """Returns a path as rules have it; one outside the working tree is absolute."""
+    if not path or os.path.isabs(path):
+        return path
+    absolute = os.path.normpath(os.path.join(hive.cwd, path))
+    relative = os.path.relpath(absolute, hive.layout.tree)
+    return absolute if relative.split(os.sep)[0] == os.pardir else relative
+
+
 def rule_from(text: str) -> Document:
     """Returns the rule in a JSON text. Raises `InvalidInput` if it is not an object."""
     try:
         rule = parse_json(text.encode(errors="replace"), "the rule")
     except Unreadable as error:
-        raise InvalidInput(error.message) from error
+        raise InvalidInput(error.message, hint=_RULE_HELP) from error
     if not isinstance(rule, dict):
-        raise InvalidInput("the rule must be a JSON object")
+        raise InvalidInput("the rule must be a JSON object", hint=_RULE_HELP)
     return rule
 
 
@@ -225,18 +308,9 @@ def _identified(rule: Document, document: Document) -> Document:
     return {"rule_id": next(name for name in names if name not in taken), **rule}
 
 
-def _view(gate: GateFile) -> GateView:
-    findings = validate_gate(gate.document)
-    return GateView(gate.path, gate.document, judge(gate.document), findings)
-
-
-def _rule(rule: Document, result: RuleResult | None) -> dict[str, object]:
-    return {
-        "rule_id": rule["rule_id"],
-        "rule_type": rule["rule_type"],
-        "rule_name": rule.get("rule_name"),
-        "severity": rule.get("severity", "error"),
-        "status": result["status"] if result else "not run",
-        "message": result.get("message") if result else None,
-        "validated_at": result["validated_at"] if result else None,
-    }
+def _view(hive: Hive, gate: GateFile) -> GateView:
+    document = gate.document
+    run = state_of_run(hive, document)
+    return GateView(
+        gate.path, document, judge(document), validate_gate(document), run, hive.layout.beads_dir
+    )

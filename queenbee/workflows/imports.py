@@ -24,7 +24,6 @@ from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
 from queenbee.store.files import stamp_of
-from queenbee.store.issues_file import read_rows_exactly
 from queenbee.workflows.validation import agents_for
 
 if TYPE_CHECKING:
@@ -171,7 +170,7 @@ def with_progress(hive: Hive, session: Session) -> SessionProgress:
     completed, active = list(session.completed), list(session.active)
     beads: dict[str, str] = {}
     holders = {each.issue_id for each in hive.assignments.find()}
-    for issue in hive.issues.tracked().values():
+    for issue in hive.issues.all().values():
         metadata = metadata_of(issue.fields)
         task = metadata.get("session_task")
         if metadata.get("session_id") != session.session_id or not isinstance(task, str):
@@ -211,13 +210,13 @@ def _actor(hive: Hive, *, dry_run: bool) -> str:
 def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     path = hive.layout.issues_path
     seen = stamp_of(path)
-    found = make(read_rows_exactly(path), hive.now_ms())
+    found = make(hive.issues.rows(), hive.now_ms())
     if dry_run or not found.rows:
         return found
     hive.look({"plan": found.rows})
     with hive.transaction() as tx:
         if stamp_of(path) != seen:
-            found = make(read_rows_exactly(path), tx.now_ms)
+            found = make(hive.issues.rows(), tx.now_ms)
             hive.look({"plan": found.rows})
         for row in found.rows:
             tx.append_issue(row)

@@ -1,14 +1,19 @@
-"""Locks of a hive that documents need: one to rewrite them, and one for each loop over a bead."""
+"""Locks of a hive that documents need: one to rewrite them, and one for each loop over a bead.
+
+A gate may run several times at once; its lock is shared, and only says that a run goes on.
+"""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import zlib
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.checks.evidence import slug
 from queenbee.documents.folders import lock_path, run_lock_path
-from queenbee.errors import Busy
+from queenbee.errors import Busy, Unwritable
 from queenbee.store import setup
 from queenbee.store.lock import LongLock
 
@@ -40,7 +45,7 @@ def run_lock(hive: Services, bead_id: str) -> Iterator[None]:
     Raises `Busy`, which names the holder, at once.
     """
     setup.make_state_dir(hive.layout)
-    path = run_lock_path(hive.layout, slug(bead_id), zlib.crc32(bead_id.encode(errors="replace")))
+    path = _run_lock(hive, bead_id)
     with ExitStack() as held:
         try:
             held.enter_context(LongLock(path, holder=hive.actor_or_none or "somebody", timeout_s=0))
@@ -58,3 +63,47 @@ def run_lock(hive: Services, bead_id: str) -> Iterator[None]:
                 holder=note,
             ) from error
         yield
+
+
+@contextmanager
+def gate_runs(hive: Services, workflow_id: str, phase_id: str) -> Iterator[None]:
+    """Marks a gate as running; the kernel removes the mark when the process ends.
+
+    Raises `Unwritable`.
+    """
+    setup.make_state_dir(hive.layout)
+    path = _run_lock(hive, f"{workflow_id}/{phase_id}")
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        fd = os.open(path, flags, 0o666)
+        fcntl.flock(fd, fcntl.LOCK_SH)
+    except OSError as error:
+        reason = f"the lock {path} cannot be opened: {error.strerror}"
+        raise Unwritable(reason, path=path) from error
+    try:
+        yield
+    finally:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+        os.close(fd)
+
+
+def gate_is_running(hive: Services, workflow_id: str, phase_id: str) -> bool:
+    """Returns whether a run of a gate goes on, as far as this machine can tell; writes nothing."""
+    path = _run_lock(hive, f"{workflow_id}/{phase_id}")
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return False
+
+
+def _run_lock(hive: Services, name: str) -> str:
+    return run_lock_path(hive.layout, slug(name), zlib.crc32(name.encode(errors="replace")))

@@ -10,7 +10,7 @@ from queenbee.core.text import suggested
 from queenbee.documents.ralph.run import run_bead
 from queenbee.documents.ralph.verify import checks_to_run, refuse_completed, unmet_of
 from queenbee.errors import Taken
-from queenbee.workflows.completing import closing
+from queenbee.workflows.completing import end
 from queenbee.workflows.locks import run_lock
 from queenbee.workflows.running import bead_folders, check_runner, require_ralph_bead, waits_for
 
@@ -62,8 +62,8 @@ def _run(hive: Hive, bead: BeadFile, agent_command: str, runner: CheckRunner) ->
     outcome = run_bead(bead, agent_command, runner, folders, waits_for=waits)
     # If the agent completed the bead itself, the assignment has ended already.
     if outcome.status == "completed" and hive.assignments.active(bead.bead_id) is not None:
-        also = closing(hive, bead.bead_id)
-        hive.assignments.complete(bead.bead_id, reason=outcome.message, also=also)
+        for note in end(hive, bead.bead_id, outcome.message).notes:
+            runner.tell(note)
     return outcome
 
 

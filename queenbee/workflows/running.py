@@ -19,7 +19,7 @@ from queenbee.documents.ralph.verify import checks_to_run, complete_bead, verify
 from queenbee.documents.sprints.verdict import describe_judges, has_history, sprint_verdict
 from queenbee.errors import InvalidInput
 from queenbee.workflows.documents import may_be_bead
-from queenbee.workflows.locks import documents_lock
+from queenbee.workflows.locks import documents_lock, gate_runs
 from queenbee.workflows.verifications import recorder
 
 if TYPE_CHECKING:
@@ -76,20 +76,23 @@ def run_gate(
     phase_id: str,
     *,
     env: Mapping[str, str],
+    again: bool = False,
     on_progress: Watcher | None = None,
 ) -> GateRun:
     """Returns the result of all rules of a gate. Raises as `documents.gates.run.run_gate` does.
 
     The setting `gate_results` limits how many results of a rule the gate keeps.
     """
-    return gate_run.run_gate(
-        gates_dir(hive.layout),
-        workflow_id,
-        phase_id,
-        check_runner(hive, env, on_progress=on_progress),
-        lock=documents_lock(hive),
-        max_results_per_rule=hive.layout.settings.gate_results,
-    )
+    with gate_runs(hive, workflow_id, phase_id):
+        return gate_run.run_gate(
+            gates_dir(hive.layout),
+            workflow_id,
+            phase_id,
+            check_runner(hive, env, on_progress=on_progress),
+            lock=documents_lock(hive),
+            again=again,
+            max_results_per_rule=hive.layout.settings.gate_results,
+        )
 
 
 def checks_of(hive: Hive, name: str) -> list[str]:

@@ -10,10 +10,10 @@ from queenbee.checks.bounds import MAX_CHECKS
 from queenbee.checks.check import Check, CheckResult, Command
 from queenbee.checks.evidence import (
     FAILURES_MAX_CHARS,
+    EvidenceOfRun,
     failures_text,
     missing_evidence,
     slug,
-    write_evidence,
     write_failures,
 )
 from queenbee.checks.output import Output
@@ -27,6 +27,13 @@ START_MS = 1_763_217_020_000
 def result(status="failed", reason="exit code 1, expected 0", name="It", stdout=b""):
     output = Output(stdout, b"", len(stdout))
     return CheckResult(Check(name, Command("true")), status, reason, 1, 0.5, output)
+
+
+def written(folder, subject_id, results):
+    evidence = EvidenceOfRun(folder, subject_id, START_MS)
+    for one in results:
+        evidence.add(one)
+    return evidence.paths
 
 
 @pytest.mark.parametrize(
@@ -47,7 +54,7 @@ def test_a_name_becomes_a_file_name_that_stays_in_its_folder(text, name):
 
 def test_evidence_of_hostile_names_stays_in_its_folder(tmp_path):
     results = [result(name="../../escape"), result(name="/etc/passwd")]
-    paths = write_evidence(str(tmp_path / "evidence"), "../../bead", START_MS, results)
+    paths = written(str(tmp_path / "evidence"), "../../bead", results)
     inside = os.path.realpath(tmp_path / "evidence") + os.sep
     assert all(os.path.realpath(tmp_path / path).startswith(inside) for path in paths)
     assert len(list((tmp_path / "evidence").rglob("*.log"))) == 2
@@ -70,7 +77,7 @@ def test_the_record_of_the_most_checks_of_the_worst_kind_fits_a_line(char, tmp_p
 def test_evidence_that_cannot_be_written_is_reported(tmp_path):
     (tmp_path / "evidence").write_text("not a folder")
     with pytest.raises(Unwritable):
-        write_evidence(str(tmp_path / "evidence"), "gt-1", START_MS, [result()])
+        written(str(tmp_path / "evidence"), "gt-1", [result()])
 
 
 def test_failures_are_kept_though_no_run_has_written_evidence_before(tmp_path):
@@ -83,7 +90,7 @@ def test_failures_are_kept_though_no_run_has_written_evidence_before(tmp_path):
 def test_evidence_is_missing_when_its_file_is_gone_or_empty(tmp_path):
     folder = str(tmp_path / "evidence")
     results = [result(name="a"), result(name="b"), result(name="c"), result("skipped", name="d")]
-    paths = write_evidence(folder, "gt-1", START_MS, results)
+    paths = written(folder, "gt-1", results)
     kept = [result_record(*pair) for pair in zip(results, paths, strict=True)]
     os.unlink(tmp_path / paths[0])
     os.truncate(tmp_path / paths[1], 0)

@@ -8,7 +8,6 @@ import pytest
 from hives import Queen, QuickQueen, records
 
 BODIES = {
-    "nothing": "",
     "newlines": "one\ntwo\r\nthree\rfour\n\n",
     "nul": "before\0after",
     "emoji": "👩‍💻 🏳️‍🌈 é",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,49 @@ class TestAddRule:
         )  # fmt: skip
         assert state(gate)["status"]["total_count"] == 1
 
+    def test_a_file_is_relative_to_where_you_are(
+        self, quick: QuickQueen, gate: Path, repo: Path
+    ) -> None:
+        """And the rule has it from the top of the tree, where gates run."""
+        inside = repo / "src" / "api"
+        inside.mkdir(parents=True)
+        (inside / "a.py").write_text("x")
+        (inside / "ok.sh").write_text("#!/bin/sh\n")
+        (inside / "ok.sh").chmod(0o755)
+        (repo / "top.py").write_text("x")
+        for words in (
+            ("--exists", "a.py"),
+            ("--contains", "../../top.py", "--pattern", "x"),
+            ("--script", "./ok.sh"),
+            ("--exists", str(repo / "top.py")),
+            ("--exists", "../../../outside"),
+        ):
+            assert quick("gate", "add-rule", *GATE, *words, cwd=inside).code == 0
+        config = [rule["rule_config"] for rule in state(gate)["validation_config"]["rules"]]
+        assert [each.get("file_path") or each["script_path"] for each in config] == [
+            "src/api/a.py", "top.py", "src/api/ok.sh", f"{repo}/top.py", f"{repo.parent}/outside",
+        ]  # fmt: skip
+        (repo.parent / "outside").write_text("x")
+        assert quick("gate", "run", *GATE, cwd=repo / "src").code == 0
+
+    def test_what_was_added_is_shown(self, quick: QuickQueen, gate: Path) -> None:
+        done = quick("gate", "add-rule", *GATE, "--test", "pytest -q", "--timeout", "5m")
+        assert done.out.startswith(
+            "added rule_pytest_q_passes: sh -c pytest -q (expects exit code 0, within 300 s)\n"
+        )
+
+    def test_a_rule_is_removed(self, quick: QuickQueen, gate: Path) -> None:
+        rule = add(quick, "--test", "false")
+        add(quick, "--test", "true")
+        assert quick("gate", "run", *GATE).code == 1
+        left = quick("gate", "remove-rule", *GATE, rule["rule_id"], "--json").json
+        assert [one["rule_name"] for one in left["rules"]] == ["true passes"]
+        assert (left["status"], left["attempt"]) == ("pending", 2)
+        assert quick("gate", "run", *GATE).code == 0
+        missing = quick("gate", "remove-rule", *GATE, rule["rule_id"])
+        assert missing.code == 4
+        assert f"try: queen gate show {' '.join(GATE)}" in missing.err
+
     def test_a_rule_may_be_json_in_the_form_of_the_document(
         self, quick: QuickQueen, gate: Path
     ) -> None:
@@ -197,6 +241,88 @@ class TestRunAndCheck:
         attempts = quick("gate", "history", *GATE, "--json").json
         assert [one["status"] for one in attempts] == ["failed", "passed"]
         assert quick("gate", "history", *GATE).code == 0
+
+    def test_a_check_during_a_run_says_so(
+        self, quick: QuickQueen, queen: Queen, gate: Path, repo: Path
+    ) -> None:
+        os.mkfifo(repo / "wait")
+        add(quick, "--test", "true", "--id", "quick")
+        add(quick, "--test", "cat wait", "--id", "slow")
+        started = queen.start("gate", "run", *GATE)
+        with (repo / "wait").open("w"):  # Opens when the second rule reads it.
+            told = "a run goes on: 1 of 2 rules have a result"
+            checked = quick("gate", "check", *GATE, "--json")
+            assert (checked.code, checked.json["status"]) == (1, "in_progress")
+            assert checked.json["run"] == told
+            assert told in quick("gate", "check", *GATE).out
+            assert told in quick("gate", "status", *GATE).out
+        started.communicate(timeout=60)
+        assert started.returncode == 0
+        assert quick("gate", "check", *GATE, "--json").json["run"] is None
+
+    def test_a_check_after_a_killed_run_says_so(
+        self, quick: QuickQueen, queen: Queen, gate: Path
+    ) -> None:
+        add(quick, "--test", "true")
+        add(quick, "--test", "kill -KILL $PPID")
+        started = queen.start("gate", "run", *GATE)
+        started.communicate(timeout=60)
+        assert started.returncode == -9
+        told = "its last run did not finish: 1 of 2 rules have a result"
+        assert quick("gate", "check", *GATE, "--json").json["run"] == told
+        assert told in quick("gate", "hook", *GATE).err
+
+    def test_a_gate_that_has_passed_is_judged_again_on_request(
+        self, quick: QuickQueen, gate: Path, repo: Path
+    ) -> None:
+        (repo / "a").touch()
+        add(quick, "--exists", "a")
+        assert quick("gate", "run", *GATE).code == 0
+        (repo / "a").unlink()
+        refused = quick("gate", "run", *GATE)
+        assert refused.code == 5
+        assert f"queen gate run {' '.join(GATE)} --again" in refused.err
+        assert quick("gate", "run", *GATE, "--again").code == 1
+        assert quick("gate", "check", *GATE).code == 1
+        attempts = quick("gate", "history", *GATE, "--json").json
+        assert [one["status"] for one in attempts] == ["passed", "failed"]
+
+    def test_evidence_is_shown_as_a_path_that_opens_from_here(
+        self, quick: QuickQueen, gate: Path, repo: Path
+    ) -> None:
+        add(quick, "--test", "echo said; false")
+        (repo / "src").mkdir()
+        quick("gate", "run", *GATE)
+        for words in (("status", *GATE), ("show", *GATE)):
+            shown = quick("gate", *words, cwd=repo / "src").out
+            lines = [line.strip() for line in shown.splitlines()]
+            (path,) = [line.split(": ", 1)[1] for line in lines if line.startswith("evidence")]
+            assert path.startswith("../.beads/evidence/")
+            assert "said" in (repo / "src" / path).read_text()
+        (rule,) = quick("gate", "show", *GATE, "--json").json["rules"]
+        assert "said" in Path(rule["evidence"]).read_text()
+
+    def test_show_says_what_each_rule_checks(self, quick: QuickQueen, gate: Path) -> None:
+        add(quick, "--test", "pytest -q", "--warning")
+        assert quick("gate", "show", *GATE).out.splitlines()[2:] == [
+            "rule_pytest_q_passes (warning): sh -c pytest -q (expects exit code 0, within 300 s)",
+            "    not run",
+        ]
+
+    @pytest.mark.parametrize("verb", ["run", "check", "status", "show", "history"])
+    def test_a_plan_that_is_not_there_is_named(self, quick: QuickQueen, verb: str) -> None:
+        done = quick("gate", verb, "--plan", "missing.md", "--phase", "1")
+        assert done.code in (4, 7)
+        assert done.err.startswith("queen: --plan names missing.md, a file that does not exist: no")
+        assert "try: give the path of the plan" in done.err
+
+    def test_a_hint_keeps_the_hive_that_was_named(
+        self, quick: QuickQueen, beads: Path, tmp_path: Path
+    ) -> None:
+        done = quick("gate", "check", *GATE, "--beads-dir", str(beads), cwd=tmp_path)
+        assert f"try: queen --beads-dir {beads} gate new {' '.join(GATE)}\n" in done.err
+        told = quick("gate", "check", *GATE, "--json", "--beads-dir", str(beads), cwd=tmp_path)
+        assert told.error["hint"].startswith(f"queen --beads-dir {beads} gate new")
 
     def test_a_gate_that_has_passed_is_not_run_again(self, quick: QuickQueen, gate: Path) -> None:
         add(quick, "--test", "true")
@@ -281,9 +407,21 @@ class TestStatus:
         assert quick("gate", "status", *GATE).code == 4
         assert quick("gate", "history", *GATE).code == 4
 
-    def test_a_gate_that_cannot_be_read_is_reported(self, quick: QuickQueen, gate: Path) -> None:
-        gate.write_text("{")
-        assert quick("gate", "status").code == 7
+    @pytest.mark.parametrize("content", ["{", "[]", '{"metadata": {}}'])
+    def test_a_gate_that_cannot_be_read_is_listed_among_the_others(
+        self, quick: QuickQueen, gate: Path, content: str
+    ) -> None:
+        quick("gate", "new", "--workflow", "other", "--phase", "p1")
+        gate.write_text(content)
+        (gate.parent / "settings.json").write_text('{"metadata": {"made_by": "another tool"}}')
+        listed = quick("gate", "status", "--json")
+        assert [(one["workflow_id"], one["status"]) for one in listed.json] == [
+            ("other", "pending"), (None, "unreadable"),
+        ]  # fmt: skip
+        assert FILE in quick("gate", "status").out
+        assert len(quick("gate", "status", "-w", "wf", "--json").json) == 1
+        assert quick("gate", "status", *GATE).code == 7
+        assert quick("gate", "status", "-w", "other", "-p", "p1").code == 0
 
 
 class TestHook:

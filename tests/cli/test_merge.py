@@ -94,3 +94,18 @@ def test_nobody_has_the_issue_once_the_older_grant_ends(
     quick("release", "qb-1", as_="ui-engineer", cwd=clones[0])
     assert quick("assignments", "--json", cwd=clones[0]).json == []
     assert quick("claim", "qb-1", as_="reviewer", cwd=clones[0]).code == 0
+
+
+def test_the_droid_that_lost_gives_everything_back_in_one_release(
+    quick: QuickQueen, clones: tuple[Path, Path], tmp_path: Path
+) -> None:
+    _, theirs = clones
+    assert quick("release", "qb-1", as_="api-engineer", cwd=theirs).code == 0
+    assert quick("conflicts", cwd=theirs).code == 0
+    assert quick("doctor", cwd=theirs).code == 0
+    git(theirs, "add", "-A")
+    git(theirs, "commit", "-qm", "released")
+    git(tmp_path, "clone", "-q", str(theirs), str(tmp_path / "fresh"))
+    assert quick("conflicts", cwd=tmp_path / "fresh").code == 0
+    [standing] = quick("reserved", "--json", cwd=theirs).json
+    assert standing["droid"] == "ui-engineer"

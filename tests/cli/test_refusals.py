@@ -29,7 +29,7 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
         5,
         "issue_closed",
         "issue qb-4 is closed (Set up the build)",
-        "queen ready",
+        "queen issue reopen qb-4",
     ),
     ("u", "claim qb-33", 4, "not_found", "there is no issue 'qb-33'", "did you mean 'qb-3'?"),
     ("u", "claim x\ny", 2, "invalid_input", "is not an issue id", "one word"),
@@ -75,9 +75,19 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     # Messages
     ("u", "msg send a/b x", 2, "invalid_input", "'a/b' is not a droid name", "1 to 64"),
     ("u", "msg send , x", 2, "invalid_input", "no recipient", "queen msg send NAME BODY"),
+    ("u", "msg read qm-x --limit 2", 2, "invalid_input", "--limit is for reading", "--limit 20"),
+    ("u", "msg send reviwer x", 4, "unknown_droid", "nobody in this hive", "mean 'reviewer'?"),
+    ("u", "msg send zzz x", 4, "unknown_droid", "is called 'zzz'", "--new"),
     ("u", "msg send reviewer", 2, "usage", "Missing argument 'BODY'", "queen msg send --help"),
     ("u", "msg send a x --importance loud", 2, "usage", "'loud' is not one of", "--help"),
-    ("u", "msg send a x --reply-to qm-x", 4, "not_found", "no message 'qm-x'", "queen msg inbox"),
+    (
+        "u",
+        "msg send reviewer x --reply-to qm-x",
+        4,
+        "not_found",
+        "no message 'qm-x'",
+        "queen msg inbox",
+    ),
     ("u", "msg reply qm-x y", 4, "not_found", "there is no message 'qm-x'", "queen msg inbox"),
     ("u", "msg read qm-x", 4, "not_found", "there is no message 'qm-x'", "queen msg inbox"),
     ("u", "msg read {question}", 5, "not_yours", "is to ui-engineer, not to u", "queen msg thread"),
@@ -178,11 +188,25 @@ def test_a_refused_lease_names_its_holders_as_data(busy: QuickQueen, names: dict
 
 
 def test_without_a_command_the_help_is_shown_and_nothing_is_done(quick: QuickQueen) -> None:
-    for arguments in ((), ("msg",)):
-        shown = quick(*arguments)
-        assert (shown.code, shown.out) == (2, "")
-        assert shown.err.startswith("Usage: queen")
-    assert quick("--json").error["message"] == "Missing command."
+    shown = quick("msg")
+    assert (shown.code, shown.out) == (2, "")
+    assert shown.err.startswith("Usage: queen")
+
+
+def test_without_a_command_queen_shows_the_status_of_the_hive(quick: QuickQueen) -> None:
+    shown = quick(as_="u")
+    assert (shown.code, shown.err) == (0, "")
+    assert shown.out == quick("status", as_="u").out
+    assert quick("--json", as_="u").json == quick("status", "--json", as_="u").json
+
+
+def test_outside_a_hive_queen_shows_its_help(quick: QuickQueen, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    shown = quick(cwd=elsewhere)
+    assert (shown.code, shown.err) == (2, "")
+    assert shown.out.startswith("Usage: queen")
+    assert quick("--json", cwd=elsewhere).error["code"] == "no_hive"
 
 
 @pytest.mark.parametrize(

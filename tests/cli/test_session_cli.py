@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 from hives import QuickQueen, records, snapshot
-from session_folders import build, example_session, in_session, in_spec, role_named, without
+from session_folders import (
+    ALL,
+    build,
+    example_session,
+    in_analysis,
+    in_session,
+    in_spec,
+    role_named,
+    without,
+)
 
 
 @pytest.fixture
@@ -108,6 +117,61 @@ class TestStatusAndImport:
         again = quick("session", "import", f"--session={folder}", "--json", as_="lead")
         assert {one["action"] for one in again.json["changes"]} == {"keep"}
         assert len(records(tracker)) == 3
+
+    def test_goal_role_and_capability_of_a_task_are_kept(
+        self, quick: QuickQueen, folder: Path, tracker: Path
+    ) -> None:
+        """In the shape that team-coordinate writes: the graph has only the order."""
+        role = {"name": "researcher", "prefix": "RESEARCH", "role_spec": "role-specs/researcher.md"}
+        in_session(roles=[role, *ALL[1:]])(folder)
+        in_analysis(
+            capabilities=[
+                {
+                    "name": "exploring",
+                    "tasks": [{"id": "FIND-001", "description": "Find the seams"}],
+                },
+                {"name": "developer", "tasks": ["DEV-001"]},
+            ],
+            dependency_graph={
+                "RESEARCH-001": [],
+                "FIND-001": {"role": "researcher", "depends_on": []},
+                "DEV-001": ["FIND-001"],
+                "TEST-001": {"goal": "No test is red", "role": "tester"},
+            },
+        )(folder)
+        quick("session", "import", str(folder), as_="lead")
+        rows = {row["metadata"]["session_task"]: row for row in records(tracker)}
+        assert {
+            name: tuple(row["metadata"][key] for key in ("goal", "role", "capability"))
+            for name, row in rows.items()
+        } == {
+            "RESEARCH-001": (None, "researcher", None),
+            "FIND-001": ("Find the seams", "researcher", "exploring"),
+            "DEV-001": (None, "developer", "developer"),
+            "TEST-001": ("No test is red", "tester", None),
+        }
+        assert rows["FIND-001"]["title"] == "FIND-001 (researcher): Find the seams"
+        assert rows["FIND-001"]["description"].startswith("Find the seams\n\nAdd authentication\n")
+        assert "\nCapability: exploring" in rows["FIND-001"]["description"]
+        again = quick("session", "import", str(folder), "--json", as_="lead")
+        assert {one["action"] for one in again.json["changes"]} == {"keep"}
+
+    @pytest.mark.parametrize("command", ["validate", "status", "import"])
+    def test_the_folder_is_an_argument_or_an_option(
+        self, quick: QuickQueen, folder: Path, command: str
+    ) -> None:
+        argument = quick("session", command, str(folder), as_="lead")
+        assert argument.code == 0
+        option = quick("session", command, "--session", str(folder), as_="lead")
+        if command != "import":
+            assert argument.out == option.out
+        both = quick("session", command, str(folder), f"--session={folder}", as_="lead")
+        assert both.code == 2
+        assert "not both" in both.err
+        if command != "validate":
+            neither = quick("session", command, as_="lead")
+            assert neither.code == 2
+            assert "try: give PATH, or --session=PATH" in neither.err
 
     def test_status_shows_what_the_session_and_its_beads_say(
         self, quick: QuickQueen, folder: Path

@@ -59,3 +59,19 @@ def test_json_has_the_whole_thread(quick: QuickQueen) -> None:
 def test_an_issue_that_the_tracker_does_not_have_is_shown_as_such(quick: QuickQueen) -> None:
     quick("reserve", "a.py", "--issue", "gone-1", as_="ui-engineer")
     assert quick("show", "gone-1").out.startswith("gone-1 is not in the tracker\n")
+
+
+def test_an_issue_that_the_tracker_has_deleted_says_so(quick: QuickQueen, beads: Path) -> None:
+    deleted = {"deleted_by": "ui", "deleted_at": "2026-01-05T10:00:00Z", "delete_reason": "a copy"}
+    write_lines(beads / "issues.jsonl", {**ROW, "status": "tombstone", **deleted})
+    shown = quick("show", "qb-1")
+    assert shown.code == 0
+    assert shown.out.splitlines()[:2] == [
+        "qb-1  Button component",
+        "deleted from the tracker by ui at 2026-01-05T10:00:00Z: a copy",
+    ]
+    told = quick("show", "qb-1", "--json").json
+    assert (told["issue"], told["deleted"]["status"]) == (None, "tombstone")
+    refused = quick("claim", "qb-1", as_="ui-engineer")
+    assert (refused.code, "the tracker has deleted qb-1" in refused.err) == (4, True)
+    assert "try: queen show qb-1" in refused.err

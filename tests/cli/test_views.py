@@ -181,7 +181,7 @@ def lines(ran: Ran) -> list[str]:
 
 def test_an_acknowledgement_names_the_sender(quick: QuickQueen) -> None:
     asked = quick("msg", "send", "ui", "Ready?", "--ack", "--json", as_="api").json["id"]
-    assert quick("msg", "ack", asked, as_="ui").out == f"acknowledged {asked} from api\n"
+    assert quick("msg", "ack", asked, as_="ui").out == f"acknowledged {asked[-4:]} from api\n"
 
 
 def test_claiming_a_blocked_issue_names_its_blockers(quick: QuickQueen, beads: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import snapshot, write_lines
+from hives import QuickQueen, git, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.errors import InvalidInput, NoActor, UnknownDroid
@@ -180,3 +181,85 @@ def test_names_that_are_none_in_foreign_lines_are_not_known(hive: Hive, beads: P
         {"id": "qm-3", "from": "fine", "to": ["a"], "body": ""},
     )
     assert hive.droids.known() == ["fine"]
+
+
+# Whom one can write to
+
+
+def refused(hive: Hive, name: str) -> UnknownDroid:
+    with pytest.raises(UnknownDroid, match=f"nobody in this hive is called '{name}'") as refusal:
+        hive.messages.send(name, "hello")
+    return refusal.value
+
+
+def test_a_name_that_nobody_bears_is_refused_with_the_nearest_one(
+    hive: Hive, open_as: Opener, beads: Path
+) -> None:
+    open_as("reviewer").reservations.reserve(["docs/**"])
+    before = snapshot(beads)
+    refusal = refused(hive, "reviwer")
+    assert refusal.hint == "did you mean 'reviewer'? or, for one that is to come, add --new"
+    assert (refusal.droid, refusal.known) == ("reviwer", ["reviewer"])
+    assert "known: reviewer; for one that is to come, add --new" in str(refused(hive, "zzz").hint)
+    with pytest.raises(UnknownDroid):
+        hive.messages.send("reviewer,reviwer", "hello")
+    assert snapshot(beads) == before
+
+
+def test_one_that_is_to_come_is_written_to_on_purpose_and_known_from_then_on(
+    hive: Hive, open_as: Opener
+) -> None:
+    open_as("reviewer").reservations.reserve(["docs/**"])
+    [sent] = hive.messages.send("zzz", "hello", new=True)
+    assert hive.messages.send("zzz", "again")[0].to == "zzz"
+    assert open_as("zzz").messages.inbox()[-1].id == sent.id
+    assert not hive.droids.has_been_here("zzz")
+
+
+@pytest.mark.parametrize("name", ["human", "queen", "ui-engineer"])
+def test_a_person_the_queen_and_oneself_are_always_there(
+    hive: Hive, open_as: Opener, name: str
+) -> None:
+    open_as("reviewer").reservations.reserve(["docs/**"])
+    hive.assignments.claim("qb-1")
+    assert hive.messages.send(name, "hello")[0].to == name
+
+
+def test_as_long_as_nobody_else_is_known_any_name_will_do(hive: Hive) -> None:
+    hive.messages.send("human", "hello")
+    assert hive.messages.send("anybody", "hello")[0].to == "anybody"
+
+
+@pytest.mark.parametrize("sign", ["message", "claim", "lease", "command", "worktree", "assignee"])
+def test_a_droid_is_known_by_any_sign(
+    quick: QuickQueen, beads: Path, tmp_path: Path, sign: str
+) -> None:
+    quick("reserve", "other", as_="somebody")
+    assert quick("msg", "send", "docs", "hello", as_="ui").code == 4
+    if sign == "message":
+        quick("msg", "send", "ui", "hello", "--new", as_="docs")
+    elif sign == "claim":
+        quick("assign", "qb-1", "docs", as_="somebody")
+    elif sign == "lease":
+        quick("reserve", "docs/**", as_="docs")
+    elif sign == "command":
+        quick("reserved", as_="docs")
+    elif sign == "worktree":
+        linked = tmp_path / "linked"
+        git(quick.cwd, "worktree", "add", "-q", linked)
+        quick("whoami", "--set", "docs", cwd=linked)
+        shutil.rmtree(quick.cwd / ".git" / "queenbee" / "droids")
+    else:
+        write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "assignee": "docs"})
+    assert quick("msg", "send", "docs", "hello", as_="ui").code == 0
+
+
+def test_the_sender_is_told_who_has_not_been_here_yet(quick: QuickQueen) -> None:
+    quick("reserve", "a", as_="api")
+    assert quick("msg", "send", "api", "x", as_="ui").out.endswith(" to api\n")
+    lines = quick("msg", "send", "api,zzz,human", "x", "--new", as_="ui").out.splitlines()
+    assert [line.partition(" to ")[2] for line in lines] == [
+        "api",
+        "zzz, who has not been here yet",
+        "human",
+    ]

@@ -18,7 +18,7 @@ def ledger(beads: Path) -> Path:
     return beads / "queen_messages.jsonl"
 
 
-def send(hive: Hive, to: str = "reviewer", body: str = "hello", **more: str) -> Message:
+def send(hive: Hive, to: str = "reviewer", body: str = "hello", **more: object) -> Message:
     return hive.messages.send(to, body, **more)[0]  # type: ignore[arg-type]
 
 
@@ -83,37 +83,6 @@ def test_a_message_to_one_droid_begins_a_thread_without_naming_it(hive: Hive) ->
     sent = send(hive)
     assert sent.thread_id is None
     assert sent.thread == sent.id
-
-
-def test_at_all_reaches_every_known_droid_but_the_sender(hive: Hive, open_as: Opener) -> None:
-    send(open_as("tester"), "reviewer")
-    open_as("planner").reservations.reserve(["docs/**"])
-    open_as("builder").assignments.claim("qb-1")
-    send(hive, "human")
-    sent = hive.messages.send("@all", "stand-up")
-    assert [message.to for message in sent] == [
-        "builder",
-        "human",
-        "planner",
-        "reviewer",
-        "tester",
-    ]
-    assert len({message.thread for message in sent}) == 1
-
-
-def test_at_all_reaches_the_listed_droids_where_there_is_a_list(hive: Hive, repo: Path) -> None:
-    droids = repo / ".factory" / "droids"
-    droids.mkdir(parents=True)
-    for name in ("ui-engineer", "reviewer", "tester"):
-        (droids / f"{name}.md").touch()
-    assert [message.to for message in hive.messages.send("@all", "x")] == ["reviewer", "tester"]
-
-
-def test_at_all_is_refused_where_nobody_else_is_known(hive: Hive, beads: Path) -> None:
-    with pytest.raises(NotFound, match="knows no other droids") as refusal:
-        hive.messages.send("@all", "anybody?")
-    assert "queen msg send" in str(refusal.value.hint)
-    assert not ledger(beads).exists()
 
 
 @pytest.mark.parametrize("importance", ["low", "normal", "high", "urgent"])
@@ -261,7 +230,7 @@ def test_only_the_recipient_marks_a_message_as_read(
 def test_several_messages_are_marked_together_or_not_at_all(
     hive: Hive, reviewer: Hive, beads: Path
 ) -> None:
-    mine, theirs = send(hive), send(hive, "tester")
+    mine, theirs = send(hive), send(hive, "tester", new=True)
     before = snapshot(beads)
     with pytest.raises(NotYours):
         reviewer.messages.mark_read([mine.id, theirs.id])
@@ -351,3 +320,42 @@ def test_a_limit_counts_only_what_is_overdue(hive: Hive, reviewer: Hive, clock: 
         clock.advance(1)
     clock.advance(60)
     assert overdue(reviewer, limit=2) == ["three", "two"]
+
+
+# Reading what is unread
+
+
+def test_reading_without_ids_marks_everything_unread_and_returns_it_oldest_first(
+    hive: Hive, reviewer: Hive
+) -> None:
+    sent = [send(hive, body=f"number {number}") for number in range(25)]
+    reviewer.messages.mark_read([sent[3].id])
+    read = reviewer.messages.read_unread()
+    assert [each.id for each in read] == [each.id for each in sent if each.id != sent[3].id]
+    assert all(each.read for each in read)
+    assert reviewer.messages.inbox(unread=True) == []
+
+
+def test_reading_a_few_marks_only_the_oldest(hive: Hive, reviewer: Hive) -> None:
+    first, second, third = (send(hive, body=text) for text in ("a", "b", "c"))
+    assert [m.id for m in reviewer.messages.read_unread(limit=2)] == [first.id, second.id]
+    assert [m.id for m in reviewer.messages.inbox(unread=True)] == [third.id]
+
+
+def test_reading_where_nothing_is_unread_writes_nothing(
+    hive: Hive, reviewer: Hive, beads: Path
+) -> None:
+    send(hive)
+    reviewer.messages.read_unread()
+    before = snapshot(beads)
+    assert reviewer.messages.read_unread() == []
+    assert snapshot(beads) == before
+
+
+@pytest.mark.parametrize("body", ["", " ", "\n\t \n"])
+def test_a_message_without_text_is_refused_and_nothing_is_written(
+    hive: Hive, beads: Path, body: str
+) -> None:
+    with pytest.raises(InvalidInput, match="the message is empty"):
+        send(hive, body=body)
+    assert not ledger(beads).exists()

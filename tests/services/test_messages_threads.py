@@ -18,7 +18,7 @@ def ledger(beads: Path) -> Path:
     return beads / "queen_messages.jsonl"
 
 
-def send(hive: Hive, to: str = "reviewer", body: str = "hello", **more: str) -> Message:
+def send(hive: Hive, to: str = "reviewer", body: str = "hello", **more: object) -> Message:
     return hive.messages.send(to, body, **more)[0]  # type: ignore[arg-type]
 
 
@@ -51,7 +51,7 @@ def test_a_reply_to_your_own_message_goes_to_its_recipient(hive: Hive) -> None:
 
 def test_a_message_may_answer_one_parent_and_go_to_somebody_else(hive: Hive) -> None:
     sent = send(hive)
-    forwarded = send(hive, "tester", reply_to=sent.id)
+    forwarded = send(hive, "tester", reply_to=sent.id, new=True)
     assert (forwarded.to, forwarded.thread) == ("tester", sent.id)
 
 
@@ -127,3 +127,25 @@ def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads
     assert message.subject == "[qb-42] Assigned: Button component"
     assert message.created_at == "2024-12-14T10:30:00Z"
     assert message.to_dict()["rev"] == 2
+
+
+def test_the_thread_that_the_go_tool_made_for_an_issue_is_found(hive: Hive, beads: Path) -> None:
+    """It names the thread `issue:ID`; some of its messages have no issue."""
+    base = {"from": "queen", "to": "ui-engineer", "subject": "s", "importance": "normal"}
+    write_lines(
+        beads / "queen_messages.jsonl",
+        {**base, "id": "qm-1", "created_at": "2024-12-14T10:00:00Z", "issue_id": "qb-1"},
+        {**base, "id": "qm-2", "created_at": "2024-12-14T10:01:00Z", "thread_id": "issue:qb-1"},
+        {
+            **base,
+            "id": "qm-3",
+            "created_at": "2024-12-14T10:02:00Z",
+            "thread_id": "issue:qb-1",
+            "issue_id": "qb-1",
+        },
+        {**base, "id": "qm-4", "created_at": "2024-12-14T10:03:00Z", "issue_id": "qb-11"},
+    )
+    for name in ("issue:qb-1", "qb-1"):
+        assert [each.id for each in hive.messages.thread(name)] == ["qm-1", "qm-2", "qm-3"]
+    with pytest.raises(NotFound):
+        hive.messages.thread("issue:qb-2")

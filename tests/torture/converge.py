@@ -116,7 +116,7 @@ class World:
             "unreserve": lambda: hive.reservations.release(everything=True),
             "renew": lambda: hive.reservations.renew(everything=True, ttl_s=3_600),
             "force": lambda: hive.reservations.reserve([pattern], force=True, reason="I must"),
-            "send": lambda: hive.messages.send("ui-0,api-1", "hello", issue_id=issue),
+            "send": lambda: hive.messages.send("ui-0,api-1", "hello", issue_id=issue, new=True),
             "read": lambda: hive.messages.mark_read([self._message(hive).id]),
             "delete": lambda: hive.messages.delete(self._message(hive).id),
             "reply": lambda: hive.messages.reply(self._message(hive).id, "indeed"),

@@ -94,7 +94,7 @@ def _fill(place: str, size: int) -> Counter[str]:
     for number in range(5_000):
         try:
             acts = (
-                lambda: hive.messages.send("api,tester", "x" * size),
+                lambda: hive.messages.send("api,tester", "x" * size, new=True),
                 lambda n=number: hive.reservations.reserve([f"{n}/a/**", f"{n}/b/**"]),
                 lambda n=number: [hive.assignments.assign(f"qb-{n}", "api", reason="x" * size)],
             )
@@ -141,7 +141,7 @@ def injected(
     figures = Counter[str]()
     for call, error in calls:
         template = make_repository(os.path.join(folder, f"{call}-{error}"))
-        open_hive(template, "ui").messages.send("api", "before")
+        open_hive(template, "ui").messages.send("api", "before", new=True)
         open_hive(template, "ui").assignments.claim("qb-0")
         for nth in range(1, most + 1):
             tree = f"{template}-{nth}"
@@ -190,7 +190,7 @@ def _require_kept(tree: str, before: set[bytes], told: list[str]) -> None:
     hive = open_hive(tree, "ui")
     count = len([lease for lease in hive.reservations.find() if lease.reason == "faults"])
     require(count in (0, 3), f"{tree}: {count} of 3 patterns are reserved")
-    sent = hive.messages.send("api", "afterwards")[0]
+    sent = hive.messages.send("api", "afterwards", new=True)[0]
     require(sent.id.encode() in b"\n".join(lines_of(tree)), "the next write is not seen")
     wrong = errors_of(hive, but=frozenset({"unusable_line", "behind"}))
     require(not wrong, f"{tree}: {wrong}")
@@ -199,7 +199,7 @@ def _require_kept(tree: str, before: set[bytes], told: list[str]) -> None:
 def write(tree: str) -> None:
     """Does several things, and prints what was acknowledged: ids, or `failed`."""
     acts = (
-        lambda: Hive.open(tree, droid="ui").messages.send("api,tester", "x" * 200),
+        lambda: Hive.open(tree, droid="ui").messages.send("api,tester", "x" * 200, new=True),
         lambda: Hive.open(tree, droid="ui").reservations.reserve(
             ["a/**", "b/**", "c/**"], reason="faults"
         ),
@@ -239,7 +239,7 @@ def power_cut(folder: str, *, cuts: int = 5, durability: str = "synced") -> dict
             hive = _in(tree, durability)
             for number in range(20):
                 records = [
-                    *hive.messages.send("api", f"{cut} {number}"),
+                    *hive.messages.send("api", f"{cut} {number}", new=True),
                     *hive.reservations.reserve([f"{cut}/{number}/a", f"{cut}/{number}/b"]),
                 ]
                 acknowledged.update(record.id for record in records)

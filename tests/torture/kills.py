@@ -68,7 +68,7 @@ class Scene:
 
     def prepare(self) -> None:
         """Brings the repository into its state."""
-        open_hive(self.tree, "ui").messages.send("api", "before")
+        open_hive(self.tree, "ui").messages.send("api", "before", new=True)
 
     def act(self) -> None:
         """Does what a child is killed in."""
@@ -81,7 +81,7 @@ class Scene:
 
 class Append(Scene):
     def act(self) -> None:
-        open_hive(self.tree, "ui", durability="synced").messages.send("api", "x" * 3_000)
+        open_hive(self.tree, "ui", durability="synced").messages.send("api", "x" * 3_000, new=True)
 
 
 class AppendSeveral(Scene):
@@ -112,7 +112,7 @@ class Heal(Scene):
     def prepare(self) -> None:
         hive = open_hive(self.tree, "ui")
         for number in range(5):
-            hive.messages.send("api", f"before {number}")
+            hive.messages.send("api", f"before {number}", new=True)
         os.truncate(hive.layout.ledger_path("messages"), 100)
 
     act = Append.act
@@ -121,7 +121,7 @@ class Heal(Scene):
 class TakeIn(Scene):
     def prepare(self) -> None:
         hive = open_hive(self.tree, "ui")
-        hive.messages.send("api", "before")
+        hive.messages.send("api", "before", new=True)
         with open(hive.layout.ledger_path("messages"), "ab") as file:
             for number in range(5):
                 file.write(b'{"id":"qm-foreign-%d","rev":1,"to":"ui","from":"x"}\n' % number)
@@ -133,7 +133,7 @@ class Adopt(Scene):
     def prepare(self) -> None:
         hive = open_hive(self.tree, "ui")
         for number in range(5):
-            hive.messages.send("api", f"before {number}")
+            hive.messages.send("api", f"before {number}", new=True)
         os.unlink(hive.layout.journal_path("messages"))
 
     act = Append.act
@@ -142,7 +142,7 @@ class Adopt(Scene):
 class Indexed(Scene):
     def act(self) -> None:
         opening.INDEX_FROM_BYTES = 0
-        open_hive(self.tree, "ui", durability="synced").messages.send("api", "indexed")
+        open_hive(self.tree, "ui", durability="synced").messages.send("api", "indexed", new=True)
 
 
 class Rotate(Scene):
@@ -170,7 +170,7 @@ class TakeInSegment(Scene):
     def prepare(self) -> None:
         hive = open_hive(self.tree, "ui")
         for number in range(5):
-            hive.messages.send("api", f"before {number}")
+            hive.messages.send("api", f"before {number}", new=True)
         with open(hive.layout.ledger_path("messages"), "rb+") as file:
             lines = file.read().splitlines(keepends=True)
             file.seek(0)
@@ -307,7 +307,7 @@ def _check(place: Scene, *, acknowledged: bool) -> None:
     # The dead hold no lock, and the next write is whole and heals.
     hive = open_hive(place.tree, "queen")
     hive.layout.settings.lock_timeout_s = 0
-    sent = hive.messages.send("api", "after")[0]
+    sent = hive.messages.send("api", "after", new=True)[0]
     with hive.transaction() as tx:
         for kind in hive.kinds():
             tx.touch(kind)
@@ -350,7 +350,7 @@ def at_random(folder: str, count: int, *, seed: int) -> dict[str, object]:
         _check_whole_grants(tree)
         hive = open_hive(tree, "queen")
         hive.layout.settings.lock_timeout_s = 0
-        hive.messages.send("api", "after")
+        hive.messages.send("api", "after", new=True)
     hive = open_hive(tree, "queen")
     with open(log, "rb") as file:
         seen = b"\n".join(lines_of(tree))
@@ -378,7 +378,7 @@ def busy(tree: str, log: str, number: str) -> None:
         turn = 0
         while True:
             turn += 1
-            sent = hive.messages.send("api", f"{number} {turn}")[0]
+            sent = hive.messages.send("api", f"{number} {turn}", new=True)[0]
             acknowledged.write(f"{sent.id}\n".encode())
             patterns = [f"{number}/{turn}/{each}/**" for each in range(5)]
             granted = hive.reservations.reserve(patterns, reason=f"{number} {turn}")

@@ -202,11 +202,11 @@ class TestWithoutItsChecks:
         self, hive: Hive, tracker: Path, beads: Path
     ) -> None:
         write_lines(tracker, {"id": "qb-1", "title": "x", "status": "open"})
-        before = tracker.read_bytes()
         hive.assignments.claim("qb-1")
         done = finish(hive, "qb-1", reason="done")
         assert (done.completed, done.verification, done.assignment.reason) == (True, None, "done")
-        assert tracker.read_bytes() == before
+        row = records(tracker)[-1]
+        assert (row["status"], row["close_reason"]) == ("closed", "done")
         assert not (beads / "queen_verifications.jsonl").exists()
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import time
 from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import Answer, command
+from queenbee.cli.app import command
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
@@ -18,7 +17,6 @@ from queenbee.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
 
@@ -42,7 +40,7 @@ def show_list(assignments: Sequence[Assignment]) -> None:
     table(headings, rows, empty="No assignments.")
 
 
-def _show_one(assignment: Assignment) -> None:
+def show_one(assignment: Assignment) -> None:
     verb = {
         "active": "is assigned to",
         "completed": "was completed by",
@@ -52,7 +50,7 @@ def _show_one(assignment: Assignment) -> None:
     say(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}")
 
 
-@command("claim", show=_show_one, example="queen claim qb-42")
+@command("claim", show=show_one, example="queen claim qb-42")
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--worktree", help="Where you work; default: this linked worktree")
 @click.option("--reason", help="Why")
@@ -64,12 +62,13 @@ def claim(
 
     queen next chooses one for you.
     """
+    issue_id = hive.issue_id(issue_id)
     return hive.assignments.claim(issue_id, worktree=worktree, reason=reason, anyway=anyway)
 
 
 @command(
     "assign",
-    show=_show_one,
+    show=show_one,
     example="queen assign qb-42 ui-engineer\n"
     "queen assign qb-42 tester --reassign --reason 'needs a test first'",
 )
@@ -89,6 +88,7 @@ def assign(
     anyway: bool,
 ) -> Assignment:
     """Assign an issue to a droid and send it a message"""
+    issue_id = hive.issue_id(issue_id)
     try:
         return hive.assignments.assign(
             issue_id, droid, worktree=worktree, reason=reason, reassign=reassign, anyway=anyway
@@ -99,53 +99,13 @@ def assign(
         raise
 
 
-@command("release", show=_show_one, example="queen release qb-42 --reason 'blocked by qb-40'")
+@command("release", show=show_one, example="queen release qb-42 --reason 'blocked by qb-40'")
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--reason", help="Why")
 def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
     """Release an issue and the files reserved for it"""
+    issue_id = hive.issue_id(issue_id, recorded=True)
     return hive.assignments.release(issue_id, reason=reason)
-
-
-def _show_completion(completion: Completion) -> None:
-    if completion.verification is not None:
-        from queenbee.cli.commands.verify import show_record  # noqa: PLC0415 - start-up
-
-        show_record(completion.verification)
-    if completion.completed:
-        _show_one(completion.assignment)
-    else:
-        held = completion.assignment
-        say(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
-
-
-@command(
-    "complete",
-    show=_show_completion,
-    example="queen complete qb-42 --reason 'merged in 3f2a1bc'\n"
-    "queen complete gt-login-001 --no-verify --reason 'the test server is down'",
-)
-@click.argument("issue_id", metavar="ISSUE")
-@click.option("--reason", help="What was done, or why the checks are skipped")
-@click.option("--no-verify", is_flag=True, help="Skip its checks; needs --reason")
-def complete(hive: Hive, issue_id: str, reason: str | None, no_verify: bool) -> Answer:
-    """Complete an issue and release the files reserved for it
-
-    If the issue is a bead, its checks run first. If one fails, the command exits with status 1
-    and nothing else changes.
-    """
-    from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
-    from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
-
-    done = complete_issue(
-        hive,
-        issue_id,
-        env=os.environ,
-        reason=reason,
-        unverified=no_verify,
-        on_progress=watcher(),
-    )
-    return Answer(done, yes=done.completed)
 
 
 @command("assignments", show=show_list, example="queen assignments --droid ui-engineer")
@@ -163,4 +123,6 @@ def assignments(
     hive: Hive, droid: str | None, issue_id: str | None, status: str
 ) -> list[Assignment]:
     """List who works on what"""
+    if issue_id is not None:
+        issue_id = hive.issue_id(issue_id, recorded=True)
     return hive.assignments.find(droid=droid, issue_id=issue_id, status=status)

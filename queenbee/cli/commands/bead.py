@@ -141,7 +141,7 @@ def show(hive: Hive, bead_id: str) -> dict[str, object]:
     """Show a bead with its checks, evidence, gates and attempts"""
     from queenbee.workflows.beads import require_view  # noqa: PLC0415 - start-up
 
-    view = require_view(hive, bead_id)
+    view = require_view(hive, hive.issue_id(bead_id, recorded=True))
     return {**view.to_dict(), "document": view.document}
 
 
@@ -238,6 +238,7 @@ def record(hive: Hive, what: What, bead_id: str, entry: str) -> dict[str, object
     """
     from queenbee.workflows.beads import record_history, require_view  # noqa: PLC0415 - start-up
 
+    bead_id = hive.issue_id(bead_id, recorded=True)
     record_history(hive, what, bead_id, body_or_stdin(entry))
     view = require_view(hive, bead_id)
     return {**view.to_dict(), "document": view.document}
@@ -247,4 +248,5 @@ bead = group(
     "bead",
     [validate, schema, show, list_beads, ready, record],
     help="Units of work with a definition of done",
+    example="queen bead list\nqueen bead validate .ralph/beads/gt-1.json",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,10 +17,10 @@ from queenbee.core.text import printable, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from queenbee.documents.gates.judgement import AttemptRecord, Verdict
-    from queenbee.workflows.gates import GateView
+    from queenbee.documents.gates.judgement import AttemptRecord
+    from queenbee.workflows.gates import GateView, UnusableGate
     from queenbee.workflows.hive import Hive
 
 BLOCKED = 2
@@ -59,11 +60,28 @@ def _named(workflow: str | None, plan_file: str | None) -> str:
     return workflow
 
 
+@contextmanager
+def _of_plan(plan_file: str | None) -> Iterator[None]:
+    """Names `--plan` and its file in a refusal because something does not exist."""
+    try:
+        yield
+    except QueenError as error:
+        if plan_file is None or error.code not in ("not_found", "gate_missing"):
+            raise
+        missing = "" if os.path.exists(plan_file) else ", a file that does not exist"
+        if missing:
+            error.hint = "give the path of the plan from where you are, or --workflow ID"
+        error.message = f"--plan names {plan_file}{missing}: {error.message}"
+        raise
+
+
 def _show_gate(view: GateView) -> None:
     metadata = view.document["metadata"]
     name = f"{metadata['workflow_id']}/{metadata['phase_id']}"
     say(f"{printable(name)}  {printable(metadata['phase_name'])}", bold=True)
     say(f"{view.verdict.status}, attempt {view.to_dict()['attempt']}, {printable(view.path)}")
+    if view.run:
+        say(view.run)
     rows = [
         [
             str(rule["status"]),
@@ -74,7 +92,37 @@ def _show_gate(view: GateView) -> None:
         for rule in view.rules
     ]
     table(["STATUS", "SEVERITY", "RULE", "RESULT"], rows, empty="No rules.")
+    _show_evidence(view)
     show_findings((each for each in view.findings if each.severity == "error"), view.path)
+
+
+def _show_evidence(view: GateView) -> None:
+    """Shows where the output of the rules that did not pass is."""
+    for rule in view.rules:
+        if rule["evidence"] and rule["status"] != "passed":
+            name = printable(str(rule["rule_name"] or rule["rule_id"]))
+            say(f"evidence of {name}: {printable(os.path.relpath(str(rule['evidence'])))}")
+
+
+def _show_details(view: GateView) -> None:
+    """Shows a gate with everything about each rule."""
+    metadata = view.document["metadata"]
+    name = f"{metadata['workflow_id']}/{metadata['phase_id']}"
+    say(f"{printable(name)}  {printable(metadata['phase_name'])}", bold=True)
+    say(f"{view.verdict.status}, attempt {view.to_dict()['attempt']}, {printable(view.path)}")
+    if view.run:
+        say(view.run)
+    for rule in view.rules:
+        severity = " (warning)" if rule["severity"] == "warning" else ""
+        say(f"{printable(str(rule['rule_id']))}{severity}: {printable(str(rule['checks']))}")
+        result = f"{rule['status']}: {rule['message']}" if rule["message"] else str(rule["status"])
+        when = f", {rule['validated_at']}" if rule["validated_at"] else ""
+        say(f"    {printable(result)}{printable(when)}")
+        if rule["evidence"]:
+            say(f"    evidence: {printable(os.path.relpath(str(rule['evidence'])))}")
+    if not view.rules:
+        say("No rules.")
+    show_findings(view.findings, view.path)
 
 
 @command(
@@ -93,13 +141,20 @@ def new(
 
     workflow = _named(workflow, plan_file)
     if plan_file is not None and name is None:
-        name = phase_name(plan_file, phase)
+        with _of_plan(plan_file):
+            name = phase_name(plan_file, phase)
     return new_hive_gate(hive, workflow, phase, name)
+
+
+def _show_added(view: GateView) -> None:
+    rule = view.rules[-1]
+    say(f"added {printable(str(rule['rule_id']))}: {printable(str(rule['checks']))}")
+    _show_gate(view)
 
 
 @command(
     "add-rule",
-    show=_show_gate,
+    show=_show_added,
     example="queen gate add-rule -w wf_1 -p phase_1 --test 'pytest -q' --timeout 5m\n"
     "queen gate add-rule -w wf_1 -p phase_1 --contains src/add.py --pattern 'def add'\n"
     "cat rule.json | queen gate add-rule -w wf_1 -p phase_1 -",
@@ -129,7 +184,8 @@ def add_rule(
     """Add a rule to a gate
 
     Use one of --exists, --contains, --test and --script, or give the rule as JSON (- reads it from
-    standard input).
+    standard input). A FILE is relative to where you are; commands run at the top of the working
+    tree.
     """
     from queenbee.workflows.gates import RuleOptions, add_hive_rule, rule_from, rule_of  # noqa: PLC0415 - start-up
 
@@ -137,8 +193,39 @@ def add_rule(
         document = rule_from(body_or_stdin(rule))
     else:
         timeout_s = wish.pop("timeout")
-        document = rule_of(RuleOptions(**wish, timeout_s=timeout_s))
-    return add_hive_rule(hive, _named(workflow, plan_file), phase, document)
+        document = rule_of(hive, RuleOptions(**wish, timeout_s=timeout_s))
+    with _of_plan(plan_file):
+        return add_hive_rule(hive, _named(workflow, plan_file), phase, document)
+
+
+@command(
+    "remove-rule",
+    show=_show_gate,
+    example="queen gate remove-rule -w wf_1 -p phase_1 rule_pytest_q_passes",
+)
+@_of_phase
+@click.argument("rule_id", metavar="RULE")
+def remove_rule(
+    hive: Hive, plan_file: str | None, workflow: str | None, phase: str, rule_id: str
+) -> GateView:
+    """Remove a rule from a gate that has not passed
+
+    If rules have run, the gate must run again: removing the rule that failed does not make it pass.
+    """
+    from queenbee.workflows.gates import remove_hive_rule  # noqa: PLC0415 - start-up
+
+    with _of_plan(plan_file):
+        return remove_hive_rule(hive, _named(workflow, plan_file), phase, rule_id)
+
+
+@command("show", show=_show_details, example="queen gate show --plan plans/accounts.md --phase 1")
+@_of_phase
+def show(hive: Hive, plan_file: str | None, workflow: str | None, phase: str) -> GateView:
+    """Show a gate with its rules, results and evidence"""
+    from queenbee.workflows.gates import gate_view  # noqa: PLC0415 - start-up
+
+    with _of_plan(plan_file):
+        return gate_view(hive, _named(workflow, plan_file), phase)
 
 
 def _show_run(value: GateView | Mapping[str, Any]) -> None:
@@ -151,9 +238,15 @@ def _show_run(value: GateView | Mapping[str, Any]) -> None:
 
 @command("run", show=_show_run, example="queen gate run --workflow wf_1 --phase phase_1")
 @_of_phase
+@click.option("--again", is_flag=True, help="Also if it has passed; the history keeps both")
 @dry_run
 def run(
-    hive: Hive, plan_file: str | None, workflow: str | None, phase: str, dry_run: bool
+    hive: Hive,
+    plan_file: str | None,
+    workflow: str | None,
+    phase: str,
+    again: bool,
+    dry_run: bool,
 ) -> Answer:
     """Run all rules of a gate
 
@@ -165,27 +258,32 @@ def run(
     from queenbee.workflows.running import run_gate  # noqa: PLC0415 - start-up
 
     name = _named(workflow, plan_file)
-    if dry_run:
-        checks = describe(gate_checks(gate_view(hive, name, phase).document))
-        value = {"workflow_id": name, "phase_id": phase, "dry_run": True, "checks": checks}
-        return Answer(value, yes=True)
-    verdict = run_gate(hive, name, phase, env=os.environ, on_progress=watcher()).verdict
-    return Answer(gate_view(hive, name, phase), yes=verdict.passed)
+    with _of_plan(plan_file):
+        if dry_run:
+            checks = describe(gate_checks(gate_view(hive, name, phase).document))
+            value = {"workflow_id": name, "phase_id": phase, "dry_run": True, "checks": checks}
+            return Answer(value, yes=True)
+        verdict = run_gate(
+            hive, name, phase, env=os.environ, again=again, on_progress=watcher()
+        ).verdict
+        return Answer(gate_view(hive, name, phase), yes=verdict.passed)
 
 
-def _show_status(value: GateView | Sequence[GateView]) -> None:
+def _show_status(value: GateView | Sequence[GateView | UnusableGate]) -> None:
     if not isinstance(value, list):
         _show_gate(value)  # type: ignore[arg-type]
         return
     rows = [
         [
-            view.document["metadata"]["workflow_id"],
-            view.document["metadata"]["phase_id"],
-            view.verdict.status,
-            view.document["metadata"]["phase_name"],
-            shortened("; ".join(view.verdict.blocking), 60),
+            str(gate["workflow_id"] or "?"),
+            str(gate["phase_id"] or "?"),
+            str(gate["status"]),
+            str(gate["phase_name"] or ""),
+            # Of a gate that cannot be read, the reason names the file.
+            reason if gate["status"] == "unreadable" else shortened(reason, 60),
         ]
-        for view in value
+        for gate in (view.to_dict() for view in value)
+        for reason in ["; ".join(gate["blocking"])]
     ]
     table(["WORKFLOW", "PHASE", "STATUS", "NAME", "BLOCKED BY"], rows, empty="No gates.")
 
@@ -195,12 +293,13 @@ def _show_status(value: GateView | Sequence[GateView]) -> None:
 @click.option("--phase", "-p", metavar="ID", help="One gate, with all its rules")
 def status(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str | None
-) -> GateView | list[GateView]:
-    """Show the gates, or one with its rules and their latest results"""
+) -> GateView | list[GateView | UnusableGate]:
+    """Show the gates, or one with its latest results"""
     from queenbee.workflows.gates import gate_view, gate_views  # noqa: PLC0415 - start-up
 
     if phase is not None:
-        return gate_view(hive, _named(workflow, plan_file), phase)
+        with _of_plan(plan_file):
+            return gate_view(hive, _named(workflow, plan_file), phase)
     if workflow is None and plan_file is None:
         return gate_views(hive)
     return gate_views(hive, _named(workflow, plan_file))
@@ -230,12 +329,14 @@ def history(
     from queenbee.documents.gates.gate import history as attempts_of  # noqa: PLC0415 - start-up
     from queenbee.workflows.gates import gate_view  # noqa: PLC0415 - start-up
 
-    return attempts_of(gate_view(hive, _named(workflow, plan_file), phase).document)
+    with _of_plan(plan_file):
+        return attempts_of(gate_view(hive, _named(workflow, plan_file), phase).document)
 
 
 def _show_verdict(value: Mapping[str, Any]) -> None:
     say(f"{value['status']}: {printable(value['workflow_id'])}/{printable(value['phase_id'])}")
-    for line in (*value["blocking"], *value["warnings"]):
+    run = [value["run"]] if value["run"] else []
+    for line in (*run, *value["blocking"], *value["warnings"]):
         say(f"  {printable(line)}")
 
 
@@ -255,12 +356,17 @@ def check(
     Exit 0 if it has, 1 if it has not, 7 if its gate is missing or corrupt.
     """
     name = _named(workflow, plan_file)
-    verdict = _verdict(hive, name, phase, allow_missing)
+    from queenbee.workflows.gate_check import check_hive_gate  # noqa: PLC0415 - start-up
+
+    with _of_plan(plan_file):
+        found = check_hive_gate(hive, name, phase, allow_missing=allow_missing)
+    verdict = found.verdict
     value = {
         "workflow_id": name,
         "phase_id": phase,
         "status": verdict.status,
         "passed": verdict.passed,
+        "run": found.run,
         "blocking": list(verdict.blocking),
         "warnings": list(verdict.warnings),
     }
@@ -284,36 +390,34 @@ def hook(
     not to go on. A gate that cannot be read blocks too.
     """
     try:
+        from queenbee.workflows.gate_check import check_hive_gate  # noqa: PLC0415 - start-up
+
         workflow = _named(workflow, plan_file)
-        verdict = _verdict(call.hive, workflow, phase, allow_missing)
-        reason = "; ".join(verdict.blocking) or f"it is {verdict.status}"
+        with _of_plan(plan_file):
+            found = check_hive_gate(call.hive, workflow, phase, allow_missing=allow_missing)
+        passed = found.verdict.passed
+        reason = "; ".join(found.reasons) or f"it is {found.verdict.status}"
     except NoHive as error:
         if allow_missing:
             return {"passed": True}
-        verdict, reason = None, error.message
+        passed, reason = False, error.message
     except QueenError as error:
-        verdict, reason = None, error.message
+        passed, reason = False, error.message
     except Exception as error:
         # A bug of ours must not open a gate: agents read any other status as "go on".
         if os.environ.get("QUEEN_DEBUG"):
             raise
-        verdict, reason = None, f"{type(error).__name__}: {error}"
-    if verdict is not None and verdict.passed:
+        passed, reason = False, f"{type(error).__name__}: {error}"
+    if passed:
         return {"passed": True}
     text = f"queen: phase {phase} of {workflow or plan_file} has not passed: {reason}"
     aside(printable(text))
     raise click.exceptions.Exit(BLOCKED)
 
 
-def _verdict(hive: Hive, workflow: str, phase: str, allow_missing: bool) -> Verdict:
-    from queenbee.documents.folders import gates_dir  # noqa: PLC0415 - start-up
-    from queenbee.documents.gates.store import check_gate  # noqa: PLC0415 - start-up
-
-    return check_gate(gates_dir(hive.layout), workflow, phase, allow_missing=allow_missing)
-
-
 gate = group(
     "gate",
-    [new, add_rule, run, status, history, check, hook],
+    [new, add_rule, remove_rule, run, show, status, history, check, hook],
     help="Phase gates: rules to meet before the next phase begins",
+    example="queen gate run -w wf_1 -p phase_1",
 )

@@ -167,4 +167,5 @@ guard = group(
     "guard",
     [install, uninstall, status, check],
     help="Refuse commits and pushes of files that another droid holds",
+    example="queen guard install",
 )

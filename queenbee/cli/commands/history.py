@@ -31,7 +31,7 @@ def _show(revisions: Sequence[Revision]) -> None:
     table(["REV", "WHEN", "WHO", "WHAT"], rows, empty="No lines.")
 
 
-@command("history", show=_show, example="queen history qa-01JF3Z6K8N9P0Q1R2S3T4V5W6X")
+@command("history", show=_show, example="queen history 5W6X")
 @click.argument("identifier", metavar="ID")
 def history(hive: Hive, identifier: str) -> list[Revision]:
     """Show every line of a record, in order, with who and when"""

@@ -138,6 +138,26 @@ def version(call: Invocation) -> dict[str, object]:
 
 
 @command(
+    "help",
+    show=lambda value: say(value["help"]),
+    example="queen help reserve\nqueen help msg send",
+    opens_hive=False,
+)
+@click.argument("command_path", nargs=-1, metavar="[COMMAND]...")
+def help_(call: Invocation, command_path: tuple[str, ...]) -> dict[str, object]:
+    """Show the help of queen or of a command"""
+    context = click.get_current_context().find_root()
+    found: click.Command = context.command
+    for name in command_path:
+        if not isinstance(found, click.Group):
+            break
+        _, inner, _ = found.resolve_command(context, [name])
+        assert inner is not None
+        found, context = inner, click.Context(inner, info_name=name, parent=context)
+    return {"help": found.get_help(context)}
+
+
+@command(
     "completion",
     show=lambda value: say(value["script"]),
     example='eval "$(queen completion bash)"',

@@ -84,4 +84,5 @@ hooks = group(
     "hooks",
     [install, uninstall, status],
     help="Make coding agents ask the hive before they edit a file",
+    example="queen hooks install claude",
 )

@@ -10,7 +10,7 @@ import click
 from queenbee.cli.app import command, group
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import table
-from queenbee.cli.terminal import say
+from queenbee.cli.terminal import aside, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,14 +47,25 @@ def rebuild(hive: Hive) -> list[dict[str, object]]:
     show=lambda paths: say("\n".join(f"wrote {path}" for path in paths)),
     example="queen index export",
 )
-def export(hive: Hive) -> list[str]:
-    """Write queen_<kind>.idx.json beside each ledger, for other tools"""
+@click.option("--watch", is_flag=True, help="Write them again after every change, until Ctrl-C")
+def export(hive: Hive, watch: bool) -> list[str]:
+    """Write queen_<kind>.idx.json beside each ledger, for other tools
+
+    Git ignores these files, by a line in .beads/.gitignore.
+    """
     from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
 
+    if watch:
+        indexes.keep_exported(hive, lambda paths: aside(f"wrote {len(paths)} files"))
     return indexes.export(hive)
 
 
-index = group("index", [status, rebuild, export], help="The disposable indexes of large ledgers")
+index = group(
+    "index",
+    [status, rebuild, export],
+    help="The disposable indexes of large ledgers",
+    example="queen index status",
+)
 
 
 _SIZES = ("size_bytes", "archive_bytes", "journal_bytes", "index_bytes")

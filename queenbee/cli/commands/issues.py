@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command
-from queenbee.cli.rendering import describe, table
+from queenbee.cli.rendering import describe, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
+from queenbee.core.readiness import counts
 from queenbee.core.text import printable, shortened, suggested
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from queenbee.core.readiness import Standing
     from queenbee.services.overview import Overview
     from queenbee.workflows.hive import Hive
 
@@ -34,11 +36,41 @@ def show_list(issues: Sequence[Issue], *, empty: str = "No issues.") -> None:
     table(["ID", "", "STATUS", "TYPE", "TITLE"], rows, empty=empty)
 
 
-@command("issues", show=show_list, example="queen issues --status open")
-@click.option("--status", help="Only issues with this status")
-def issues(hive: Hive, status: str | None) -> list[Issue]:
-    """List the tracker's issues, most urgent first"""
-    return hive.issues.find(status=status)
+class Listed:
+    """The issues that were asked for, and how many there are in each state."""
+
+    def __init__(self, standings: Sequence[Standing], in_all: Mapping[str, int]) -> None:
+        self.standings = standings
+        self.counts = in_all
+
+    def to_dict(self) -> list[dict[str, object]]:
+        """Returns the issues as plain values."""
+        return [each.to_dict() for each in self.standings]
+
+
+def _show_issues(listed: Listed) -> None:
+    rows = [
+        [
+            each.issue.id,
+            f"P{each.issue.priority}",
+            each.state.replace("_", " "),
+            each.holder or (f"for {', '.join(each.waits_for)}" if each.waits_for else ""),
+            shortened(each.issue.title, 70),
+        ]
+        for each in listed.standings
+    ]
+    if rows:
+        table(["ISSUE", "", "STATE", "WHO", "TITLE"], rows, empty="")
+    say(summary(listed.counts) if listed.counts["total"] else "No issues.")
+
+
+@command("issues", show=_show_issues, example="queen issues --all")
+@click.option("--all", "everything", is_flag=True, help="Also those that are done, and bookkeeping")
+@click.option("--status", help="Only issues with this status of the tracker")
+def issues(hive: Hive, everything: bool, status: str | None) -> Listed:
+    """List the open issues: who has them, or what they wait for"""
+    found = hive.issues.listed(status=status, everything=everything)
+    return Listed(found, counts(hive.issues.standings().values()))
 
 
 def _show_ready(issues: Sequence[Issue]) -> None:
@@ -57,7 +89,9 @@ def _show_overview(view: Overview) -> None:
     from queenbee.cli.commands import reservations as reservation_views  # noqa: PLC0415 - start-up
 
     issue = view.issue
-    if issue is None:
+    if view.deleted is not None:
+        _show_deleted(view.deleted)
+    elif issue is None:
         say(f"{printable(view.issue_id)} is not in the tracker", bold=True)
     else:
         say(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
@@ -80,6 +114,15 @@ def _show_overview(view: Overview) -> None:
     message_views.show_whole(view.messages[-_MESSAGES:], most=_BODY_LINES)
     if not view.messages:
         say("No messages.")
+
+
+def _show_deleted(issue: Issue) -> None:
+    say(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
+    texts = {name: issue.fields.get(name) for name in ("deleted_by", "deleted_at", "delete_reason")}
+    by = f" by {texts['deleted_by']}" if texts["deleted_by"] else ""
+    at = f" at {texts['deleted_at']}" if texts["deleted_at"] else ""
+    why = f": {texts['delete_reason']}" if texts["delete_reason"] else ""
+    say(printable(f"deleted from the tracker{by}{at}{why}"))
 
 
 @command("show", show=_show_overview, example="queen show qb-42")

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, group
+from queenbee.cli.app import Answer, command, group, invocation, short_ids
 from queenbee.cli.options import body_or_stdin, seconds
 from queenbee.cli.rendering import ago, block, table
 from queenbee.cli.terminal import say
+from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import parse_since_ms
@@ -30,9 +31,10 @@ _MARKS = {"low": "low", "normal": "", "high": "high", "urgent": "URGENT"}
 def show_list(messages: Sequence[Message]) -> None:
     """Shows messages as a table, one line each."""
     now_ms = time.time_ns() // 1_000_000
+    short = short_ids("messages", messages)
     rows = [
         [
-            message.id,
+            short[message.id],
             "" if message.read else "new",
             ago(message.created_ms, now_ms),
             message.from_,
@@ -49,22 +51,51 @@ def show_list(messages: Sequence[Message]) -> None:
 
 def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
     """Shows messages with their bodies, no more than `most` lines of each."""
+    short = short_ids("messages", messages)
     for message in messages:
         issue = f" [{printable(message.issue_id)}]" if message.issue_id else ""
         head = f"{printable(message.from_)} → {printable(message.to)}{issue}"
         subject = message.subject if most is None else shortened(message.subject, 100)
         say(f"{head}  {printable(subject)}", bold=True)
-        say(f"  {printable(message.id)}  {printable(message.created_at)}")
+        say(f"  {printable(short[message.id])}  {printable(message.created_at)}")
         block(message.body, most=most)
 
 
-def _show_sent(messages: Message | Sequence[Message]) -> None:
-    for message in [messages] if isinstance(messages, Message) else messages:
-        say(f"sent {printable(message.id)} to {printable(message.to)}")
+class Broadcast:
+    """A message to everyone that was sent, and the droids in the hive that it reaches."""
+
+    def __init__(self, message: Message, reaches: Sequence[str]) -> None:
+        self.message = message
+        self.reaches = reaches
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the message's fields with `reaches`."""
+        return {**self.message.to_dict(), "reaches": list(self.reaches)}
+
+
+def _show_sent(sent: Message | Broadcast | Sequence[Message]) -> None:
+    if isinstance(sent, Broadcast):
+        name = printable(short_ids("messages", [sent.message])[sent.message.id])
+        if sent.reaches:
+            names = ", ".join(map(printable, sent.reaches))
+            say(f"sent {name} to {names}, and to whoever joins within 24h")
+        else:
+            say(f"sent {name}: nobody else is here yet; it waits 24h for who joins")
+        return
+    messages = [sent] if isinstance(sent, Message) else sent
+    short = short_ids("messages", messages)
+    for message in messages:
+        here = invocation().hive.droids.has_been_here(message.to)
+        absent = "" if here or message.to in ALWAYS_KNOWN else ", who has not been here yet"
+        say(f"sent {printable(short[message.id])} to {printable(message.to)}{absent}")
 
 
 def _parse_since(ctx: click.Context, param: click.Parameter, text: str | None) -> int | None:
     return None if text is None else parse_since_ms(text, time.time_ns() // 1_000_000)
+
+
+def _about_what(hive: Hive, issue_id: str | None) -> str | None:
+    return None if issue_id is None else hive.issue_id(issue_id, recorded=True)
 
 
 _importance = click.option(
@@ -105,19 +136,24 @@ _limit = click.option(
 @click.option("--issue", "issue_id", metavar="ID", help="The issue it is about")
 @_importance
 @click.option("--reply-to", metavar="ID", help="The message to answer")
+@click.option("--new", is_flag=True, help="Also to a name that nobody here bears yet")
 @click.option("--ack", is_flag=True, help="Ask for an acknowledgement within an hour")
 @click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one within this time")
 def send(
     hive: Hive, to: str, body: str, ack: bool, ack_within: int | None, **headers: Any
-) -> Message | list[Message]:
+) -> Message | Broadcast | list[Message]:
     """Send a message
 
-    TO is a droid, `human`, several separated by commas, or @all. BODY is Markdown; - reads it
-    from standard input.
+    TO is a droid, `human`, several separated by commas, or @all: everyone in the hive, and whoever
+    joins within a day. BODY is Markdown; - reads it from standard input.
     """
+    if headers["issue_id"] is not None:
+        headers["issue_id"] = hive.issue_id(headers["issue_id"])
     within_s = ack_within or (_ACK_WITHIN_S if ack else None)
     sent = hive.messages.send(to, body_or_stdin(body), ack_within_s=within_s, **headers)
-    return sent if to == "@all" or "," in to else sent[0]
+    if to == EVERYONE:
+        return Broadcast(sent[0], hive.messages.reach())
+    return sent if "," in to else sent[0]
 
 
 @command("inbox", show=show_list, example="queen msg inbox --unread --since 2h")
@@ -144,17 +180,33 @@ def inbox(
                 hint=suggested("queen msg inbox", after=after),
             )
         return hive.messages.since(after, droid=droid)[:limit]
+    filters["issue_id"] = _about_what(hive, filters["issue_id"])
     return hive.messages.inbox(limit=limit, droid=droid, **filters)
 
 
-@command("read", show=show_whole, example="queen msg read qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-def read(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
-    """Show messages and mark them as read"""
+def _show_read(messages: Sequence[Message]) -> None:
+    if messages:
+        show_whole(messages)
+    else:
+        say("No unread messages.")
+
+
+@command("read", show=_show_read, example="queen msg read\nqueen msg read 5W6X")
+@click.argument("ids", nargs=-1, metavar="[ID...]")
+@click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most this many unread")
+def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
+    """Show messages whole and mark them as read
+
+    Without an ID, shows everything that you have not read, oldest first.
+    """
+    if not ids:
+        return hive.messages.read_unread(limit=limit)
+    if limit is not None:
+        raise InvalidInput("--limit is for reading without an ID", hint="queen msg read --limit 20")
     return hive.messages.mark_read(ids)
 
 
-@command("reply", show=_show_sent, example="queen msg reply qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X 'On it'")
+@command("reply", show=_show_sent, example="queen msg reply 5W6X 'On it'")
 @click.argument("message_id", metavar="ID")
 @click.argument("body")
 @_importance
@@ -177,10 +229,14 @@ def sent(hive: Hive, limit: int) -> list[Message]:
     return hive.messages.sent(limit=limit)
 
 
+def _show_deleted(message: Message) -> None:
+    say(f"deleted {printable(short_ids('messages', [message])[message.id])}")
+
+
 @command(
     "delete",
-    show=lambda message: say(f"deleted {printable(message.id)}"),
-    example="queen msg delete qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X",
+    show=_show_deleted,
+    example="queen msg delete 5W6X",
 )
 @click.argument("message_id", metavar="ID")
 def delete(hive: Hive, message_id: str) -> Message:
@@ -192,11 +248,12 @@ def delete(hive: Hive, message_id: str) -> Message:
 
 
 def _show_acknowledged(messages: Sequence[Message]) -> None:
+    short = short_ids("messages", messages)
     for each in messages:
-        say(f"acknowledged {printable(each.id)} from {printable(each.from_)}")
+        say(f"acknowledged {printable(short[each.id])} from {printable(each.from_)}")
 
 
-@command("ack", show=_show_acknowledged, example="queen msg ack qm-01JF3Z6K8N9P0Q1R2S3T4V5W6X")
+@command("ack", show=_show_acknowledged, example="queen msg ack 5W6X")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 def ack(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
     """Acknowledge messages, which also marks them as read"""
@@ -205,8 +262,9 @@ def ack(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
 
 def _show_hits(hits: Sequence[Hit]) -> None:
     now_ms = time.time_ns() // 1_000_000
+    short = short_ids("messages", [hit.message for hit in hits])
     rows = [
-        [hit.message.id, ago(hit.message.created_ms, now_ms), hit.message.from_, hit.snippet]
+        [short[hit.message.id], ago(hit.message.created_ms, now_ms), hit.message.from_, hit.snippet]
         for hit in hits
     ]
     table(["ID", "WHEN", "FROM", "TEXT"], rows, empty="Nothing found.")
@@ -223,6 +281,7 @@ def search(hive: Hive, query: str, **filters: Any) -> list[Hit]:
 
     A message must contain all the words. A word may end in *; double quotes mark a phrase.
     """
+    filters["issue_id"] = _about_what(hive, filters["issue_id"])
     return hive.messages.search(query, **filters)
 
 
@@ -243,7 +302,8 @@ def wait(hive: Hive, timeout: int, from_: str | None, issue_id: str | None) -> A
     Exit 0 as soon as there are some, 1 on timeout. Read them (queen msg read ID), or the next wait
     returns them again.
     """
-    found = hive.messages.wait(timeout_s=timeout, from_=from_, issue_id=issue_id)
+    about = _about_what(hive, issue_id)
+    found = hive.messages.wait(timeout_s=timeout, from_=from_, issue_id=about)
     return Answer(found, yes=bool(found))
 
 
@@ -251,4 +311,5 @@ msg = group(
     "msg",
     [send, inbox, wait, read, reply, ack, thread, search, sent, delete],
     help="Messages between droids",
+    example="queen msg send reviewer 'The API is ready' --issue qb-42\nqueen msg inbox --unread",
 )

@@ -193,4 +193,5 @@ plan = group(
     "plan",
     [check, import_, annotate, graph],
     help="Markdown plans: check, show and import them as beads",
+    example="queen plan check PLAN.md\nqueen plan import PLAN.md",
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, invocation, tell
+from queenbee.cli.app import Answer, command, invocation, short_ids, tell
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import left, purpose, table
 from queenbee.cli.terminal import say
@@ -29,6 +29,7 @@ _ID = re.compile(r"qr-[0-9A-Z]{26}")
 def show_list(reservations: Sequence[Reservation]) -> None:
     """Shows reservations as a table."""
     now_ms = time.time_ns() // 1_000_000
+    short = short_ids("reservations", reservations)
     rows = [
         [
             each.pattern,
@@ -36,7 +37,7 @@ def show_list(reservations: Sequence[Reservation]) -> None:
             "exclusive" if each.exclusive else "shared",
             _left(each, now_ms),
             each.issue_id or "",
-            each.id,
+            short[each.id],
             shortened(each.reason or ""),
         ]
         for each in reservations
@@ -86,6 +87,8 @@ def reserve(
     *, ?, [abc], {a,b}, and ** for any number of folders. Quote it so that the shell does not
     expand it. The name of a folder covers everything below it.
     """
+    if terms["issue_id"] is not None:
+        terms["issue_id"] = hive.issue_id(terms["issue_id"])
     for place in hive.reservations.resolve(patterns):
         if place.note:
             tell(place.note)
@@ -215,7 +218,9 @@ def _show_conflicts(pairs: Sequence[dict[str, Assignment | Reservation]]) -> Non
         for role in ("stands", "superseded"):
             each = pair[role]
             what = each.pattern if isinstance(each, Reservation) else each.issue_id
-            rows.append([role, what, each.droid, each.created_at, each.id])
+            kind = "reservations" if isinstance(each, Reservation) else "assignments"
+            short = short_ids(kind, [each])[each.id]
+            rows.append([role, what, each.droid, each.created_at, short])
     table(["", "WHAT", "DROID", "SINCE", "ID"], rows, empty="No conflicts.")
     if pairs:
         say("The older grant stands. If yours is superseded, end it:")

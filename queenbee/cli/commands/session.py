@@ -15,17 +15,34 @@ from queenbee.cli.options import dry_run, id_prefix
 from queenbee.cli.rendering import verdict
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, suggested
-from queenbee.errors import NoHive
+from queenbee.errors import InvalidInput, NoHive
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from queenbee.workflows.hive import Hive
     from queenbee.workflows.imports import SessionProgress
 
-_path = click.option(
-    "--session", "path", metavar="PATH", required=True, help="The session's folder"
-)
+
+def _path(function: Callable[..., object]) -> Callable[..., object]:
+    """Adds the two ways to name a session's folder."""
+    option = click.option("--session", "option", metavar="PATH", help="The same, as an option")
+    return click.argument("path", required=False, metavar="[PATH]")(option(function))
+
+
+def _one_of(path: str | None, option: str | None) -> str | None:
+    """Returns the folder that was named. Raises `InvalidInput` for two."""
+    if path is not None and option is not None:
+        raise InvalidInput("give PATH or --session, not both")
+    return option if path is None else path
+
+
+def _named(path: str | None, option: str | None) -> str:
+    """Returns the folder that was named. Raises `InvalidInput` for none or two."""
+    found = _one_of(path, option)
+    if found is None:
+        raise InvalidInput("no session was named", hint="give PATH, or --session=PATH")
+    return found
 
 
 def _show_validated(value: Mapping[str, Any]) -> None:
@@ -45,14 +62,15 @@ def _show_validated(value: Mapping[str, Any]) -> None:
     example="queen session validate --session=.workflow/TC-auth-2026-02-27",
     opens_hive=False,
 )
-@click.option("--session", "path", metavar="PATH", help="The session's folder")
-def validate(call: Invocation, path: str | None) -> Answer:
+@_path
+def validate(call: Invocation, path: str | None, option: str | None) -> Answer:
     """Check whether a session can start
 
-    Exit 0 if it can, 1 with every error and its recovery step if not.
+    PATH is the session's folder. Exit 0 if it can, 1 with every error and its recovery step if not.
     """
     from queenbee.documents.sessions.session import validate_session  # noqa: PLC0415 - start-up
 
+    path = _one_of(path, option)
     found = validate_session(path)
     valid = not any(finding.severity == "error" for finding in found)
     return Answer({"session": path, "valid": valid, "findings": found}, yes=valid)
@@ -120,17 +138,19 @@ def _warn(path: str) -> None:
     opens_hive=False,
 )
 @_path
-def status(call: Invocation, path: str) -> Progress:
+def status(call: Invocation, path: str | None, option: str | None) -> Progress:
     """Show the state of each task
 
-    Combines what the session says with the state of its beads, if it was imported.
+    PATH is the session's folder. Combines what the session says with the state of its beads, if it
+    was imported.
     """
     from queenbee.documents.sessions.files import read_session_folder  # noqa: PLC0415 - start-up
     from queenbee.documents.sessions.session import read_session  # noqa: PLC0415 - start-up
     from queenbee.workflows.imports import SessionProgress, with_progress  # noqa: PLC0415 - start-up
 
-    read = read_session(read_session_folder(path))
-    _warn(path)
+    folder = _named(path, option)
+    read = read_session(read_session_folder(folder))
+    _warn(folder)
     found = SessionProgress(read)
     with suppress(NoHive):
         found = with_progress(call.hive, read)
@@ -145,15 +165,18 @@ def status(call: Invocation, path: str) -> Progress:
 @_path
 @id_prefix
 @dry_run
-def import_(hive: Hive, path: str, prefix: str | None, dry_run: bool) -> Imported:
+def import_(
+    hive: Hive, path: str | None, option: str | None, prefix: str | None, dry_run: bool
+) -> Imported:
     """Make a bead for each task, or update the beads
 
-    Importing the same session again changes nothing.
+    PATH is the session's folder. Importing the same session again changes nothing.
     """
     from queenbee.workflows.imports import import_session_folder  # noqa: PLC0415 - start-up
 
-    found = import_session_folder(hive, path, prefix=prefix, dry_run=dry_run)
-    _warn(path)
+    folder = _named(path, option)
+    found = import_session_folder(hive, folder, prefix=prefix, dry_run=dry_run)
+    _warn(folder)
     return Imported(found, dry_run=dry_run)
 
 
@@ -185,4 +208,5 @@ session = group(
     "session",
     [validate, status, import_, new],
     help="Team sessions: validate, follow and import them as beads",
+    example="queen session status --session=.workflow/TC-auth-2026-02-27",
 )

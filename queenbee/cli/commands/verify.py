@@ -66,7 +66,7 @@ def verify(hive: Hive, bead: str, dry_run: bool) -> Answer:
     """
     from queenbee.workflows import running  # noqa: PLC0415 - start-up
 
-    bead = _named(bead)
+    bead = hive.issue_id(_named(bead), recorded=True)
     if dry_run:
         checks = running.checks_of(hive, bead)
         return Answer({"bead": bead, "dry_run": True, "checks": checks}, yes=True)
@@ -104,7 +104,7 @@ def run(hive: Hive, bead: str, agent_cmd: str, dry_run: bool) -> Answer:
     """
     from queenbee.workflows import loop  # noqa: PLC0415 - start-up
 
-    bead = _named(bead)
+    bead = hive.issue_id(_named(bead), recorded=True)
     if dry_run:
         checks = loop.checks_of_loop(hive, bead)
         value = {"bead": bead, "dry_run": True, "agent_command": agent_cmd, "checks": checks}

@@ -1,15 +1,17 @@
-"""`queen next`, `wait`, `status`: the loop of a droid in a team."""
+"""`queen next`, `complete`, `wait`, `status`: the loop of a droid in a team."""
 
 from __future__ import annotations
 
+import os
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command
+from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.commands import assignments
 from queenbee.cli.options import seconds
-from queenbee.cli.rendering import ago, describe
+from queenbee.cli.rendering import ago, describe, summary
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import instant_ms
@@ -21,20 +23,12 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
     from queenbee.services.work import Begin, Member, Nothing, Status
+    from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
 _SHOWN = 8
 _TITLE = 60
 _WAIT = "10m"
-
-
-def summary(counts: Mapping[str, int]) -> str:
-    """Returns how many issues are done, active, ready and so on, in words."""
-    parts = [f"{counts['done']} of {counts['total']} done"]
-    parts += [f"{counts[state]} {state}" for state in ("active", "ready", "waits") if counts[state]]
-    if counts["on_hold"]:
-        parts.append(f"{counts['on_hold']} on hold")
-    return ", ".join(parts)
 
 
 def obstacle(standing: Standing) -> str:
@@ -149,6 +143,65 @@ def next_(hive: Hive, patterns: tuple[str, ...], wait: int | None) -> Answer:
     return Answer(taken, yes=isinstance(taken, work.Begin))
 
 
+def _show_completion(completion: Completion) -> None:
+    if completion.verification is not None:
+        from queenbee.cli.commands.verify import show_record  # noqa: PLC0415 - start-up
+
+        show_record(completion.verification)
+    if completion.completed:
+        assignments.show_one(completion.assignment)
+    else:
+        held = completion.assignment
+        say(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
+    for issue in completion.unblocked:
+        say(f"now ready: {printable(issue.id)}  {printable(shortened(issue.title))}")
+
+
+def _show_loop(value: dict[str, Any]) -> None:
+    _show_completion(value["completed"])
+    if value["next"] is not None:
+        show_next(value["next"])
+
+
+@command(
+    "complete",
+    show=lambda value: _show_loop(value) if isinstance(value, dict) else _show_completion(value),
+    example="queen complete qb-42 --reason 'merged in 3f2a1bc' --next\n"
+    "queen complete gt-login-001 --no-verify --reason 'the test server is down'",
+)
+@click.argument("issue_id", required=False, metavar="[ISSUE]")
+@click.option("--reason", help="What was done, or why the checks are skipped")
+@click.option("--no-verify", is_flag=True, help="Skip its checks; needs --reason")
+@click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
+def complete(
+    hive: Hive, issue_id: str | None, reason: str | None, no_verify: bool, take_next: bool
+) -> Answer:
+    """Complete an issue and release the files reserved for it
+
+    Without ISSUE, the one that you have. If the issue is a bead, its checks run first. If one
+    fails, the command exits with status 1 and nothing else changes.
+
+    With --next it also takes the next issue, and exits with status 0 if there is none for you.
+    """
+    from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
+    from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
+
+    done = complete_issue(
+        hive,
+        None if issue_id is None else hive.issue_id(issue_id, recorded=True),
+        env=os.environ,
+        reason=reason,
+        unverified=no_verify,
+        on_progress=watcher(),
+    )
+    for note in done.notes:
+        tell(note)
+    if not take_next:
+        return Answer(done, yes=done.completed)
+    following = work.take_next(hive) if done.completed else None
+    return Answer({"completed": done, "next": following}, yes=done.completed)
+
+
 def _show_waited(found: Mapping[str, Sequence[object]]) -> None:
     (what, values), *_ = found.items()
     if what == "mail":
@@ -189,7 +242,7 @@ def wait(
     The first of these that is true ends the wait; several issues must all be done. Exit 6: it
     timed out.
     """
-
+    issues = tuple(hive.issue_id(each, recorded=True) for each in issues)
     return work.wait(
         hive, work.Wanted(issues=issues, ready=ready, free=free, mail=mail), timeout_s=timeout
     )
@@ -198,13 +251,13 @@ def wait(
 def show_status(status: Status) -> None:
     """Shows the whole team on one screen."""
     now_ms = time.time_ns() // 1_000_000
-    say(f"{printable(status.actor or 'nobody')} (you)", bold=True)
-    if status.me is None:
-        say(
-            "  no issue and no reservation"
-            + ("" if status.actor else "; to be somebody: --as NAME")
-        )
+    if status.actor is None:
+        say("no name is set for you: --as NAME, QUEEN_DROID=NAME, or queen whoami --set NAME")
     else:
+        say(f"{printable(status.actor)} (you)", bold=True)
+    if status.actor is not None and status.me is None:
+        say("  no issue and no reservation")
+    elif status.me is not None:
         for each in status.me.assignments:
             title = printable(shortened(status.titles.get(each.issue_id, ""), _TITLE))
             say(f"  {printable(each.issue_id)}  {title}  ({ago(each.created_ms, now_ms)})")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from queenbee.documents.gates.gate import add_rule as add_rule
     from queenbee.documents.gates.gate import history as history
     from queenbee.documents.gates.gate import new_gate as new_gate
+    from queenbee.documents.gates.gate import remove_rule as remove_rule
     from queenbee.documents.gates.gate import validate_gate as validate_gate
     from queenbee.documents.gates.run import run_gate as run_gate
     from queenbee.documents.gates.store import check_gate as check_gate
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "gate": "add_rule history new_gate validate_gate",
+        "gate": "add_rule history new_gate remove_rule validate_gate",
         "run": "run_gate",
         "store": "check_gate create_gate",
     },

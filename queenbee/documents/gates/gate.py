@@ -17,14 +17,16 @@ from queenbee.documents.findings import Finding
 from queenbee.documents.gates.judgement import (
     attempt_of,
     counters,
+    gate_options,
     judge,
+    latest_results,
     made_ms,
     results_of,
     rules_of,
 )
 from queenbee.documents.gates.rule_fields import bad_patterns, rules_findings
 from queenbee.documents.schema import schema_findings
-from queenbee.errors import Conflict, InvalidInput
+from queenbee.errors import Conflict, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = "1.0"
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "phase-gate.schema.json")
 
-_NEW_GATE = "to check it again, make a gate for another phase: queen gate new"
+_NEW_GATE = "for other rules, make a gate for another phase: queen gate new"
 
 MAX_RESULTS_PER_RULE = 10
 """How many results of one rule are kept by default, as the document suggests."""
@@ -139,39 +141,67 @@ def add_rule(document: Document, rule: Document) -> Document:
     return _recounted(gate)
 
 
+def remove_rule(document: Document, rule_id: str) -> Document:
+    """Returns the gate without a rule and its results. Raises `NotFound`, `Conflict`.
+
+    If rules have run in this attempt, the attempt is over and the next one is pending: a gate
+    never passes because the rule that failed is gone.
+    """
+    gate = deepcopy(document)
+    rule_ids = [rule["rule_id"] for rule in rules_of(gate)]
+    if rule_id not in rule_ids:
+        known = ", ".join(rule_ids) or "none"
+        raise NotFound(
+            f"{_name(gate)} has no rule {rule_id!r}; its rules are: {known}",
+            hint=f"queen gate show {_options(gate)}",
+        )
+    if _has_passed(gate):
+        raise Conflict(f"{_name(gate)} has passed and keeps its rules", hint=_NEW_GATE)
+    if latest_results(gate) or gate["status"]["current_status"] in ("failed", "passed"):
+        _archive(gate)
+    execution = gate["validation_execution"]
+    execution["results"] = [one for one in results_of(gate) if one["rule_id"] != rule_id]
+    status = gate["status"]
+    status["errors"] = [one for one in status.get("errors", []) if _rule_of(one) != rule_id]
+    gate["validation_config"]["rules"] = [
+        rule for rule in rules_of(gate) if rule["rule_id"] != rule_id
+    ]
+    return _recounted(gate)
+
+
 def history(document: Document) -> list[AttemptRecord]:
     """Returns every attempt, oldest first: its number, status, times, counters and errors."""
     archived = document["validation_execution"].get("previous_attempts", [])
     return [*deepcopy(archived), _attempt_record(document)]
 
 
-def begin_attempt(document: Document, now_ms: int) -> Document:
+def begin_attempt(document: Document, now_ms: int, *, again: bool = False) -> Document:
     """Returns the gate `in_progress`: its first attempt, one cut short, or a new one.
 
-    A new attempt follows a failure, and a pass that the results contradict. Raises `Conflict` for
-    a gate that has passed, and `InvalidInput` for one without rules.
+    A new attempt follows a failure, a pass that the results contradict, and, with `again`, any
+    pass. Raises `Conflict` for a gate that has passed, and `InvalidInput` for one without rules.
     """
     gate = deepcopy(document)
     if not rules_of(gate):
         raise InvalidInput(f"{_name(gate)} has no rules to run", hint="queen gate add-rule --help")
-    if _has_passed(gate):
-        raise Conflict(f"{_name(gate)} has passed and cannot run again", hint=_NEW_GATE)
+    if _has_passed(gate) and not again:
+        raise Conflict(
+            f"{_name(gate)} has passed already",
+            hint=f"to judge it again: queen gate run {_options(gate)} --again",
+        )
     current = gate["status"]["current_status"]
     if current == "in_progress":
         # Continues an attempt that another run started, or that was interrupted.
         return gate
     now = format_ms(now_ms)
     if current in ("failed", "passed"):
-        attempts = gate["validation_execution"].setdefault("previous_attempts", [])
-        attempts.append(_attempt_record(gate))
-        gate["status"] |= {"current_status": "pending", "errors": []}
-        gate["metadata"]["completed_at"] = None
+        _archive(gate)
     _move(gate, "in_progress", now)
     gate["metadata"]["started_at"] = now
     return _recounted(gate)
 
 
-def finish_attempt(
+def add_results(
     document: Document,
     results: Sequence[RuleResult],
     errors: Sequence[GateError],
@@ -180,7 +210,7 @@ def finish_attempt(
     now_ms: int,
     max_results_per_rule: int = MAX_RESULTS_PER_RULE,
 ) -> Document:
-    """Returns the gate with the results of a run of its rules, and its new status.
+    """Returns the gate with results of a run that goes on; its status stays `in_progress`.
 
     0 for `max_results_per_rule` keeps all. Raises `Conflict` if another run has ended the attempt
     that the results belong to.
@@ -201,6 +231,31 @@ def finish_attempt(
     ] + deepcopy(list(errors))
     if max_results_per_rule:
         _trim(gate, max_results_per_rule)
+    status["last_updated"] = format_ms(now_ms)
+    return _recounted(gate)
+
+
+def finish_attempt(
+    document: Document,
+    results: Sequence[RuleResult],
+    errors: Sequence[GateError],
+    *,
+    attempt: int,
+    now_ms: int,
+    max_results_per_rule: int = MAX_RESULTS_PER_RULE,
+) -> Document:
+    """Returns the gate with the last results of a run, and its new status.
+
+    Takes and raises the same as `add_results`.
+    """
+    gate = add_results(
+        document,
+        results,
+        errors,
+        attempt=attempt,
+        now_ms=now_ms,
+        max_results_per_rule=max_results_per_rule,
+    )
     verdict = judge(gate)
     if verdict.status in ("passed", "failed"):
         _move(gate, verdict.status, format_ms(now_ms))
@@ -222,6 +277,16 @@ def _move(gate: Document, new: str, now: str) -> None:
     if not is_valid_transition(current, new):
         raise Conflict(f"{_name(gate)} is {current}, and cannot become {new}", status=current)
     gate["status"] |= {"current_status": new, "last_updated": now}
+
+
+def _archive(gate: Document) -> None:
+    """Moves the attempt to the history; the next one is pending, and has no results yet."""
+    ended = _attempt_record(gate)
+    for result in results_of(gate):
+        result.setdefault("attempt", ended["attempt"])
+    gate["validation_execution"].setdefault("previous_attempts", []).append(ended)
+    gate["status"] |= {"current_status": "pending", "errors": []}
+    gate["metadata"]["completed_at"] = None
 
 
 def _recounted(gate: Document) -> Document:
@@ -298,7 +363,7 @@ def _status_findings(document: Document) -> list[Finding]:
         if status[name] != count
     ]
     current, verdict = status["current_status"], judge(document).status
-    # While an attempt runs, the latest results may be those of the one before.
+    # While an attempt runs, a rule may have failed already.
     if current not in (verdict, "in_progress"):
         message = f"is {current}, but the results say {verdict}"
         found.append(Finding("status.current_status", message, "warning"))
@@ -307,6 +372,11 @@ def _status_findings(document: Document) -> list[Finding]:
 
 def _rule_of(error: GateError) -> object:
     return error.get("context", {}).get("rule_id")
+
+
+def _options(gate: Document) -> str:
+    metadata = gate["metadata"]
+    return gate_options(metadata["workflow_id"], metadata["phase_id"])
 
 
 def _name(gate: Document) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 
 if TYPE_CHECKING:
@@ -104,14 +105,21 @@ def judge(document: Document) -> Verdict:
 
 
 def latest_results(document: Document) -> dict[str, RuleResult]:
-    """Returns the latest result of each rule that has one.
+    """Returns the latest result of each rule that has one in the current attempt.
 
-    The latest is the one with the newest `validated_at`; among equals, the last in the list.
+    The latest is the one with the newest `validated_at`; among equals, the last in the list. A
+    result that names no attempt belongs to the current one: another tool wrote it.
     """
     rule_ids = {rule["rule_id"] for rule in rules_of(document)}
+    current = attempt_of(document)
     latest: dict[str, RuleResult] = {}
     for result in results_of(document):
         rule_id = result["rule_id"]
+        attempt = result.get("attempt")
+        if isinstance(attempt, int) and attempt < current:
+            # Half of a run after the last attempt: together with it, the rules could seem to have
+            # passed although they never did so on one state of the files.
+            continue
         if rule_id in rule_ids and (
             rule_id not in latest or made_ms(result) >= made_ms(latest[rule_id])
         ):
@@ -132,6 +140,11 @@ def counters(document: Document) -> Counters:
         "failed_count": latest.count("failed"),
         "total_count": len(rules_of(document)),
     }
+
+
+def gate_options(workflow_id: str, phase_id: str) -> str:
+    """Returns the options that name a gate in a suggested command."""
+    return suggested("", workflow=workflow_id, phase=phase_id).strip()
 
 
 def made_ms(result: RuleResult) -> int:

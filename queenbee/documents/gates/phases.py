@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
-    from queenbee.documents.gates.store import GateFile
+    from queenbee.documents.gates.store import BrokenFile, GateFile
 
 _PHASE = re.compile(r"(?:phase[_-]?)?0*([0-9]+)([a-z]*)(?:[_-].*)?", re.DOTALL)
-_FILE_PREFIX = "phase_"
 
 
 @dataclass(frozen=True)
@@ -56,12 +55,11 @@ class GateState:
 class PhaseGates:
     """All gates of a hive, to find what holds an issue back."""
 
-    def __init__(self, states: Iterable[GateState], unreadable: Iterable[str] = ()) -> None:
+    def __init__(self, states: Iterable[GateState], broken: Iterable[BrokenFile] = ()) -> None:
         self._states: dict[str, list[GateState]] = {}
         for state in states:
             self._states.setdefault(state.workflow_id, []).append(state)
-        self._unreadable = tuple(unreadable)
-        """The names of gate files that cannot be read."""
+        self._broken = tuple(broken)
 
     def before(self, fields: Mapping[str, Any]) -> list[GateState]:
         """Returns the gates that must have passed before anyone works on an issue."""
@@ -75,7 +73,8 @@ class PhaseGates:
 
     def _named(self, workflow_id: str, phase_id: str) -> GateState:
         same = [one for one in self._states.get(workflow_id, ()) if one.phase_id == phase_id]
-        if f"{_FILE_PREFIX}{workflow_id}_{phase_id}" in self._unreadable or len(same) > 1:
+        torn = any(file.may_be(workflow_id, phase_id) for file in self._broken)
+        if torn or len(same) > 1:
             return GateState(workflow_id, phase_id, "unreadable", passed=False)
         return same[0] if same else GateState(workflow_id, phase_id, "missing", passed=False)
 
@@ -85,8 +84,8 @@ class PhaseGates:
             return
         for workflow_id in workflows_of(metadata):
             names = {one.phase_id for one in self._states.get(workflow_id, ())}
-            begins = f"{_FILE_PREFIX}{workflow_id}_"
-            names |= {n.removeprefix(begins) for n in self._unreadable if n.startswith(begins)}
+            for file in self._broken:
+                names |= file.phases_of(workflow_id)
             numbers = [(number, n) for n in names if (number := phase_number(n)) is not None]
             for number, phase_id in sorted(numbers):
                 if precedes(number, phase):
@@ -95,9 +94,8 @@ class PhaseGates:
 
 def read_gates(folder: str) -> PhaseGates:
     """Returns the gates in a folder; one that is not valid has not passed."""
-    gates, problems = list_gates(folder)
-    names = [os.path.splitext(os.path.basename(problem.path))[0] for problem in problems]
-    return PhaseGates([_state(gate) for gate in gates], names)
+    gates, broken = list_gates(folder)
+    return PhaseGates([_state(gate) for gate in gates], broken)
 
 
 def workflows_of(metadata: Mapping[str, Any]) -> list[str]:
@@ -141,7 +139,7 @@ def declared_gates(value: object) -> list[tuple[str, str]]:
 
 
 def _state(gate: GateFile) -> GateState:
-    workflow_id, phase_id = map(str, gate.key)
+    workflow_id, phase_id = gate.key
     findings = validate_gate(gate.document)
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:

@@ -1,24 +1,31 @@
-"""Runs all rules of a phase gate, and writes the results into it."""
+"""Runs all rules of a phase gate, and writes each result into it when its rule has ended."""
 
 from __future__ import annotations
 
 import uuid
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.checks.check import FileExists
 from queenbee.checks.verification import Subject
-from queenbee.documents.gates.gate import MAX_RESULTS_PER_RULE, begin_attempt, finish_attempt
-from queenbee.documents.gates.judgement import Verdict, attempt_of, judge
+from queenbee.documents.gates.gate import (
+    MAX_RESULTS_PER_RULE,
+    add_results,
+    begin_attempt,
+    finish_attempt,
+)
+from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, results_of
 from queenbee.documents.gates.rules import gate_error, gate_result, judged, rule_check
 from queenbee.documents.gates.store import update_gate
+from queenbee.errors import Conflict, QueenError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Any
 
-    from queenbee.checks.check import Check
-    from queenbee.checks.runner import CheckRun, CheckRunner
+    from queenbee.checks.check import Check, CheckResult
+    from queenbee.checks.runner import CheckRunner
     from queenbee.checks.verification import VerificationRecord
     from queenbee.documents.gates.judgement import Document, GateError, RuleResult
     from queenbee.documents.gates.store import Lock
@@ -45,11 +52,13 @@ def run_gate(
     runner: CheckRunner,
     *,
     lock: Lock = nullcontext,
+    again: bool = False,
     max_results_per_rule: int = MAX_RESULTS_PER_RULE,
 ) -> GateRun:
     """Returns the result of all rules of a gate; its file and the record say the same.
 
-    A gate that failed starts a new attempt, and keeps the old one in its history. `lock` keeps
+    A gate that failed starts a new attempt, and keeps the old one in its history; with `again`,
+    so does one that has passed, and it has not passed until this run is over. `lock` keeps
     other processes out while the gate's file is rewritten; no rule runs under it. Raises
     `NotFound`, `Unreadable`, `InvalidInput` for a gate without rules, `Conflict` for one that
     has passed or whose attempt another run has ended, and `ChecksInterrupted` on Ctrl-C,
@@ -57,42 +66,94 @@ def run_gate(
     """
 
     def begin(gate: Document) -> Document:
-        return begin_attempt(gate, runner.now_ms())
-
-    def finish(gate: Document) -> Document:
-        return finish_attempt(
-            gate,
-            *_results(begun, run, runner.now_ms()),
-            attempt=attempt,
-            now_ms=runner.now_ms(),
-            max_results_per_rule=max_results_per_rule,
-        )
+        return begin_attempt(gate, runner.now_ms(), again=again)
 
     # 1. On disk the gate is in progress before the first rule runs.
     begun = update_gate(folder, workflow_id, phase_id, begin, lock=lock).document
-    attempt = attempt_of(begun)
-    subject = Subject("gate", f"{workflow_id}/{phase_id}", attempt)
-    # 2. No lock is held while rules run: they may take minutes.
-    with runner.run(subject, gate_checks(begun), judge=judged) as run:
-        # 3. The results go into the gate as it is on disk by now.
-        after = update_gate(folder, workflow_id, phase_id, finish, lock=lock).document
+    kept = _Results(begun, runner.now_ms, max_results_per_rule)
+    checks = gate_checks(begun)
+    coming = iter([*checks[1:], None])
+
+    def keep(result: CheckResult, evidence: str | None) -> None:
+        kept.add(result, evidence)
+        following = next(coming)
+        looks = (result.check.what, following.what if following is not None else None)
+        if all(isinstance(each, FileExists) for each in looks):
+            # Looks at files that follow one another take no time. Writing 200 of them one by one
+            # took 8 s; a run that is killed among them loses nothing that took longer.
+            return
+        if result.status == "skipped" or kept.overtaken:
+            return
+        # A gate that is locked or cannot be written now must not end the run: `finish` has the
+        # result too, and raises what is still wrong by then.
+        with suppress(QueenError):
+            on_disk = update_gate(folder, workflow_id, phase_id, kept.into, lock=lock).document
+            kept.forget(on_disk)
+
+    subject = Subject("gate", f"{workflow_id}/{phase_id}", kept.attempt)
+    # 2. No lock is held while rules run: they may take minutes. Each result goes into the gate
+    # as it is on disk by then, before the next rule runs: a killed run leaves what it did.
+    with runner.run(subject, checks, judge=judged, on_result=keep) as run:
+        # 3. The gate only passes after the record of the run is in the ledger.
+        after = update_gate(folder, workflow_id, phase_id, kept.finish, lock=lock).document
     return GateRun(after, judge(after), run.record)
 
 
-def _results(
-    gate: Document, run: CheckRun, now_ms: int
-) -> tuple[list[RuleResult], list[GateError]]:
-    """Returns what the gate keeps: a result for each rule, and an error for each failed one."""
-    results, errors = [], []
-    rules = gate["validation_config"]["rules"]
-    for rule, found, kept in zip(rules, run.results, run.record["results"], strict=True):
+class _Results:
+    """The results of one run that are not in the gate's file yet."""
+
+    def __init__(self, begun: Document, now_ms: Callable[[], int], max_results: int) -> None:
+        self.attempt = attempt_of(begun)
+        self.overtaken = False
+        """Whether another run has ended the attempt."""
+        self._rules = iter(begun["validation_config"]["rules"])
+        self._now_ms = now_ms
+        self._max_results = max_results
+        self._results: list[RuleResult] = []
+        self._errors: list[GateError] = []
+
+    def add(self, found: CheckResult, evidence: str | None) -> None:
+        """Takes the result of the next rule, which has just ended."""
+        rule = next(self._rules)
         result = gate_result(
-            rule, found, result_id=f"res_{_uuid()}", now_ms=now_ms, evidence=kept["evidence"]
+            rule, found, result_id=f"res_{_uuid()}", now_ms=self._now_ms(), evidence=evidence
         )
-        results.append(result)
+        self._results.append(result)
         if result["status"] == "failed":
-            errors.append(gate_error(rule, result, error_id=f"err_{_uuid()}"))
-    return results, errors
+            self._errors.append(gate_error(rule, result, error_id=f"err_{_uuid()}"))
+
+    def into(self, gate: Document) -> Document:
+        """Returns the gate with the results, or as it is if they would make it pass."""
+        try:
+            changed = self._added(gate, add_results)
+        except Conflict:
+            # The rest still runs, for the record; `finish` then raises.
+            self.overtaken = True
+            return gate
+        if judge(changed).passed:
+            return gate
+        return changed
+
+    def forget(self, on_disk: Document) -> None:
+        """Drops the results that are in the gate's file."""
+        ids = {result["result_id"] for result in results_of(on_disk)}
+        self._results = [one for one in self._results if one["result_id"] not in ids]
+        waiting = {result["rule_id"] for result in self._results}
+        self._errors = [one for one in self._errors if one["context"]["rule_id"] in waiting]
+
+    def finish(self, gate: Document) -> Document:
+        """Returns the gate at the end of the run. Raises `Conflict` if another run ended it."""
+        return self._added(gate, finish_attempt)
+
+    def _added(self, gate: Document, add: Callable[..., Document]) -> Document:
+        return add(
+            gate,
+            self._results,
+            self._errors,
+            attempt=self.attempt,
+            now_ms=self._now_ms(),
+            max_results_per_rule=self._max_results,
+        )
 
 
 def _uuid() -> str:

@@ -1,22 +1,25 @@
 """The files of phase gates: one JSON file each, in `.claude/state/validation/` of the project.
 
 A gate is found by the workflow and phase in its content. The folder may contain other files (the
-document's schema, logs, another tool's results); they are skipped.
+document's schema, logs, another tool's results); they are skipped. A file that cannot be read only
+stands for the gate that its name, or what is left of its content, says it is.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import suggested
-from queenbee.documents.findings import Finding
 from queenbee.documents.gates.gate import validate_gate
-from queenbee.documents.gates.judgement import Verdict, judge
+from queenbee.documents.gates.judgement import Verdict, gate_options, judge
 from queenbee.documents.json_documents import json_files, read_json, write_object
 from queenbee.errors import Conflict, InvalidInput, NotFound, QueenError, StoreError, Unreadable
+from queenbee.store.documents import read_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +31,8 @@ if TYPE_CHECKING:
 _PREFIX = "phase_"
 _NAME_MAX_BYTES = 240
 """What a file system allows, minus the suffix of a file that is being written."""
+
+_ID = re.compile(rb'"(workflow_id|phase_id)"\s*:\s*("(?:[^"\\\x00-\x1f]|\\.){1,400}")')
 
 
 class GateMissing(StoreError):
@@ -44,10 +49,46 @@ class GateFile:
     document: dict[str, Any]
 
     @property
-    def key(self) -> tuple[object, object]:
+    def key(self) -> tuple[str, str]:
         """The workflow and the phase."""
         metadata = self.document["metadata"]
-        return metadata.get("workflow_id"), metadata.get("phase_id")
+        return metadata["workflow_id"], metadata["phase_id"]
+
+
+@dataclass(frozen=True)
+class BrokenFile:
+    """A file that should be a gate but cannot be read as one.
+
+    `keys` are the workflows and phases that are left in its content: none if it is torn before
+    them, several if it has conflict markers.
+    """
+
+    path: str
+    message: str
+    keys: frozenset[tuple[str, str]] = frozenset()
+
+    def may_be(self, workflow_id: str, phase_id: str) -> bool:
+        """Returns whether this is the file of a gate, by its content or its whole name."""
+        key = workflow_id, phase_id
+        return key in self.keys or (self._name_counts and self._stem == _stem(*key))
+
+    def phases_of(self, workflow_id: str) -> set[str]:
+        """Returns the phases of a workflow whose gate this file may be."""
+        found = {phase for workflow, phase in self.keys if workflow == workflow_id}
+        begins = _stem(workflow_id, "")
+        if self._name_counts and self._stem.startswith(begins):
+            found.add(self._stem.removeprefix(begins))
+        return found
+
+    @property
+    def _stem(self) -> str:
+        return os.path.splitext(os.path.basename(self.path))[0]
+
+    @property
+    def _name_counts(self) -> bool:
+        # `phase_a_2_1` is phase 1 of `a_2`, or phase `2_1` of `a`: if the content says which, the
+        # name does not stand for the other.
+        return not any(_stem(*key) == self._stem for key in self.keys)
 
 
 def find_gate(folder: str, workflow_id: str, phase_id: str) -> GateFile:
@@ -56,18 +97,17 @@ def find_gate(folder: str, workflow_id: str, phase_id: str) -> GateFile:
     Raises `NotFound`, or `Unreadable` if the file is corrupt, not valid, or of another major
     version, or if two files have the gate.
     """
-    gates, problems = list_gates(folder)
+    gates, broken = list_gates(folder)
     same = [gate for gate in gates if gate.key == (workflow_id, phase_id)]
-    own = f"{_PREFIX}{workflow_id}_{phase_id}.json"
-    torn = [problem for problem in problems if _name_of(problem) == own]
-    if torn and not same:
-        # It may be this gate: an unreadable file does not mean that there is none.
+    torn = [file for file in broken if file.may_be(workflow_id, phase_id)]
+    if torn:
+        # An unreadable file does not mean that there is no gate, or that another has the truth.
         hint = "correct or remove the file"
         raise Unreadable(torn[0].message, hint=hint, path=torn[0].path)
     if not same:
         raise NotFound(
             f"no gate of {workflow_id!r}, {phase_id!r} in {folder}",
-            hint=suggested("queen gate new", workflow=workflow_id, phase=phase_id),
+            hint=f"queen gate new {gate_options(workflow_id, phase_id)}",
         )
     if len(same) > 1:
         paths = [gate.path for gate in same]
@@ -96,21 +136,27 @@ def check_gate(
         raise GateMissing(error.message, hint=error.hint) from error
 
 
-def list_gates(folder: str) -> tuple[list[GateFile], list[Finding]]:
-    """Returns the gates of a folder, valid or not, and a finding for each unreadable file."""
+def list_gates(folder: str) -> tuple[list[GateFile], list[BrokenFile]]:
+    """Returns the gates of a folder, valid or not, and the files that should be gates but are not.
+
+    A gate that is not valid still has a workflow and a phase.
+    """
     gates: list[GateFile] = []
-    problems: list[Finding] = []
+    broken: list[BrokenFile] = []
     for path in json_files(folder):
         try:
             document = read_json(path)
         except QueenError as error:
-            problems.append(Finding(path, error.message))
+            broken.append(BrokenFile(path, error.message, _keys_left_in(path)))
             continue
-        if isinstance(document, dict) and isinstance(document.get("metadata"), dict):
+        metadata = document.get("metadata") if isinstance(document, dict) else None
+        ids = _ids(metadata)
+        if len(ids) == 2:
             gates.append(GateFile(path, document))
-        elif _is_called_a_gate(os.path.basename(path)):
-            problems.append(Finding(path, f"{path} is not a gate: it has no metadata"))
-    return gates, problems
+        elif ids or _is_called_a_gate(os.path.basename(path)):
+            lacks = "workflow_id and phase_id" if isinstance(metadata, dict) else "metadata"
+            broken.append(BrokenFile(path, f"{path} is not a gate: it has no {lacks}"))
+    return gates, broken
 
 
 def create_gate(folder: str, document: dict[str, Any], *, lock: Lock = nullcontext) -> GateFile:
@@ -126,7 +172,7 @@ def create_gate(folder: str, document: dict[str, Any], *, lock: Lock = nullconte
         if existing:
             raise Conflict(
                 f"{existing} already exists",
-                hint=suggested("queen gate status", workflow=workflow_id, phase=phase_id),
+                hint=f"queen gate status {gate_options(workflow_id, phase_id)}",
                 path=existing,
             )
         write_object(path, document)
@@ -141,11 +187,15 @@ def update_gate(
     *,
     lock: Lock = nullcontext,
 ) -> GateFile:
-    """Applies `change` to a gate as it is on disk now, under the lock, and returns it."""
+    """Applies `change` to a gate as it is on disk now, under the lock, and returns it.
+
+    The file stays as it is if `change` returns its argument.
+    """
     with lock():
         gate = find_gate(folder, workflow_id, phase_id)
         changed = change(gate.document)
-        write_object(gate.path, changed)
+        if changed is not gate.document:
+            write_object(gate.path, changed)
     return GateFile(gate.path, changed)
 
 
@@ -169,12 +219,31 @@ def _is_called_a_gate(name: str) -> bool:
     return name.startswith(_PREFIX) and not name.endswith("_validation.json")
 
 
+def _ids(metadata: object) -> list[str]:
+    """Returns the workflow and the phase, as far as they are texts."""
+    if not isinstance(metadata, dict):
+        return []
+    values = [metadata.get("workflow_id"), metadata.get("phase_id")]
+    return [value for value in values if isinstance(value, str) and value]
+
+
+def _keys_left_in(path: str) -> frozenset[tuple[str, str]]:
+    """Returns each workflow and phase that the bytes of an unusable file still name."""
+    found: dict[bytes, set[str]] = {b"workflow_id": set(), b"phase_id": set()}
+    try:
+        for name, text in _ID.findall(read_document(path)):
+            found[name].add(json.loads(text))
+    except (QueenError, ValueError):
+        return frozenset()
+    return frozenset(product(found[b"workflow_id"], found[b"phase_id"]))
+
+
+def _stem(workflow_id: str, phase_id: str) -> str:
+    return f"{_PREFIX}{workflow_id}_{phase_id}"
+
+
 def _file_name(workflow_id: str, phase_id: str) -> str:
-    name = f"{_PREFIX}{workflow_id}_{phase_id}.json"
+    name = f"{_stem(workflow_id, phase_id)}.json"
     if len(name.encode()) > _NAME_MAX_BYTES:
         raise InvalidInput(f"{name[:80]}… is too long for a file name")
     return name
-
-
-def _name_of(problem: Finding) -> str:
-    return os.path.basename(problem.path)

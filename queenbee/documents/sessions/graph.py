@@ -6,7 +6,7 @@ tasks that hold their own names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import one_line
@@ -21,16 +21,20 @@ if TYPE_CHECKING:
 
 _NAMES = ("id", "task_id", "task", "name")
 _NEEDS = ("depends_on", "dependencies", "blocked_by")
+GOALS = ("goal", "description", "title", "subject")
 _SIGNS = {"completed": "✓", "active": "▶", "ready": "○", "waiting": "·"}
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task of the graph; `role` is None if the graph names none."""
+    """One task of the graph; what the session does not say about it is None."""
 
     name: str
     depends_on: tuple[str, ...] = ()
     role: str | None = None
+    goal: str | None = None
+    capability: str | None = None
+    """The name of the capability that it needs."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +81,13 @@ def read_tasks(graph: object, path: str) -> tuple[list[Task], list[Finding]]:
         needs, fault = _needs(value)
         if fault is not None:
             findings.append(Finding(where, fault, "warning"))
-        role = value.get("role") if isinstance(value, dict) else None
-        tasks[name] = Task(name, needs, role if isinstance(role, str) and role else None)
+        tasks[name] = Task(
+            name,
+            needs,
+            role=_text(value, ("role",)),
+            goal=_text(value, GOALS),
+            capability=_text(value, ("capability",)),
+        )
     return list(tasks.values()), findings
 
 
@@ -150,6 +159,75 @@ def _needs(value: object) -> tuple[tuple[str, ...], str | None]:
     good = [need for need in needs if isinstance(need, str) and need]
     fault = None if len(good) == len(needs) else "depends on something that is not a task name"
     return tuple(dict.fromkeys(good)), fault
+
+
+def with_capabilities(
+    tasks: Sequence[Task], capabilities: object, prefixes: Mapping[str, str | None]
+) -> list[Task]:
+    """Returns the tasks with what their capability and their prefix say about them.
+
+    A capability lists its tasks, or has the name or the prefix of a task's role. `prefixes` has the
+    prefix of each role; `DEV-001` is a task of the role with the prefix `DEV`.
+    """
+    entries = (
+        [each for each in capabilities if isinstance(each, dict)]
+        if isinstance(capabilities, list)
+        else []
+    )
+    return [_completed(task, entries, prefixes) for task in tasks]
+
+
+def _completed(
+    task: Task, capabilities: Sequence[Mapping[str, Any]], prefixes: Mapping[str, str | None]
+) -> Task:
+    listed = [(each, _listed(each, task.name)) for each in capabilities]
+    capability, entry = next(((each, found) for each, found in listed if found), ({}, {}))
+    role = task.role or _text(entry, ("role",)) or _text(capability, ("role",))
+    name = _text(capability, ("name",))
+    if role is None and name in prefixes:
+        role = name
+    if role is None:
+        own = [each for each, prefix in prefixes.items() if prefix and prefix == _prefix(task.name)]
+        role = own[0] if len(own) == 1 else None
+    if not capability and role is not None:
+        name = next(
+            (
+                _text(each, ("name",))
+                for each in capabilities
+                if role == each.get("name") or (each.get("prefix") or 0) == prefixes.get(role)
+            ),
+            None,
+        )
+    return replace(
+        task,
+        role=role,
+        goal=task.goal or _text(entry, GOALS),
+        capability=task.capability or name,
+    )
+
+
+def _listed(capability: Mapping[str, Any], task: str) -> dict[str, Any]:
+    """Returns the entry of a task in the list of a capability; empty if it is not there."""
+    tasks = capability.get("tasks")
+    for entry in tasks if isinstance(tasks, list) else ():
+        if entry == task:
+            return {"id": task}
+        if _first(entry, _NAMES) == task:
+            assert isinstance(entry, dict)
+            return entry
+    return {}
+
+
+def _prefix(task: str) -> str:
+    return task.rpartition("-")[0]
+
+
+def _text(value: object, names: Sequence[str]) -> str | None:
+    """Returns the first of these fields that is a text with something in it."""
+    if not isinstance(value, dict):
+        return None
+    texts = (value.get(name) for name in names)
+    return next((text for text in texts if isinstance(text, str) and text.strip()), None)
 
 
 def _first(value: object, names: Sequence[str]) -> Any:

@@ -116,7 +116,7 @@ def _filled(row: Row, task: Task, session: Session, now: str) -> Row:
 
 
 def _title(task: Task, session: Session) -> str:
-    subject = " ".join(session.task_description.split())
+    subject = " ".join((task.goal or session.task_description).split())
     if len(subject) > _MAX_TITLE:
         subject = f"{subject[: _MAX_TITLE - 1]}…"
     role = f" ({task.role})" if task.role else ""
@@ -124,10 +124,13 @@ def _title(task: Task, session: Session) -> str:
 
 
 def _description(task: Task, role: Role | None, session: Session) -> str:
-    lines = [session.task_description, "", f"Task {task.name} of session {session.session_id}"]
+    lines = [task.goal, ""] if task.goal else []
+    lines += [session.task_description, "", f"Task {task.name} of session {session.session_id}"]
     if task.role:
         spec = f", after role-specs/{task.role}.md" if role else ""
         lines.append(f"Role: {task.role}{spec}")
+    if task.capability:
+        lines.append(f"Capability: {task.capability}")
     return "\n".join(lines).strip()
 
 
@@ -136,6 +139,8 @@ def _metadata(task: Task, role: Role | None, session: Session) -> dict[str, obje
         "team_name": session.team_name,
         "session_id": session.session_id,
         "session_task": task.name,
+        "goal": task.goal,
+        "capability": task.capability,
         "role": task.role,
         "role_prefix": role.prefix if role else None,
         "role_spec": f"role-specs/{role.name}.md" if role else None,

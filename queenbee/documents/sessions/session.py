@@ -22,7 +22,14 @@ from queenbee.documents.sessions.files import (
     SessionFolder,
     read_session_folder,
 )
-from queenbee.documents.sessions.graph import Pipeline, Task, graph_findings, pipeline, read_tasks
+from queenbee.documents.sessions.graph import (
+    Pipeline,
+    Task,
+    graph_findings,
+    pipeline,
+    read_tasks,
+    with_capabilities,
+)
 from queenbee.documents.sessions.roles import RESUME, name_fault, role_spec_findings
 from queenbee.errors import NotFound, Unreadable
 
@@ -273,7 +280,8 @@ def _tasks(session: dict[str, Any], analysis: dict[str, Any]) -> tuple[list[Task
     if not tasks and isinstance(copy, dict):
         tasks, more = read_tasks(copy.get("dependency_graph"), f"{TEAM_SESSION}#pipeline")
         found += more
-    return tasks, found
+    prefixes = {role.name: role.prefix for role in _roles(session)}
+    return with_capabilities(tasks, analysis.get("capabilities"), prefixes), found
 
 
 def _roles(session: dict[str, Any]) -> Iterator[Role]:

@@ -21,7 +21,13 @@ from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.rotation import MOST_BYTES
 from queenbee.store import issues_file, setup
 from queenbee.store.files import START, Original, read_after, size_of
-from queenbee.store.ledger.codec import CONFLICT_MARKERS, Unusable, decoder
+from queenbee.store.ledger.codec import (
+    CONFLICT_MARKERS,
+    MAX_LINE_BYTES,
+    SCANNED_LINE_BYTES,
+    Unusable,
+    decoder,
+)
 from queenbee.store.state import Folded
 
 if TYPE_CHECKING:
@@ -45,6 +51,7 @@ def examine(hive: Services) -> list[Diagnosis]:
         try:
             for path in _tracked_files(hive, kind):
                 found += _tracked_file(path)
+            found += _long_lines(hive, kind)
             found += _size(hive, kind)
             found += _two_files(hive, kind)
             found += _records(hive, kind)
@@ -153,6 +160,30 @@ def _tracked_file(path: str) -> Iterator[Diagnosis]:
         if "_migration" in fields:
             text = f"migrated {fields['_migration']!s} at {fields.get('at')!s}"
             yield Diagnosis("migration", path, text, line=number, severity="note")
+
+
+def _long_lines(hive: Services, kind: str) -> Iterator[Diagnosis]:
+    """Returns the lines that make the Go tool give up on a ledger which it also reads."""
+    path = hive.layout.ledger_path(kind)
+    if not kind_of(kind).everywhere or not os.path.exists(path):
+        return
+    chunk = read_after(path, START)
+    lines = (chunk.lines + chunk.rest).split(b"\n")
+    # A line that QueenBee cannot use either is reported as such.
+    long = [
+        number
+        for number, raw in enumerate(lines, start=1)
+        if SCANNED_LINE_BYTES < len(raw) < MAX_LINE_BYTES
+    ]
+    if long:
+        yield Diagnosis(
+            "long_line",
+            path,
+            f"{len(long)} lines have 64 KiB or more: the Go tool reads the ledger only up to here",
+            line=long[0],
+            hint="queen rotate moves old messages to the archive, which that tool does not read",
+            severity="note",
+        )
 
 
 def _size(hive: Services, kind: str) -> Iterator[Diagnosis]:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import kind_of
-from queenbee.store.documents import write_document
-from queenbee.store.files import START, read_after, size_of, split_lines
+from queenbee.errors import NotFound
+from queenbee.store.documents import read_document, write_document
+from queenbee.store.files import START, read_after, size_of, split_lines, stamp_of
 from queenbee.store.ledger.codec import Unusable, decoder, is_migration
 from queenbee.store.opening import INDEX_FROM_BYTES
+from queenbee.store.watch import wait_for_change
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from queenbee.services.store import Store
+
+
+_IGNORED = "queen_*.idx.json"
+_LOOK_AGAIN_S = 3600.0
 
 
 def status(store: Store) -> list[dict[str, object]]:
@@ -47,10 +56,12 @@ def rebuild(store: Store) -> list[dict[str, object]]:
 def export(store: Store) -> list[str]:
     """Writes `queen_<kind>.idx.json` beside each ledger and returns their paths.
 
-    `spec` section "Indexes": `by_id` gives the line number (from 1) of the newest line of an id
-    in the tracked file; the others list ids by the value of a field.
+    Git ignores them: each clone makes its own. `spec` section "Indexes": `by_id` gives the line
+    number (from 1) of the newest line of an id in the tracked file; the others list ids by the
+    value of a field.
     """
     made = []
+    _let_git_ignore_them(store)
     for kind in store.kinds():
         ledger = store.layout.ledger_path(kind)
         if not os.path.exists(ledger):
@@ -60,6 +71,37 @@ def export(store: Store) -> list[str]:
         write_document(path, json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n")
         made.append(path)
     return made
+
+
+def keep_exported(store: Store, told: Callable[[list[str]], None]) -> None:
+    """Exports now and after every change of a ledger, and passes the paths to `told`.
+
+    Returns only by an exception, such as `KeyboardInterrupt`.
+    """
+    while True:
+        before = _stamps(store)
+        told(export(store))
+        ledgers = [store.layout.ledger_path(kind) for kind in store.kinds()]
+        while not wait_for_change(
+            lambda: _stamps(store), before, ledgers, time.monotonic() + _LOOK_AGAIN_S
+        ):
+            pass
+
+
+def _stamps(store: Store) -> list[tuple[object, ...]]:
+    return [stamp_of(store.layout.ledger_path(kind)) for kind in store.kinds()]
+
+
+def _let_git_ignore_them(store: Store) -> None:
+    path = os.path.join(store.layout.beads_dir, ".gitignore")
+    try:
+        text = read_document(path).decode(errors="surrogateescape")
+    except NotFound:
+        text = ""
+    if _IGNORED not in (line.strip() for line in text.splitlines()):
+        newline = "" if not text or text.endswith("\n") else "\n"
+        whole = f"{text}{newline}{_IGNORED}\n"
+        write_document(path, whole.encode(errors="surrogateescape"))
 
 
 def _groups(store: Store, kind: str) -> dict[str, dict[str, list[str]]]:

@@ -291,6 +291,8 @@ class Reservations:
             if not mine:
                 raise NotFound(f"{droid} holds no reservations", hint="queen reserved")
             return mine
+        from queenbee.services.short_ids import record_id  # noqa: PLC0415 - start-up
+
         chosen: dict[str, Reservation] = {}
         for text in several(patterns):
             # First what it means here, then a pattern copied from `queen reserved`.
@@ -301,11 +303,12 @@ class Reservations:
                     text, [each for each in live if each.pattern in (meant, text)], droid
                 )
             chosen.update((lease.id, lease) for lease in named)
-        for identifier in several(ids):
+        for text in several(ids):
+            identifier = record_id(self.store.state(KIND), text)
             one = [lease for lease in live if lease.id == identifier]
             if not one or one[0].droid != droid:
-                raise _not_held(identifier, one, droid)
-            chosen[identifier] = one[0]
+                raise _not_held(text, one, droid)
+            chosen[one[0].id] = one[0]
         if not chosen:
             raise InvalidInput("no reservations given", hint="give patterns, --id ID, or --all")
         return list(chosen.values())

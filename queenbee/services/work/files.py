@@ -33,12 +33,18 @@ def files_of(issue: Issue, tree: str) -> set[str]:
     return {each for each in named if os.path.isfile(os.path.join(tree, each))}
 
 
-def contested_issues(
-    hive: Services, found: Mapping[str, Standing], actor: str
-) -> dict[str, set[str]]:
-    """Returns for each startable issue the files that others are in: they hold a lease on it, or
-    work on an issue that names it. Issues without such files are left out.
-    """
+class Occupied:
+    """Which startable issues name files that others have reserved, or are in."""
+
+    def __init__(self) -> None:
+        self.reserved: set[str] = set()
+        """The issues that name a file which another droid holds."""
+        self.contested: set[str] = set()
+        """The issues that name a file which an issue of another droid names too."""
+
+
+def occupied(hive: Services, found: Mapping[str, Standing], actor: str) -> Occupied:
+    """Returns which startable issues are about files that others hold or are in."""
     tree = hive.layout.tree
     busy = {
         path
@@ -46,15 +52,16 @@ def contested_issues(
         if each.state == "active" and each.holder != actor
         for path in files_of(each.issue, tree)
     }
-    contested: dict[str, set[str]] = {}
+    result = Occupied()
     has_leases = any(lease.droid != actor for lease in hive.reservations.find())
     if not busy and not has_leases:
-        return contested
+        return result
     for each in found.values():
-        if each.startable(actor):
-            files = files_of(each.issue, tree)
-            free = sorted(files - busy) if has_leases else []
-            held = {one.path for one in hive.reservations.check(free) if one.status == "held"}
-            if met := (files & busy) | held:
-                contested[each.issue.id] = met
-    return contested
+        files = files_of(each.issue, tree) if each.startable(actor) else set()
+        if files & busy:
+            result.contested.add(each.issue.id)
+        if files and has_leases:
+            checked = hive.reservations.check(sorted(files))
+            if any(one.status == "held" for one in checked):
+                result.reserved.add(each.issue.id)
+    return result

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_name
 from queenbee.core.readiness import counts, in_order_to_take
-from queenbee.services.work.files import contested_issues
+from queenbee.services.work.files import occupied
 from queenbee.services.work.members import Member, team
 
 if TYPE_CHECKING:
@@ -30,11 +30,17 @@ class Status:
         found = hive.issues.standings()
         self.counts = counts(found.values())
         actor = self.actor or ""
-        contested = contested_issues(hive, found, actor)
-        ordered = in_order_to_take(found, actor=actor, contested=contested)
+        busy = occupied(hive, found, actor)
+        ordered = in_order_to_take(
+            found, actor=actor, reserved=busy.reserved, contested=busy.contested
+        )
         self.ready: list[Issue] = [each for each in ordered if found[each.id].state == "ready"]
         """What the actor could take, in the order in which `queen next` takes it."""
-        done = hive.assignments.find(status="completed")
+        done = [
+            each
+            for each in hive.assignments.find(status="completed")
+            if each.issue_id not in found or found[each.issue_id].issue.done
+        ]
         self.done = sorted(done, key=lambda each: each.updated_at, reverse=True)[:_RECENT]
         """The last completions, newest first."""
         self.titles = {key: each.issue.title for key, each in found.items()}

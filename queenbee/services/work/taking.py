@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.readiness import counts, in_order_to_take
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
-from queenbee.services.work.files import contested_issues, files_of
+from queenbee.services.work.files import files_of, occupied
 from queenbee.services.work.members import Member, team
 from queenbee.services.work.waiting import Watch
 
@@ -170,4 +170,5 @@ def _mine(hive: Services, found: Mapping[str, Standing]) -> Assignment | None:
 
 def _candidates(hive: Services, found: Mapping[str, Standing]) -> list[Issue]:
     actor = hive.actor
-    return in_order_to_take(found, actor=actor, contested=contested_issues(hive, found, actor))
+    busy = occupied(hive, found, actor)
+    return in_order_to_take(found, actor=actor, reserved=busy.reserved, contested=busy.contested)

@@ -12,12 +12,13 @@ from contextlib import suppress
 from functools import wraps
 
 from queenbee.core.fold import Table
+from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
 from queenbee.store.index.intake import CaughtUp, Intake
 from queenbee.store.index.tables import Tables, is_damage, text_of
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import decode, decode_exactly
-from queenbee.store.state import FLAGS, Folded, value_of
+from queenbee.store.state import FLAGS, MANY, Folded, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     Asked = ParamSpec("Asked")
     Answer = TypeVar("Answer")
 
+_LAST = "\U0010ffff"
+"""Sorts after whatever may follow in an id."""
 _SOME = 500
 """Records between two reports of progress: about 10 ms."""
 
@@ -137,6 +140,46 @@ class Indexed:
         return table.get(identifier)
 
     @_else_scanned
+    def named(self, part: str) -> list[str]:
+        for matching in (self._ending, self._beginning, self._containing):
+            for text in spellings(part):
+                if found := matching(text):
+                    return found
+        return []
+
+    def _ending(self, text: str) -> list[str]:
+        key = end_key(text)
+        where = "end_key >= ? AND end_key < ?"
+        values: list[object] = [key, key + _LAST]
+        if len(text) > KEY_LENGTH:
+            where, values = f"{where} AND substr(id, ?) = ?", [*values, -len(text), text]
+        return self._ids(where, *values)
+
+    def _beginning(self, text: str) -> list[str]:
+        return self._ids("id >= ? AND id < ?", text, text + _LAST)
+
+    def _containing(self, text: str) -> list[str]:
+        return self._ids("instr(id, ?) > 0", text)
+
+    def _ids(self, where: str, *values: object) -> list[str]:
+        query = f"SELECT id FROM records WHERE {where} ORDER BY id LIMIT {MANY}"  # noqa: S608
+        return [str(identifier) for (identifier,) in self._ask(query, *values)]
+
+    @_else_scanned
+    def short_id(self, identifier: str) -> str:
+        key = end_key(identifier)
+        rows = self._ask(
+            "SELECT max(end_key) FROM records WHERE end_key < ? "
+            "UNION ALL SELECT min(end_key) FROM records WHERE end_key > ? "
+            "UNION ALL SELECT * FROM "
+            "(SELECT end_key FROM records WHERE end_key = ? LIMIT 1 OFFSET 1)",
+            key,
+            key,
+            key,
+        )
+        return shortest_end(identifier, [str(other) for (other,) in rows if other is not None])
+
+    @_else_scanned
     def first_line(self, identifier: str) -> bytes | None:
         table = Table(kind_of(self.kind).aliases)
         for raw in self._tables.raws(identifier):
@@ -160,11 +203,22 @@ class Indexed:
         since_ms: int | None = None,
         newest_first: bool = False,
         limit: int | None = None,
+        differs: Mapping[str, object] | None = None,
+        lacks: str | None = None,
     ) -> list[Fields]:
         where, values = self._where({**equals, "deleted": False})
         if since_ms is not None:
             where += " AND created_ms >= ?"
             values.append(since_ms)
+        for name, value in (differs or {}).items():
+            assert name in self._tables.columns, name
+            where += f' AND "{name}" IS NOT ?'
+            values.append(value)
+        if lacks is not None:
+            where += (
+                " AND NOT EXISTS (SELECT 1 FROM marks WHERE marks.id = records.id AND name = ?)"
+            )
+            values.append(lacks)
         way = "DESC" if newest_first else "ASC"
         query = (
             f"SELECT count, body FROM records WHERE {where} "  # noqa: S608 - names of our own
@@ -192,7 +246,15 @@ class Indexed:
     @_else_scanned
     def distinct(self, column: str) -> set[object]:
         assert column in self._tables.columns
-        rows = self._ask(f'SELECT DISTINCT "{column}" FROM records')  # noqa: S608
+        if all(index.split(",")[0].strip('"') != column for index in kind_of(self.kind).indexes):
+            rows = self._ask(f'SELECT DISTINCT "{column}" FROM records')  # noqa: S608
+        else:
+            # From one value to the next in the SQL index; DISTINCT would read all of it.
+            rows = self._ask(
+                f'WITH RECURSIVE each(value) AS (SELECT min("{column}") FROM records UNION ALL '  # noqa: S608
+                f'SELECT (SELECT min("{column}") FROM records WHERE "{column}" > value) FROM each '
+                "WHERE value IS NOT NULL) SELECT value FROM each"
+            )
         return {value for (value,) in rows}
 
     @_else_scanned

@@ -12,6 +12,7 @@ import threading
 from contextlib import contextmanager
 
 from queenbee.core.fold import Table, explicit_rev
+from queenbee.core.ids import end_key
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.store.files import Mark, size_of
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
 
-VERSION = 10
+VERSION = 11
 """Of the tables below; an index of another version is rebuilt."""
 
 _LONG_WAL_BYTES = 8 * 1024 * 1024
@@ -189,9 +190,10 @@ def _create(db: sqlite3.Connection, kind: str) -> None:
     db.execute(
         "CREATE TABLE records (id TEXT PRIMARY KEY, seq INTEGER NOT NULL, "
         "count INTEGER NOT NULL, created_ms INTEGER NOT NULL, read INTEGER NOT NULL, "
-        f"deleted INTEGER NOT NULL, body BLOB NOT NULL{named})"
+        f"deleted INTEGER NOT NULL, end_key TEXT NOT NULL, body BLOB NOT NULL{named})"
     )
     db.execute("CREATE TABLE lines (id TEXT, at INTEGER, raw BLOB, PRIMARY KEY (id, at))")
+    db.execute("CREATE TABLE marks (id TEXT, name TEXT, PRIMARY KEY (id, name)) WITHOUT ROWID")
     db.execute("CREATE TABLE loose (raw BLOB PRIMARY KEY)")
     db.execute(
         "CREATE TABLE segments (name TEXT PRIMARY KEY, stamp TEXT NOT NULL, "
@@ -201,6 +203,7 @@ def _create(db: sqlite3.Connection, kind: str) -> None:
     db.execute("CREATE TABLE meta (key TEXT PRIMARY KEY, value)")
     db.execute("INSERT INTO meta VALUES ('born', ?)", (_birth(),))
     db.execute("CREATE INDEX by_seq ON records (seq)")
+    db.execute("CREATE INDEX by_end ON records (end_key)")
     for number, columns in enumerate(kind_of(kind).indexes):
         db.execute(f"CREATE INDEX by_{number} ON records ({columns})")
     db.execute(f"PRAGMA user_version = {VERSION}")
@@ -243,7 +246,7 @@ class Taker:
         self.positional = bool(tables.meta("positional"))
         """Whether any line so far had no `rev`: then the order of lines counts."""
         self._seq = tables.last_change()
-        marks = ", ".join("?" * (7 + len(self._columns)))
+        marks = ", ".join("?" * (8 + len(self._columns)))
         self._replace = f"INSERT OR REPLACE INTO records VALUES ({marks})"  # noqa: S608
 
     def take(self, lines: list[bytes], *, once: bool) -> Taken:
@@ -294,6 +297,7 @@ class Taker:
         table = Table(kind_of(self._kind).aliases)
         for identifier, entry in self._known(gone).entries.items():
             self._db.execute("DELETE FROM lines WHERE id = ?", (identifier,))
+            self._db.execute("DELETE FROM marks WHERE id = ?", (identifier,))
             for raw in entry.arrived:
                 if raw not in gone[identifier]:
                     table.add(raw, decode(raw))
@@ -326,6 +330,7 @@ class Taker:
 
     def _store(self, table: Table, changed: Iterable[str]) -> None:
         rows, lines = [], list[tuple[str, int, bytes]]()
+        marks_of = kind_of(self._kind).marks
         for identifier in changed:
             entry = table.entries[identifier]
             self._seq += 1
@@ -339,10 +344,15 @@ class Taker:
                     instant_ms(fields.get("created_at")) or 0,
                     int(fields.get("read") is True),
                     int(fields.get("deleted") is True),
+                    end_key(identifier),
                     body,
                     *(text_of(value_of(fields, column)) for column in self._columns),
                 )
             )
+            if marks := marks_of(fields):
+                self._db.execute("DELETE FROM marks WHERE id = ?", (identifier,))
+                pairs = [(identifier, name) for name in marks]
+                self._db.executemany("INSERT INTO marks VALUES (?, ?)", pairs)
             if count > 1:
                 lines.extend((identifier, n, raw) for n, raw in enumerate(entry.arrived))
         self._db.executemany(self._replace, rows)
@@ -353,6 +363,7 @@ class Taker:
         """Removes a record, and its words if they were gathered."""
         self._seq += 1
         self._db.execute("DELETE FROM records WHERE id = ?", (identifier,))
+        self._db.execute("DELETE FROM marks WHERE id = ?", (identifier,))
         if self._tables.ask("SELECT 1 FROM sqlite_master WHERE name = 'texted'"):
             number = "SELECT number FROM texted WHERE id = ?"
             self._db.execute(f"DELETE FROM text WHERE rowid = ({number})", (identifier,))  # noqa: S608

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 MAX_LINE_BYTES = 1024 * 1024
+SCANNED_LINE_BYTES = 64 * 1024 - 1
+"""The longest line, without its ending, that Go's `bufio.Scanner` returns. The Go tool reads with
+it, and gives up on the file at a longer one. ADR 0018.
+"""
 MAX_DEPTH = 128
 """orjson stops at 1,024 levels and the standard library near 1,000, both well above this."""
 

@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 from mutants import mutant
 
 from queenbee.checks.bounds import MAX_CHECKS
+from queenbee.documents.gates import gate as gate_module
 from queenbee.documents.gates import judgement
 from queenbee.documents.gates.gate import (
     SCHEMA_PATH,
     TRANSITIONS,
+    add_results,
     add_rule,
     begin_attempt,
     finish_attempt,
@@ -24,10 +26,11 @@ from queenbee.documents.gates.gate import (
     history,
     is_valid_transition,
     new_gate,
+    remove_rule,
     validate_gate,
 )
 from queenbee.documents.gates.judgement import attempt_of, judge, latest_results
-from queenbee.errors import Conflict, InvalidInput
+from queenbee.errors import Conflict, InvalidInput, NotFound
 
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "gates"
 NOW_MS = 1_763_217_020_000
@@ -502,8 +505,55 @@ def test_an_interrupted_attempt_continues():
 
 
 def test_a_gate_that_has_passed_is_not_run_again():
-    with pytest.raises(Conflict, match="has passed and cannot run again"):
+    with pytest.raises(Conflict, match="has passed already"):
         begin_attempt(gate([rule()], [result()], status="passed"), NOW_MS)
+
+
+def test_a_gate_that_has_passed_is_judged_again_if_asked():
+    document = begin_attempt(gate([rule()], [result()], status="passed"), NOW_MS, again=True)
+    assert [attempt["status"] for attempt in history(document)] == ["passed", "in_progress"]
+    assert judge(document).blocking == ("a: not run",)
+    assert validate_gate(document) == []
+
+
+def test_a_removed_rule_leaves_no_trace_but_the_history():
+    document = gate([rule("a"), rule("b")], [result("a"), result("b", "failed")], status="failed")
+    document["status"]["errors"] = [
+        {"error_id": "e", "timestamp": NOW, "message": "x", "context": {"rule_id": "b"}}
+    ]
+    removed = remove_rule(document, "b")
+    assert [one["rule_id"] for one in removed["validation_config"]["rules"]] == ["a"]
+    assert [one["rule_id"] for one in removed["validation_execution"]["results"]] == ["a"]
+    assert (removed["status"]["errors"], removed["status"]["total_count"]) == ([], 1)
+    assert [attempt["status"] for attempt in history(removed)] == ["failed", "pending"]
+    assert len(history(removed)[0]["errors"]) == 1
+    assert validate_gate(removed) == []
+
+
+@pytest.mark.parametrize("status", ["in_progress", "failed", "passed"])
+def test_a_gate_does_not_pass_because_the_rule_that_failed_is_gone(status):
+    document = gate([rule("a"), rule("b")], [result("a"), result("b", "failed")], status=status)
+    removed = remove_rule(document, "b")
+    assert (judge(removed).status, judge(removed).passed) == ("pending", False)
+    ran = finish_attempt(
+        begin_attempt(removed, NOW_MS), [result("a", at=NOW)], [], attempt=2, now_ms=NOW_MS
+    )
+    assert judge(ran).passed
+    broken = mutant(gate_module, "if latest_results(gate) or gate[", "if gate[")
+    if status == "in_progress":
+        assert broken.judge(broken.remove_rule(document, "b")).passed
+
+
+def test_a_rule_is_removed_before_the_first_run_without_a_new_attempt():
+    removed = remove_rule(gate([rule("a"), rule("b")], status="pending"), "a")
+    assert len(history(removed)) == 1
+
+
+def test_a_rule_that_does_not_exist_or_has_passed_is_not_removed():
+    with pytest.raises(NotFound, match="has no rule 'x'; its rules are: a"):
+        remove_rule(gate([rule()]), "x")
+    with pytest.raises(Conflict, match="has passed and keeps its rules"):
+        remove_rule(gate([rule()], [result()], status="passed"), "a")
 
 
 @pytest.mark.parametrize(
@@ -553,8 +603,20 @@ def test_the_results_of_an_attempt_carry_its_number():
     began = begin_attempt(gate([rule()], [result(status="failed")], status="failed"), NOW_MS)
     document = finish_attempt(began, [result(at=NOW)], [], attempt=2, now_ms=NOW_MS)
     results = document["validation_execution"]["results"]
-    assert [one.get("attempt") for one in results] == [None, 2]
+    assert [one.get("attempt") for one in results] == [1, 2]
     assert document["status"]["current_status"] == "passed"
+
+
+def test_results_of_an_earlier_attempt_do_not_pass_the_rules_that_have_not_run_again():
+    """Attempt 1 passed `b` only and attempt 2, killed, `a` only: nobody saw both pass."""
+    failed = gate([rule("a"), rule("b")], [result("a", "failed"), result("b")], status="failed")
+    began = begin_attempt(failed, NOW_MS)
+    killed = add_results(began, [result("a", at=NOW)], [], attempt=2, now_ms=NOW_MS)
+    assert judge(killed).blocking == ("b: not run",)
+    assert (judge(killed).status, killed["status"]["passed_count"]) == ("in_progress", 1)
+    assert validate_gate(killed) == []
+    broken = mutant(judgement, "attempt < current", "attempt < 0")
+    assert broken.judge(killed).passed
 
 
 def test_an_attempt_without_all_results_stays_in_progress():

@@ -19,6 +19,7 @@ from queenbee.documents.gates.phases import (
     plan_workflow,
     precedes,
 )
+from queenbee.documents.gates.store import BrokenFile
 
 
 class TestPhaseNumbers:
@@ -112,7 +113,12 @@ class TestTheBook:
             GateState("twice", "1", "passed", passed=True),
             GateState("twice", "1", "passed", passed=True),
         ],
-        unreadable=["phase_accounts_2", "validation"],
+        broken=[
+            BrokenFile("gates/phase_accounts_2.json", "torn"),
+            BrokenFile("gates/validation.json", "torn"),
+            BrokenFile("gates/phase_q4_2_1.json", "torn", frozenset([("q4_2", "1")])),
+            BrokenFile("gates/q4-copy.json", "conflict", frozenset([("q4", "3")])),
+        ],
     )
 
     @pytest.mark.parametrize(
@@ -141,6 +147,9 @@ class TestTheBook:
                 ["accounts/2 unreadable", "other/1 failed"],
             ),
             ({"phase_gate": "twice/1"}, ["twice/1 unreadable"]),
+            ({"plan_file": "q4.md", "phase": "3"}, []),
+            ({"plan_file": "q4.md", "phase": "4"}, ["q4/3 unreadable"]),
+            ({"plan_file": "q4_2.md", "phase": "2"}, ["q4_2/1 unreadable"]),
             (None, []),
             ([], []),
         ],

@@ -13,8 +13,10 @@ import textwrap
 import threading
 
 import pytest
+from mutants import mutant
 
 from queenbee.checks import CheckRunner
+from queenbee.documents.gates import store
 from queenbee.documents.gates.gate import add_rule, history, new_gate, validate_gate
 from queenbee.documents.gates.run import gate_checks, run_gate
 from queenbee.documents.gates.store import (
@@ -26,7 +28,7 @@ from queenbee.documents.gates.store import (
     update_gate,
 )
 from queenbee.documents.json_documents import write_object
-from queenbee.errors import Conflict, InvalidInput, NotFound, Unreadable
+from queenbee.errors import Busy, Conflict, InvalidInput, NotFound, Unreadable, Unwritable
 
 NOW_MS = 1_763_217_020_000
 FIXTURES = pathlib.Path(__file__).parents[1] / "fixtures" / "gates"
@@ -221,6 +223,106 @@ def test_a_gate_is_in_progress_while_its_rules_run_and_no_lock_is_held(yard):
     assert os.path.exists(path)
 
 
+def test_each_result_is_on_disk_with_its_evidence_before_the_next_rule_runs(yard):
+    yard.make(f"echo out; cp {yard.folder}/phase_wf_one.json 1", "exit 1", "true")
+    seen = []
+
+    def on_progress(progress):
+        if progress.event == "started":
+            seen.append(yard.gate())
+
+    yard.run(on_progress=on_progress)
+    results = [gate["validation_execution"]["results"] for gate in seen]
+    assert [[one["status"] for one in each] for each in results] == [
+        [], ["passed"], ["passed", "failed"],
+    ]  # fmt: skip
+    assert [len(gate["status"]["errors"]) for gate in seen] == [0, 0, 1]
+    assert all(validate_gate(gate) == [] for gate in seen)
+    evidence = results[1][0]["details"]["evidence"]
+    with open(os.path.join(yard.root, ".beads", evidence)) as file:
+        assert "out\n" in file.read()
+    times = [one["validated_at"] for one in yard.gate()["validation_execution"]["results"]]
+    assert len(set(times)) == 3
+    assert times == sorted(times)
+
+
+def test_looks_at_files_are_on_disk_before_the_next_program_runs(yard):
+    yard.make("true")
+    look = {"rule_type": "file_exists", "rule_config": {"file_path": "/"}}
+    copy = f"cp {yard.folder}/phase_wf_one.json seen"
+    last = {"rule_type": "test_pass", "rule_config": {"command": copy}}
+    for number, rule in enumerate([look, look, last]):
+        added = {"rule_id": f"more{number}", **rule}
+        update_gate(yard.folder, "wf", "one", lambda gate, added=added: add_rule(gate, added))
+    changes = []
+
+    @contextlib.contextmanager
+    def lock():
+        changes.append(len(yard.gate()["validation_execution"]["results"]))
+        yield
+
+    yard.run(lock=lock)
+    with open(os.path.join(yard.root, "seen")) as file:
+        results = json.load(file)["validation_execution"]["results"]
+    assert [one["rule_id"] for one in results] == ["r1", "more0", "more1"]
+    assert changes == [0, 0, 1, 3, 4]
+
+
+def test_a_gate_passes_only_after_the_record_of_its_run(yard):
+    """Also if the rules after the last one of error severity are still to run."""
+    yard.make("true")
+    late = {"rule_id": "late", "rule_type": "test_pass", "rule_config": {"command": "true"}}
+    update_gate(
+        yard.folder, "wf", "one", lambda gate: add_rule(gate, late | {"severity": "warning"})
+    )
+    seen = []
+
+    def record(record):
+        seen.append(yard.check().status)
+        return record
+
+    run_gate(yard.folder, "wf", "one", yard.runner(record=record))
+    assert seen == ["in_progress"]
+    assert yard.check().passed
+    assert len(yard.gate()["validation_execution"]["results"]) == 2
+
+
+def test_a_gate_that_cannot_be_written_for_a_while_loses_no_result(yard):
+    yard.make("exit 1", "true", "exit 1")
+    turns = iter([None, Busy("later"), Unwritable("full"), None, None])
+
+    @contextlib.contextmanager
+    def lock():
+        problem = next(turns)
+        if problem is not None:
+            raise problem
+        yield
+
+    assert yard.run(lock=lock).verdict.status == "failed"
+    results = yard.gate()["validation_execution"]["results"]
+    assert [one["rule_id"] for one in results] == ["r1", "r2", "r3"]
+    assert len(yard.gate()["status"]["errors"]) == 2
+
+
+def test_a_killed_run_leaves_what_it_did(yard):
+    yard.make("echo out", "exit 1", "kill -KILL $PPID")
+    driver = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(DRIVER), yard.root, yard.folder],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (driver.returncode, driver.stdout) == (-9, "")
+    results = yard.gate()["validation_execution"]["results"]
+    assert [result["status"] for result in results] == ["passed", "failed"]
+    assert all(
+        os.path.getsize(os.path.join(yard.root, ".beads", one["details"]["evidence"]))
+        for one in results
+    )
+    assert yard.gate()["status"]["current_status"] == "in_progress"
+    assert not yard.check().passed
+
+
 def test_a_rule_added_while_the_gate_runs_is_waited_for(yard):
     yard.make("true")
     late = {"rule_id": "late", "rule_type": "test_pass", "rule_config": {"command": "true"}}
@@ -310,6 +412,24 @@ def test_a_missing_gate_is_not_run(yard):
         yard.run()
 
 
+DRIVER = """
+        import os, sys, time
+        from queenbee.checks import CheckRunner
+        from queenbee.documents.gates.run import run_gate
+        root, folder = sys.argv[1:]
+        runner = CheckRunner(
+            cwd=root, env=dict(os.environ),
+            evidence_dir=os.path.join(root, ".beads", "evidence"),
+            record=lambda record: print(record["verdict"], flush=True) or record,
+            now_ms=lambda: time.time_ns() // 1_000_000,
+        )
+        try:
+            run_gate(folder, "wf", "one", runner)
+        except KeyboardInterrupt:
+            print("stopped", flush=True)
+"""
+
+
 CORRUPT = {
     "torn": b'{"schema_version": "1.0", "meta',
     "empty": b"",
@@ -353,18 +473,52 @@ def test_a_corrupt_file_of_another_phase_does_not_matter(yard):
     assert yard.check().passed
 
 
-@pytest.mark.parametrize(
-    "name", ["phase_other_one.json", "phase_wf_one_more.json", "one.json", "phase_one.json"]
-)
-@pytest.mark.parametrize("data", [b"{torn", b"[]", b'{"one": 1}'], ids=["torn", "list", "foreign"])
-def test_a_bad_file_spoils_only_its_own_gate(yard, name, data):
-    yard.write(name, data)
-    with pytest.raises(GateMissing):
-        yard.check()
-    assert yard.check(allow_missing=True).passed
+def test_a_broken_file_only_stands_for_the_phase_that_it_names_exactly(yard):
+    """Phase `one` is neither `one_more` nor `one` of a workflow with a longer name."""
     yard.make("true")
     yard.run()
+    for name in ("phase_wf_one_more.json", "phase_other_wf_one.json", "phone.json", "one.json"):
+        yard.write(name, b"{torn")
+    yard.write("phase_wf_two.json", b"[]")
+    yard.write("notes.json", b'{"metadata": {"phase": "one"}}')
+    yard.write("half.json", b'{"metadata": {"phase_id": "one", "workflow_id": 5}}')
     assert yard.check().passed
+    with pytest.raises(GateMissing):
+        check_gate(yard.folder, "other", "one")
+    assert check_gate(yard.folder, "other", "one", allow_missing=True).passed
+    create_gate(yard.folder, new_gate(workflow_id="x", phase_id="one", phase_name="", now_ms=0))
+    with pytest.raises(Unreadable):
+        check_gate(yard.folder, "wf", "two", allow_missing=True)
+
+
+def test_a_name_in_one_piece_would_be_noticed(yard):
+    yard.make("true")
+    yard.run()
+    yard.write("phase_wf_one_more.json", b"{torn")
+    broken = mutant(store, "self._stem == _stem(*key))", "_stem(*key) in self._stem)")
+    with pytest.raises(Unreadable):
+        broken.check_gate(yard.folder, "wf", "one")
+
+
+@pytest.mark.parametrize("name", ["phase_wf_one.json", "any-name.json"])
+@pytest.mark.parametrize("allow_missing", [False, True], ids=["strict", "allow-missing"])
+def test_a_gate_with_conflict_markers_is_not_passed_whatever_its_file_is_called(
+    yard, name, allow_missing
+):
+    path = yard.make("true").path
+    yard.run()
+    with open(path, "rb") as file:
+        text = file.read()
+    os.unlink(path)
+    yard.write(name, text.replace(b'  "status"', b"<<<<<<< ours\n" + b'  "status"', 1))
+    with pytest.raises(Unreadable, match="is not JSON"):
+        yard.check(allow_missing=allow_missing)
+
+
+def test_half_an_identity_is_not_a_missing_gate(yard):
+    yard.write("phase_wf_one.json", b'{"schema_version": "1.0", "metadata": {"workflow_id": "wf"}}')
+    with pytest.raises(Unreadable, match="is not a gate: it has no workflow_id and phase_id"):
+        yard.check(allow_missing=True)
 
 
 def test_a_gate_in_two_files_is_not_passed(yard):
@@ -387,24 +541,8 @@ def test_a_gate_with_a_false_status_is_not_passed(yard):
 
 def test_control_c_keeps_what_was_found_and_leaves_the_gate_in_progress(yard):
     yard.make("true", "kill -INT $PPID; sleep 60", "touch third")
-    script = """
-        import os, sys, time
-        from queenbee.checks import CheckRunner
-        from queenbee.documents.gates.run import run_gate
-        root, folder = sys.argv[1:]
-        runner = CheckRunner(
-            cwd=root, env=dict(os.environ),
-            evidence_dir=os.path.join(root, ".beads", "evidence"),
-            record=lambda record: print(record["verdict"], flush=True) or record,
-            now_ms=lambda: time.time_ns() // 1_000_000,
-        )
-        try:
-            run_gate(folder, "wf", "one", runner)
-        except KeyboardInterrupt:
-            print("stopped", flush=True)
-    """
     driver = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script), yard.root, yard.folder],
+        [sys.executable, "-c", textwrap.dedent(DRIVER), yard.root, yard.folder],
         capture_output=True,
         text=True,
         timeout=60,

@@ -176,6 +176,8 @@ class TestImport:
             "team_name": "auth",
             "session_id": "TC-auth-feature-2026-02-27",
             "session_task": "DEV-001",
+            "goal": None,
+            "capability": None,
             "role": "developer",
             "role_prefix": "DEVELOPER",
             "role_spec": "role-specs/developer.md",

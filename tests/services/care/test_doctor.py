@@ -11,6 +11,7 @@ from queenbee import Hive
 from queenbee.services.care.doctor import examine, repair
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store import setup
+from queenbee.store.ledger.codec import SCANNED_LINE_BYTES, encode
 
 MESSAGE = {"id": "qm-1", "created_at": "2024-12-14T10:00:00Z", "from": "a", "to": "b", "body": ""}
 LEASE = {
@@ -273,3 +274,26 @@ def test_kinds_that_this_version_does_not_know_are_examined_too(
     assert codes(examine(hive)) == []
     write_lines(beads / "queen_plans.jsonl", "garbage")
     assert codes(examine(hive)) == ["unusable_line"]
+
+
+def test_a_line_that_the_go_tool_cannot_read_is_told(hive: Hive, reviewer: Hive) -> None:
+    """`bufio.Scanner` has 64 KiB for a line and its ending."""
+    (short,) = hive.messages.send("reviewer", "x", subject="s")
+    room = SCANNED_LINE_BYTES - len(encode(short.fields))
+    hive.messages.send("reviewer", "x" * (room + 1), subject="s")
+    assert hive.notes() == []
+    assert examine(hive) == []
+    (long,) = hive.messages.send("reviewer", "x" * (room + 2), subject="s")
+    (note,) = hive.notes()
+    assert note.startswith(f"{long.id} took a line of 64 KiB or more: the Go tool cannot read it")
+    assert hive.notes() == []
+    (found,) = examine(hive)
+    assert (found.code, found.line, found.severity) == ("long_line", 3, "note")
+    reviewer.messages.mark_read([long.id])
+    assert reviewer.notes()[0].startswith(long.id)
+
+
+def test_several_long_lines_are_told_at_once(hive: Hive, reviewer: Hive) -> None:
+    hive.messages.send("reviewer,human", "x" * 70_000)
+    (note,) = hive.notes()
+    assert " and 1 more took a line" in note

@@ -1,0 +1,202 @@
+"""A simulated team: how long a plan takes with `queen next`, against the best possible.
+
+    python -m bench.team [--plans 10]
+
+Droids with scripted work times take issues with `take_next` and complete them, in one process and on
+a clock that the simulation moves. Each issue names one file. In *worktrees*, several droids may be
+in a file at once; in *one tree*, a droid reserves the file of its issue first, and waits for it.
+
+The bound is what no schedule with perfect knowledge can beat: the longest chain of work, all work
+shared equally, or (in one tree) all work on one file. The true optimum may be later.
+"""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+import json
+import random
+import statistics
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from queenbee import Hive
+from queenbee.errors import Held
+from queenbee.services.work import Begin, take_next
+
+TEAMS = (3, 8, 16)
+SIZES = (30, 100, 300)
+_START_MS = 1_767_600_000_000
+
+
+@dataclass(frozen=True)
+class Task:
+    """One issue of a plan: its work time in minutes, its file, and the issues that it waits for."""
+
+    name: str
+    minutes: int
+    file: str
+    needs: tuple[str, ...]
+
+    def row(self, *, estimated: bool) -> dict[str, object]:
+        """Returns the issue as the tracker holds it."""
+        return {
+            "id": self.name,
+            "title": f"work in {self.file}",
+            "status": "open",
+            "dependencies": list(self.needs),
+            **({"estimated_minutes": self.minutes} if estimated else {}),
+        }
+
+
+@dataclass
+class Outcome:
+    """What a simulated run took: minutes, calls, waits for files."""
+
+    makespan: float = 0
+    calls: int = 0
+    waits: list[float] = field(default_factory=list)
+    share: float = 0
+    """The fair share: the longest wait for a file if each droid before one had it once."""
+
+
+def make_plan(size: int, seed: int) -> list[Task]:
+    """Returns a plan in layers, as plans of sprints are: each issue waits for up to three before
+    it, and a third of the issues share files.
+    """
+    chance = random.Random(seed)
+    tasks: list[Task] = []
+    for number in range(size):
+        before = tasks[max(0, number - size // 3) :]
+        needs = chance.sample(before, min(len(before), chance.choice((0, 0, 1, 1, 2, 3))))
+        shared = chance.random() < 1 / 3
+        file = f"shared{chance.randrange(max(2, size // 12))}.py" if shared else f"own{number}.py"
+        minutes = chance.choice((2, 3, 5, 5, 8, 13))
+        tasks.append(Task(f"t-{number}", minutes, file, tuple(each.name for each in needs)))
+    return tasks
+
+
+def bound(plan: list[Task], droids: int, *, one_tree: bool) -> float:
+    """Returns the minutes that no schedule can beat."""
+    ends: dict[str, int] = {}
+    files: dict[str, int] = {}
+    for task in plan:
+        ends[task.name] = task.minutes + max((ends[need] for need in task.needs), default=0)
+        files[task.file] = files.get(task.file, 0) + task.minutes
+    work = sum(task.minutes for task in plan) / droids
+    return max([max(ends.values()), work, *(files.values() if one_tree else ())])
+
+
+def simulate(plan: list[Task], droids: int, *, one_tree: bool, estimated: bool) -> Outcome:
+    """Works a plan off and returns what it took."""
+    by_name = {task.name: task for task in plan}
+    outcome = Outcome()
+    now = 0.0
+    with tempfile.TemporaryDirectory() as folder:
+        beads = Path(folder) / ".beads"
+        beads.mkdir()
+        for task in plan:
+            (Path(folder) / task.file).touch()
+        rows = (json.dumps(each.row(estimated=estimated)) for each in plan)
+        (beads / "issues.jsonl").write_text("".join(f"{row}\n" for row in rows))
+
+        def clock() -> int:
+            return _START_MS + int(now * 60_000)
+
+        env = {"QUEEN_DURABILITY": "buffered"}
+        hives = [Hive.open(folder, droid=f"d-{n}", env=env, clock=clock) for n in range(droids)]
+        idle = list(range(droids))
+        waiting: set[int] = set()
+        working: list[tuple[float, int, str]] = []
+        queue: list[tuple[int, str, float]] = []  # who waits for the file of which issue, since
+        while idle or working:
+            queue = _serve(queue, hives, by_name, working, now, outcome)
+            asleep = []
+            for number in idle:
+                outcome.calls += number not in waiting  # `--wait` goes on: no new call.
+                taken = take_next(hives[number])
+                if not isinstance(taken, Begin):
+                    asleep.append(number)
+                    waiting.add(number)
+                    continue
+                waiting.discard(number)
+                task = by_name[taken.assignment.issue_id]
+                if one_tree:
+                    queue.append((number, task.name, now))
+                else:
+                    heapq.heappush(working, (now + task.minutes, number, task.name))
+            if len(queue):
+                queue = _serve(queue, hives, by_name, working, now, outcome)
+            if not working:
+                break
+            now, number, name = heapq.heappop(working)
+            hives[number].assignments.complete(name)
+            idle = [*asleep, number]
+        outcome.makespan = now
+        done = all(issue.done for issue in hives[0].issues.all().values())
+        assert done, "the simulated team left work"
+        for hive in hives:
+            hive.close()
+    outcome.share = statistics.mean(task.minutes for task in plan) * (droids - 1)
+    return outcome
+
+
+def _serve(
+    queue: list[tuple[int, str, float]],
+    hives: list[Hive],
+    by_name: dict[str, Task],
+    working: list[tuple[float, int, str]],
+    now: float,
+    outcome: Outcome,
+) -> list[tuple[int, str, float]]:
+    """Gives files to whoever waits, first come, first served; returns who still waits."""
+    left = []
+    for number, name, since in queue:
+        task = by_name[name]
+        try:
+            hives[number].reservations.reserve([task.file], issue_id=name)
+        except Held:
+            left.append((number, name, since))
+            continue
+        outcome.calls += 1
+        outcome.waits.append(now - since)
+        heapq.heappush(working, (now + task.minutes, number, name))
+    return left
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--plans", type=int, default=10, help="plans of each size")
+    options = parser.parse_args()
+    print(
+        "| files | estimates | droids | issues | × bound, median | worst | calls an issue |"
+        " longest wait, of the fair share |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for one_tree in (False, True):
+        for estimated in (True, False):
+            for droids in TEAMS:
+                for size in SIZES:
+                    _print_row(droids, size, options.plans, one_tree=one_tree, estimated=estimated)
+
+
+def _print_row(droids: int, size: int, plans: int, *, one_tree: bool, estimated: bool) -> None:
+    ratios, calls, waits = [], [], [0.0]
+    for seed in range(plans):
+        plan = make_plan(size, seed)
+        outcome = simulate(plan, droids, one_tree=one_tree, estimated=estimated)
+        ratios.append(outcome.makespan / bound(plan, droids, one_tree=one_tree))
+        calls.append(outcome.calls / size)
+        waits.append(max(outcome.waits, default=0) / outcome.share)
+    print(
+        f"| {'one tree' if one_tree else 'worktrees'} | {'yes' if estimated else 'no'} | {droids} "
+        f"| {size} | {statistics.median(ratios):.2f} | {max(ratios):.2f} "
+        f"| {statistics.median(calls):.2f} | {max(waits):.2f} |",
+        flush=True,
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,116 @@
+"""`queen issue`: the tracker's issues, written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import command, group
+from queenbee.cli.options import body_or_stdin, id_prefix
+from queenbee.cli.terminal import say
+from queenbee.core.beads import Issue
+from queenbee.core.text import printable
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from queenbee.workflows.hive import Hive
+    from queenbee.workflows.tracker import Tracker
+
+
+def _tracker(hive: Hive) -> Tracker:
+    from queenbee.workflows.tracker import Tracker  # noqa: PLC0415 - start-up
+
+    return Tracker(hive)
+
+
+def _show_new(value: dict[str, str]) -> None:
+    say(printable(value["issue_id"]))
+
+
+def _show_changed(issues: list[Issue]) -> None:
+    for each in issues:
+        say(f"{printable(each.id)} is {printable(each.status)}: {printable(each.title)}")
+
+
+@command(
+    "new",
+    show=_show_new,
+    example="queen issue new 'Add a search field' --priority 1 --depends-on qb-40",
+)
+@click.argument("title")
+@click.option("--description", default="", help="What is to be done; - reads standard input")
+@click.option("--acceptance", help="How one sees that it is done")
+@click.option("--type", "issue_type", default="task", show_default=True, help="task, bug, …")
+@click.option("--priority", type=int, default=2, show_default=True, help="0 (most urgent) to 4")
+@click.option("--estimate", type=int, metavar="MINUTES", help="How long it takes")
+@click.option("--depends-on", multiple=True, metavar="ISSUE", help="It waits for this one")
+@click.option("--parent", metavar="ISSUE", help="It is part of this one")
+@click.option("--label", "labels", multiple=True, help="A label")
+@click.option("--id", "issue_id", metavar="ID", help="Its id; default: a new one")
+@id_prefix
+def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, str]:
+    """Add an issue to the tracker, and print its id"""
+    text = body_or_stdin(description)
+    return {"issue_id": _tracker(hive).new(title, description=text, **fields)}
+
+
+@command("edit", show=_show_changed, example="queen issue edit qb-42 --priority 0 --title 'Search'")
+@click.argument("issue_id", metavar="ISSUE")
+@click.option("--title", help="A new title")
+@click.option("--description", help="A new description; - reads standard input")
+@click.option("--acceptance", "acceptance_criteria", help="How one sees that it is done")
+@click.option("--type", "issue_type", help="task, bug, feature, …")
+@click.option("--priority", type=int, help="0 (most urgent) to 4")
+@click.option("--estimate", "estimated_minutes", type=int, metavar="MINUTES", help="How long")
+@click.option("--status", help="open, in_progress, blocked or deferred")
+@click.option("--assignee", help="Whom the tracker gives it to")
+@click.option("--defer", "defer_until", metavar="TIME", help="Not before, as 2026-01-31T09:00:00Z")
+def edit(hive: Hive, issue_id: str, description: str | None, **fields: Any) -> list[Issue]:
+    """Change an issue of the tracker"""
+    text = body_or_stdin(description) if description is not None else None
+    return [_tracker(hive).edit(issue_id, description=text, **fields)]
+
+
+@command("close", show=_show_changed, example="queen issue close qb-42 --reason 'not needed'")
+@click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
+@click.option("--reason", help="Why")
+@click.option("--anyway", is_flag=True, help="Also if a droid works on it")
+def close(hive: Hive, issue_ids: tuple[str, ...], reason: str | None, anyway: bool) -> list[Issue]:
+    """Close issues that nobody works on
+
+    If you work on it, queen complete closes it.
+    """
+    tracker = _tracker(hive)
+    return [tracker.close(each, reason=reason, anyway=anyway) for each in issue_ids]
+
+
+@command("reopen", show=_show_changed, example="queen issue reopen qb-42")
+@click.argument("issue_ids", nargs=-1, required=True, metavar="ISSUE...")
+def reopen(hive: Hive, issue_ids: tuple[str, ...]) -> list[Issue]:
+    """Open issues again that are closed or completed"""
+    tracker = _tracker(hive)
+    return [tracker.reopen(each) for each in issue_ids]
+
+
+@command(
+    "dep",
+    show=_show_changed,
+    example="queen issue dep qb-42 qb-40\nqueen issue dep qb-42 qb-40 --remove",
+)
+@click.argument("issue_id", metavar="ISSUE")
+@click.argument("on", nargs=-1, required=True, metavar="BLOCKER...")
+@click.option("--type", "kind", default="blocks", show_default=True, help="The kind of dependency")
+@click.option("--remove", is_flag=True, help="It no longer depends on them")
+def dep(hive: Hive, issue_id: str, on: tuple[str, ...], kind: str, remove: bool) -> list[Issue]:
+    """Make an issue wait for others"""
+    return [_tracker(hive).depend(issue_id, on, kind=kind, remove=remove)]
+
+
+issue = group(
+    "issue",
+    [new, edit, close, reopen, dep],
+    help="Write the tracker's issues",
+    example="queen issue new 'Add a search field' --depends-on qb-40\nqueen issue reopen qb-42",
+)

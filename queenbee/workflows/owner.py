@@ -1,0 +1,89 @@
+"""The program that owns the tracker's file: Beads' `bd` or `br`, where a repository uses one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import one_line, shell_word
+from queenbee.errors import ExternalFailure
+
+if TYPE_CHECKING:
+    from queenbee.store.layout import Layout
+
+_TIMEOUT_S = 30
+_LAST_CHARS = 300
+_PROGRAMS = ("bd", "br")
+_DOLT = frozenset({"dolt", "embeddeddolt"})
+_CONFIGURATION = frozenset({"metadata.json", "config.yaml"})
+
+
+class Owner:
+    """The program that owns the tracker's file, and how to call it."""
+
+    def __init__(self, name: str, layout: Layout) -> None:
+        self.name = name
+        self._layout = layout
+
+    @classmethod
+    def of(cls, layout: Layout) -> Owner | None:
+        """Returns the owner, or None if the file belongs to nobody.
+
+        Both programs leave a database or a configuration beside the file. Dolt is `bd`'s;
+        otherwise it is the one of the two that is installed.
+        """
+        try:
+            names = set(os.listdir(layout.beads_dir))
+        except OSError:
+            return None
+        if names & _DOLT:
+            return cls("bd", layout)
+        if not names & _CONFIGURATION and not any(name.endswith(".db") for name in names):
+            return None
+        installed = [name for name in _PROGRAMS if _path_of(name, layout.tree)]
+        return cls((installed or _PROGRAMS)[0], layout)
+
+    def close(self, issue_id: str, reason: str | None, *, actor: str) -> None:
+        """Closes an issue. Raises `ExternalFailure`."""
+        why = [f"--reason={one_line(reason)}"] if reason else []
+        self.call("close", *why, "--", issue_id, actor=actor)
+
+    def call(self, command: str, *arguments: str, actor: str) -> str:
+        """Runs the program and returns what it printed. Raises `ExternalFailure`."""
+        import subprocess  # noqa: PLC0415 - start-up
+
+        shown = " ".join(shell_word(each) for each in (self.name, command, *arguments))
+        program = _path_of(self.name, self._layout.tree)
+        if program is None:
+            raise ExternalFailure(
+                f"the tracker's file belongs to {self.name}, which is not installed here",
+                hint=f"where it is installed: {shown}",
+            )
+        try:
+            done = subprocess.run(
+                [program, f"--actor={actor}", command, *arguments],
+                cwd=os.path.dirname(self._layout.beads_dir),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            timed_out = isinstance(error, subprocess.TimeoutExpired)
+            why = f"timed out after {_TIMEOUT_S} s" if timed_out else str(error)
+            raise ExternalFailure(f"{shown}: {why}", hint=shown) from error
+        if done.returncode != 0:
+            said = one_line((done.stderr or done.stdout).decode(errors="replace").strip())
+            raise ExternalFailure(
+                f"{shown} exited with status {done.returncode}: {said[-_LAST_CHARS:]}", hint=shown
+            )
+        return done.stdout.decode(errors="replace")
+
+
+def _path_of(name: str, tree: str) -> str | None:
+    """Returns the path of a program; one in the repository is not ours to run."""
+    path = shutil.which(name)
+    if path is None or os.path.realpath(path).startswith(os.path.join(tree, "")):
+        return None
+    return path

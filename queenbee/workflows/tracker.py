@@ -1,0 +1,303 @@
+"""The tracker's issues, written: by Beads' own program where there is one, else by us.
+
+A repository whose `.beads/` has Beads' database or configuration belongs to `bd` or `br`: these are
+called, or the refusal says which. In any other, changed rows are appended to `issues.jsonl` in
+Beads' format. `docs/format.md`, section "Issues".
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.core.beads import DONE, read_rows
+from queenbee.core.names import checked_issue_id
+from queenbee.core.readiness import BLOCKING
+from queenbee.core.text import one_line, suggested
+from queenbee.core.timestamps import format_ms, instant_ms
+from queenbee.documents.issue_rows import close_row, current_rows, later_than, new_row
+from queenbee.documents.reconcile import fresh_id, hashed_id
+from queenbee.errors import Conflict, InvalidInput, Taken
+from queenbee.workflows.imports import usual_prefix
+from queenbee.workflows.owner import Owner
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queenbee.core.beads import Issue
+    from queenbee.documents.issue_rows import Row
+    from queenbee.workflows.hive import Hive
+
+_STATUSES = ("open", "in_progress", "blocked", "deferred")
+
+
+class Tracker:
+    """The tracker's issues, for writing."""
+
+    def __init__(self, hive: Hive) -> None:
+        self._hive = hive
+        self.owner = Owner.of(hive.layout)
+        """The program that owns the file, or None if QueenBee writes it."""
+
+    def new(
+        self,
+        title: str,
+        *,
+        description: str = "",
+        issue_type: str = "task",
+        priority: int = 2,
+        acceptance: str | None = None,
+        labels: Sequence[str] = (),
+        estimate: int | None = None,
+        depends_on: Sequence[str] = (),
+        parent: str | None = None,
+        prefix: str | None = None,
+        issue_id: str | None = None,
+    ) -> str:
+        """Adds an issue, and returns its id. Raises `InvalidInput`, `NotFound`, `Conflict`."""
+        title = _checked_title(title)
+        _check_priority(priority)
+        for each in (*depends_on, *([parent] if parent else [])):
+            self._hive.issues.get(each)
+        if self.owner:
+            return self._new_by_owner(
+                title,
+                {"type": issue_type, "priority": str(priority), "description": description},
+                {"acceptance": acceptance, "estimate": estimate, "parent": parent, "id": issue_id},
+                labels=labels,
+                depends_on=depends_on,
+            )
+        actor = self._hive.actor
+        with self._hive.transaction() as tx:
+            rows = self._hive.issues.rows()
+            identifier = self._fresh_id(rows, title, prefix, issue_id)
+            row = new_row(identifier, actor, tx.now, issue_type=issue_type)
+            row.update(title=title, description=description, priority=priority)
+            row.update(labels=list(labels))
+            row.update(_given(acceptance_criteria=acceptance, estimated_minutes=estimate))
+            needs = [*((each, "blocks") for each in depends_on)]
+            needs += [(parent, "parent-child")] if parent else []
+            row["dependencies"] = [
+                _dependency(identifier, target, kind, actor, tx.now) for target, kind in needs
+            ]
+            tx.append_issue(row)
+        return identifier
+
+    def edit(self, issue_id: str, **changes: object) -> Issue:
+        """Changes fields of an issue; None leaves a field as it is. Raises as `new` does."""
+        wanted = _given(**changes)
+        if not wanted:
+            raise InvalidInput("nothing to change", hint="queen issue edit --help")
+        if "title" in wanted:
+            wanted["title"] = _checked_title(str(wanted["title"]))
+        _check_priority(wanted.get("priority", 0))
+        if wanted.get("status", "open") not in _STATUSES:
+            raise InvalidInput(
+                f"{wanted['status']!r} is not a status to set",
+                hint=f"one of: {', '.join(_STATUSES)}; or queen issue close, reopen",
+            )
+        issue = self._hive.issues.get(issue_id)
+        if self.owner:
+            options = [f"--{_OPTION.get(name, name)}={value}" for name, value in wanted.items()]
+            self._call("update", *options, "--", issue_id)
+            return issue
+        self._change(issue_id, lambda row, _: {**row, **wanted})
+        return self._hive.issues.get(issue_id)
+
+    def close(self, issue_id: str, *, reason: str | None = None, anyway: bool = False) -> Issue:
+        """Closes an issue; repeating it changes nothing.
+
+        Raises `NotFound`, and `Taken` if a droid works on it, unless `anyway`.
+        """
+        issue = self._hive.issues.get(issue_id)
+        holder = self._hive.assignments.active(issue_id)
+        if holder is not None and not anyway:
+            mine = holder.droid == self._hive.actor_or_none
+            raise Taken(
+                f"{issue_id} is assigned to {holder.droid} (since {holder.created_at})",
+                hint=suggested("queen complete", issue_id)
+                if mine
+                else suggested("queen issue close", issue_id, anyway=True),
+                holder=holder.droid,
+                assignment=holder.to_dict(),
+            )
+        row = self._hive.issues.tracked().get(issue_id)
+        if row is not None and row.done:
+            return issue
+        if self.owner:
+            self.owner.close(issue_id, reason, actor=self._hive.actor)
+            return issue
+        self._change(issue_id, lambda row, now_ms: _closed(row, now_ms, reason))
+        return self._hive.issues.get(issue_id)
+
+    def reopen(self, issue_id: str) -> Issue:
+        """Opens an issue again that is closed or was completed; repeating it changes nothing."""
+        issue = self._hive.issues.get(issue_id)
+        if not issue.done:
+            return issue
+        row = self._hive.issues.tracked().get(issue_id)
+        if self.owner:
+            if row is not None and row.done:
+                self._call("reopen", "--", issue_id)
+            else:  # Completed here only: a newer row is enough.
+                self._call("update", "--status=open", "--", issue_id)
+            return issue
+
+        def opened(row: Row, now_ms: int) -> Row:
+            kept = {key: row[key] for key in row if key not in ("closed_at", "close_reason")}
+            return {**kept, "status": "open"}
+
+        self._change(issue_id, opened)
+        return self._hive.issues.get(issue_id)
+
+    def depend(
+        self, issue_id: str, on: Sequence[str], *, kind: str = "blocks", remove: bool = False
+    ) -> Issue:
+        """Makes an issue wait for others, or no longer. Raises `Conflict` for a circle."""
+        for each in (issue_id, *on):
+            self._hive.issues.get(each)
+        if not remove:
+            self._check_no_circle(issue_id, on, kind)
+        if self.owner:
+            for each in on:
+                if remove:
+                    self._call("dep", "remove", "--", issue_id, each)
+                else:
+                    self._call("dep", "add", f"--type={kind}", "--", issue_id, each)
+            return self._hive.issues.get(issue_id)
+        actor = self._hive.actor
+
+        def changed(row: Row, now_ms: int) -> Row:
+            known = row.get("dependencies")
+            kept = [one for one in known if one] if isinstance(known, list) else []
+            kept = [one for one in kept if _target(one) not in on]
+            now = format_ms(now_ms)
+            added = [] if remove else [_dependency(issue_id, one, kind, actor, now) for one in on]
+            return {**row, "dependencies": [*kept, *added]}
+
+        self._change(issue_id, changed)
+        return self._hive.issues.get(issue_id)
+
+    def _change(self, issue_id: str, change: Callable[[Row, int], Row]) -> None:
+        _ = self._hive.actor  # A change has an author, also where the row does not name one.
+        with self._hive.transaction() as tx:
+            row = current_rows(self._hive.issues.rows()).get(issue_id)
+            if row is None:
+                raise InvalidInput(
+                    f"{issue_id} is a bead in a file of its own, not a row of the tracker",
+                    hint=suggested("queen bead show", issue_id),
+                    issue_id=issue_id,
+                )
+            changed = change(row, tx.now_ms)
+            done = self._hive.issues.completion(issue_id)
+            # Later than a completion, even if the clock was set back: else it would still count.
+            ended_ms = instant_ms(done.updated_at) if done is not None else None
+            now_ms = max(tx.now_ms, (ended_ms or 0) + 1)
+            if changed != row:
+                tx.append_issue({**changed, "updated_at": later_than(row, now_ms)})
+
+    def _check_no_circle(self, issue_id: str, on: Sequence[str], kind: str) -> None:
+        if kind not in BLOCKING:
+            return
+        issues = self._hive.issues.all()
+        todo, seen = list(on), set(on)
+        while todo:
+            each = todo.pop()
+            if each == issue_id:
+                raise Conflict(
+                    f"{issue_id} cannot wait for {', '.join(on)}, which waits for {issue_id}",
+                    hint=suggested("queen show", on[0]),
+                    issue_id=issue_id,
+                )
+            needed = issues[each].dependencies if each in issues else []
+            for target, which in needed:
+                if which in BLOCKING and target not in seen:
+                    seen.add(target)
+                    todo.append(target)
+
+    def _fresh_id(
+        self, rows: Sequence[Row], title: str, prefix: str | None, issue_id: str | None
+    ) -> str:
+        known = self._hive.issues.all()
+        taken = {*read_rows(rows), *known}
+        if issue_id is None:
+            usual = usual_prefix([row for row in rows if row.get("id")])
+            # Random, unlike an import's: two clones may each have an issue of one title.
+            seed = f"{title}\0{os.urandom(8).hex()}"
+            return fresh_id(prefix or usual, seed, taken, hashed_id)
+        if checked_issue_id(issue_id) in taken:
+            raise Conflict(
+                f"there is an issue {issue_id} already",
+                hint=suggested("queen show", issue_id),
+                issue_id=issue_id,
+            )
+        return issue_id
+
+    def _new_by_owner(
+        self,
+        title: str,
+        always: dict[str, str],
+        given: dict[str, object],
+        *,
+        labels: Sequence[str],
+        depends_on: Sequence[str],
+    ) -> str:
+        options = [f"--{name}={value}" for name, value in always.items()]
+        options += [f"--{name}={value}" for name, value in _given(**given).items()]
+        options += [f"--labels={','.join(labels)}"] if labels else []
+        options += [f"--deps={','.join(depends_on)}"] if depends_on else []
+        made = self._call("create", "--silent", *options, "--", title).split()
+        return made[-1] if made else ""
+
+    def _call(self, command: str, *arguments: str) -> str:
+        assert self.owner is not None
+        return self.owner.call(command, *arguments, actor=self._hive.actor)
+
+
+_OPTION = {
+    "issue_type": "type",
+    "acceptance_criteria": "acceptance",
+    "estimated_minutes": "estimate",
+    "defer_until": "defer",
+}
+"""The options of `bd` and `br` whose names differ from the fields'."""
+
+
+def _given(**fields: object) -> dict[str, object]:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _checked_title(title: str) -> str:
+    if not title.strip():
+        raise InvalidInput("an issue needs a title", hint="queen issue new 'Fix the login form'")
+    return one_line(title).strip()
+
+
+def _check_priority(priority: object) -> None:
+    if not isinstance(priority, int) or not 0 <= priority <= 4:
+        raise InvalidInput(
+            f"{priority!r} is not a priority", hint="0 (most urgent) to 4, as in --priority 1"
+        )
+
+
+def _closed(row: Row, now_ms: int, reason: str | None) -> Row:
+    if row.get("status") in DONE:
+        return row
+    closed = close_row(row, now_ms)
+    return {**closed, "close_reason": reason} if reason else closed
+
+
+def _dependency(issue_id: str, target: str, kind: str, actor: str, now: str) -> dict[str, str]:
+    return {
+        "issue_id": issue_id,
+        "depends_on_id": target,
+        "type": kind,
+        "created_at": now,
+        "created_by": actor,
+    }
+
+
+def _target(dependency: object) -> object:
+    if isinstance(dependency, dict):
+        return dependency.get("depends_on_id") or dependency.get("id")
+    return dependency

@@ -1,0 +1,148 @@
+"""Where each issue stands, and which to take first."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from queenbee.core.beads import Issue, read_rows
+from queenbee.core.readiness import Standing, counts, in_order_to_take, standings
+from queenbee.core.timestamps import parse_ms
+
+NOW_MS = parse_ms("2024-12-14T12:00:00Z")
+
+
+def found(*rows, holders=None, held_back=None) -> dict[str, Standing]:
+    return standings(
+        read_rows(rows), holders=holders or {}, now_ms=NOW_MS, held_back=held_back or {}
+    )
+
+
+def row(identifier, *needs, **fields):
+    dependencies = [{"depends_on_id": need, "type": "blocks"} for need in needs]
+    return {"id": identifier, "status": "open", "dependencies": dependencies, **fields}
+
+
+def order(*rows, **more) -> list[str]:
+    busy = {name: more.pop(name, ()) for name in ("reserved", "contested")}
+    ordered = in_order_to_take(found(*rows, **more), actor="ui", **busy)
+    return [issue.id for issue in ordered]
+
+
+class TestTheStateOfAnIssue:
+    def test_is_the_first_that_is_true(self):
+        states = found(
+            row("done", status="closed"),
+            row("active", "ready"),
+            row("waits", "ready"),
+            row("held", status="blocked"),
+            row("ready"),
+            holders={"active": "api", "done": "api"},
+        )
+        assert {key: each.state for key, each in states.items()} == {
+            "done": "done",
+            "active": "active",
+            "waits": "waits",
+            "held": "on_hold",
+            "ready": "ready",
+        }
+        assert counts(states.values()) == {
+            "done": 1,
+            "active": 1,
+            "ready": 1,
+            "waits": 1,
+            "on_hold": 1,
+            "total": 5,
+        }
+
+    def test_says_who_the_tracker_gave_it_to(self):
+        rows = row("a", status="in_progress", assignee="api"), row("b", assignee="api")
+        assert [each.holder for each in found(*rows).values()] == ["api", None]
+
+    def test_waits_for_what_a_parent_waits_for(self):
+        child = {
+            "id": "child",
+            "status": "open",
+            "dependencies": [{"depends_on_id": "epic", "type": "parent-child"}],
+        }
+        assert found(row("epic", "first"), row("first"), child)["child"].waits_for == ["first"]
+
+
+class TestTheOrder:
+    def test_is_the_priority_first(self):
+        assert order(row("a", priority=2), row("b", priority=1)) == ["b", "a"]
+
+    def test_counts_the_priority_of_what_waits(self):
+        assert order(row("a", priority=1), row("b", priority=3), row("c", "b", priority=0)) == [
+            "b",
+            "a",
+        ]
+
+    def test_then_is_what_need_not_wait_for_a_file(self):
+        rows = row("a", priority=1), row("b", priority=1), row("c", "a"), row("d")
+        assert order(*rows, reserved={"a"}) == ["b", "a", "d"]
+
+    def test_then_is_the_longest_chain_that_waits(self):
+        rows = [row("wide"), row("long"), row("w1", "wide"), row("w2", "wide"), row("w3", "wide")]
+        rows += [row("l1", "long"), row("l2", "l1")]
+        assert order(*rows) == ["long", "wide"]
+
+    def test_then_is_all_the_work_that_waits(self):
+        rows = [row("one"), row("two"), row("o1", "one"), row("t1", "two"), row("t2", "two")]
+        assert order(*rows) == ["two", "one"]
+
+    def test_counts_estimates(self):
+        rows = [row("short"), row("s1", "short", estimated_minutes=5), row("long")]
+        rows += [row("l1", "long", estimated_minutes=50)]
+        assert order(*rows) == ["long", "short"]
+
+    def test_then_is_what_nobody_is_in(self):
+        assert order(row("a"), row("b"), contested={"a"}) == ["b", "a"]
+        chain = row("c", "a")
+        assert order(row("a"), row("b"), chain, contested={"a"}) == ["a", "b"]
+
+    def test_leaves_out_what_has_open_children(self):
+        child = row("child")
+        child["dependencies"] = [{"depends_on_id": "epic", "type": "parent-child"}]
+        assert order(row("epic"), child) == ["child"]
+        assert order(row("epic"), {**child, "status": "closed"}) == ["epic"]
+
+    def test_leaves_out_what_others_have(self):
+        assert order(row("a"), row("b"), holders={"a": "api", "b": "ui"}) == ["b"]
+
+    def test_ends_where_issues_wait_for_one_another(self):
+        assert order(row("a", "b"), row("b", "a"), row("c")) == ["c"]
+        assert order(row("free"), row("a", "free", "b"), row("b", "a")) == ["free"]
+
+    @given(st.integers(2, 9), st.randoms(use_true_random=False))
+    def test_ends_a_plan_no_later_than_half_the_orders_of_age(self, size: int, chance):
+        """Two workers, one unit of work each: never worse than the order of the rows."""
+        rows = _plan(size, chance)
+        assert _makespan(rows, by_rule=True) <= 1.5 * _makespan(rows, by_rule=False)
+
+
+def _plan(size: int, chance: random.Random) -> list[dict[str, object]]:
+    needs: dict[int, list[str]] = {number: [] for number in range(size)}
+    for earlier, later in combinations(range(size), 2):
+        if chance.random() < 0.3:
+            needs[later].append(f"n{earlier}")
+    return [row(f"n{number}", *needs[number]) for number in range(size)]
+
+
+def _makespan(rows: list[dict[str, object]], *, by_rule: bool) -> int:
+    rows = [dict(each) for each in rows]
+    rounds = 0
+    while any(each["status"] == "open" for each in rows):
+        able = found(*rows)
+        ordered: list[Issue] = in_order_to_take(able, actor="ui")
+        if not by_rule:
+            ordered.sort(key=lambda issue: issue.id)
+        taken = {issue.id for issue in ordered[:2]}
+        for each in rows:
+            if each["id"] in taken:
+                each["status"] = "closed"
+        rounds += 1
+    return rounds

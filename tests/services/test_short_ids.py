@@ -1,0 +1,233 @@
+"""Parts of ids: which of them name a record or an issue, and the shortest that a list shows."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, write_lines
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from queenbee import Hive
+from queenbee.core.ids import end_key, shortest_end
+from queenbee.errors import Ambiguous, NotFound
+from queenbee.services.short_ids import one_of, record_id
+from queenbee.store.index.records import Indexed
+from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.state import Folded
+
+LEDGER = "queen_messages.jsonl"
+A = "qm-01KE9VA0000000000000005W6X"
+B = "qm-01KE9VA000000000000000AW6X"
+C = "qm-01KE9VB0000000MIDDLE00ZZZZ"
+
+
+def put(beads: Path, *ids: str) -> None:
+    rows = [{"id": each, "from": "api", "to": "ui-engineer", "body": "x", "rev": 1} for each in ids]
+    write_lines(beads / LEDGER, *rows)
+
+
+@pytest.mark.parametrize(
+    ("part", "named"),
+    [
+        (A, A),
+        ("5W6X", A),
+        ("05W6X", A),
+        ("5w6x", A),
+        ("qm-5W6X", A),
+        ("QM-5w6x", A),
+        ("AW6X", B),
+        ("qm-01KE9VB", C),
+        ("01KE9VB", C),
+        ("MIDDLE", C),
+        ("middle", C),
+        ("qm-middle", C),
+        ("W6X", None),
+        ("qm-W6X", None),
+        ("XXXX", None),
+        ("", None),
+        ("qm-", None),
+    ],
+)
+def test_a_part_names_the_one_record_that_has_it(
+    hive: Hive, beads: Path, part: str, named: str | None
+) -> None:
+    put(beads, A, B, C)
+    assert record_id(hive.state("messages"), part) == named
+
+
+def test_a_part_of_several_ids_is_refused_with_the_candidates(hive: Hive, beads: Path) -> None:
+    put(beads, A, B, C)
+    with pytest.raises(Ambiguous, match="a part of several ids") as refusal:
+        hive.messages.get("01KE9VA")
+    assert refusal.value.candidates == [A, B]
+
+
+def test_a_whole_id_wins_over_the_ids_that_contain_it(hive: Hive, beads: Path) -> None:
+    put(beads, "note", "qm-note", "qm-note-2")
+    assert hive.messages.get("note").id == "note"
+
+
+def test_an_end_wins_over_a_beginning_and_both_over_the_middle(hive: Hive, beads: Path) -> None:
+    put(beads, "qm-ABCD-1", "ABCD-qm", "qm-1-ABCD")
+    assert record_id(hive.state("messages"), "ABCD") == "qm-1-ABCD"
+    assert record_id(hive.state("messages"), "ABCD-") == "ABCD-qm"
+
+
+def test_every_message_command_takes_a_part(quick: QuickQueen) -> None:
+    asked = quick("msg", "send", "ui", "Ready?", "--ack", "--json", as_="api").json["id"]
+    end = asked[-4:]
+    assert quick("msg", "reply", end, "yes", "--json", as_="ui").json["reply_to"] == asked
+    assert quick("msg", "read", end, "--json", as_="ui").json[0]["id"] == asked
+    assert quick("msg", "ack", end, "--json", as_="ui").json[0]["id"] == asked
+    assert quick("msg", "thread", end, "--json").json[0]["id"] == asked
+    assert len(quick("msg", "inbox", "--after", end, "--json", as_="api").json) == 1
+    answer = quick("msg", "send", "ui", "so", "--reply-to", end, "--json", as_="api").json
+    assert answer["reply_to"] == asked
+    assert [each["line"]["id"] for each in quick("history", end, "--json").json] == [asked] * 3
+    assert quick("msg", "delete", end, "--json", as_="ui").json["id"] == asked
+
+
+def test_a_message_read_by_two_of_its_parts_is_read_once(hive: Hive, reviewer: Hive) -> None:
+    sent = hive.messages.send("reviewer", "hello")[0]
+    assert len(reviewer.messages.mark_read([sent.id, sent.id[-4:], sent.id[-6:]])) == 1
+    assert len(hive.history(sent.id)) == 2
+
+
+def test_leases_are_renewed_and_released_by_a_part_of_their_id(quick: QuickQueen) -> None:
+    [lease] = quick("reserve", "src/a", "--json", as_="ui").json
+    end = lease["id"][-4:]
+    assert end in quick("reserved").out
+    assert lease["id"] not in quick("reserved").out
+    assert quick("renew", "--id", end, "--json", as_="ui").json[0]["id"] == lease["id"]
+    assert quick("unreserve", "--id", end, "--json", as_="ui").json[0]["id"] == lease["id"]
+
+
+def test_what_a_list_shows_is_an_id(quick: QuickQueen) -> None:
+    for number in range(30):
+        quick("msg", "send", "ui", f"number {number}", as_="api")
+    shown = quick("msg", "inbox", "--limit", "30", as_="ui").out.splitlines()[1:]
+    parts = [line.split(" ")[0] for line in shown]
+    assert all(len(part) < 8 for part in parts)
+    read = quick("msg", "read", *parts, "--json", as_="ui").json
+    assert [each["subject"] for each in read] == [f"number {n}" for n in reversed(range(30))]
+
+
+def test_ids_that_end_alike_are_shown_as_long_as_it_takes(hive: Hive, beads: Path) -> None:
+    put(beads, A, B, C, "qm-1", "note")
+    shown = hive.short_ids("messages", [A, B, C, "qm-1", "note"])
+    assert shown == {A: "5W6X", B: "AW6X", C: "ZZZZ", "qm-1": "qm-1", "note": "note"}
+    put(beads, A, "qm-01KE9VA0000000000000015W6X", "qm-02KE9VA0000000000000005W6X")
+    fresh = Hive.open(hive.layout.tree, droid="ui-engineer")
+    assert fresh.short_ids("messages", [A]) == {A: A}
+
+
+IDS = st.lists(st.text("ABab1-", min_size=1, max_size=14), min_size=1, max_size=25, unique=True)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@given(ids=IDS, parts=st.lists(st.text("ABab1-", max_size=12), max_size=5))
+def test_with_and_without_an_index_the_same_parts_name_the_same_ids(
+    ids: list[str], parts: list[str], tmp_path: Path
+) -> None:
+    ledger = tmp_path / "queen_messages.jsonl"
+    ledger.unlink(missing_ok=True)
+    write_lines(ledger, *({"id": each, "rev": 1} for each in ids))
+    files = Ledger(os.fspath(ledger), os.fspath(tmp_path / "journal.jsonl"))
+    index = tmp_path / "index.sqlite3"
+    index.unlink(missing_ok=True)
+    folded, indexed = Folded("messages", files), Indexed("messages", files, os.fspath(index))
+    try:
+        for state in (folded, indexed):
+            state.refresh()
+        for part in [*parts, *ids]:
+            assert folded.named(part) == indexed.named(part)
+        for each in ids:
+            short = folded.short_id(each)
+            assert indexed.short_id(each) == short
+            assert each.endswith(short)
+            assert short == each or [other for other in ids if other.endswith(short)] == [each]
+    finally:
+        indexed.close()
+
+
+def test_the_key_of_an_id_sorts_by_how_it_ends() -> None:
+    assert end_key(A) == "X6W5000000"
+    assert shortest_end(A, []) == "5W6X"
+    assert shortest_end(A, [end_key(B)]) == "5W6X"
+    assert shortest_end(A, [end_key(A)]) == A
+
+
+# Issues
+
+TRACKER = ["qb-4", "qb-42", "qb-142", "shop-a3f8", "shop-b3f8", "qb-42.1", "gt-login-001"]
+
+
+@pytest.mark.parametrize(
+    ("part", "named"),
+    [
+        ("qb-4", "qb-4"),
+        ("42", "qb-42"),
+        ("142", "qb-142"),
+        ("4", "qb-4"),
+        ("A3F8", "shop-a3f8"),
+        ("a3f8", "shop-a3f8"),
+        ("op-a", "shop-a3f8"),
+        ("login", "gt-login-001"),
+        ("001", "gt-login-001"),
+        ("qb-14", None),
+        ("2", None),
+        ("qb-1", None),
+        ("", None),
+    ],
+)
+def test_a_part_names_the_one_issue_that_has_it(part: str, named: str | None) -> None:
+    assert one_of(TRACKER, part.lower() if part == "A3F8" else part) == named
+
+
+def test_a_part_of_several_issues_is_refused() -> None:
+    with pytest.raises(Ambiguous) as refusal:
+        one_of(TRACKER, "shop")
+    assert refusal.value.candidates == ["shop-a3f8", "shop-b3f8"]
+
+
+def tracker(beads: Path, *ids: str) -> None:
+    rows = [{"id": each, "title": "x", "status": "open"} for each in ids]
+    write_lines(beads / "issues.jsonl", *rows)
+
+
+def test_commands_about_issues_take_a_part(quick: QuickQueen, beads: Path) -> None:
+    tracker(beads, "qb-42", "qb-43")
+    assert quick("claim", "42", "--json", as_="ui").json["issue_id"] == "qb-42"
+    assert quick("reserve", "a", "--issue", "42", "--json", as_="ui").json[0]["issue_id"] == "qb-42"
+    sent = quick("msg", "send", "api", "x", "--issue", "42", "--json", as_="ui").json
+    assert sent["issue_id"] == "qb-42"
+    assert quick("msg", "inbox", "--issue", "42", "--json", as_="api").json == [sent]
+    assert quick("show", "42", "--json").json["issue_id"] == "qb-42"
+    assert quick("assignments", "--issue", "42", "--json").json[0]["issue_id"] == "qb-42"
+    assert quick("assign", "43", "api", "--json", as_="ui").json["issue_id"] == "qb-43"
+    assert quick("release", "43", "--json", as_="api").json["issue_id"] == "qb-43"
+    assert quick("complete", "42", "--json", as_="ui").json["issue_id"] == "qb-42"
+    refused = quick("claim", "qb-4", as_="ui")
+    assert refused.code == 4
+
+
+def test_where_any_issue_may_be_claimed_a_part_claims_something_new(quick: QuickQueen) -> None:
+    quick("claim", "auth-tokens", as_="ui")
+    assert quick("claim", "auth", "--json", as_="api").json["issue_id"] == "auth"
+    assert quick("release", "tokens", "--json", as_="ui").json["issue_id"] == "auth-tokens"
+
+
+def test_an_issue_that_only_records_know_is_itself_and_not_a_part_of_another(
+    quick: QuickQueen, beads: Path
+) -> None:
+    quick("claim", "login", as_="ui")
+    tracker(beads, "gt-login-001")
+    assert quick("show", "login", "--json").json["issue_id"] == "login"
+
+
+def test_nothing_is_found_by_what_is_no_part(hive: Hive) -> None:
+    with pytest.raises(NotFound, match="there is no message 'W6XY'"):
+        hive.messages.get("W6XY")

@@ -1,0 +1,172 @@
+"""`queen next`: one issue for each, with all that is needed to begin."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import Clock, Queen, snapshot, write_lines
+
+from queenbee import Hive
+from queenbee.errors import Busy, Held
+from queenbee.services.work import Begin, Nothing, take_next
+
+Opener = Callable[[str], Hive]
+
+
+def row(identifier: str, *needs: str, **more: object) -> dict[str, object]:
+    return {
+        "id": identifier,
+        "title": f"do {identifier}",
+        "status": "open",
+        "dependencies": list(needs),
+        **more,
+    }
+
+
+@pytest.fixture
+def tracker(beads: Path) -> Path:
+    return beads / "issues.jsonl"
+
+
+def begun(hive: Hive, **more: object) -> Begin:
+    taken = take_next(hive, **more)  # type: ignore[arg-type]
+    assert isinstance(taken, Begin)
+    return taken
+
+
+def nothing(hive: Hive) -> Nothing:
+    taken = take_next(hive)
+    assert isinstance(taken, Nothing)
+    return taken
+
+
+def test_two_droids_never_get_the_same_issue(hive: Hive, reviewer: Hive, tracker: Path) -> None:
+    write_lines(tracker, row("qb-1"), row("qb-2"))
+    assert begun(hive).assignment.issue_id == "qb-1"
+    assert begun(reviewer).assignment.issue_id == "qb-2"
+
+
+def test_an_issue_that_one_has_already_comes_again(hive: Hive, tracker: Path) -> None:
+    write_lines(tracker, row("qb-1"), row("qb-2"))
+    assert not begun(hive).again
+    again = begun(hive)
+    assert (again.assignment.issue_id, again.again) == ("qb-1", True)
+
+
+def test_one_that_was_closed_meanwhile_does_not_come_again(hive: Hive, tracker: Path) -> None:
+    write_lines(tracker, row("qb-1"), row("qb-2"))
+    begun(hive)
+    write_lines(tracker, row("qb-1", status="closed", updated_at="2024-12-15T00:00:00Z"))
+    assert begun(hive).assignment.issue_id == "qb-2"
+
+
+def test_all_that_is_needed_to_begin_is_there(
+    hive: Hive, reviewer: Hive, tracker: Path, repo: Path
+) -> None:
+    write_lines(
+        tracker,
+        row("qb-1"),
+        row("qb-2", "qb-1", description="In README.md."),
+        row("qb-3", description="Also in README.md, and in gone.md."),
+    )
+    begun(reviewer)
+    reviewer.assignments.complete("qb-1", reason="merged in 3f2a1bc")
+    reviewer.messages.send("ui-engineer", "mind the tests")
+    begun(reviewer)
+    taken = begun(hive)
+    assert taken.issue is not None and taken.issue.id == "qb-3"
+    assert taken.shared_files == {"reviewer": ["README.md"]}
+    assert [each.body for each in taken.mail] == ["mind the tests"]
+    assert hive.messages.inbox(unread=True) == []
+    assert [each.droid for each in taken.others] == ["reviewer"]
+    built = begun(reviewer).builds_on
+    assert [(each.id, each.completion and each.completion.reason) for each in built] == [
+        ("qb-1", "merged in 3f2a1bc")
+    ]
+
+
+def test_patterns_are_reserved_with_the_issue_or_neither(
+    hive: Hive, reviewer: Hive, tracker: Path, beads: Path
+) -> None:
+    write_lines(tracker, row("qb-1"))
+    reviewer.reservations.reserve(["src/**"])
+    before = snapshot(beads)
+    with pytest.raises(Held):
+        take_next(hive, patterns=["src/a.py"])
+    assert snapshot(beads) == before
+    taken = begun(hive, patterns=["docs/**"])
+    assert [(each.pattern, each.issue_id) for each in taken.leases] == [("docs/**", "qb-1")]
+
+
+class TestNothing:
+    def test_is_left_when_everything_is_done(self, hive: Hive, tracker: Path) -> None:
+        assert nothing(hive).state == "done"
+        write_lines(tracker, row("qb-1", status="closed"))
+        assert nothing(hive).state == "done"
+
+    def test_is_there_while_others_work_on_it(
+        self, hive: Hive, reviewer: Hive, tracker: Path
+    ) -> None:
+        write_lines(tracker, row("qb-1"), row("qb-2", "qb-1"))
+        begun(reviewer)
+        left = nothing(hive)
+        assert left.state == "under_way"
+        assert [(each.issue.id, each.holder, each.waits_for) for each in left.open] == [
+            ("qb-1", "reviewer", []),
+            ("qb-2", None, ["qb-1"]),
+        ]
+
+    def test_can_be_started_where_all_wait_for_what_nobody_has(
+        self, hive: Hive, tracker: Path
+    ) -> None:
+        write_lines(tracker, row("qb-1", "qb-2"), row("qb-2", status="deferred"))
+        assert nothing(hive).state == "blocked"
+
+    def test_is_written(self, hive: Hive, beads: Path) -> None:
+        before = snapshot(beads)
+        nothing(hive)
+        assert snapshot(beads) == before
+
+
+class TestWaiting:
+    def test_ends_when_an_issue_becomes_ready(
+        self, open_as: Opener, reviewer: Hive, tracker: Path
+    ) -> None:
+        write_lines(tracker, row("qb-1"), row("qb-2", "qb-1"))
+        begun(reviewer)
+        later = threading.Timer(0.2, lambda: open_as("reviewer").assignments.complete("qb-1"))
+        later.start()
+        assert begun(open_as("ui"), wait_s=30).assignment.issue_id == "qb-2"
+        later.join()
+
+    def test_ends_when_everything_is_done(
+        self, open_as: Opener, reviewer: Hive, tracker: Path
+    ) -> None:
+        write_lines(tracker, row("qb-1"))
+        begun(reviewer)
+        later = threading.Timer(0.2, lambda: open_as("reviewer").assignments.complete("qb-1"))
+        later.start()
+        taken = take_next(open_as("ui"), wait_s=30)
+        assert isinstance(taken, Nothing) and taken.state == "done"
+        later.join()
+
+    def test_ends_at_the_timeout(self, hive: Hive, reviewer: Hive, tracker: Path) -> None:
+        write_lines(tracker, row("qb-1"))
+        begun(reviewer)
+        with pytest.raises(Busy, match="no issue is ready for you") as refusal:
+            take_next(hive, wait_s=0.1)
+        assert refusal.value.details["state"] == "under_way"
+
+
+def test_processes_at_once_share_the_issues(queen: Queen, beads: Path) -> None:
+    write_lines(beads / "issues.jsonl", *(row(f"qb-{n}") for n in range(6)))
+    started = [queen.start("next", "--json", as_=f"droid-{n}") for n in range(8)]
+    ended = [(each.wait(60), *each.communicate()) for each in started]
+    assert sorted(code for code, _, _ in ended) == [0] * 6 + [1] * 2
+    hive = Hive.open(beads.parent, droid="x", env={}, clock=Clock())
+    assert sorted(each.issue_id for each in hive.assignments.find()) == [
+        f"qb-{n}" for n in range(6)
+    ]

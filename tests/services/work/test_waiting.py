@@ -1,0 +1,91 @@
+"""`queen wait`: for issues, ready work, free files and mail."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, write_lines
+
+from queenbee import Hive
+from queenbee.errors import Busy, InvalidInput, NotFound
+from queenbee.services.work import Wanted, wait
+
+Opener = Callable[[str], Hive]
+
+
+@pytest.fixture(autouse=True)
+def _tracked(beads: Path) -> None:
+    write_lines(
+        beads / "issues.jsonl",
+        {"id": "qb-1", "title": "first", "status": "open"},
+        {"id": "qb-2", "title": "then", "status": "open", "dependencies": ["qb-1"]},
+    )
+
+
+def soon(act: Callable[[], object]) -> threading.Timer:
+    timer = threading.Timer(0.2, act)
+    timer.start()
+    return timer
+
+
+def test_for_several_issues_ends_when_all_are_done(open_as: Opener, reviewer: Hive) -> None:
+    for each in ("qb-1", "qb-2"):
+        reviewer.assignments.claim(each)
+        reviewer.assignments.complete(each)
+    assert wait(open_as("ui"), Wanted(issues=["qb-1", "qb-2"]), timeout_s=0) == {
+        "issues": ["qb-1", "qb-2"]
+    }
+
+
+def test_for_an_issue_ends_when_it_is_completed(open_as: Opener, reviewer: Hive) -> None:
+    reviewer.assignments.claim("qb-1")
+    timer = soon(lambda: open_as("reviewer").assignments.complete("qb-1"))
+    assert wait(open_as("ui"), Wanted(issues=["qb-1"]), timeout_s=30) == {"issues": ["qb-1"]}
+    timer.join()
+
+
+def test_for_a_free_pattern_ends_when_it_is_released(open_as: Opener, reviewer: Hive) -> None:
+    reviewer.reservations.reserve(["src/**"])
+    timer = soon(lambda: open_as("reviewer").reservations.release(["src/**"]))
+    assert wait(open_as("ui"), Wanted(free=["src/a.py"]), timeout_s=30) == {"free": ["src/a.py"]}
+    timer.join()
+
+
+def test_for_mail_ends_when_there_is_some(open_as: Opener) -> None:
+    open_as("ui").messages.send("reviewer", "hello")
+    timer = soon(lambda: open_as("reviewer").messages.send("ui", "hello"))
+    (mail,) = wait(open_as("ui"), Wanted(mail=True), timeout_s=30).values()
+    assert [each.body for each in mail] == ["hello"]  # type: ignore[attr-defined]
+    timer.join()
+
+
+def test_for_ready_work_ends_when_all_is_done(open_as: Opener, hive: Hive) -> None:
+    assert [each.id for each in wait(hive, Wanted(ready=True), timeout_s=0)["ready"]] == ["qb-1"]  # type: ignore[attr-defined]
+    for each in ("qb-1", "qb-2"):
+        hive.assignments.claim(each)
+        hive.assignments.complete(each)
+    assert wait(open_as("ui"), Wanted(ready=True), timeout_s=0) == {"ready": []}
+
+
+def test_ends_at_the_timeout_and_says_what_is_missing(hive: Hive, reviewer: Hive) -> None:
+    reviewer.reservations.reserve(["src/**"])
+    wanted = Wanted(issues=["qb-1"], free=["src/a.py"], mail=True)
+    with pytest.raises(Busy, match="not done: qb-1; held by reviewer; no unread messages"):
+        wait(hive, wanted, timeout_s=0.05)
+
+
+def test_for_nothing_or_for_an_unknown_issue_is_refused(hive: Hive) -> None:
+    with pytest.raises(InvalidInput, match="nothing to wait for"):
+        Wanted()
+    with pytest.raises(NotFound, match="qb-9"):
+        wait(hive, Wanted(issues=["qb-9"]), timeout_s=0)
+
+
+def test_the_command_exits_with_status_6_at_the_timeout(quick: QuickQueen) -> None:
+    assert quick("wait", "qb-1", "--timeout", "0s", as_="ui").code == 6
+    ready = quick("wait", "--ready", "--timeout", "0s", as_="ui")
+    assert ready.code == 0
+    assert "qb-1" in ready.out

@@ -1,0 +1,277 @@
+"""`queen issue`: rows in Beads' own format, or a call of the program that owns the file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hives import Clock, QuickQueen, records, snapshot, write_lines
+
+from queenbee import Hive
+from queenbee.core.beads import read_rows
+from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
+from queenbee.workflows.completing import complete
+from queenbee.workflows.tracker import Tracker
+
+FOREIGN = {
+    "id": "qb-1",
+    "title": "Button",
+    "status": "open",
+    "priority": 1,
+    "external_ref": "gh-9",
+    "created_at": "2024-12-01T00:00:00.123456789+01:00",
+    "updated_at": "2024-12-02T00:00:00Z",
+    "big": 12345678901234567890123,
+}
+
+
+@pytest.fixture
+def file(beads: Path) -> Path:
+    path = beads / "issues.jsonl"
+    write_lines(path, FOREIGN, {"id": "qb-2", "title": "Form", "status": "open"})
+    return path
+
+
+def current(file: Path, issue_id: str) -> dict[str, object]:
+    return dict(read_rows(records(file))[issue_id].fields)
+
+
+class TestWithoutAnOwner:
+    def test_an_issue_is_added_in_the_form_of_beads(self, hive: Hive, file: Path) -> None:
+        made = Tracker(hive).new(
+            "Search",
+            description="A field.",
+            priority=0,
+            labels=["ui"],
+            estimate=30,
+            depends_on=["qb-1"],
+            parent="qb-2",
+        )
+        row = records(file)[-1]
+        assert made == row["id"]
+        assert made.startswith("qb-")
+        assert (row["title"], row["status"], row["priority"]) == ("Search", "open", 0)
+        assert (row["labels"], row["estimated_minutes"]) == (["ui"], 30)
+        needs = [(one["depends_on_id"], one["type"]) for one in row["dependencies"]]
+        assert needs == [("qb-1", "blocks"), ("qb-2", "parent-child")]
+
+    def test_the_first_issue_makes_the_file(self, hive: Hive, beads: Path) -> None:
+        made = Tracker(hive).new("Search")
+        assert [row["id"] for row in records(beads / "issues.jsonl")] == [made]
+        assert [each.id for each in hive.issues.ready()] == [made]
+
+    def test_two_issues_of_one_title_have_two_ids(self, hive: Hive) -> None:
+        assert Tracker(hive).new("Search") != Tracker(hive).new("Search")
+
+    def test_others_rows_keep_every_field_and_their_order(self, hive: Hive, file: Path) -> None:
+        before = file.read_bytes()
+        Tracker(hive).edit("qb-1", title="Big button")
+        assert file.read_bytes().startswith(before)
+        row = records(file)[-1]
+        assert list(row) == list(FOREIGN)
+        assert {**row, "updated_at": 0} == {**FOREIGN, "title": "Big button", "updated_at": 0}
+
+    def test_closing_and_opening_again_is_what_beads_writes(self, hive: Hive, file: Path) -> None:
+        assert Tracker(hive).close("qb-1", reason="not needed").done
+        row = current(file, "qb-1")
+        assert (row["status"], row["close_reason"]) == ("closed", "not needed")
+        assert not Tracker(hive).reopen("qb-1").done
+        again = current(file, "qb-1")
+        assert again["status"] == "open"
+        assert not {"closed_at", "close_reason"} & set(again)
+
+    def test_repeating_changes_nothing(self, hive: Hive, file: Path, beads: Path) -> None:
+        Tracker(hive).close("qb-1")
+        Tracker(hive).depend("qb-2", ["qb-1"])
+        before = snapshot(beads)
+        Tracker(hive).close("qb-1")
+        Tracker(hive).reopen("qb-2")
+        assert snapshot(beads) == before
+
+    def test_what_was_completed_here_can_be_opened_again_by_a_clock_set_back(
+        self, hive: Hive, file: Path, clock: Clock
+    ) -> None:
+        hive.assignments.claim("qb-1")
+        hive.assignments.complete("qb-1")
+        clock.advance(-60)
+        assert not Tracker(hive).reopen("qb-1").done
+
+    def test_editing_what_was_completed_here_does_not_open_it(
+        self, hive: Hive, file: Path, clock: Clock
+    ) -> None:
+        hive.assignments.claim("qb-1")
+        hive.assignments.complete("qb-1")
+        clock.advance(60)
+        assert Tracker(hive).edit("qb-1", title="Big button").done
+        assert current(file, "qb-1")["status"] == "closed"
+
+    def test_what_a_droid_works_on_is_not_closed(
+        self, hive: Hive, reviewer: Hive, file: Path
+    ) -> None:
+        hive.assignments.claim("qb-1")
+        with pytest.raises(Taken, match="qb-1 is assigned to ui-engineer") as mine:
+            Tracker(hive).close("qb-1")
+        assert mine.value.hint == "queen complete qb-1"
+        with pytest.raises(Taken) as theirs:
+            Tracker(reviewer).close("qb-1")
+        assert theirs.value.hint == "queen issue close qb-1 --anyway"
+        assert Tracker(reviewer).close("qb-1", anyway=True).done
+
+    def test_an_issue_waits_for_others_and_no_longer(self, hive: Hive, file: Path) -> None:
+        issue = Tracker(hive).depend("qb-2", ["qb-1"])
+        assert hive.issues.blockers(issue) == ["qb-1"]
+        issue = Tracker(hive).depend("qb-2", ["qb-1"], remove=True)
+        assert hive.issues.blockers(issue) == []
+
+    def test_issues_do_not_wait_for_one_another(self, hive: Hive, file: Path, beads: Path) -> None:
+        Tracker(hive).depend("qb-2", ["qb-1"])
+        before = snapshot(beads)
+        with pytest.raises(Conflict, match="qb-1 cannot wait for qb-2"):
+            Tracker(hive).depend("qb-1", ["qb-2"])
+        with pytest.raises(Conflict, match="qb-1 cannot wait for qb-1"):
+            Tracker(hive).depend("qb-1", ["qb-1"])
+        assert snapshot(beads) == before
+
+    @pytest.mark.parametrize(
+        ("changes", "refusal", "text"),
+        [
+            ({"priority": 5}, InvalidInput, "5 is not a priority"),
+            ({"title": "  "}, InvalidInput, "needs a title"),
+            ({"status": "closed"}, InvalidInput, "'closed' is not a status to set"),
+            ({}, InvalidInput, "nothing to change"),
+        ],
+    )
+    def test_what_cannot_be_is_refused(
+        self, hive: Hive, file: Path, beads: Path, changes: dict[str, object], refusal, text: str
+    ) -> None:
+        before = snapshot(beads)
+        with pytest.raises(refusal, match=text):
+            Tracker(hive).edit("qb-1", **changes)
+        assert snapshot(beads) == before
+
+    def test_unknown_and_taken_ids_are_refused(self, hive: Hive, file: Path) -> None:
+        with pytest.raises(NotFound, match="qb-9"):
+            Tracker(hive).new("x", depends_on=["qb-9"])
+        with pytest.raises(Conflict, match="there is an issue qb-1 already"):
+            Tracker(hive).new("x", issue_id="qb-1")
+
+    def test_completing_closes_the_row(self, hive: Hive, file: Path) -> None:
+        hive.assignments.claim("qb-1")
+        complete(hive, "qb-1", env={}, reason="merged")
+        row = current(file, "qb-1")
+        assert (row["status"], row["close_reason"]) == ("closed", "merged")
+
+    def test_completing_does_not_where_the_setting_is_off(
+        self, repo: Path, file: Path, beads: Path
+    ) -> None:
+        (beads / "queen.toml").write_text("close_on_complete = false\n")
+        hive = Hive.open(repo, droid="ui", env={})
+        hive.assignments.claim("qb-1")
+        before = file.read_bytes()
+        complete(hive, "qb-1", env={})
+        assert file.read_bytes() == before
+        assert hive.issues.get("qb-1").done
+
+
+PROGRAM = """#!/usr/bin/env python3
+import json, os, sys
+with open(os.environ["CALLS"], "a") as file:
+    file.write(json.dumps([os.path.basename(sys.argv[0]), *sys.argv[1:]]) + "\\n")
+if os.environ.get("FAILS"):
+    sys.exit("the database is locked")
+print("qb-new")
+"""
+
+
+class TestWithAnOwner:
+    @pytest.fixture
+    def calls(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """What `bd` and `br` were called with."""
+        folder = tmp_path / "bin"
+        folder.mkdir()
+        for name in ("bd", "br"):
+            (folder / name).write_text(PROGRAM)
+            (folder / name).chmod(0o755)
+        monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+        monkeypatch.setenv("CALLS", str(tmp_path / "calls"))
+        return tmp_path / "calls"
+
+    @pytest.mark.parametrize("mark", ["beads.db", "metadata.json", "config.yaml", "dolt"])
+    def test_it_is_called(self, hive: Hive, beads: Path, file: Path, calls: Path, mark) -> None:
+        (beads / mark).mkdir() if mark == "dolt" else (beads / mark).touch()
+        before = file.read_bytes()
+        Tracker(hive).close("qb-1", reason="not\nneeded")
+        Tracker(hive).edit("qb-1", title="; rm -rf /", priority=1)
+        Tracker(hive).depend("qb-2", ["qb-1"])
+        assert Tracker(hive).new("--help", labels=["a", "b"]) == "qb-new"
+        assert file.read_bytes() == before
+        made = [json.loads(line) for line in calls.read_text().splitlines()]
+        actor = "--actor=ui-engineer"
+        assert made[:3] == [
+            ["bd", actor, "close", "--reason=not needed", "--", "qb-1"],
+            ["bd", actor, "update", "--title=; rm -rf /", "--priority=1", "--", "qb-1"],
+            ["bd", actor, "dep", "add", "--type=blocks", "--", "qb-2", "qb-1"],
+        ]
+        assert made[3][-2:] == ["--", "--help"]
+
+    def test_br_is_called_where_only_br_is_installed(
+        self, hive: Hive, beads: Path, file: Path, calls: Path
+    ) -> None:
+        (beads / "beads.db").touch()
+        (calls.parent / "bin" / "bd").unlink()
+        Tracker(hive).close("qb-1")
+        assert json.loads(calls.read_text())[0] == "br"
+
+    def test_where_neither_is_installed_the_refusal_says_what_to_call(
+        self, hive: Hive, beads: Path, file: Path, calls: Path
+    ) -> None:
+        (beads / "beads.db").touch()
+        for name in ("bd", "br"):
+            (calls.parent / "bin" / name).unlink()
+        with pytest.raises(ExternalFailure, match="belongs to bd, which is not installed") as no:
+            Tracker(hive).close("qb-1")
+        assert no.value.hint == "where it is installed: bd close -- qb-1"
+
+    def test_a_program_of_the_repository_is_not_run(
+        self, hive: Hive, repo: Path, beads: Path, file: Path, calls: Path, monkeypatch
+    ) -> None:
+        (beads / "beads.db").touch()
+        for name in ("bd", "br"):
+            (calls.parent / "bin" / name).rename(repo / name)
+        monkeypatch.setenv("PATH", f"{repo}:/usr/bin:/bin")
+        with pytest.raises(ExternalFailure, match="not installed"):
+            Tracker(hive).close("qb-1")
+        assert not calls.exists()
+
+    def test_completing_closes_by_it_and_a_failure_undoes_nothing(
+        self, hive: Hive, beads: Path, file: Path, calls: Path, monkeypatch
+    ) -> None:
+        (beads / "beads.db").touch()
+        hive.assignments.claim("qb-1")
+        assert complete(hive, "qb-1", env={}, reason="merged").notes == []
+        assert json.loads(calls.read_text())[2] == "close"
+        monkeypatch.setenv("FAILS", "1")
+        hive.assignments.claim("qb-2")
+        done = complete(hive, "qb-2", env={})
+        assert done.completed
+        (note,) = done.notes
+        assert "qb-2 is completed, but still open in the tracker" in note
+        assert "the database is locked" in note
+        assert hive.issues.get("qb-2").done
+
+
+class TestTheCommand:
+    def test_goes_from_an_empty_repository_to_done(self, quick: QuickQueen, repo: Path) -> None:
+        quick.env["QUEEN_DROID"] = "ui"
+        first = quick("issue", "new", "First").out.strip()
+        second = quick("issue", "new", "Second", "--depends-on", first).out.strip()
+        assert quick("next", "--json").json["issue_id"] == first
+        done = quick("complete", "--next", "--json", "--reason", "merged").json
+        assert done["completed"]["unblocked"] == [second]
+        assert done["next"]["issue_id"] == second
+        shown = quick("complete", second, "--next")
+        assert shown.out == f"{second} was completed by ui\nEverything is done: 2 of 2 issues.\n"
+        assert quick("issues").out == "2 of 2 done\n"
+        assert quick("issue", "reopen", first).code == 0
+        assert quick("issues").out.endswith("1 of 2 done, 1 ready\n")
