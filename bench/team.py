@@ -2,9 +2,9 @@
 
     python -m bench.team [--plans 10]
 
-Droids with scripted work times take issues with `take_next` and complete them, in one process and on
-a clock that the simulation moves. Each issue names one file. In *worktrees*, several droids may be
-in a file at once; in *one tree*, a droid reserves the file of its issue first, and waits for it.
+Droids with scripted work times take issues with `take_next` and complete them, in one process and
+on a clock that the simulation moves. Each issue names one file. In *worktrees*, several droids may
+be in a file at once; in *one tree*, a droid reserves the file of its issue first, and waits for it.
 
 The bound is what no schedule with perfect knowledge can beat: the longest chain of work, all work
 shared equally, or (in one tree) all work on one file. The true optimum may be later.

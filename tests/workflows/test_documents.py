@@ -237,7 +237,7 @@ class TestTheDoctor:
             (".ralph/beads/a.json", '{"id": "a", "intent": "x"}', "bead"),
             (".claude/state/validation/phase_a_1.json", "{", "unreadable"),
             (".claude/state/validation/phase_a_1.json", "{}", "unreadable"),
-            (".claude/state/validation/a.json", '{"metadata": {}}', "gate"),
+            (".claude/state/validation/a.json", '{"metadata": {"phase_id": "p"}}', "unreadable"),
         ],
     )
     def test_finds_a_document_that_cannot_be_used(
