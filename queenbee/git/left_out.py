@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.git.run import git, line, without_filters
 from queenbee.services.diagnosis import Diagnosis
@@ -77,13 +77,14 @@ def _of_ledger(
 
 
 def _finding(path: str, count: int, *, ignored: bool) -> Diagnosis:
-    word = shell_word(path)
     return Diagnosis(
         "left_out",
         path,
         f"git {'ignores' if ignored else 'does not have'} this segment, and {count} of its lines "
         "are nowhere else: clones do not get them",
-        hint=f"see the rule: git check-ignore -v {word}" if ignored else f"git add {word}",
+        hint=f"see the rule: {suggested('git check-ignore -v', path)}"
+        if ignored
+        else suggested("git add", path),
     )
 
 

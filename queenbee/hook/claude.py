@@ -27,6 +27,8 @@ SETTINGS = os.path.join(".claude", "settings.json")
 EDITS = "Edit|Write|MultiEdit|NotebookEdit"
 _TIMEOUT_S = 10
 _OURS = ("queen-hook", "queenbee.hook")
+_ALONE = " -E -P -X utf8"
+"""Keeps the working directory and PYTHONPATH off the interpreter's path, and the locale out."""
 _MISSING = '{"systemMessage": "queen-hook was not found: QueenBee does not guard edits"}'
 
 
@@ -41,7 +43,7 @@ def command() -> str:
     script = os.path.join(os.path.dirname(sys.executable), "queen-hook")
     if os.access(script, os.X_OK):
         return shell_quoted(script)
-    return f"{shell_quoted(sys.executable)} -P -m queenbee.hook.main"
+    return f"{shell_quoted(sys.executable)}{_ALONE} -m queenbee.hook.main"
 
 
 def groups(run: str) -> dict[str, Group]:
@@ -50,7 +52,7 @@ def groups(run: str) -> dict[str, Group]:
     On a machine without the hook, such as a colleague's, nothing fails, and the start of a session
     reports that the hook is missing.
     """
-    program = run.partition(" -P ")[0]
+    program = run.partition(_ALONE)[0]
     silent = f"! command -v {program} >/dev/null 2>&1 || {run}"
     spoken = f"if command -v {program} >/dev/null 2>&1; then {run}; else echo '{_MISSING}'; fi"
     edit: Group = {"matcher": EDITS, "hooks": [_handler(silent)]}

@@ -65,9 +65,9 @@ class Droids:
         return any(self._store.state(kind).select({field: name}, limit=1) for kind, field in signs)
 
     def _assignees(self) -> set[str]:
-        from queenbee.store.issues_file import read_rows  # noqa: PLC0415 - start-up
+        from queenbee.store.issues_file import read  # noqa: PLC0415 - start-up
 
-        rows, _ = read_rows(self._store.layout.issues_path)
+        rows = read(self._store.layout.issues_path).rows
         names = (row.get("assignee") for row in rows)
         return {name for name in names if isinstance(name, str) and is_name(name)}
 

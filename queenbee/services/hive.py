@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from queenbee.store.ledger.rotation import Rotation
 
 
+_LINES = 10
+"""At most so many line numbers in a notice."""
+
+
 class Services(Store):
     """An open store with a service for each subject."""
 
@@ -180,12 +184,22 @@ class Services(Store):
             reservations=lambda: self.reservations,
             queue=lambda: self.queue,
         )
-        return [*self._long_lines(), *notices.take()] + [
+        return [*self._long_lines(), *notices.take(), *self._unread_issues()] + [
             f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "
             "they are left alone; see: queen doctor"
             for state in self.opened()
             if state.unusable
         ]
+
+    def _unread_issues(self) -> list[str]:
+        issues = self.__dict__.get("issues")  # Only if the command asked for them.
+        if issues is None or not issues.unusable:
+            return []
+        lines = ", ".join(map(str, issues.unusable_lines[:_LINES]))
+        more = ", …" if issues.unusable > _LINES else ""
+        text = f"{issues.unusable} of the lines in {self.layout.issues_path} cannot be read "
+        text += f"({lines}{more}); what waits for an issue in them stays blocked; see: queen doctor"
+        return [text]
 
     def _long_lines(self) -> list[str]:
         written, self.long_lines = list(dict.fromkeys(self.long_lines)), []

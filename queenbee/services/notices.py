@@ -13,7 +13,7 @@ from functools import partial
 from queenbee.core import leases
 from queenbee.core.names import is_name
 from queenbee.core.records import Reservation
-from queenbee.core.text import shell_quoted
+from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
@@ -105,8 +105,9 @@ class Notices:
                 if loser.droid == actor:
                     what = loser.pattern if isinstance(loser, Reservation) else loser.issue_id
                     text = (
-                        f"a merge brought in {winner.droid}'s older grant of {what}: yours "
-                        f"({loser.id}) no longer counts; see: queen conflicts"
+                        f"a merge brought in {mentioned(winner.droid)}'s older grant of "
+                        f"{mentioned(what)}: yours ({mentioned(loser.id)}) no longer counts; "
+                        "see: queen conflicts"
                     )
                     news[f"{loser.id}:superseded"] = partial(str, text)
         return news
@@ -121,8 +122,9 @@ class Notices:
             for lease in self._reservations().find(droid=actor):
                 wanted = Want([lease.pattern], exclusive=lease.exclusive)
                 for each in self._queue().waiting_for(wanted, droid=actor):
-                    end = f"queen unreserve {shell_quoted(lease.pattern)}"
-                    text = f"{each.droid} waits for {each.want}; if you are done: {end}"
+                    end = suggested("queen unreserve", lease.pattern)
+                    who, what = mentioned(each.droid), mentioned(str(each.want))
+                    text = f"{who} waits for {what}; if you are done: {end}"
                     news.setdefault(f"{lease.id}:waiter:{each.droid}", partial(str, text))
         for each in line:
             issue_id = each.want.issue_id
@@ -134,12 +136,12 @@ class Notices:
 
     def _lease_ended(self, lease: Reservation, how: str) -> str:
         holders = dict.fromkeys(
-            f"{each.droid} ({each.pattern})"
+            f"{mentioned(each.droid)} {bracketed(each.pattern)}"
             for each in self._reservations().overlapping(lease.pattern)
             if each.droid != lease.droid
         )
         now_held = f"held now by {', '.join(holders)}" if holders else "nobody holds it now"
-        return f"your lease on {lease.pattern} {how}; {now_held}"
+        return f"your lease on {mentioned(lease.pattern)} {how}; {now_held}"
 
 
 def _how_it_ended(lease: Reservation, actor: str, ago_ms: int) -> str | None:
@@ -149,7 +151,8 @@ def _how_it_ended(lease: Reservation, actor: str, ago_ms: int) -> str | None:
     by = lease.fields.get("released_by", actor)
     if by == actor:
         return None
-    return f"was taken over by {by} ({lease.fields.get('release_reason') or 'no reason'})"
+    reason = lease.fields.get("release_reason") or "no reason"
+    return f"was taken over by {mentioned(str(by))} {bracketed(str(reason))}"
 
 
 def _may_be_within(instant: object, since: str, until: str) -> bool:

@@ -6,7 +6,7 @@ A nudge is a message, so that its recipient reads it, and everybody can see late
 from __future__ import annotations
 
 from queenbee.core.records import Message
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Conflict, NotFound
 from queenbee.services.messages import stage
@@ -47,7 +47,7 @@ class Nudges:
         if droid == actor or not self._droids.is_quiet(droid):
             raise Conflict(
                 f"{droid} is active: it was last seen {quiet} ago",
-                hint=f"ask it: queen msg send {shell_word(droid)} BODY",
+                hint=f"ask it: {suggested('queen msg send', droid, 'BODY')}",
             )
         body = self._question(droid, actor, quiet)
         with self._store.transaction() as tx:
@@ -94,7 +94,7 @@ class Nudges:
             return f"{droid} did not answer a nudge; take over: {take_over}"
         if self.unanswered(droid) is not None:
             return f"{droid} was nudged and has a minute to answer; after that: {take_over}"
-        return f"ask whether it is still there: queen nudge {shell_word(droid)}"
+        return f"ask whether it is still there: {suggested('queen nudge', droid)}"
 
     def _question(self, droid: str, actor: str, quiet: str) -> str:
         held = self._holdings(droid)

@@ -193,6 +193,16 @@ class Store:
         self._reopen_after_fork()
         return Transaction(self, self._writing)
 
+    def look(self, fields: Mapping[str, object]) -> None:
+        """Raises `LooksLikeSecret` if a text to be written seems to hold a credential.
+
+        The transaction asks again. Asked before it, a long text keeps nobody waiting.
+        """
+        if not self.allow_secrets:
+            from queenbee.services.secrets import refuse_secrets  # noqa: PLC0415 - start-up
+
+            refuse_secrets(fields)
+
     def committed(self, kinds: Sequence[str]) -> None:
         """Called when a transaction has recorded lines of these kinds, without any lock."""
 

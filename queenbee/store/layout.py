@@ -8,19 +8,24 @@ from __future__ import annotations
 
 import os
 
+from queenbee.core.text import suggested
 from queenbee.errors import NoHive, Unreadable
 from queenbee.store import machine
 from queenbee.store import settings as settings_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from queenbee.store.settings import Settings
 
 BEADS = ".beads"
 OUTSIDE = "QUEEN_ALLOW_OUTSIDE"
 """The environment variable that allows a hive outside the repository it is used from."""
+
+
+_MOST_INCLUDES = 10
+"""As deep as git follows the files that its configuration includes."""
 
 
 class GitTree:
@@ -173,9 +178,36 @@ def discover(
     if must_exist and named and not _looks_like_a_hive(beads):
         raise NoHive(
             f"{beads} is not a hive: it has no {settings_file.FILE_NAME}, no issues and no ledger",
-            hint=f"to make it one: queen init --beads-dir {beads}",
+            hint=f"to make it one: {suggested('queen init', beads_dir=beads)}",
         )
     return layout
+
+
+def governing(
+    cwd: str, env: Mapping[str, str], *, beads_dir: str | None = None
+) -> Iterator[Layout]:
+    """Yields the layouts of every hive that governs files in `cwd`, the nearest first.
+
+    Those are the hive that `discover` finds, which is the one to write to, and every hive above it
+    within the repository: a `.beads/` in a folder does not end the leases of the whole. Raises as
+    `discover` does.
+    """
+    nearest = discover(cwd, env, beads_dir=beads_dir)
+    yield nearest
+    cwd = os.path.realpath(cwd)
+    here = git_tree(cwd)
+    if beads_dir or env.get("BEADS_DIR") or here is None:
+        return
+    seen = {nearest.beads_dir}
+    for folder in _upward(cwd, here)[1:]:
+        at = folder
+        if here.linked and here.main_tree is not None:
+            at = os.path.join(here.main_tree, os.path.relpath(folder, here.tree))
+        if os.path.lexists(os.path.join(at, BEADS)):
+            layout = discover(folder, env)
+            if layout.beads_dir not in seen:
+                seen.add(layout.beads_dir)
+                yield layout
 
 
 def working_directory() -> str:
@@ -194,9 +226,12 @@ def git_tree(start: str) -> GitTree | None:
     for folder in _upward(start):
         dot_git = os.path.join(folder, ".git")
         if os.path.isdir(dot_git):
+            # Without a HEAD, git takes no notice of it either, and looks further up.
             # A path of a hive has no links; git delivers no .git, so only its owner made one.
             own = os.path.realpath(dot_git) if os.path.islink(dot_git) else dot_git
-            return _git_tree(folder, own)
+            if os.path.lexists(os.path.join(own, "HEAD")):
+                return _git_tree(folder, own)
+            continue
         if os.path.isfile(dot_git):
             target = _first_line(dot_git)
             if target.startswith("gitdir:"):
@@ -420,15 +455,21 @@ def _config_says(common_dir: str, section: str, name: str) -> bool:
     `config.worktree` belongs to the main worktree. Git moves `core.bare` there when worktrees
     have their own settings.
     """
-    lines: list[str] = []
+    value = "false"
     for name_of_file in ("config", "config.worktree"):
         path = os.path.join(common_dir, name_of_file)
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                lines += file.read().splitlines()
-        except OSError:
-            continue
-    current, value = "", "false"
+        value = _config_value(path, section, name, _MOST_INCLUDES) or value
+    return value in ("true", "yes", "on", "1")
+
+
+def _config_value(path: str, section: str, name: str, includes: int) -> str | None:
+    """Returns a value in one of git's config files or in those that it includes, or None."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except (OSError, ValueError):
+        return None
+    current, value = "", None
     for line in lines:
         text = line.partition("#")[0].partition(";")[0].strip()
         if text.startswith("["):
@@ -437,4 +478,8 @@ def _config_says(common_dir: str, section: str, name: str) -> bool:
         key, equals, rest = text.partition("=")
         if current == section and key.strip().lower() == name:
             value = rest.strip().lower() if equals else "true"
-    return value in ("true", "yes", "on", "1")
+        elif current == "include" and key.strip().lower() == "path" and includes:
+            beside = os.path.expanduser(rest.strip().strip('"'))
+            beside = os.path.join(os.path.dirname(path), beside)
+            value = _config_value(beside, section, name, includes - 1) or value
+    return value

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.documents.plans.files import annotate_file, read_markdown
@@ -172,7 +172,7 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
     if not beads:
         raise NotFound(
             f"{plan_file} has not been imported",
-            hint=f"queen plan import {shell_word(path)}",
+            hint=suggested("queen plan import", path),
             path=path,
         )
     return {sprint: beads[sprint] for sprint in sort_sprints(beads)}
@@ -188,7 +188,7 @@ def _refuse_moved(plan: Plan, beads: Mapping[str, str], path: str) -> None:
             raise InvalidInput(
                 f"{path}:{sprint.line}: the annotation under sprint {sprint.number} names "
                 f"{sprint.bead_id}, the bead of sprint {known}",
-                hint=f"queen plan import {shell_word(path)}; if it is wrong, remove the annotation",
+                hint=f"{suggested('queen plan import', path)}; if it is wrong, remove the annotation",
                 line=sprint.line,
             )
 
@@ -255,9 +255,11 @@ def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     found = make(hive.issues.rows(), hive.now_ms())
     if dry_run or not found.rows:
         return found
+    hive.look({"plan": found.rows})
     with hive.transaction() as tx:
         if (stamp_of(path), _claimed(hive)) != seen:
             found = make(hive.issues.rows(), tx.now_ms)
+            hive.look({"plan": found.rows})
         for row in found.rows:
             tx.append_issue(row)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.documents.ralph.run import run_bead
 from queenbee.documents.ralph.verify import (
     checks_to_run,
@@ -76,7 +76,7 @@ def _refuse_taken(hive: Hive, issue_id: str, actor: str) -> None:
     if current is not None and current.droid != actor:
         raise Taken(
             f"{issue_id} is assigned to {current.droid} (since {current.created_at})",
-            hint=f"queen msg send {shell_word(current.droid)} BODY --issue {shell_word(issue_id)}",
+            hint=suggested("queen msg send", current.droid, "BODY", issue=issue_id),
             holder=current.droid,
             assignment=current.to_dict(),
         )

@@ -12,7 +12,7 @@ from queenbee.cli.app import Answer, Invocation, command, group, invocation
 from queenbee.cli.options import agents_dir, dry_run, id_prefix
 from queenbee.cli.rendering import show_findings, verdict
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable, shell_word
+from queenbee.core.text import printable, suggested
 from queenbee.store.layout import git_tree
 
 if TYPE_CHECKING:
@@ -241,9 +241,8 @@ def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
 
     plan = parse_plan(read_markdown(path))
     if any(finding.severity == "error" for finding in check_plan(plan)):
-        call.tell(
-            f"the plan has errors, so sprints may be missing: queen plan check {shell_word(path)}"
-        )
+        see = suggested("queen plan check", path)
+        call.tell(f"the plan has errors, so sprints may be missing: {see}")
     return {
         "format": form,
         "text": render_plan(plan, form),

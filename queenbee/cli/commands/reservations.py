@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, short_ids, tell
+from queenbee.cli.app import Answer, command, invocation, short_ids, tell
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, left, purpose, table
 from queenbee.cli.terminal import say
 from queenbee.core.leases import parts_taken
 from queenbee.core.records import Assignment, Reservation
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.errors import InvalidInput
 
@@ -126,7 +126,7 @@ def _no_ids(patterns: Sequence[str], command_name: str) -> None:
         if _ID.fullmatch(each):
             raise InvalidInput(
                 f"{each} is the id of a reservation, not a pattern",
-                hint=f"queen {command_name} --id {each}",
+                hint=suggested(f"queen {command_name}", id=each),
             )
 
 
@@ -218,7 +218,12 @@ def check(hive: Hive, paths: tuple[str, ...]) -> Answer:
     Exit 0 if all are free or yours, 1 if another droid holds one. A PATH is a file name, never a
     pattern; the contents of a folder are not checked.
     """
-    statuses = hive.reservations.check(paths)
+    if invocation().beads_dir:
+        statuses = hive.reservations.check(paths)
+    else:
+        from queenbee.services import governing  # noqa: PLC0415 - start-up
+
+        statuses = governing.check(hive, paths, os.environ)
     for path, status in zip(paths, statuses, strict=True):
         if status.status == "held":
             continue

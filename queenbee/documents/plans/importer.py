@@ -12,6 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
+from queenbee.core.text import suggested
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import (
@@ -65,7 +66,7 @@ def import_plan(
     found_wrong = check_plan(
         plan, source_branch=setting.source_branch, branch_prefix=prefix, agents=agents
     )
-    _refuse(found_wrong, f"queen plan check {setting.plan_file}")
+    _refuse(found_wrong, suggested("queen plan check", setting.plan_file))
     known = current_rows(existing)
     mend = f"correct **Depends On:** in {setting.plan_file}; for existing beads: queen issues"
     _refuse(_dangling(plan, known), mend)

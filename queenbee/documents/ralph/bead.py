@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.bounds import DEFAULT_TIMEOUT_S, LONGEST_S, MAX_CHECKS
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.fields import environment_findings, id_problem, named_environment
 from queenbee.documents.findings import Finding, first_findings
@@ -91,7 +91,7 @@ def check_bead(document: object, source: str) -> None:
         first = f"{errors[0].path}: {errors[0].message}".removeprefix(": ")
         raise InvalidInput(
             f"{source} is not a valid bead: {first}{more}",
-            hint=f"queen bead validate {shell_word(source)}",
+            hint=suggested("queen bead validate", source),
             findings=findings,
         )
 

@@ -20,7 +20,7 @@ from queenbee.errors import BadPattern, QueenError
 from queenbee.services.care.ignored import ignored_ledgers
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.rotation import MOST_BYTES
-from queenbee.store import setup
+from queenbee.store import issues_file, setup
 from queenbee.store.files import START, Original, read_after, size_of
 from queenbee.store.ledger.codec import (
     CONFLICT_MARKERS,
@@ -294,9 +294,13 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
         return
     tracked = hive.issues.tracked()
     issues = {key: issue for key, issue in tracked.items() if issue.status != "tombstone"}
-    if hive.issues.unusable:
-        text = f"{hive.issues.unusable} lines are not issues; they are left alone"
-        yield Diagnosis("unusable_line", path, text, hint="bd doctor")
+    for number, line in issues_file.read(path).unusable if hive.issues.unusable else ():
+        if line.startswith(CONFLICT_MARKERS):
+            text, hint = "not an issue: a conflict marker", "resolve the conflict"
+            yield Diagnosis("conflict_marker", path, text, line=number, hint=hint)
+        else:
+            text = "not an issue; it is left alone, and what waits for it stays blocked"
+            yield Diagnosis("unusable_line", path, text, line=number, hint="bd doctor")
     for issue_id, blocker in missing_blockers({**hive.documents.issues(), **issues}):
         if issue_id not in issues:
             continue

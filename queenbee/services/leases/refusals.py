@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queenbee.core import leases
 from queenbee.core.queue import ordinal
-from queenbee.core.text import shell_quoted, shell_word
+from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Held
 
@@ -74,7 +74,8 @@ def held(
     if not holders:
         first = ahead[0]
         since = format_duration((now_ms - first.since_ms) / 1000)
-        lines.append(f"nobody holds it, but {first.droid} has waited for {first.want} for {since}")
+        who, what = mentioned(first.droid), mentioned(str(first.want))
+        lines.append(f"nobody holds it, but {who} has waited for {what} for {since}")
     if circle:
         lines.append(_deadlock(droid, circle))
     elif ahead:
@@ -96,7 +97,8 @@ def place_in_line(ahead: Sequence[Waiter]) -> str:
     """Returns a place behind these waiters: `2nd in line after birch`."""
     named = list(dict.fromkeys(each.droid for each in ahead))
     more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
-    return f"{ordinal(len(ahead) + 1)} in line after {', '.join(named[:_NAMED])}{more}"
+    after = ", ".join(mentioned(each) for each in named[:_NAMED])
+    return f"{ordinal(len(ahead) + 1)} in line after {after}{more}"
 
 
 def _deadlock(droid: str, circle: Sequence[Waiter]) -> str:
@@ -120,14 +122,12 @@ def _hint(
     if circle:
         return f"release what {circle[-1].droid} waits for, then try again: queen unreserve PATTERN"
     first = holders[0] if holders else None
-    asked = shell_quoted(patterns[first.asked if first else next(iter(patterns))])
+    asked = patterns[first.asked if first else next(iter(patterns))]
     droid = first.lease.droid if first else ahead[0].droid
     left_ms = first.lease.expires_ms - now_ms if first else leases.NEVER_MS
     wait_s = leases.sensible_wait_s(_usual_holds_ms(state, droid, now_ms), left_ms)
-    return (
-        f"queen reserve {asked} --wait {_in_one_unit(wait_s)}, "
-        f"or ask: queen msg send {shell_word(droid)} BODY"
-    )
+    wait = suggested("queen reserve", asked, wait=_in_one_unit(wait_s))
+    return f"{wait}, or ask: {suggested('queen msg send', droid, 'BODY')}"
 
 
 def _usual_holds_ms(state: Records, droid: str, now_ms: int) -> list[int]:
@@ -149,13 +149,14 @@ def _in_one_unit(seconds: int) -> str:
 
 def _sentence(holder: Holder, now_ms: int) -> str:
     lease = holder.lease
+    asked, pattern = mentioned(holder.asked), mentioned(lease.pattern)
     what = (
-        f"{holder.asked} is held"
-        if holder.asked == lease.pattern
-        else f"{holder.asked} overlaps {lease.pattern} at {holder.witness}, held"
+        f"{asked} is held"
+        if asked == pattern
+        else f"{asked} overlaps {pattern} at {mentioned(holder.witness)}, held"
     )
     mode = "" if lease.exclusive else " (shared)"
-    issue = f" for {lease.issue_id}" if lease.issue_id else ""
-    why = f" ({lease.reason})" if lease.reason else ""
+    issue = f" for {mentioned(lease.issue_id)}" if lease.issue_id else ""
+    why = f" {bracketed(lease.reason)}" if lease.reason else ""
     left = format_duration((lease.expires_ms - now_ms) / 1000)
-    return f"{what} by {lease.droid}{mode}{issue}{why}, {left} left"
+    return f"{what} by {mentioned(lease.droid)}{mode}{issue}{why}, {left} left"

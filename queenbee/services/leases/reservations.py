@@ -10,7 +10,7 @@ from __future__ import annotations
 from queenbee.core import glob, leases
 from queenbee.core.names import checked_issue_id, several
 from queenbee.core.records import Reservation
-from queenbee.core.text import shell_quoted
+from queenbee.core.text import mentioned, suggested
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours, QueenError
 from queenbee.services.leases.granting import KIND, Request, checked_ttl_s, end, extend, grant
@@ -95,10 +95,11 @@ class Reservations:
         droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
         if issue_id is not None:
             checked_issue_id(issue_id)
-        layout = self.store.layout
+        layout, wanted = self.store.layout, self._wanted(several(patterns))
+        self.store.look({"pattern": list(wanted), "issue_id": issue_id, "reason": reason})
         request = Request(
             droid,
-            self._wanted(several(patterns)),
+            wanted,
             exclusive=exclusive,
             ttl_s=ttl_s,
             issue_id=issue_id,
@@ -297,8 +298,8 @@ class Reservations:
             if why is not None:
                 request.relieved[droid] = why
                 continue
-            asked = shell_quoted(next(iter(request.patterns.values())))
-            step = self._nudges().next_step(droid, f"queen reserve {asked} --force")
+            asked = next(iter(request.patterns.values()))
+            step = self._nudges().next_step(droid, suggested("queen reserve", asked, force=True))
             raise InvalidInput(
                 "a takeover needs a reason, which the holder will read",
                 hint=step or "add --reason TEXT",
@@ -322,11 +323,11 @@ class Reservations:
                 ago = format_duration((self.store.now_ms() - seen_ms) / 1000)
                 quiet.append((holder["droid"], ago))
         for droid, ago in dict(quiet).items():
-            refusal.message += f"; {droid} was last seen {ago} ago"
+            refusal.message += f"; {mentioned(str(droid))} was last seen {ago} ago"
         refusal.args = (refusal.message,)
         if quiet and not refusal.details.get("circle"):
-            asked = shell_quoted(next(iter(request.patterns.values())))
-            take_over = f"queen reserve {asked} --force"
+            asked = next(iter(request.patterns.values()))
+            take_over = suggested("queen reserve", asked, force=True)
             refusal.hint = self._nudges().next_step(quiet[0][0], take_over) or refusal.hint
 
     def _grant(self, request: Request, place: Place | None = None) -> list[Reservation]:
@@ -389,11 +390,11 @@ def _not_held(named: str, others: Sequence[Reservation], droid: str) -> NotFound
         owner = others[0].droid
         return NotYours(
             f"{named} is reserved by {owner}, not by {droid}",
-            hint=f"ask the holder: queen msg send {owner} BODY",
+            hint=f"ask the holder: {suggested('queen msg send', owner, 'BODY')}",
             owner=owner,
             reservation=others[0].to_dict(),
         )
     return NotFound(
         f"{droid} holds no live reservation {named!r}",
-        hint=f"queen reserved --droid {droid}; if it has ended, reserve it again",
+        hint=f"{suggested('queen reserved', droid=droid)}; if it has ended, reserve it again",
     )
