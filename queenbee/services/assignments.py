@@ -6,9 +6,10 @@ from queenbee.core.leases import assignment_end_ms
 from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.standing import superseded_assignments
-from queenbee.core.text import suggested
-from queenbee.core.timestamps import instant_ms
-from queenbee.errors import InvalidInput, NotFound, NotYours, Taken
+from queenbee.core.text import mentioned, suggested
+from queenbee.core.timestamps import format_ms, instant_ms
+from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken
+from queenbee.store import waiting_line
 from queenbee.store.identity import checked_droid
 
 TYPE_CHECKING = False
@@ -16,13 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from queenbee.core.beads import Issue
+    from queenbee.core.queue import Waiter
     from queenbee.services.leases.reservations import Reservations
+    from queenbee.services.nudges import Nudges
+    from queenbee.services.queue import Place, Queue
     from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
 
 KIND = "assignments"
 _CLOCKS_DIFFER_MS = 24 * 3_600_000
 """A row from further in the future is a mistake, which no completion should repeat."""
+_NAMED = 3
 SUPERVISORS = ("queen", "human")
 """Who may end another droid's assignment."""
 
@@ -36,11 +41,15 @@ class Assignments:
         *,
         claimable: Callable[..., Issue | None],
         tracked: Callable[[str], Issue | None],
+        queue: Callable[[], Queue],
+        nudges: Callable[[], Nudges],
         reservations: Callable[[], Reservations],
     ) -> None:
         self._store = store
         self._claimable = claimable
         """Returns the tracker's issue, or raises if this droid may not claim it."""
+        self._queue = queue
+        self._nudges = nudges
         self._tracked = tracked
         """Returns the tracker's issue, or None."""
         self._reservations = reservations
@@ -52,14 +61,29 @@ class Assignments:
         worktree: str | None = None,
         reason: str | None = None,
         anyway: bool = False,
+        wait_s: float = 0,
     ) -> Assignment:
         """Takes an issue for the actor; repeating it returns the same assignment.
 
-        Never steals: raises `Taken` if another droid has it, `NotFound` if the tracker does not
-        know it, `IssueClosed` if it is done, and `NotReady` if it waits for others or is set
-        aside, unless `anyway`.
+        Never steals: raises `Taken` if another droid has it or has waited for it, `NotFound` if
+        the tracker does not know it, `IssueClosed` if it is done, and `NotReady` if it waits for
+        others or is set aside, unless `anyway`. With `wait_s`, waits for its turn; raises `Busy`
+        when that time runs out.
         """
-        return self._give(issue_id, self._store.actor, worktree, reason, anyway=anyway)
+        actor = self._store.actor
+        if wait_s <= 0:
+            return self._give(issue_id, actor, worktree, reason, anyway=anyway)
+        from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
+        from queenbee.services.turns import served  # noqa: PLC0415 - start-up
+
+        return served(
+            self._store,
+            self._queue(),
+            Want(issue_id=issue_id),
+            lambda place: self._give(issue_id, actor, worktree, reason, anyway=anyway, place=place),
+            wait_s=wait_s,
+            kinds=[KIND],
+        )
 
     def stage_claim(
         self, tx: Transaction, issue_id: str, *, reason: str | None = None
@@ -194,17 +218,23 @@ class Assignments:
         *,
         reassign: bool = False,
         anyway: bool = False,
+        place: Place | None = None,
     ) -> Assignment:
         actor = self._store.actor
         if droid == actor:  # Another droid's worktree is not known here.
             worktree = worktree or self._store.layout.worktree
         with self._store.transaction() as tx:
             current = self.active(issue_id)
-            issue = self._claimable(issue_id, droid, anyway=anyway or current is not None)
+            try:
+                issue = self._claimable(issue_id, droid, anyway=anyway or current is not None)
+            except NotReady:
+                if place is not None:
+                    place.take()
+                raise
             if current is not None and current.droid == droid:
                 return current
-            if current is not None and not reassign:
-                raise _taken(current, droid if droid != actor else None)
+            if not reassign:
+                self._refuse_taken(issue_id, droid, current, place)
             if current is not None:
                 self._move(tx, current, droid, reason)
             given = self._stage(tx, issue_id, droid, worktree, reason, previous=current)
@@ -213,6 +243,45 @@ class Assignments:
                 body = _said("Assigned", actor, reason)
                 _tell(tx, actor, droid, issue_id, f"Assigned{title}", body)
             return given
+
+    def _refuse_taken(
+        self, issue_id: str, droid: str, current: Assignment | None, place: Place | None
+    ) -> None:
+        """Raises `Taken` if another droid has the issue, or has waited for it longer; takes the
+        place in the line then.
+        """
+        actor = self._store.actor
+        ahead = self._ahead(issue_id, place) if droid == actor else []
+        if current is None and not ahead:
+            return
+        if place is not None:
+            place.take(ahead)
+        if current is None:
+            first = ahead[0]
+            raise Taken(
+                f"nobody has {issue_id}, but {mentioned(first.droid)} has waited for it since "
+                f"{format_ms(first.since_ms)}",
+                hint=f"queen next, or: {suggested('queen claim', issue_id, wait='10m')}",
+                holder=first.droid,
+                ahead=[each.to_dict() for each in ahead],
+            )
+        refusal = _taken(current, droid if droid != actor else None)
+        take_over = suggested("queen assign", issue_id, droid, reassign=True)
+        refusal.hint = self._nudges().next_step(current.droid, take_over) or refusal.hint
+        if ahead:
+            named = ", ".join(mentioned(each.droid) for each in ahead[:_NAMED])
+            refusal.message += f"; in line before you: {named}"
+            refusal.details["ahead"] = [each.to_dict() for each in ahead]
+        raise refusal
+
+    def _ahead(self, issue_id: str, place: Place | None) -> list[Waiter]:
+        """Returns the other droids who wait for an issue, and have done so for longer."""
+        if not waiting_line.names(self._store.layout.queue_dir):
+            return []
+        from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
+
+        before = place.name if place is not None else None
+        return self._queue().ahead_of(Want(issue_id=issue_id), before=before)
 
     def _stage(
         self,

@@ -44,7 +44,7 @@ class Services(Store):
         """Messages between droids."""
         from queenbee.services.messages import Messages  # noqa: PLC0415 - start-up
 
-        return Messages(self, self.droids)
+        return Messages(self, self.droids, check_issue=self._check_issue)
 
     @cached_property
     def assignments(self) -> Assignments:
@@ -55,6 +55,8 @@ class Services(Store):
             self,
             claimable=self._check_claimable,
             tracked=self._tracked_issue,
+            queue=lambda: self.queue,
+            nudges=lambda: self.nudges,
             reservations=lambda: self.reservations,
         )
 
@@ -68,6 +70,7 @@ class Services(Store):
             queue=lambda: self.queue,
             droids=lambda: self.droids,
             nudges=lambda: self.nudges,
+            check_issue=self._check_issue,
         )
 
     @cached_property
@@ -122,6 +125,9 @@ class Services(Store):
 
     def _check_claimable(self, issue_id: str, droid: str, *, anyway: bool) -> Issue | None:
         return self.issues.check_claimable(issue_id, droid, anyway=anyway)
+
+    def _check_issue(self, issue_id: str) -> Issue | None:
+        return self.issues.check_known(issue_id)
 
     def _tracked_issue(self, issue_id: str) -> Issue | None:
         return self.issues.get_or_none(issue_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from queenbee.core.names import EVERYONE, checked_issue_id, several
+from queenbee.core.names import EVERYONE, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
@@ -14,7 +14,7 @@ from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.fold import Fields
     from queenbee.services.droids import Droids
@@ -46,9 +46,13 @@ class Hit:
 class Messages:
     """The messages of a hive."""
 
-    def __init__(self, store: Store, droids: Droids) -> None:
+    def __init__(
+        self, store: Store, droids: Droids, *, check_issue: Callable[[str], object]
+    ) -> None:
         self._store = store
         self._droids = droids
+        self._check_issue = check_issue
+        """Raises `NotFound` for an issue that nobody knows."""
 
     def send(
         self,
@@ -76,7 +80,7 @@ class Messages:
         if not body.strip():
             raise InvalidInput("the message is empty", hint="queen msg send NAME BODY")
         if issue_id is not None:
-            checked_issue_id(issue_id)
+            self._check_issue(issue_id)
         recipients = self._recipients(to, new=new)
         self._store.look({"subject": subject, "body": body, "issue_id": issue_id})
         with self._store.transaction() as tx:

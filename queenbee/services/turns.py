@@ -6,7 +6,7 @@ import os
 import time
 
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import Busy, Conflict
+from queenbee.errors import Busy, Conflict, IssueClosed
 from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
@@ -70,7 +70,8 @@ def served(
             try:
                 return attempt(place)
             except Conflict as refusal:
-                if refusal.details.get("circle"):
+                # Neither gets better by waiting.
+                if refusal.details.get("circle") or isinstance(refusal, IssueClosed):
                     raise
                 turn.wait(refusal)
 

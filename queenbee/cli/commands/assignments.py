@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command
+from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
@@ -55,15 +56,23 @@ def show_one(assignment: Assignment) -> None:
 @click.option("--worktree", help="Where you work; default: this linked worktree")
 @click.option("--reason", help="Why")
 @click.option("--anyway", is_flag=True, help="Also if it waits for others or is set aside")
+@click.option("--wait", callback=seconds, metavar="10m", help="Wait until it is your turn")
 def claim(
-    hive: Hive, issue_id: str, worktree: str | None, reason: str | None, anyway: bool
+    hive: Hive,
+    issue_id: str,
+    worktree: str | None,
+    reason: str | None,
+    anyway: bool,
+    wait: int | None,
 ) -> Assignment:
     """Claim an issue that can be started and that nobody has
 
     queen next chooses one for you.
     """
     issue_id = hive.issue_id(issue_id)
-    return hive.assignments.claim(issue_id, worktree=worktree, reason=reason, anyway=anyway)
+    return hive.assignments.claim(
+        issue_id, worktree=worktree, reason=reason, anyway=anyway, wait_s=wait or 0
+    )
 
 
 @command(

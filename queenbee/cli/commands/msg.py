@@ -56,7 +56,9 @@ def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
         issue = f" [{printable(message.issue_id)}]" if message.issue_id else ""
         head = f"{printable(message.from_)} → {printable(message.to)}{issue}"
         subject = message.subject if most is None else shortened(message.subject, 100)
-        say(f"{head}  {printable(subject)}", bold=True)
+        # A subject that was taken from the body says nothing more.
+        said = message.body.lstrip().startswith(message.subject.removesuffix("…"))
+        say(head if said else f"{head}  {printable(subject)}", bold=True)
         say(f"  {printable(short[message.id])}  {printable(message.created_at)}")
         block(message.body, most=most)
 

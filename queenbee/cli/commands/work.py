@@ -61,7 +61,9 @@ def _show_begin(begin: Begin) -> None:
         say(f"reserved {printable(lease.pattern)}")
     _show_members(begin.others, begin.shared_files)
     _show_mail(begin)
-    say(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
+    say(
+        f"when it is done and merged: {suggested('queen complete', printable(issue_id), next=True)}"
+    )
 
 
 def _how_done(issue: Issue) -> str:
@@ -111,7 +113,10 @@ def _show_nothing(nothing: Nothing) -> None:
     say(f"Nothing is ready for you: {summary(nothing.counts)}")
     for each in nothing.open[:_SHOWN]:
         title = printable(shortened(each.issue.title, _TITLE))
-        say(f"  {printable(each.issue.id)}  {title}  ({obstacle(each)})")
+        why = obstacle(each)
+        if each.state == "ready" and nothing.ahead:
+            why = f"left to {printable(', '.join(nothing.ahead))}, who has waited longer"
+        say(f"  {printable(each.issue.id)}  {title}  ({why})")
     if len(nothing.open) > _SHOWN:
         say(f"  … {len(nothing.open) - _SHOWN} more: queen issues")
     if nothing.state == "under_way":
@@ -201,6 +206,11 @@ def complete(
     )
     for note in done.notes:
         tell(note)
+    if done.completed:
+        from queenbee.git.landed import unlanded  # noqa: PLC0415 - start-up
+
+        if (left := unlanded(hive.layout)) is not None:
+            tell(f"{done.assignment.issue_id} is completed, but {left}")
     if not take_next:
         return Answer(done, yes=done.completed)
     following = work.take_next(hive) if done.completed else None

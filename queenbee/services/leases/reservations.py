@@ -8,7 +8,7 @@ owner gets a message about.
 from __future__ import annotations
 
 from queenbee.core import glob, leases
-from queenbee.core.names import checked_issue_id, several
+from queenbee.core.names import several
 from queenbee.core.records import Reservation
 from queenbee.core.text import mentioned, suggested
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
@@ -60,8 +60,11 @@ class Reservations:
         queue: Callable[[], Queue],
         droids: Callable[[], Droids],
         nudges: Callable[[], Nudges],
+        check_issue: Callable[[str], object],
     ) -> None:
         self.store = store
+        self._check_issue = check_issue
+        """Raises `NotFound` for an issue that nobody knows."""
         self._queue = queue
         self._droids = droids
         self._nudges = nudges
@@ -94,7 +97,7 @@ class Reservations:
         """
         droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
         if issue_id is not None:
-            checked_issue_id(issue_id)
+            self._check_issue(issue_id)
         layout, wanted = self.store.layout, self._wanted(several(patterns))
         self.store.look({"pattern": list(wanted), "issue_id": issue_id, "reason": reason})
         request = Request(

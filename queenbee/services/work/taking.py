@@ -105,8 +105,10 @@ class Nothing(_Answer):
     waits for) or `blocked` (what is open waits for something that nobody works on).
     """
 
-    def __init__(self, found: Mapping[str, Standing]) -> None:
+    def __init__(self, found: Mapping[str, Standing], ahead: Sequence[str] = ()) -> None:
         super().__init__()
+        self.ahead = ahead
+        """The droids that have waited longer, to whom ready issues are left."""
         self.counts = counts(found.values())
         self.open = [each for each in found.values() if not each.issue.done]
         """The issues that are not done."""
@@ -118,6 +120,7 @@ class Nothing(_Answer):
         return {
             "state": self.state,
             "counts": self.counts,
+            "ahead": list(self.ahead),
             "open": [
                 {
                     "issue_id": each.issue.id,
@@ -170,16 +173,18 @@ def _wait_and_take(
 
 def _take(hive: Services, patterns: Sequence[str], place: Place) -> Begin | Nothing:
     found = hive.issues.standings()
-    if _mine(hive, found) is None and _first(hive, found, place) is None:
-        return Nothing(found)  # No need to take the lock.
+    if _mine(hive, found) is None:
+        issue, ahead = _first(hive, found, place)
+        if issue is None:
+            return Nothing(found, ahead)  # No need to take the lock.
     with hive.transaction() as tx:
         found = hive.issues.standings()
         assignment = _mine(hive, found)
         again = assignment is not None
         if assignment is None:
-            issue = _first(hive, found, place)
+            issue, ahead = _first(hive, found, place)
             if issue is None:
-                return Nothing(found)
+                return Nothing(found, ahead)
             assignment = hive.assignments.stage_claim(tx, issue.id)
         if patterns:
             hive.reservations.stage_reserve(tx, patterns, issue_id=assignment.issue_id)
@@ -188,13 +193,20 @@ def _take(hive: Services, patterns: Sequence[str], place: Place) -> Begin | Noth
     return Begin(hive, assignment, [one for one in held if one.issue_id == issue_id], again=again)
 
 
-def _first(hive: Services, found: Mapping[str, Standing], place: Place) -> Issue | None:
-    """Returns the first issue that is left when each of those who wait longer has taken one."""
-    line = hive.queue.everything()
-    wanted = {each.want.issue_id for each in line if each.droid != hive.actor}
+def _first(
+    hive: Services, found: Mapping[str, Standing], place: Place
+) -> tuple[Issue | None, list[str]]:
+    """Returns the first issue that is left when each of those who wait longer has taken one, and
+    the names of these.
+    """
+    line = [each for each in hive.queue.everything() if each.droid != hive.actor]
+    wanted = {each.want.issue_id for each in line}
     candidates = [each for each in _candidates(hive, found) if each.id not in wanted]
-    ahead = len(hive.queue.ahead_of(place.want, before=place.name)) if line else 0
-    return candidates[ahead] if ahead < len(candidates) else None
+    before = hive.queue.ahead_of(place.want, before=place.name) if line else []
+    names = {each.name for each in before}
+    first = [each for each in line if each.name in names or each.want.issue_id is not None]
+    ahead = list(dict.fromkeys(each.droid for each in first))
+    return candidates[len(before)] if len(before) < len(candidates) else None, ahead
 
 
 def _mine(hive: Services, found: Mapping[str, Standing]) -> Assignment | None:

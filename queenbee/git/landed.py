@@ -1,0 +1,30 @@
+"""Whether the work of a linked worktree is on the branch of the main worktree."""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.errors import ExternalFailure, Unreadable
+from queenbee.git.run import git
+from queenbee.store import safe_open
+from queenbee.store.layout import Layout, git_tree
+
+
+def unlanded(layout: Layout) -> str | None:
+    """Returns what is not yet on the main worktree's branch, in words; None if nothing is, or if
+    this is not a linked worktree of a repository whose main worktree has a branch.
+    """
+    here = git_tree(layout.tree)
+    if here is None or layout.worktree is None:
+        return None
+    if os.path.exists(os.path.join(here.git_dir, "MERGE_HEAD")):
+        return "a merge is not finished in this worktree"
+    try:
+        head = safe_open.read(os.path.join(here.common_dir, "HEAD"), 512).decode().strip()
+        branch = head.removeprefix("ref: refs/heads/")
+        commits = f"refs/heads/{branch}..HEAD"
+        count = int(git("rev-list", "--count", "--end-of-options", commits, cwd=layout.tree))
+    except (OSError, ValueError, ExternalFailure, Unreadable):
+        return None
+    verb = "commit of this worktree is" if count == 1 else "commits of this worktree are"
+    return f"{count} {verb} not on {branch} yet" if count else None
