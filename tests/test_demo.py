@@ -76,6 +76,7 @@ def test_a_promise_that_does_not_hold_ends_the_demo_with_an_error(tmp_path: Path
     thief = (
         "from queenbee.services.assignments import Assignments\n"
         "Assignments.active = lambda self, issue_id: None\n"
+        "Assignments.find = lambda self, **equals: []\n"
         "from queenbee.cli.main import main\n"
         "main()"
     )

@@ -68,7 +68,10 @@ READS = {
     "check": ["src/part61/x.py docs/60.md free.py lib/13/a", "src/part75/y", "lib/13.py"],
     "overlap": ["src/* src/a", "a b"],
     "conflicts": [""],
-    "issues": ["", "--status closed"],
+    "issues": ["", "--all", "--status closed"],
+    "status": [""],
+    "wait": ["--ready --timeout 0s", "qb-5 --free src/** --timeout 0s", "--mail --timeout 0s"],
+    "help": ["", "msg send"],
     "show": ["qb-5", "qb-21", "qb-25", "qb-gone"],
     "ready": [""],
     "history": ["{message}", "{old}", "{assignment}", "{lease}", "qa-go", "qr-go", "qr-gone"],
@@ -112,6 +115,15 @@ tester: release qb-28
 ui-engineer: claim qb-46
 ui-engineer: complete qb-46 --reason done
 tester: claim qb-21
+writer: next
+writer: complete --next --reason done
+writer: next --reserve src/part61/**
+tester: issue new Search --id qb-new --depends-on qb-5
+tester: issue edit qb-new --priority 0
+tester: issue dep qb-new qb-21 --remove
+tester: issue close qb-new
+tester: issue reopen qb-new
+tester: nudge reviewer
 reviewer: reserve src/part61/x.py
 reviewer: reserve src/part61/x.py --force --reason urgent
 tester: reserve new/** other.py --ttl 1h --issue qb-5
@@ -154,7 +166,7 @@ def make_hive(repo: Path, monkeypatch: pytest.MonkeyPatch, world: World) -> tupl
     """Makes the hive with a past in a world."""
     shutil.rmtree(repo, ignore_errors=True)
     (repo / ".beads").mkdir(parents=True)
-    git(repo, "init", "-q")
+    git(repo, "init", "-q", "-b", "main")
     happening = world(repo, monkeypatch)
     happening.begin()
     clock = _deterministic(monkeypatch)

@@ -6,6 +6,7 @@ Whoever began to wait first is served first, among those whose wishes exclude ea
 from __future__ import annotations
 
 from queenbee.core.glob.pattern import overlap
+from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern
 
@@ -37,6 +38,12 @@ class Want:
         if self.patterns:
             return ", ".join(self.patterns)
         return self.issue_id or "any issue"
+
+    def shown(self) -> str:
+        """Returns what is wanted, for a sentence; others' text cannot leave its quotes."""
+        if self.patterns or self.issue_id is None:
+            return ", ".join(map(mentioned, self.patterns)) or "any issue"
+        return mentioned(self.issue_id)
 
     def to_dict(self) -> dict[str, object]:
         """Returns what is wanted, without what is not."""

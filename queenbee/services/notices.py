@@ -123,14 +123,14 @@ class Notices:
                 wanted = Want([lease.pattern], exclusive=lease.exclusive)
                 for each in self._queue().waiting_for(wanted, droid=actor):
                     end = suggested("queen unreserve", lease.pattern)
-                    who, what = mentioned(each.droid), mentioned(str(each.want))
+                    who, what = mentioned(each.droid), each.want.shown()
                     text = f"{who} waits for {what}; if you are done: {end}"
                     news.setdefault(f"{lease.id}:waiter:{each.droid}", partial(str, text))
         for each in line:
             issue_id = each.want.issue_id
             held = self._assignments().active(issue_id) if issue_id is not None else None
             if held is not None and held.droid == actor:
-                text = f"{each.droid} waits for {issue_id}, which you have"
+                text = f"{mentioned(each.droid)} waits for {each.want.shown()}, which you have"
                 news.setdefault(f"{held.id}:waiter:{each.droid}", partial(str, text))
         return news
 

@@ -7,6 +7,9 @@ its own copy. `docs/format.md`, section "Issues".
 
 from __future__ import annotations
 
+import json
+import re
+
 from queenbee.errors import Busy
 from queenbee.store.files import START, Appender, read_after, split_lines, stamp_of
 from queenbee.store.ledger.codec import (
@@ -100,9 +103,6 @@ def unreadable_row(issue_id: str) -> Fields:
 
 def _id_in(line: bytes) -> str | None:
     """Returns the id in what is left of a row, or None."""
-    import json  # noqa: PLC0415 - start-up
-    import re  # noqa: PLC0415 - start-up
-
     found = re.search(rb'"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\.){1,512}")', line)
     try:
         text = json.loads(found[1]) if found else None

@@ -105,7 +105,7 @@ class World:
         self.layout = layout
 
     def line(self, kind: str, identifier: str, **fields: Any) -> None:
-        base = {"id": identifier, "rev": 1, "created_at": format_ms(1_734_172_200_000)}
+        base = {"id": identifier, "rev": 1, "created_at": format_ms(time.time_ns() // 1_000_000)}
         write_lines(Path(self.layout.ledger_path(kind)), {**base, **fields})
 
     def lease(self, pattern: str = "src/**", **fields: Any) -> None:

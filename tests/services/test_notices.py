@@ -170,7 +170,7 @@ def test_a_holder_is_told_once_that_somebody_waits(hive: Hive, reviewer: Hive) -
         reviewer.queue.register(Want(issue_id="qb-1"), 60),
     ):
         assert hive.notes() == [
-            "reviewer waits for src/**; if you are done: queen unreserve 'src/a.py'",
+            "reviewer waits for src/**; if you are done: queen unreserve src/a.py",
             "reviewer waits for qb-1, which you have",
         ]
         assert reviewer.notes() == []

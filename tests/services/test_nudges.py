@@ -153,7 +153,7 @@ def test_an_unanswered_minute_lets_anybody_take_over(
     with pytest.raises(Held) as held:
         reviewer.reservations.reserve(["a.py"])
     assert held.value.hint == (
-        "ui-engineer did not answer a nudge; take over: queen reserve 'a.py' --force"
+        "ui-engineer did not answer a nudge; take over: queen reserve a.py --force"
     )
     [mine] = reviewer.reservations.reserve(["a.py"], force=True)
     assert mine.reason is None

@@ -49,7 +49,11 @@ def test_an_issue_of_which_nothing_is_known_but_the_issue_is_shown(hive: Hive) -
 
 
 def test_records_speak_of_an_issue_that_the_tracker_does_not_have(hive: Hive) -> None:
+    tracker = Path(hive.layout.issues_path)
+    rows = tracker.read_bytes()
+    write_lines(tracker, {"id": "gone-1", "title": "soon gone", "status": "open"})
     hive.reservations.reserve(["a.py"], issue_id="gone-1")
+    tracker.write_bytes(rows)
     view = overview(hive, "gone-1")
     assert view.issue is None
     assert [r.pattern for r in view.reservations] == ["a.py"]

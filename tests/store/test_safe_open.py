@@ -24,6 +24,7 @@ CALLS = {
 ELSEWHERE = {
     ("checks/content.py", "os.open"): "reads the file that a check names, in a process of its own",
     ("checks/processes.py", "open"): "reads /proc",
+    ("cli/commands/verify.py", "open"): "reads evidence to show its end",
     ("cli/main.py", "open"): "/dev/null",
     ("cli/main.py", "os.open"): "/dev/null",
     ("documents/gates/gate.py", "open"): "reads a schema of this package",
@@ -37,6 +38,7 @@ ELSEWHERE = {
     ("store/documents.py", "os.link"): "by the handle of the folder",
     ("store/documents.py", "os.open"): "reads a document that a user names; its links are followed",
     ("store/documents.py", "os.replace"): "by the handle of the folder",
+    ("workflows/branches.py", "open"): "reads the branches in the git directory",
     ("store/layout.py", "open"): "reads pointers of git and Beads, before there is a hive",
     ("store/machine.py", "open"): "reads in the git directory",
 }

@@ -74,7 +74,7 @@ def held(
     if not holders:
         first = ahead[0]
         since = format_duration((now_ms - first.since_ms) / 1000)
-        who, what = mentioned(first.droid), mentioned(str(first.want))
+        who, what = mentioned(first.droid), first.want.shown()
         lines.append(f"nobody holds it, but {who} has waited for {what} for {since}")
     if circle:
         lines.append(_deadlock(droid, circle))
@@ -104,8 +104,8 @@ def place_in_line(ahead: Sequence[Waiter]) -> str:
 def _deadlock(droid: str, circle: Sequence[Waiter]) -> str:
     """Returns why waiting would never end: each waits for the next, and the last for us."""
     chain = " and ".join(
-        f"{each.droid} waits for {each.want}"
-        + (f", which {circle[index + 1].droid} holds" if index + 1 < len(circle) else "")
+        f"{mentioned(each.droid)} waits for {each.want.shown()}"
+        + (f", which {mentioned(circle[index + 1].droid)} holds" if index + 1 < len(circle) else "")
         for index, each in enumerate(circle)
     )
     return f"waiting would never end, because {chain}, which {droid} holds"
@@ -120,7 +120,7 @@ def _hint(
     circle: Sequence[Waiter],
 ) -> str:
     if circle:
-        return f"release what {circle[-1].droid} waits for, then try again: queen unreserve PATTERN"
+        return f"release what {mentioned(circle[-1].droid)} waits for, then try again: queen unreserve PATTERN"
     first = holders[0] if holders else None
     asked = patterns[first.asked if first else next(iter(patterns))]
     droid = first.lease.droid if first else ahead[0].droid
