@@ -206,7 +206,7 @@ def complete(
     )
     for note in done.notes:
         tell(note)
-    if done.completed:
+    if done.completed and hive.layout.worktree is not None:
         from queenbee.git.landed import unlanded  # noqa: PLC0415 - start-up
 
         if (left := unlanded(hive.layout)) is not None:
