@@ -132,7 +132,7 @@ _limit = click.option(
     example="queen msg send reviewer 'Button is ready' --issue qb-42\n"
     "git diff --stat | queen msg send @all -",
 )
-@click.argument("to")
+@click.argument("to", nargs=-1, required=True, metavar="TO...")
 @click.argument("body")
 @click.option("--subject", help="A brief subject; default: the body's first line")
 @click.option("--issue", "issue_id", metavar="ID", help="The issue it is about")
@@ -142,20 +142,21 @@ _limit = click.option(
 @click.option("--ack", is_flag=True, help="Ask for an acknowledgement within an hour")
 @click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one within this time")
 def send(
-    hive: Hive, to: str, body: str, ack: bool, ack_within: int | None, **headers: Any
+    hive: Hive, to: tuple[str, ...], body: str, ack: bool, ack_within: int | None, **headers: Any
 ) -> Message | Broadcast | list[Message]:
     """Send a message
 
-    TO is a droid, `human`, several separated by commas, or @all: everyone in the hive, and whoever
-    joins within a day. BODY is Markdown; - reads it from standard input.
+    TO is one droid or several, `human`, or @all: everyone in the hive, and whoever joins within a
+    day. BODY is Markdown, in quotes; - reads it from standard input.
     """
     if headers["issue_id"] is not None:
         headers["issue_id"] = hive.issue_id(headers["issue_id"])
     within_s = ack_within or (_ACK_WITHIN_S if ack else None)
-    sent = hive.messages.send(to, body_or_stdin(body), ack_within_s=within_s, **headers)
-    if to == EVERYONE:
+    names = ",".join(to)
+    sent = hive.messages.send(names, body_or_stdin(body), ack_within_s=within_s, **headers)
+    if names == EVERYONE:
         return Broadcast(sent[0], hive.messages.reach())
-    return sent if "," in to else sent[0]
+    return sent if "," in names else sent[0]
 
 
 @command("inbox", show=show_list, example="queen msg inbox --unread --since 2h")

@@ -257,7 +257,7 @@ class Indexed:
                 f'WITH RECURSIVE each(value) AS (SELECT min("{column}") FROM records UNION ALL '  # noqa: S608
                 f'SELECT (SELECT min("{column}") FROM records WHERE "{column}" > value) FROM each '
                 "WHERE value IS NOT NULL) SELECT value FROM each WHERE value IS NOT NULL UNION "
-                f'SELECT NULL WHERE EXISTS (SELECT 1 FROM records WHERE "{column}" IS NULL)'  # noqa: S608
+                f'SELECT NULL WHERE EXISTS (SELECT 1 FROM records WHERE "{column}" IS NULL)'
             )
         return {value for (value,) in rows}
 
