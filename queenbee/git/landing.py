@@ -154,8 +154,7 @@ class _Place:
     def fails(self, check: str) -> str | None:
         """Runs a check; returns the end of what it printed if it failed, else None."""
         done = subprocess.run(
-            check,
-            shell=True,
+            ["/bin/sh", "-c", check],
             cwd=self.tree,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,

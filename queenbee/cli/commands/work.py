@@ -61,9 +61,10 @@ def _show_begin(begin: Begin) -> None:
         say(f"reserved {printable(lease.pattern)}")
     _show_members(begin.others, begin.shared_files)
     _show_mail(begin)
-    say(
-        f"when it is done and merged: {suggested('queen complete', printable(issue_id), next=True)}"
-    )
+    if begin.assignment.worktree is not None:
+        say("when it is committed: queen land --check 'YOUR TESTS' --next")
+    else:
+        say(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
 
 
 def _how_done(issue: Issue) -> str:
