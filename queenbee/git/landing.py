@@ -124,7 +124,8 @@ class _Place:
 
     def refuse_unfinished(self) -> None:
         """Raises `NotLanded` if there is something to commit or a merge to finish first."""
-        lines = git("status", "--porcelain=v1", "-z", "--untracked-files=no", cwd=self.tree)
+        wanted = ("--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
+        lines = git("status", *wanted, cwd=self.tree)
         entries = [each.decode(errors="surrogateescape") for each in lines.split(b"\0") if each]
         open_ = [each[3:] for each in entries if each[:2] in _UNMERGED]
         if open_:
