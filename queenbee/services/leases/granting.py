@@ -6,6 +6,7 @@ Everything here happens inside one transaction; `reservations` decides when.
 from __future__ import annotations
 
 from queenbee.core import leases
+from queenbee.core.clocks import ended_absurdly, held_absurdly, repaired_end_ms
 from queenbee.core.records import Reservation
 from queenbee.core.text import shell_quoted
 from queenbee.core.timestamps import format_duration, format_ms
@@ -14,7 +15,7 @@ from queenbee.services.leases.live import overlaps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from queenbee.services.leases.live import LiveLeases
     from queenbee.services.transaction import Transaction
@@ -101,22 +102,37 @@ def grant(tx: Transaction, state: Records, live: LiveLeases, request: Request) -
         if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
     ]
     if holders and not request.force:
-        raise _refusal(holders, tx.now_ms, request.patterns)
+        refusal = _refusal(holders, tx.now_ms, request.patterns)
+        wrong = [each.lease for each in holders if held_absurdly(each.lease, tx.now_ms)]
+        if wrong and held_absurdly(wrong[0], tx.present_ms()):
+            refusal.hint = "a wrong clock granted it; to end it: queen doctor --fix"
+        raise refusal
     if holders:
         _take_over(tx, state, live, request, holders)
-    if state.greatest("released_at") > tx.now:
-        tx.not_before(_ends_ms(state, met, fold_case=live.fold_case))
+    ended = _ended_after(state, tx) if state.greatest("released_at") > tx.now else []
     return [
-        _granted(tx, request, pattern, [lease for lease, _ in leased])
+        _granted(tx, state, live, request, pattern, [lease for lease, _ in leased], ended)
         for pattern, leased in met.items()
     ]
 
 
 def extend(
-    tx: Transaction, lease: Reservation, ttl_s: int, changes: Mapping[str, object]
+    tx: Transaction,
+    state: Records,
+    live: LiveLeases,
+    lease: Reservation,
+    ttl_s: int,
+    changes: Mapping[str, object],
 ) -> Reservation:
-    """Moves the end of a lease to `ttl_s` from now, but never to an earlier time."""
-    until_ms = max(lease.expires_ms, tx.now_ms + ttl_s * 1000)
+    """Moves the end of a lease to `ttl_s` from now, but never to an earlier time: except that a
+    lease from a wrong clock, which might last for years, then lasts `ttl_s`.
+    """
+    until_ms = tx.now_ms + ttl_s * 1000
+    if lease.expires_ms > until_ms:
+        if held_absurdly(lease, tx.now_ms) and held_absurdly(lease, tx.present_ms()):
+            changes = {**changes, **_outranked(state, live, {lease.id: until_ms})[lease.id]}
+        else:
+            until_ms = lease.expires_ms
     changes = {**changes, "updated_at": tx.now, "expires_at": format_ms(until_ms)}
     return Reservation(tx.update(KIND, lease.id, changes))
 
@@ -129,15 +145,65 @@ def end(
     changes: Mapping[str, str],
 ) -> list[Reservation]:
     """Ends leases now, with changes such as who ended them and why."""
-    # A lease must not seem to end before a grant that lost to it: that grant would then count.
-    lost = [loser for loser, by in live.verdicts(state).items() if by in lease_ids]
-    tx.behind(Reservation(state.get(each) or {}).created_ms for each in [*lease_ids, *lost])
+    ends_ms = dict.fromkeys(lease_ids, tx.now_ms)
+    outranked = _outranked(state, live, ends_ms)
     changes = {**changes, "status": "released", "released_at": tx.now}
-    return [Reservation(tx.update(KIND, each, changes)) for each in lease_ids]
+    return [Reservation(tx.update(KIND, each, {**changes, **outranked[each]})) for each in ends_ms]
+
+
+def absurd(
+    state: Records, now_ms: int, present_ms: int
+) -> tuple[list[Reservation], list[Reservation]]:
+    """Returns the leases that a wrong clock granted and that have not ended, superseded ones
+    included, and the released ones that say that they end in the future; oldest first.
+    """
+    active = [leases.as_of(fields, now_ms) for fields in state.select({"status": "active"})]
+    released = map(Reservation, state.select({"status": "released"}))
+    held = [lease for lease in active if held_absurdly(lease, present_ms)]
+    return held, [lease for lease in released if ended_absurdly(lease, present_ms)]
+
+
+def repair(tx: Transaction, state: Records, live: LiveLeases, *, by: str) -> None:
+    """Repairs the leases that a wrong clock granted or ended.
+
+    The first are ended as a takeover is, and their droids get a message. The others get an end
+    that is not in the future.
+    """
+    present_ms = tx.present_ms()
+    held, ended = absurd(state, tx.now_ms, present_ms)
+    changes = {"released_by": by, "release_reason": "a wrong clock granted it"}
+    end(tx, state, live, [lease.id for lease in held], changes)
+    _tell_owners(tx, held, by, "ended", changes["release_reason"])
+    ends_ms = {x.id: repaired_end_ms(x, present_ms, tx.now_ms) for x in ended}
+    outranked = _outranked(state, live, ends_ms)
+    for identifier, end_ms in ends_ms.items():
+        changed = {"released_at": format_ms(end_ms), **outranked[identifier]}
+        tx.update(KIND, identifier, changed)
+
+
+def _outranked(
+    state: Records, live: LiveLeases, ends_ms: Mapping[str, int]
+) -> dict[str, dict[str, object]]:
+    """Returns what the line that moves the end of each lease must add: `outranks`, the grants
+    that lost to it, if they began after that end. They would count again.
+    """
+    named = {each: list(Reservation(state.get(each) or {}).outranks) for each in ends_ms}
+    for loser, winner in live.verdicts(state).items():
+        if winner in named and loser not in named[winner]:
+            begun_ms = Reservation(state.get(loser) or {}).created_ms
+            if begun_ms >= ends_ms[winner]:
+                named[winner].append(loser)
+    return {each: {"outranks": ids} if ids else {} for each, ids in named.items()}
 
 
 def _granted(
-    tx: Transaction, request: Request, pattern: str, overlapping: Sequence[Reservation]
+    tx: Transaction,
+    state: Records,
+    live: LiveLeases,
+    request: Request,
+    pattern: str,
+    overlapping: Sequence[Reservation],
+    ended: Sequence[Reservation],
 ) -> Reservation:
     """Adds the lease on one pattern, or extends the one that the droid has on it."""
     for lease in overlapping:
@@ -150,7 +216,13 @@ def _granted(
                 changes["reason"] = request.reason
             if lease.session and not request.origin:
                 changes["session"] = ""  # Reserved by name: it no longer ends with the session.
-            return extend(tx, lease, request.ttl_s, changes)
+            return extend(tx, state, live, lease, request.ttl_s, changes)
+    follows = [
+        lease.id
+        for lease in ended
+        if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
+        and overlaps(lease, pattern, fold_case=live.fold_case)
+    ]
     fields = {
         "expires_at": format_ms(tx.now_ms + request.ttl_s * 1000),
         "pattern": pattern,
@@ -160,38 +232,45 @@ def _granted(
         "exclusive": request.exclusive,
         "reason": request.reason,
         **request.origin,
+        "follows": follows or None,
     }
     return Reservation(tx.create(KIND, fields))
 
 
-def _ends_ms(state: Records, patterns: Iterable[str], *, fold_case: bool) -> list[int]:
-    """Returns the ends of the released leases that overlap these patterns."""
-    return [
-        leases.lease_end_ms(lease)
-        for lease in map(Reservation, state.select({"status": "released"}))
-        if any(overlaps(lease, each, fold_case=fold_case) for each in patterns)
-    ]
+def _ended_after(state: Records, tx: Transaction) -> list[Reservation]:
+    """Returns the released leases whose end is dated later than now: by another clock than ours,
+    or by ours before it was set back. A grant that seemed to begin before it would lose to them.
+    """
+    released = map(Reservation, state.select({"status": "released"}))
+    return [lease for lease in released if leases.lease_end_ms(lease) > tx.now_ms]
 
 
 def _take_over(
     tx: Transaction, state: Records, live: LiveLeases, request: Request, holders: list[Holder]
 ) -> None:
     """Ends the leases of the holders, recording who did it and why, and notifies their droids."""
-    from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
-
     lost = {holder.lease.id: holder.lease for holder in holders}
     changes = {"released_by": request.droid, "release_reason": request.reason or ""}
     end(tx, state, live, list(lost), changes)
-    for owner in dict.fromkeys(lease.droid for lease in lost.values()):
-        theirs = [lease for lease in lost.values() if lease.droid == owner]
+    _tell_owners(tx, list(lost.values()), request.droid, "taken over", request.reason or "")
+
+
+def _tell_owners(
+    tx: Transaction, lost: Sequence[Reservation], by: str, how: str, reason: str
+) -> None:
+    from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
+
+    verb = "took over" if how == "taken over" else how
+    for owner in dict.fromkeys(lease.droid for lease in lost):
+        theirs = [lease for lease in lost if lease.droid == owner]
         patterns = ", ".join(lease.pattern for lease in theirs)
         fields: dict[str, object] = {
-            "subject": f"Your reservation was taken over by {request.droid}",
-            "body": f"{request.droid} took over {patterns}: {request.reason}",
+            "subject": f"Your reservation was {how} by {by}",
+            "body": f"{by} {verb} {patterns}: {reason}",
             "issue_id": theirs[0].issue_id,
             "importance": "high",
         }
-        stage(tx, request.droid, [owner], fields)
+        stage(tx, by, [owner], fields)
 
 
 def _refusal(holders: list[Holder], now_ms: int, typed: Mapping[str, str]) -> Held:
