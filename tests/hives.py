@@ -209,12 +209,12 @@ def commit_file(tree: Path, name: str, text: str = "") -> None:
 
 
 def snapshot(*folders: Path) -> dict[str, bytes]:
-    """Returns every file below these folders with its bytes, but for the lock: it says who came."""
+    """Returns every file below these folders with its bytes, but for those that say who came."""
     return {
         str(path): path.read_bytes()
         for folder in folders
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name != "lock"
+        if path.is_file() and path.name != "lock" and path.parent.name != "seen"
     }
 
 

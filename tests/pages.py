@@ -22,12 +22,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-import tomllib
 from pathlib import Path
 
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[1]
+SCRIPTS = ROOT / "scripts"
 HOME = "/home/you"
 ULID = r"[0-9A-HJKMNP-TV-Z]{26}"
 _ID = re.compile(rf"\bq[a-z]-{ULID}\b")
@@ -280,12 +280,9 @@ def _environment(home: Path, bin_folder: Path) -> dict[str, str]:
 def _shims(folder: Path) -> Path:
     """Makes the project's commands, and `python3`, those of this interpreter."""
     folder.mkdir()
-    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"]
-    for name, home in {"python3": None, **scripts}.items():
-        module, _, function = (home or "").partition(":")
-        entry = f"-c 'from {module} import {function}; {function}()' " if home else ""
+    for name, script in {"python3": "", **{path.name: path for path in SCRIPTS.iterdir()}}.items():
         path = folder / name
-        path.write_text(f'#!/bin/sh\nexec {sys.executable} {entry}"$@"\n')
+        path.write_text(f'#!/bin/sh\nexec {sys.executable} {script} "$@"\n')
         path.chmod(0o755)
     return folder
 

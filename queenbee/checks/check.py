@@ -23,9 +23,19 @@ _QUOTED_CHARS = 200
 
 @dataclass(frozen=True)
 class Command:
-    """A line for `sh -c`."""
+    """A line for a shell: `sh`, `bash`, `zsh`, or PowerShell (`pwsh`, `powershell`)."""
 
     text: str
+    shell: str = "sh"
+
+    @property
+    def argv(self) -> list[str]:
+        """The shell and its arguments; `sh` is always the system's."""
+        if self.shell == "sh":
+            return ["/bin/sh", "-c", self.text]
+        if self.shell in ("pwsh", "powershell"):
+            return [self.shell, "-NoProfile", "-NonInteractive", "-Command", self.text]
+        return [self.shell, "-c", self.text]
 
 
 @dataclass(frozen=True)
@@ -136,8 +146,9 @@ def describe(checks: Sequence[Check]) -> list[str]:
 def described(check: Check) -> str:
     """Returns what a check runs or looks at, and what it expects, as one line."""
     match check.what:
-        case Command(text):
-            what = f"sh -c {escaped(text)}"
+        case Command(text, shell):
+            option = "-Command" if shell in ("pwsh", "powershell") else "-c"
+            what = f"{shell} {option} {escaped(text)}"
         case Script(path, args):
             what = f"run {escaped(' '.join([path, *args]))}"
         case FileExists(path, file_type):

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from queenbee.checks.check import Check
 
 _ENVIRONMENT = frozenset({"PATH", "HOME", "LANG", "TERM", "TMPDIR", "USER", "SHELL", "VIRTUAL_ENV"})
-_SHELL = "/bin/sh"
+_UNKNOWN = 127
+"""The exit code of a shell that finds no program for a command."""
 
 
 @dataclass(frozen=True)
@@ -130,8 +131,8 @@ def _run_one(
 
 def _result(check: Check, run: _Run, on_tick: Callable[[float, str], None]) -> CheckResult:
     match check.what:
-        case Command(text):
-            return _run_program(check, [_SHELL, "-c", text], run, on_tick)
+        case Command():
+            return _run_program(check, check.what.argv, run, on_tick)
         case Script(path, args):
             return _run_program(check, [run.path(path), *args], run, on_tick)
         case FileExists(path, file_type):
@@ -187,7 +188,9 @@ def _complaint(done: ProcessResult, check: Check, timeout_s: float) -> str:
     code = done.exit_code
     # A shell reports 137 for a program that SIGKILL ended, and documents expect that number.
     if expect.exit_code not in (code, 128 - code if code is not None and code < 0 else code):
-        complaints.append(f"{_exit(code)}, expected {expect.exit_code}")
+        shell = check.what.shell if isinstance(check.what, Command) else None
+        missing = f" ({shell} does not know a command in it)" if shell and code == _UNKNOWN else ""
+        complaints.append(f"{_exit(code)}, expected {expect.exit_code}{missing}")
     if not done.stdout.found:
         complaints.append(f"standard output does not contain {quoted(expect.stdout_contains)}")
     if not done.stderr.found:

@@ -9,6 +9,7 @@ from queenbee.checks.check import described
 from queenbee.checks.verification import shortened
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Unwritable
+from queenbee.store import safe_open
 from queenbee.store.documents import write_document
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class EvidenceOfRun:
 
     def __init__(self, evidence_dir: str, subject_id: str, started_ms: int) -> None:
         self._above = _above(evidence_dir)
-        self._folder = _new_folder(evidence_dir, slug(subject_id), started_ms)
+        self._folder = _new_folder(os.path.abspath(evidence_dir), slug(subject_id), started_ms)
         self.paths: list[str | None] = []
         """The file of each result, None for a skipped one.
 
@@ -83,7 +84,7 @@ def failures_text(results: Sequence[CheckResult]) -> str:
 
 def write_failures(evidence_dir: str, subject_id: str, failures: str) -> str:
     """Replaces the file that says what failed, for the next attempt; returns its path."""
-    _make_evidence_dir(evidence_dir)
+    _make_evidence_dir(os.path.abspath(evidence_dir))
     path = os.path.join(os.path.abspath(evidence_dir), slug(subject_id), "failures.txt")
     write_document(path, failures.encode(errors="replace"))
     return path
@@ -104,11 +105,11 @@ def _new_folder(evidence_dir: str, subject: str, started_ms: int) -> str:
     base = os.path.join(evidence_dir, subject, stamp)
     try:
         _make_evidence_dir(evidence_dir)
-        os.makedirs(os.path.dirname(base), exist_ok=True)
+        safe_open.make_folder(os.path.dirname(base))
         for number in range(1, 1000):
             folder = base if number == 1 else f"{base}-{number}"
             try:
-                os.mkdir(folder)
+                safe_open.make_new_folder(folder)
             except FileExistsError:
                 # Two runs started in one millisecond.
                 continue
@@ -123,9 +124,9 @@ def _make_evidence_dir(evidence_dir: str) -> None:
     if os.path.isdir(evidence_dir):
         return
     try:
-        os.makedirs(evidence_dir, exist_ok=True)
-        with open(os.path.join(evidence_dir, ".gitignore"), "x", encoding="utf-8") as file:
-            file.write("*\n")
+        safe_open.make_folder(evidence_dir)
+        ignore = os.path.join(evidence_dir, ".gitignore")
+        safe_open.write(ignore, b"*\n", os.O_CREAT | os.O_EXCL)
     except FileExistsError:
         # Another run created it at the same moment.
         return

@@ -28,11 +28,12 @@ if TYPE_CHECKING:
 
 
 class Answer:
-    """A value that is also a yes (exit 0) or a no (exit 1)."""
+    """A value that is also a yes (exit 0) or a no (exit 1, or another status)."""
 
-    def __init__(self, value: object, *, yes: bool) -> None:
+    def __init__(self, value: object, *, yes: bool, no: int = NO) -> None:
         self.value = value
         self.yes = yes
+        self.no = no
 
 
 class Invocation:
@@ -67,7 +68,7 @@ class Invocation:
     def arrive(self) -> None:
         """Lets the hive remember the actor, if the command opened it."""
         if self._hive is not None:
-            self._hive.arrive()
+            self._hive.note_presence()
 
     def tell_notes(self) -> None:
         """Prints the notices that the hive has collected, if it was opened."""
@@ -127,7 +128,7 @@ class QueenCommand(click.Command):
             call.tell_notes()
         value, code = result, DONE
         if isinstance(result, Answer):
-            value, code = result.value, DONE if result.yes else NO
+            value, code = result.value, DONE if result.yes else result.no
         try:
             print_json(value) if call.json else self.show(value)
         except BrokenPipeError:

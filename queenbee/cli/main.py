@@ -43,6 +43,7 @@ _SECTIONS = {
         "check": "reservations",
         "overlap": "reservations",
         "conflicts": "reservations",
+        "nudge": "nudge",
     },
     "Talk": {
         "msg": "msg",
@@ -231,7 +232,10 @@ def _with_hive(hint: str, beads_dir: str) -> str:
         return hint
     known = "|".join(name for section in _SECTIONS.values() for name in section)
     named = f"queen --beads-dir {shell_word(beads_dir)} "
-    return re.sub(rf"\bqueen (?=(?:{known})\b)", lambda _: named, hint)
+    # What is in quotes is others' text, and no command.
+    parts = re.split(r"('(?:[^']|'\\'')*'|“[^”]*”)", hint)
+    parts[::2] = [re.sub(rf"\bqueen (?=(?:{known})\b)", lambda _: named, one) for one in parts[::2]]
+    return "".join(parts)
 
 
 def _report(error: QueenError | None, call: Invocation, *, as_json: bool) -> None:

@@ -1,7 +1,8 @@
-"""The progress of checks, shown on standard error while they run."""
+"""The progress of checks and of waiting, shown on standard error."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from queenbee.checks.engine import Progress
+    from queenbee.services.turns import Progress as Waiting
 
 _MARKS = {"passed": "✓", "failed": "✗", "skipped": "·", "interrupted": "!"}
 _COLUMNS = 60
@@ -28,6 +30,29 @@ def watcher() -> Callable[[Progress], None] | None:
     if invocation().json:
         return None
     return _watch_on_terminal if sys.stderr.isatty() else _watch
+
+
+def waiting() -> Callable[[Waiting | None], None] | None:
+    """Returns the function that shows how a wait stands in one line, or None without a terminal.
+
+    Called with None, it removes the line.
+    """
+    return _wait_on_terminal if sys.stderr.isatty() and not invocation().json else None
+
+
+def _wait_on_terminal(progress: Waiting | None) -> None:
+    aside("\r\x1b[K", end="")
+    if progress is None:
+        return
+    columns = shutil.get_terminal_size().columns
+    times = f"{format_duration(progress.waited_s)} of {format_duration(progress.whole_s)}"
+    begun = f"waiting for {progress.want} ({times}): "
+    why = progress.refusal.message
+    if progress.ahead:
+        from queenbee.services.leases.refusals import place_in_line  # noqa: PLC0415 - start-up
+
+        why = place_in_line(progress.ahead)
+    aside(printable(shortened(begun + why, max(20, columns - 1))), end="")
 
 
 def _watch(progress: Progress) -> None:

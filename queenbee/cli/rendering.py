@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.terminal import say, width
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import bracketed, mentioned, printable, shortened
 from queenbee.core.timestamps import format_duration
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ def verdict(valid: bool) -> str:
 
 def purpose(lease: Reservation) -> str:
     """Returns what a lease is for (issue and reason), to print right after its pattern."""
-    issue = f" for {printable(lease.issue_id)}" if lease.issue_id else ""
-    return issue + (f" ({printable(lease.reason)})" if lease.reason else "")
+    issue = f" for {mentioned(printable(lease.issue_id))}" if lease.issue_id else ""
+    return issue + (f" {bracketed(printable(lease.reason))}" if lease.reason else "")
 
 
 def ago(instant_ms: int, now_ms: int) -> str:

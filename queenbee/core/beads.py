@@ -27,7 +27,7 @@ class Issue(Record):
     __slots__ = ("completion", "priority")
 
     priority: int
-    """0 (most urgent) to 4."""
+    """0 (most urgent) to 4; 2 if the row does not say, whatever other rows say."""
     completion: Assignment | None
     """The assignment by which a droid completed it since its row last changed, or None."""
 
@@ -42,13 +42,11 @@ class Issue(Record):
     ephemeral = Flag("ephemeral")
     template = Flag("is_template")
 
-    def __init__(
-        self, fields: Mapping[str, object], *, absent_priority: int = DEFAULT_PRIORITY
-    ) -> None:
+    def __init__(self, fields: Mapping[str, object]) -> None:
         super().__init__(fields)
         priority = fields.get("priority")
         usable = isinstance(priority, int) and not isinstance(priority, bool)
-        object.__setattr__(self, "priority", priority if usable else absent_priority)
+        object.__setattr__(self, "priority", priority if usable else DEFAULT_PRIORITY)
         object.__setattr__(self, "completion", None)
 
     @property
@@ -76,10 +74,12 @@ class Issue(Record):
 
     def completed_by(self, assignment: Assignment) -> Issue:
         """Returns this issue as the assignment that completed it leaves it: closed."""
-        closed: dict[str, object] = {"status": "closed", "closed_at": assignment.updated_at}
-        if assignment.reason:
-            closed["close_reason"] = assignment.reason
-        issue = Issue({**self.fields, **closed}, absent_priority=self.priority)
+        closed: dict[str, object] = {}
+        if not self.done:
+            closed = {"status": "closed", "closed_at": assignment.updated_at}
+            if assignment.reason:
+                closed["close_reason"] = assignment.reason
+        issue = Issue({**self.fields, **closed})
         object.__setattr__(issue, "completion", assignment)
         return issue
 
@@ -111,18 +111,7 @@ def read_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Issue]:
         known = newest.get(identifier)
         if known is None or _supersedes(row, known):
             newest[identifier] = row
-    absent = absent_priority(newest.values())
-    return {key: Issue(row, absent_priority=absent) for key, row in newest.items()}
-
-
-def absent_priority(rows: Iterable[Mapping[str, object]]) -> int:
-    """Returns the meaning of a missing `priority` in this file: 2, or 0 if its writer omits zero.
-
-    A writer that writes 2 but never 0, and leaves the field out of some rows, omits zero.
-    """
-    spelled = [row.get("priority") for row in rows]
-    omits_zero = None in spelled and 2 in spelled and 0 not in spelled
-    return 0 if omits_zero else DEFAULT_PRIORITY
+    return {key: Issue(row) for key, row in newest.items()}
 
 
 def _dependency(row: object, owner: str) -> tuple[str, str] | None:

@@ -68,3 +68,15 @@ def shortest_end(identifier: str, neighbours: Iterable[str]) -> str:
         size = max(size, alike + 1)
     short = identifier[-size:]
     return short if size <= len(key) and short.isalnum() else identifier
+
+
+def ulid_ms(identifier: str) -> int:
+    """Returns the instant in a ULID, in ms since 1970; -1 for a text that is none."""
+    number = 0
+    for char in identifier:
+        digit = _ALPHABET.find(char)
+        if digit < 0:
+            return -1
+        number = number << 5 | digit
+    instant_ms = number >> _RANDOM_BITS
+    return instant_ms if len(identifier) == 26 and instant_ms <= MAX_MS else -1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import instant_ms
+from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from queenbee.core.records import Assignment
 
@@ -15,6 +16,9 @@ MIN_TTL_S = 1
 MAX_TTL_S = 30 * 86_400
 DEFAULT_TTL_S = 2 * 3_600
 NEVER_MS = 2**62
+_LEAST_WAIT_S = 60
+_UNKNOWN_WAIT_S = 5 * 60
+"""The wait to suggest for a holder that has never ended a lease: agents' calls end by then."""
 
 
 def as_of(fields: Mapping[str, object], now_ms: int) -> Reservation:
@@ -39,6 +43,28 @@ def stand_against(lease: Reservation, *, droid: str, exclusive: bool) -> bool:
     return lease.droid != droid and (exclusive or lease.exclusive)
 
 
+def parts_taken(lease: Reservation, *, until_ms: int = NEVER_MS) -> dict[str, int]:
+    """Returns the literal paths for which a lease ended by `until_ms` though the rest of it goes
+    on, each with that instant in ms since 1970.
+    """
+    entries = lease.fields.get("taken_over")
+    if not isinstance(entries, list):
+        return {}
+    from queenbee.core.glob.pattern import literal_path  # noqa: PLC0415 - start-up
+
+    taken: dict[str, int] = {}
+    for each in (entry for entry in entries if isinstance(entry, dict)):
+        pattern, at_ms = each.get("pattern"), instant_ms(each.get("at"))
+        try:
+            path = literal_path(pattern) if isinstance(pattern, str) else None
+        except BadPattern:
+            path = None
+        # What cannot be read stays with the holder.
+        if path is not None and at_ms is not None and at_ms <= until_ms:
+            taken[path] = min(at_ms, taken.get(path, at_ms))
+    return taken
+
+
 def assignment_end_ms(assignment: Assignment) -> int:
     """Returns when an assignment ended, in ms since 1970; `NEVER_MS` while it is active."""
     if assignment.deleted:
@@ -56,3 +82,13 @@ def lease_end_ms(lease: Reservation) -> int:
     if lease.status == "released" and released_ms is not None:
         return min(released_ms, lease.expires_ms)
     return lease.expires_ms
+
+
+def sensible_wait_s(holds_ms: Sequence[int], left_ms: int) -> int:
+    """Returns how long to wait for a holder: as long as it usually holds a lease, by the median of
+    the leases that it has ended. At least a minute, and never longer than what is left of this one.
+    """
+    usual_s = _UNKNOWN_WAIT_S
+    if holds_ms:
+        usual_s = max(_LEAST_WAIT_S, -(-sorted(holds_ms)[len(holds_ms) // 2] // 1000))
+    return max(1, min(usual_s, -(-left_ms // 1000)))

@@ -12,6 +12,11 @@ JOINERS = frozenset("\u200d\ufe0f")
 _LINE_ENDS = frozenset("\u2028\u2029")
 _LITERAL = frozenset("/._-+@")
 """Together with letters and digits, the characters that a shell does not change."""
+_IN_NAMES = _LITERAL | frozenset(",:#*?[]{}!\\")
+"""Together with letters and digits, the characters of names, paths and patterns."""
+_IN_PHRASES = _IN_NAMES | frozenset(" &%='")
+"""Together with letters and digits, the characters that cannot end brackets around them."""
+_CURLY = frozenset("“”„‟❝❞〝〞＂")
 
 
 def printable(text: str, *, keep_newlines: bool = False) -> str:
@@ -46,6 +51,46 @@ def shell_word(text: str) -> str:
     """Returns the text as one word of a shell command, in quotes only where it needs them."""
     literal = text and all(char.isalnum() or char in _LITERAL for char in text)
     return text if literal else shell_quoted(text)
+
+
+def suggested(command: str, *words: str, **options: str | bool | None) -> str:
+    """Returns a command to run: each word and value stays one argument, whatever is in it.
+
+    An option named `as_` is written `--as`; one that is None or false is left out. Words that
+    begin with a dash are put behind `--`, so that they are not read as options.
+    """
+    flags = [
+        f"--{name.rstrip('_').replace('_', '-')}{_value(value)}"
+        for name, value in options.items()
+        if value is not None and value is not False
+    ]
+    quoted = [shell_word(word) for word in words]
+    if any(word.startswith("-") for word in words):
+        return " ".join([command, *flags, "--", *quoted])
+    return " ".join([command, *quoted, *flags])
+
+
+def quotation(text: str) -> str:
+    """Returns the text in quotes that it cannot close, for a sentence."""
+    return "“" + "".join('"' if char in _CURLY else char for char in text) + "”"
+
+
+def mentioned(name: str) -> str:
+    """Returns a name for a sentence: as it is if it is one plain word, otherwise in quotes."""
+    plain = name and all(char.isalnum() or char in _IN_NAMES for char in name)
+    return name if plain else quotation(name)
+
+
+def bracketed(text: str) -> str:
+    """Returns the text in brackets, for a sentence; one that could close them is in quotes too."""
+    plain = all(char.isalnum() or char in _IN_PHRASES for char in text)
+    return f"({text if plain else quotation(text)})"
+
+
+def _value(value: str | bool) -> str:
+    if isinstance(value, bool):
+        return ""
+    return ("=" if value.startswith("-") else " ") + shell_word(value)
 
 
 def _shown(char: str, keep_newlines: bool) -> str:

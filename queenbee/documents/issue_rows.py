@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any, Literal
 
+    from queenbee.documents.findings import Finding
+
     Row = dict[str, Any]
 
 
@@ -46,11 +48,12 @@ class RowImport:
     """What an import does: a change for each sprint or task, in the document's order.
 
     `orphans` are the ids of beads whose sprint or task is no longer in the document; the import
-    does not change them.
+    does not change them. `findings` are warnings about the document.
     """
 
     changes: tuple[RowChange, ...]
     orphans: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
 
     @property
     def ids(self) -> dict[str, str]:

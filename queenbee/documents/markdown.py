@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from textwrap import dedent
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from markdown_it import MarkdownIt
 
@@ -24,7 +24,20 @@ if TYPE_CHECKING:
 MAX_BYTES = 1024 * 1024
 """The size of one document. Parsing that much takes up to 8 s, if each line is its own list."""
 
+_MARKER = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)")
+_BOX = re.compile(r"\[([ xX])\](?:[ \t]+|$)")
 _LINE = re.compile(r"([^\r\n]*)(\r\n|\r|\n|\Z)")
+
+
+class Item(NamedTuple):
+    """One item of a list: the index of its line, its text without marker, box and indentation.
+
+    `ticked` says whether it has a box with a cross.
+    """
+
+    first: int
+    text: str
+    ticked: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,7 +46,7 @@ class Block:
 
     `text` is the source of a heading or paragraph without its markup, else the lines as written;
     `first` and `last` are the indices of its lines, `last` not included. `level` is that of a
-    heading. A list has its `items`, as written but without marker and indentation.
+    heading. A list has its `items`.
     """
 
     kind: Kind
@@ -42,7 +55,7 @@ class Block:
     last: int
     level: int = 0
     nested: bool = False
-    items: tuple[tuple[int, str], ...] = ()
+    items: tuple[Item, ...] = ()
     closed: bool = True
     """False for a code fence without an end, which runs to the end of the document."""
 
@@ -75,12 +88,19 @@ def parse_blocks(text: str) -> list[Block]:
     return blocks
 
 
-def strip_item(lines: Sequence[str]) -> str:
-    """Returns the text of a list item without its marker, checkbox and indentation."""
-    first = re.sub(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|$)", "", lines[0])
-    first = re.sub(r"^\[[ xX]\](?:[ \t]+|$)", "", first)
+def strip_item(lines: Sequence[str]) -> tuple[str, bool]:
+    """Returns the text of a list item without marker, box and indentation, and if it is ticked."""
+    first, ticked = strip_box(_MARKER.sub("", lines[0]))
+    if len(lines) == 1:
+        return first.strip(), ticked
     rest = dedent("\n".join(lines[1:]))
-    return f"{first}\n{rest}".strip()
+    return f"{first}\n{rest}".strip(), ticked
+
+
+def strip_box(text: str) -> tuple[str, bool]:
+    """Returns a text without the box of a task list at its beginning, and if that is ticked."""
+    box = _BOX.match(text)
+    return (text[box.end() :], box[1] != " ") if box else (text, False)
 
 
 _KINDS: dict[str, Kind] = {
@@ -102,7 +122,8 @@ def _block(tokens: Sequence[Token], at: int, lines: list[str]) -> Block | None:
     if token.level > 0:
         return None
     if token.type in ("bullet_list_open", "ordered_list_open"):
-        return Block("list", "", first, last, items=_items(tokens, at, lines))
+        text = "\n".join(lines[first:last])
+        return Block("list", text, first, last, items=_items(tokens, at, lines))
     kind = _KINDS.get(token.type, "other")
     if kind == "paragraph":
         return Block(kind, tokens[at + 1].content, first, last)
@@ -114,14 +135,14 @@ def _block(tokens: Sequence[Token], at: int, lines: list[str]) -> Block | None:
     return None
 
 
-def _items(tokens: Sequence[Token], at: int, lines: list[str]) -> tuple[tuple[int, str], ...]:
-    items: list[tuple[int, str]] = []
+def _items(tokens: Sequence[Token], at: int, lines: list[str]) -> tuple[Item, ...]:
+    items: list[Item] = []
     at += 1
     while tokens[at].level > 0:
         token = tokens[at]
         if token.type == "list_item_open" and token.level == 1 and token.map:
             first, last = token.map
-            items.append((first, strip_item(lines[first:last])))
+            items.append(Item(first, *strip_item(lines[first:last])))
         at += 1
     return tuple(items)
 

@@ -55,6 +55,9 @@ def hashed_id(seed: str, attempt: int) -> str:
 class Item:
     """A sprint or task that needs a bead, and the items and beads that it waits for.
 
+    `names` is the id that the document itself gives the item, such as a plan's annotation: no
+    other item gets it.
+
     `row` returns the bead's whole row, given its current row (None for a new bead), its id and the
     time in ms. Dependencies are added here.
     """
@@ -62,6 +65,7 @@ class Item:
     key: str
     needs: Sequence[str]
     row: Callable[[Row | None, str, int], Row]
+    names: str | None = None
 
 
 @dataclass(frozen=True)
@@ -170,10 +174,13 @@ def _assign_ids(
     items: Sequence[Item], source: Source, found: Mapping[str, Row], known: Mapping[str, Row]
 ) -> dict[str, str]:
     """Returns the id of each item's bead: its own, or a new one."""
-    used = set(known)
+    named = {item.names for item in items if item.names is not None}
+    used = named.union(known)
     ids: dict[str, str] = {}
     for item in items:
         row = found.get(item.key)
+        if item.names is not None and item.names not in known:
+            used.discard(item.names)
         seed = f"{source.name}\n{item.key}"
         ids[item.key] = row["id"] if row else fresh_id(source.prefix, seed, used, source.id_source)
         used.add(ids[item.key])

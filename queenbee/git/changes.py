@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import BinaryIO
 
-_NAMES = ("--name-only", "-z", "--no-renames", "--no-relative", "--no-ext-diff")
+_NAMES = ("--name-only", "-z", "--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv")
 _EVERYTHING = (*_NAMES, "--ignore-submodules=none")
 """Explicit, because the user's configuration may differ."""
-_LOG = ("-c", "log.showSignature=false", "-c", "log.showRoot=true", "log", "--format=", "-c")
+_LOG = ("-c", "log.showRoot=true", "log", "--format=", "-c")
 """`-c` after `log`: for merges, the paths that differ from every parent."""
 
 
@@ -28,8 +28,9 @@ def staged(cwd: str) -> list[str]:
     """Returns what the next commit changes: the index against `HEAD`, and in a merge against
     each of the merged commits too.
     """
+    heads = _merge_heads(cwd)  # First, since `diff` does not say that git refuses a repository.
     paths = _names(git("diff", "--cached", *_EVERYTHING, cwd=cwd))
-    for parent in _merge_heads(cwd):
+    for parent in heads:
         paths &= _names(git("diff", "--cached", *_EVERYTHING, parent, "--", cwd=cwd))
     return sorted(paths)
 

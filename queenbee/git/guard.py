@@ -13,6 +13,7 @@ from queenbee.core.glob.index import GlobIndex
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError
 from queenbee.git.left_out import left_out_of
+from queenbee.services.governing import others_governing
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store.layout import git_tree
 from queenbee.store.logbook import note
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Reservation
     from queenbee.services.diagnosis import Diagnosis
+    from queenbee.services.hive import Services
     from queenbee.workflows.hive import Hive
 
 VARIABLE = "QUEEN_GUARD"
@@ -74,7 +76,7 @@ class Verdict:
         self.what = what
         self.mode = mode
         self.paths = paths
-        self.held = held
+        self.held = list(held)
         self.nameless = False
         """Whether the committer gave no name."""
         self.left_out: Sequence[Diagnosis] = ()
@@ -119,6 +121,10 @@ def check(change: Change, open_hive: Callable[[], Hive], env: Mapping[str, str])
             return verdict
         changed = change.find(hive)
         verdict.held = refusals(hive, changed)
+        # A lease in any hive above a file holds.
+        seen = {each.path for each in verdict.held}
+        for other, paths in others_governing(hive, changed, env):
+            verdict.held += refusals(other, [path for path in paths if path not in seen])
     except NoHive:
         return verdict
     except QueenError as error:
@@ -145,7 +151,7 @@ def _unchecked(verdict: Verdict, hive: Hive | None, error: QueenError) -> Verdic
     return verdict
 
 
-def refusals(hive: Hive, paths: Iterable[str]) -> list[Refusal]:
+def refusals(hive: Services, paths: Iterable[str]) -> list[Refusal]:
     """Returns the paths from the root that another droid holds exclusively, each with its lease.
 
     Without a name, the actor counts as `human` and may commit what an agent's session edited in
@@ -194,5 +200,5 @@ def _log(verdict: Verdict, hive: Hive | None, text: str) -> None:
         verdict.notes.append("this could not be logged")
 
 
-def _name(hive: Hive) -> str:
+def _name(hive: Services) -> str:
     return hive.actor_or_none or _NAMELESS

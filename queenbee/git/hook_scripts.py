@@ -56,7 +56,7 @@ pre-push) set -- guard check --pre-push "$remote" ;;
 esac
 status=97
 if [ -x "$python" ]; then
-    "$python" -P -c '
+    "$python" -E -P -X utf8 -c '
 import sys
 try:
     from queenbee.cli.main import main

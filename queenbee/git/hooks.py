@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 
 from queenbee.errors import Conflict, NotFound, Unwritable
 from queenbee.git.hook_scripts import (
@@ -22,7 +23,8 @@ from queenbee.git.hook_scripts import (
     without_block,
 )
 from queenbee.git.run import line
-from queenbee.store.documents import read_document, write_document
+from queenbee.store import safe_open
+from queenbee.store.documents import read_document, take_name, write_document
 
 HOOKS = ("pre-commit", "pre-push")
 PLAIN, HUSKY, LEFTHOOK, PRE_COMMIT = "git", "husky", "lefthook", "pre-commit"
@@ -107,9 +109,12 @@ class HookFolder:
         if tree is None or common is None or hooks is None:
             raise NotFound(f"{cwd} is not in a git working tree", hint="run it inside a repository")
         self.tree = tree
-        self.common_dir = os.path.normpath(os.path.join(tree, common))
+        self.common_dir = os.path.realpath(os.path.join(tree, common))
         # A relative core.hooksPath is relative to the top of the tree, where git runs hooks.
-        self.folder = os.path.normpath(os.path.join(tree, hooks))
+        folder = os.path.normpath(os.path.join(tree, hooks))
+        # Git delivers nothing into its own directory: only its owner makes links there.
+        owned = folder.startswith(os.path.normpath(os.path.join(tree, common)) + os.sep)
+        self.folder = os.path.realpath(folder) if owned else safe_open.resolved(folder)
         self.framework = self._framework()
 
     @property
@@ -169,8 +174,8 @@ def uninstall(hooks: HookFolder) -> list[HookState]:
         _remove_whole(hook, path + _SET_ASIDE)
         if hooks.framework == HUSKY:
             _remove_block(path)
-    if os.path.exists(hooks.runner):
-        os.unlink(hooks.runner)
+    with suppress(FileNotFoundError):
+        safe_open.unlink(hooks.runner)
     return states(hooks)
 
 
@@ -212,17 +217,20 @@ def _install_whole(hook: str, path: str) -> None:
                 path=path,
             )
         _set_aside(path, chained)
-    write_document(path, wanted)
+    take_name(path, wanted)  # A hook that was a link has another name by now.
     _make_executable(path)
 
 
 def _set_aside(path: str, chained: str) -> None:
     # The hook gets a second name first, so that it works until ours takes its name.
     try:
-        try:
-            os.link(path, chained, follow_symlinks=False)
-        except (OSError, NotImplementedError):
-            os.replace(path, chained)
+        with safe_open.At(path) as (name, folder):
+            aside = os.path.basename(chained) if folder is not None else chained
+            at: dict[str, int | None] = {"src_dir_fd": folder, "dst_dir_fd": folder}
+            try:
+                os.link(name, aside, follow_symlinks=False, **at)
+            except (OSError, NotImplementedError):
+                os.replace(name, aside, **at)
     except OSError as error:
         raise Unwritable(f"{chained} cannot be created: {error.strerror}", path=chained) from error
 
@@ -234,9 +242,9 @@ def _remove_whole(hook: str, path: str) -> None:
     chained = os.path.join(os.path.dirname(path), hook + CHAINED)
     try:
         if os.path.lexists(chained):
-            os.replace(chained, path)
+            safe_open.replace(chained, path)
         else:
-            os.unlink(path)
+            safe_open.unlink(path)
     except OSError as error:
         raise Unwritable(f"{path} cannot be changed: {error.strerror}", path=path) from error
 
@@ -257,7 +265,7 @@ def _remove_block(path: str) -> None:
         return
     text = without_block(_decode(content))
     if text == _HUSKY_FIRST_LINE:
-        os.unlink(path)
+        safe_open.unlink(path)
     else:
         write_document(path, _encode(text))
 

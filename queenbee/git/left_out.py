@@ -11,9 +11,9 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.errors import ExternalFailure, QueenError
-from queenbee.git.run import git, line
+from queenbee.git.run import git, line, without_filters
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.files import START, read_after, split_lines
 
@@ -33,9 +33,10 @@ def left_out(hive: Hive) -> list[Diagnosis]:
     top = tree if beads.startswith(tree + os.sep) else beads
     try:
         said = git(
-            *("status", "--porcelain", "-z", "--no-renames"),
+            *("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all"),
             *("--ignored", "--untracked-files=all", "--", beads),
             cwd=top,
+            config=without_filters(top),
         )
     except ExternalFailure:
         return []
@@ -76,13 +77,14 @@ def _of_ledger(
 
 
 def _finding(path: str, count: int, *, ignored: bool) -> Diagnosis:
-    word = shell_word(path)
     return Diagnosis(
         "left_out",
         path,
         f"git {'ignores' if ignored else 'does not have'} this segment, and {count} of its lines "
         "are nowhere else: clones do not get them",
-        hint=f"see the rule: git check-ignore -v {word}" if ignored else f"git add {word}",
+        hint=f"see the rule: {suggested('git check-ignore -v', path)}"
+        if ignored
+        else suggested("git add", path),
     )
 
 

@@ -1,24 +1,66 @@
 """Runs git; no other module does.
 
-The environment is passed on unchanged: in a hook, `GIT_DIR` and `GIT_INDEX_FILE` name the
-repository and the index.
+In a hook, `GIT_DIR` and `GIT_INDEX_FILE` name the repository and the index, so the environment is
+passed on. A repository's config can name programs that git runs for a mere question, and whoever
+unpacks somebody's archive gets their config with it. Git is called so that it runs none of them.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
+from typing import TYPE_CHECKING
 
+from queenbee.core.text import shell_word
 from queenbee.errors import ExternalFailure
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
-def git(*arguments: str, cwd: str, stdin: bytes = b"") -> bytes:
-    """Returns what git prints. Raises `ExternalFailure` if it fails or is not installed."""
+
+_QUIET = (
+    "--no-pager",
+    # Without this, `status` writes the index, and git then runs the hook `post-index-change`.
+    "--no-optional-locks",
+    *("-c", "core.fsmonitor=false"),
+    *("-c", "log.showSignature=false"),
+    *("-c", "diff.external="),
+    *("-c", "status.submoduleSummary=false"),
+)
+_ENVIRONMENT = {
+    # A partial clone fetches what it lacks, by any command that its config names.
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+}
+
+
+class NotTrusted(ExternalFailure):
+    """Git refuses to work in a repository that belongs to another user."""
+
+    code = "external"
+
+
+def git(
+    *arguments: str, cwd: str, stdin: bytes = b"", config: Mapping[str, str] | None = None
+) -> bytes:
+    """Returns what git prints. Raises `ExternalFailure` if it fails or is not installed.
+
+    `config` overrides the repository's own.
+    """
+    env = {**os.environ, **_ENVIRONMENT, **_overriding(config or {})}
+    command = ["git", *_QUIET, *arguments]
     try:
-        done = subprocess.run(["git", *arguments], cwd=cwd, input=stdin, capture_output=True)
+        done = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, env=env)
     except OSError as error:
         raise ExternalFailure(f"git cannot be run: {error.strerror}", program="git") from error
     if done.returncode != 0:
+        if b"safe.directory" in done.stderr:
+            raise NotTrusted(
+                f"git refuses to work in {cwd}, because it belongs to another user",
+                hint=f"if you trust it: git config --global --add safe.directory {shell_word(cwd)}",
+                program="git",
+                status=done.returncode,
+            )
         said = done.stderr.decode(errors="backslashreplace").strip().splitlines()
         raise ExternalFailure(
             f"git {arguments[0]} failed: {said[-1] if said else done.returncode}",
@@ -29,8 +71,33 @@ def git(*arguments: str, cwd: str, stdin: bytes = b"") -> bytes:
 
 
 def line(*arguments: str, cwd: str) -> str | None:
-    """Returns the one line that git prints, or None if it fails or prints nothing."""
+    """Returns the one line that git prints, or None if it fails or prints nothing.
+
+    Raises `NotTrusted`, which is no answer to any question.
+    """
     try:
         return os.fsdecode(git(*arguments, cwd=cwd)).rstrip("\n") or None
+    except NotTrusted:
+        raise
     except ExternalFailure:
         return None
+
+
+def without_filters(cwd: str) -> dict[str, str]:
+    """Returns the config for commands that read files of the tree: git would pass each through the
+    programs that the repository's config names as filters.
+    """
+    names = line("config", "--null", "--name-only", "--get-regexp", r"^filter\.", cwd=cwd) or ""
+    drivers = dict.fromkeys(name.rpartition(".")[0] for name in names.split("\0") if name)
+    values = {"clean": "", "smudge": "", "process": "", "required": "false"}
+    return {f"{driver}.{key}": value for driver in drivers for key, value in values.items()}
+
+
+def _overriding(config: Mapping[str, str]) -> dict[str, str]:
+    # Not `-c`, which takes what follows the first "=" of a name for the value.
+    said = os.environ.get("GIT_CONFIG_COUNT", "")
+    first = int(said) if said.isdecimal() else 0
+    found = {"GIT_CONFIG_COUNT": str(first + len(config))} if config else {}
+    for number, (key, value) in enumerate(config.items(), first):
+        found[f"GIT_CONFIG_KEY_{number}"], found[f"GIT_CONFIG_VALUE_{number}"] = key, value
+    return found

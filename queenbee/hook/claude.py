@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import shell_quoted
 from queenbee.errors import NotFound, Unreadable, Unwritable
 from queenbee.hook.json_text import Container, begin, cut, insert
+from queenbee.store import safe_open
 from queenbee.store.documents import read_document, write_document
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ SETTINGS = os.path.join(".claude", "settings.json")
 EDITS = "Edit|Write|MultiEdit|NotebookEdit"
 _TIMEOUT_S = 10
 _OURS = ("queen-hook", "queenbee.hook")
+_ALONE = " -E -P -X utf8"
+"""Keeps the working directory and PYTHONPATH off the interpreter's path, and the locale out."""
 _MISSING = '{"systemMessage": "queen-hook was not found: QueenBee does not guard edits"}'
 
 
@@ -40,7 +43,7 @@ def command() -> str:
     script = os.path.join(os.path.dirname(sys.executable), "queen-hook")
     if os.access(script, os.X_OK):
         return shell_quoted(script)
-    return f"{shell_quoted(sys.executable)} -P -m queenbee.hook.main"
+    return f"{shell_quoted(sys.executable)}{_ALONE} -m queenbee.hook.main"
 
 
 def groups(run: str) -> dict[str, Group]:
@@ -49,7 +52,7 @@ def groups(run: str) -> dict[str, Group]:
     On a machine without the hook, such as a colleague's, nothing fails, and the start of a session
     reports that the hook is missing.
     """
-    program = run.partition(" -P ")[0]
+    program = run.partition(_ALONE)[0]
     silent = f"! command -v {program} >/dev/null 2>&1 || {run}"
     spoken = f"if command -v {program} >/dev/null 2>&1; then {run}; else echo '{_MISSING}'; fi"
     edit: Group = {"matcher": EDITS, "hooks": [_handler(silent)]}
@@ -95,7 +98,7 @@ def uninstall(path: str) -> bool:
         _write(path, cleared)
         return True
     try:
-        os.unlink(os.path.realpath(path))
+        safe_open.unlink(safe_open.resolved(path))
     except OSError as error:
         raise Unwritable(f"{path} cannot be removed: {error.strerror}", path=path) from error
     return True
@@ -227,9 +230,8 @@ def _read(path: str) -> str | None:
 
 def _write(path: str, text: str) -> None:
     # Writes to the target of a symbolic link: settings are often kept elsewhere and linked.
-    path = os.path.realpath(path)
+    path = safe_open.resolved(path)
     bom = b""
     if os.path.exists(path):
-        with open(path, "rb") as file:
-            bom = codecs.BOM_UTF8 if file.read(3) == codecs.BOM_UTF8 else b""
+        bom = codecs.BOM_UTF8 if safe_open.read(path, 3) == codecs.BOM_UTF8 else b""
     write_document(path, bom + text.encode())

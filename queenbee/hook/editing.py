@@ -3,66 +3,153 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
-from queenbee.errors import Held, NoHive
-from queenbee.store.layout import discover, git_tree
+from queenbee.errors import Held, NoHive, QueenError, Unreadable
+from queenbee.store.layout import git_tree, governing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
+    from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.store.layout import Layout
 
 
 def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
-    """Returns the refusal of an edit, or None if it may proceed."""
-    for layout, files in _by_hive(event, env):
-        refused = _in_hive(layout, files, event, env)
-        if refused is not None:
-            return refused
+    """Returns the refusal of an edit, or None if it may proceed.
+
+    A file or a hive that cannot be read does not keep the others from being checked: its error
+    is raised only after all of them were.
+    """
+    errors: list[Exception] = []
+    places = [
+        place
+        for governed in _by_hive(event, env, errors)
+        if (place := _opened(governed, event, env, errors)) is not None
+    ]
+    # Decided before anything is written: a fault in writing must not let the edit pass.
+    for place in places:
+        if held := _held(place.statuses):
+            return _refused(place, held, event)
+    if not errors:
+        for count, place in enumerate(places):
+            if not place.writes or place.hive.actor_or_none is None:
+                continue
+            try:
+                _keep(place, event)
+            except Held as refusal:
+                _give_back(places[:count])
+                held = _held(_look(place.hive, place.paths))
+                return _refused(place, held, event, refusal)
+            except Exception:
+                _give_back(places[:count])
+                raise
+    if errors:
+        raise errors[0]
     return None
 
 
-def _in_hive(
-    layout: Layout, files: Sequence[str], event: Event, env: Mapping[str, str]
-) -> Answer | None:
+class _Governed:
+    """Files of an edit and a hive that governs them."""
+
+    __slots__ = ("files", "layout", "writes")
+
+    def __init__(self, layout: Layout, *, writes: bool) -> None:
+        self.layout = layout
+        self.writes = writes
+        """Whether it is the files' nearest hive, which leases them."""
+        self.files: list[str] = []
+
+
+class _Place:
+    """An open hive, the paths of an edit that it governs, and their leases."""
+
+    __slots__ = ("granted", "hive", "paths", "statuses", "writes")
+
+    def __init__(self, hive: Services, paths: Sequence[str], *, writes: bool) -> None:
+        self.hive = hive
+        self.paths = paths
+        self.writes = writes
+        self.statuses = _look(hive, paths)
+        self.granted: list[str] = []
+        """The ids of the leases that were granted for this edit."""
+
+
+def _opened(
+    governed: _Governed, event: Event, env: Mapping[str, str], errors: list[Exception]
+) -> _Place | None:
     # An edit that concerns no hive loads none of these.
     from queenbee.hook.sessions import open_hive  # noqa: PLC0415 - start-up
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
-    paths = edits.changed_paths(layout, files)
+    paths: list[str] = []
+    for file in governed.files:
+        try:
+            paths += edits.changed_paths(governed.layout, [file])
+        except (QueenError, OSError, ValueError) as error:
+            errors.append(error)
     if not paths:
         return None
-    hive = open_hive(layout, env, event)
-    statuses = edits.look(hive.reservations, paths)
-    # Decided before anything is written: a fault in writing must not let the edit pass.
-    held = _held(statuses)
-    if not held and hive.actor_or_none is not None:
-        try:
-            edits.keep(hive.reservations, statuses, event.session)
-        except Held:
-            held = _held(edits.look(hive.reservations, paths))
-    if not held:
+    try:
+        hive = open_hive(governed.layout, env, event)
+        return _Place(hive, list(dict.fromkeys(paths)), writes=governed.writes)
+    except (QueenError, OSError, ValueError) as error:
+        errors.append(error)
         return None
+
+
+def _look(hive: Services, paths: Sequence[str]) -> list[PathStatus]:
+    from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
+
+    return edits.look(hive.reservations, paths)
+
+
+def _keep(place: _Place, event: Event) -> None:
+    from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
+
+    granted = edits.keep(place.hive.reservations, place.statuses, event.session)
+    place.granted = [lease.id for lease in granted]
+
+
+def _give_back(places: Sequence[_Place]) -> None:
+    """Ends what this edit was granted in other hives: it gets all of its files or none."""
+    for place in places:
+        if place.granted:
+            with suppress(QueenError, OSError):
+                place.hive.reservations.release(ids=place.granted)
+
+
+def _refused(
+    place: _Place, held: Sequence[PathStatus], event: Event, first_in_line: Held | None = None
+) -> Answer:
     from queenbee.hook import refusals  # noqa: PLC0415 - start-up
 
-    return refusals.answer(event, hive, held)
+    if first_in_line is not None and not held:
+        # Nobody holds it by now, but somebody waits for it.
+        return refusals.behind_waiters(event, place.hive, place.paths[0], first_in_line)
+    return refusals.answer(event, place.hive, held)
 
 
 def _held(statuses: Sequence[PathStatus]) -> list[PathStatus]:
     return [each for each in statuses if each.status == "held"]
 
 
-def _by_hive(event: Event, env: Mapping[str, str]) -> list[tuple[Layout, list[str]]]:
+def _by_hive(event: Event, env: Mapping[str, str], errors: list[Exception]) -> list[_Governed]:
     """Returns the hives that an edit concerns, each with its files; nearly always one."""
-    found: dict[tuple[str, str], tuple[Layout, list[str]]] = {}
+    found: dict[tuple[str, str, bool], _Governed] = {}
     for file in filter(_is_file_name, event.files):
-        layout = _hive_of(file, event, env)
-        if layout is not None:
-            found.setdefault((layout.beads_dir, layout.tree), (layout, []))[1].append(file)
+        writes = True
+        try:
+            for layout in _hives_of(file, event, env):
+                key = (layout.beads_dir, layout.tree, writes)
+                found.setdefault(key, _Governed(layout, writes=writes)).files.append(file)
+                writes = False
+        except (QueenError, OSError, ValueError) as error:
+            errors.append(error)
     return list(found.values())
 
 
@@ -77,8 +164,8 @@ def _is_file_name(text: str) -> bool:
         return False
 
 
-def _hive_of(file: str, event: Event, env: Mapping[str, str]) -> Layout | None:
-    """Returns the hive of the tree that a file is in, wherever the session runs, or None."""
+def _hives_of(file: str, event: Event, env: Mapping[str, str]) -> Iterator[Layout]:
+    """Yields the hives that govern a file, wherever the session runs, the nearest first."""
     folder = os.path.dirname(os.path.realpath(file))
     while not os.path.isdir(folder):
         folder = os.path.dirname(folder)
@@ -86,9 +173,37 @@ def _hive_of(file: str, event: Event, env: Mapping[str, str]) -> Layout | None:
         # It names the hive of the session's repository, relative to where the session runs.
         here, there = git_tree(os.path.realpath(event.cwd)), git_tree(folder)
         if (here and here.common_dir) != (there and there.common_dir):
-            return None
+            return
         env = {**env, "BEADS_DIR": os.path.join(event.cwd, env["BEADS_DIR"])}
-    try:
-        return discover(folder, env)
-    except NoHive:
+    while True:
+        try:
+            yield from governing(folder, env)
+        except NoHive:
+            pass
+        except Unreadable as error:
+            dot_git = error.details.get("path")
+            if not isinstance(dot_git, str) or os.path.basename(dot_git) != ".git":
+                raise
+            # A `.git` that leads nowhere ends no lease of the repository around it.
+            folder = os.path.dirname(os.path.dirname(dot_git))
+            continue
+        # A submodule is part of the repository around it.
+        above = _superproject(folder)
+        if above is None or env.get("BEADS_DIR"):
+            return
+        folder = above
+
+
+def _superproject(folder: str) -> str | None:
+    """Returns the folder that holds the submodule that `folder` is in, or None."""
+    here = git_tree(folder)
+    above = os.path.dirname(here.tree) if here is not None else folder
+    around = git_tree(above) if here is not None and above != here.tree else None
+    if here is None or around is None:
         return None
+    modules = os.path.join(around.git_dir, "modules", "")
+    if here.git_dir.startswith(modules):
+        return above
+    # One that git has not absorbed keeps its own git directory.
+    own = here.git_dir == os.path.join(here.tree, ".git")
+    return above if own and os.path.lexists(os.path.join(around.tree, ".gitmodules")) else None

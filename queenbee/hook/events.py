@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +53,21 @@ _FILE_KEYS = frozenset({
     "old_path", "new_path",
 })  # fmt: skip
 _LIST_KEYS = frozenset(("files", "paths", "edits", "replacements"))
+_PLACE_KEYS = ("source", "destination", "src", "dst", "dest", "target", "from", "to")
+"""Where tools that copy and move name files; only read if a tool is known to change files."""
+_CONTENT_KEYS = frozenset({
+    "content", "contents", "new_string", "newString", "new_str", "newText", "new_text", "new_code",
+    "file_text", "fileText", "edits", "replacements", "patch", "diff",
+})  # fmt: skip
+_CHANGING = frozenset({
+    "write", "edit", "create", "delete", "remove", "move", "rename", "copy", "replace", "insert",
+    "append", "update", "modify", "patch", "save", "overwrite", "truncate", "apply", "unlink",
+})  # fmt: skip
+_READING = frozenset({
+    "read", "get", "list", "ls", "search", "find", "grep", "glob", "view", "show", "stat", "open",
+    "cat", "tree", "diff", "fetch", "describe", "check", "lint", "query", "lookup", "exists",
+})  # fmt: skip
+"""The first words of tools that change nothing; in doubt, an edit counts."""
 _PATCH_KEYS = ("command", "input", "patch", "patchText", "patch_text")
 _PATCH_LINES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
 
@@ -72,7 +88,7 @@ class Event:
         """The files that a tool is about to change, or has changed: absolute names."""
         if self.kind in (BEFORE_EDIT, AFTER_EDIT):
             named = dict.fromkeys(_named_files(fields))
-            self.files = [os.path.normpath(os.path.join(self.cwd, name)) for name in named]
+            self.files = [_absolute(os.path.join(self.cwd, name)) for name in named]
 
 
 def read_event(data: bytes, cwd: str) -> Event:
@@ -83,25 +99,61 @@ def read_event(data: bytes, cwd: str) -> Event:
     return Event(fields, cwd)
 
 
+def _absolute(name: str) -> str:
+    """Returns an absolute name without `..`, as the kernel follows it: after links."""
+    if not name.isascii():
+        # The agent may have decoded the bytes by its locale and escaped what that lacks.
+        with suppress(ValueError):
+            name = os.fsdecode(os.fsencode(name))
+    parts = name.split("/")
+    if ".." not in parts or "\0" in name:
+        return os.path.normpath(name)
+    last = len(parts) - 1 if parts[-1] not in ("", ".", "..") else len(parts)
+    return os.path.normpath("/".join((os.path.realpath("/".join(parts[:last])), *parts[last:])))
+
+
 def _named_files(fields: Mapping[str, object]) -> Iterator[str]:
     tool = _text(fields, "tool_name", "toolName")
     if tool is None:
         # Cursor's afterFileEdit names the file itself and no tool.
         yield from _in_arguments({"file_path": fields.get("file_path")})
         return
-    letters = _letters(tool.rpartition("__")[2])  # A server's tool: mcp__files__write_file.
-    if letters not in _TOOLS:
-        return
+    name = tool.rpartition("__")[2]  # A server's tool: mcp__files__write_file.
+    letters = _letters(name)
     arguments = next(
         (fields[key] for key in ("tool_input", "toolInput", "toolArgs") if key in fields), None
     )
     if isinstance(arguments, str) and arguments.lstrip()[:1] == "{":
         arguments = json.loads(arguments)
+    if letters not in _TOOLS:
+        yield from _by_shape(name, arguments)
+        return
     if isinstance(arguments, dict) and arguments.get("command") == "view":
         return  # One tool that both shows and edits.
     if letters in _PATCHES:
         yield from _in_patch(arguments)
     yield from _in_arguments(arguments)
+
+
+def _by_shape(name: str, arguments: object) -> Iterator[str]:
+    """Yields the files that a tool of an unknown kind changes, as far as its name or what it is
+    given shows that it does: `mcp__filesystem__move_file`, or any that takes a file and contents.
+    """
+    if not isinstance(arguments, dict):
+        return
+    words = _words(name)
+    if words and words[0] in _READING:
+        return
+    if not _CHANGING.intersection(words) and not _CONTENT_KEYS.intersection(arguments):
+        return
+    yield from _in_arguments(arguments)
+    yield from _file_names([arguments.get(key) for key in _PLACE_KEYS])
+
+
+def _words(name: str) -> list[str]:
+    """Returns the words of a name in lower case: of `moveFile`, `move_file` and `move-file`."""
+    spaced = "".join(f" {char.lower()}" if char.isupper() else char for char in name)
+    return "".join(char if char.isalnum() else " " for char in spaced).split()
 
 
 def _in_arguments(arguments: object) -> Iterator[str]:
@@ -127,9 +179,11 @@ def _in_patch(value: object) -> Iterator[str]:
     texts = [value.get(key) for key in _PATCH_KEYS] if isinstance(value, dict) else [value]
     for text in texts:
         for line in text.splitlines() if isinstance(text, str) else ():
+            # Codex, too, takes no notice of spaces around a marker.
+            marker = line.strip()
             for start in _PATCH_LINES:
-                if line.startswith(start):
-                    yield line[len(start) :].strip()
+                if marker.startswith(start):
+                    yield marker[len(start) :].strip()
 
 
 def _agent(fields: Mapping[str, object], name: str) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from contextlib import suppress
 
 from queenbee.errors import NoHive, QueenError
 from queenbee.hook import answers, events
@@ -36,18 +37,25 @@ To turn it off, set QUEEN_HOOK=off in the environment of the agent.
 
 def main() -> None:
     """Answers the event on standard input."""
-    if len(sys.argv) > 1 or os.isatty(0):
+    try:
+        _exchange()
+    except (OSError, ValueError, AttributeError):
+        # A standard stream is full, or closed (then it is None): nobody can be told.
+        if os.environ.get("QUEEN_DEBUG"):
+            raise
+    # Every file is closed by now; an orderly shutdown of the interpreter costs 3 ms of 28.
+    os._exit(0)
+
+
+def _exchange() -> None:
+    if len(sys.argv) > 1 or (sys.stdin is not None and os.isatty(0)):
         sys.stdout.write(_USAGE)
-    else:
+    elif sys.stdin is not None:
         answer = respond(sys.stdin.buffer.read(), os.environ, _cwd())
         if answer is not None:
             # ASCII: an agent's locale may not be UTF-8, and a file name may not be valid text.
             sys.stdout.write(json.dumps(answer) + "\n")
-    try:
-        sys.stdout.flush()
-    finally:
-        # Every file is closed by now; an orderly shutdown of the interpreter costs 3 ms of 28.
-        os._exit(0)
+    sys.stdout.flush()
 
 
 def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | None:
@@ -100,7 +108,8 @@ def _report(event: Event | None, env: Mapping[str, str], cwd: str, text: str) ->
     from queenbee.store.logbook import note  # noqa: PLC0415 - start-up
 
     what = f"{event.agent} {event.name}: {text}" if event is not None else text
-    sys.stderr.write(f"queen-hook: {what}\n".encode(errors="replace").decode())
+    with suppress(OSError, ValueError, AttributeError):  # It is closed or full.
+        sys.stderr.write(f"queen-hook: {what}\n".encode(errors="replace").decode())
     try:
         note(discover(event.cwd if event else cwd, env).state_dir, "hook", what)
     except (OSError, ValueError, QueenError):

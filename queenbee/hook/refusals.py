@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queenbee.core.text import one_line, shell_word
+from queenbee.core.text import mentioned, one_line, quotation, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.hook import answers, events
 from queenbee.hook.sessions import MOST_CHARS
@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.errors import Held
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
     from queenbee.services.hive import Services
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 _PATH_CHARS = 200
+_REASON_CHARS = 400
 
 
 def answer(event: Event, hive: Services, held: Sequence[PathStatus]) -> Answer:
@@ -31,26 +33,45 @@ def answer(event: Event, hive: Services, held: Sequence[PathStatus]) -> Answer:
     )
 
 
+def behind_waiters(event: Event, hive: Services, path: str, refusal: Held) -> Answer:
+    """Returns the denial of an edit of a free file that another agent has waited for longer."""
+    shown = one_line(path, _PATH_CHARS)
+    reason = f"{mentioned(shown)}: {one_line(refusal.message, _REASON_CHARS)}."
+    if event.kind == events.BEFORE_EDIT:
+        wait = suggested("queen reserve", shown, wait="90s", as_=hive.actor_or_none)
+        return answers.denial(
+            event,
+            f"{reason} Do not change it in another way, such as with a shell command. Work on "
+            f"something else, or take your place in the line ({wait}).",
+        )
+    return answers.context(event, f"You changed a file that another agent waits for. {reason}")
+
+
 def _sentences(hive: Services, held: Sequence[PathStatus]) -> str:
     """Returns one sentence for each file: who holds it, for what, and for how long."""
-    lines = [f"{one_line(each.path, _PATH_CHARS)} is {_holder(hive, each)}." for each in held]
+    lines = [
+        f"{mentioned(one_line(each.path, _PATH_CHARS))} is {_holder(hive, each)}." for each in held
+    ]
     more = len(lines) - _SHOWN
     return " ".join([*lines[:_SHOWN], *([f"And {more} more."] if more > 0 else [])])
 
 
 def _holder(hive: Services, status: PathStatus) -> str:
     lease = status.leases[0]
-    pattern = f" ({one_line(lease.pattern, 120)})" if lease.pattern != status.path else ""
+    pattern = (
+        f" ({mentioned(one_line(lease.pattern, 120))})" if lease.pattern != status.path else ""
+    )
     left = format_duration((lease.expires_ms - hive.now_ms()) / 1000)
     mode = "reserved by" if lease.exclusive else "reserved for reading by"
-    issue = f" for {one_line(lease.issue_id, MOST_CHARS)}" if lease.issue_id else ""
-    why = f" (“{one_line(lease.reason, MOST_CHARS)}”)" if lease.reason else ""
-    return f"{mode} {one_line(lease.droid, MOST_CHARS)}{pattern}{issue}{why}, {left} left"
+    issue = f" for {mentioned(one_line(lease.issue_id, MOST_CHARS))}" if lease.issue_id else ""
+    why = f" ({quotation(one_line(lease.reason, MOST_CHARS))})" if lease.reason else ""
+    droid = mentioned(one_line(lease.droid, MOST_CHARS))
+    return f"{mode} {droid}{pattern}{issue}{why}, {left} left"
 
 
 def _instead(hive: Services, first: PathStatus) -> str:
-    path = shell_word(one_line(first.path, _PATH_CHARS))
-    wait = f"queen reserve {path} --wait 90s{_as(hive)}"
+    path = one_line(first.path, _PATH_CHARS)
+    wait = suggested("queen reserve", path, wait="90s", as_=hive.actor_or_none)
     return (
         "Do not change it in another way, such as with a shell command. Work on something else, "
         f"wait for it ({wait}), or ask its holder ({_ask(hive, first)})."
@@ -58,10 +79,6 @@ def _instead(hive: Services, first: PathStatus) -> str:
 
 
 def _ask(hive: Services, first: PathStatus) -> str:
-    about = f"'About {first.path}: ...'" if "'" not in first.path else "'...'"
-    holder = shell_word(one_line(first.leases[0].droid, MOST_CHARS))
-    return f"queen msg send {holder} {one_line(about, _PATH_CHARS)}{_as(hive)}"
-
-
-def _as(hive: Services) -> str:
-    return f" --as {hive.actor_or_none}" if hive.actor_or_none else ""
+    about = f"About {one_line(first.path, _PATH_CHARS)}: ..."
+    holder = one_line(first.leases[0].droid, MOST_CHARS)
+    return suggested("queen msg send", holder, about, as_=hive.actor_or_none)

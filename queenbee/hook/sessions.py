@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from queenbee.core.names import MAX_LENGTH, is_name
-from queenbee.core.text import one_line
+from queenbee.core.text import mentioned, one_line, quotation, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import UnknownDroid
 from queenbee.hook import answers
@@ -50,7 +50,9 @@ def begin(event: Event, env: Mapping[str, str]) -> Answer:
     actor = find_actor(layout, env, event)
     if actor.derived and actor.name is not None:
         _remember_name(env, actor.name)
-    return answers.context(event, _briefing(Services(layout, actor=actor.name), actor))
+    hive = Services(layout, actor=actor.name)
+    hive.note_presence()
+    return answers.context(event, _briefing(hive, actor))
 
 
 def end(event: Event, env: Mapping[str, str]) -> None:
@@ -63,7 +65,9 @@ def end(event: Event, env: Mapping[str, str]) -> None:
 def open_hive(layout: Layout, env: Mapping[str, str], event: Event) -> Services:
     """Returns the open hive, with the droid that the session acts as."""
     layout.settings.lock_timeout_s = min(layout.settings.lock_timeout_s, _LOCK_TIMEOUT_S)
-    return Services(layout, actor=find_actor(layout, env, event).name)
+    hive = Services(layout, actor=find_actor(layout, env, event).name)
+    hive.note_presence()
+    return hive
 
 
 def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
@@ -103,16 +107,14 @@ def _briefing(hive: Services, actor: Actor) -> str:
     lines = _about(hive, actor)
     if actor.name is not None:
         unread = [
-            f"“{one_line(each.subject, MOST_CHARS)}” from {one_line(each.from_, MOST_CHARS)}"
+            f"{quotation(one_line(each.subject, MOST_CHARS))} from {_name(each.from_)}"
             for each in hive.messages.inbox(unread=True)
         ]
-        lines += _listed("Unread messages", unread, "queen msg inbox --unread" + _as(actor))
+        lines += _listed("Unread messages", unread, _inbox(actor))
     live = hive.reservations.find()
     mine = [_lease(hive, each) for each in live if each.droid == actor.name]
     others = [
-        f"{one_line(each.droid, MOST_CHARS)}: {_lease(hive, each)}"
-        for each in live
-        if each.droid != actor.name
+        f"{_name(each.droid)}: {_lease(hive, each)}" for each in live if each.droid != actor.name
     ]
     lines += _listed("Reserved by you", mine, "queen reserved")
     lines += _listed("Reserved by others", others, "queen reserved")
@@ -152,8 +154,12 @@ def _about(hive: Services, actor: Actor) -> list[str]:
     ]
 
 
-def _as(actor: Actor) -> str:
-    return f" --as {actor.name}" if actor.derived else ""
+def _inbox(actor: Actor) -> str:
+    return suggested("queen msg inbox", unread=True, as_=actor.name if actor.derived else None)
+
+
+def _name(text: str) -> str:
+    return mentioned(one_line(text, MOST_CHARS))
 
 
 def _listed(heading: str, items: Sequence[str], command: str) -> list[str]:
@@ -164,5 +170,5 @@ def _listed(heading: str, items: Sequence[str], command: str) -> list[str]:
 
 def _lease(hive: Services, lease: Reservation) -> str:
     left = format_duration((lease.expires_ms - hive.now_ms()) / 1000)
-    issue = f" for {one_line(lease.issue_id, MOST_CHARS)}" if lease.issue_id else ""
-    return f"{one_line(lease.pattern, 120)}{issue}, {left} left"
+    issue = f" for {_name(lease.issue_id)}" if lease.issue_id else ""
+    return f"{mentioned(one_line(lease.pattern, 120))}{issue}, {left} left"

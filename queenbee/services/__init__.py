@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from queenbee.services.leases.reservations import PathStatus as PathStatus
     from queenbee.services.leases.reservations import Reservations as Reservations
     from queenbee.services.messages import Messages as Messages
+    from queenbee.services.nudges import Nudges as Nudges
+    from queenbee.services.queue import Queue as Queue
     from queenbee.services.store import Store as Store
     from queenbee.services.transaction import Transaction as Transaction
 
@@ -33,6 +35,8 @@ __getattr__, __dir__, __all__ = exports(
         "issues": "Issues",
         "leases.reservations": "PathStatus Reservations",
         "messages": "Messages",
+        "nudges": "Nudges",
+        "queue": "Queue",
         "store": "Store",
         "transaction": "Transaction",
     },

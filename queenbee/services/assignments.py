@@ -7,6 +7,7 @@ from queenbee.core.leases import assignment_end_ms
 from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.standing import superseded_assignments
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours, Taken
 from queenbee.store.identity import checked_droid
@@ -117,13 +118,15 @@ class Assignments:
         if current is None:
             raise NotFound(
                 f"nobody is assigned to {issue_id}",
-                hint=f"queen assignments --issue {issue_id} --status all",
+                hint=suggested("queen assignments", issue=issue_id, status="all"),
                 issue_id=issue_id,
             )
         if actor != current.droid and actor not in SUPERVISORS:
             raise NotYours(
                 f"{issue_id} is assigned to {current.droid}, not to {actor}",
-                hint=f"queen msg send {current.droid} 'about {issue_id}' --issue {issue_id}",
+                hint=suggested(
+                    "queen msg send", current.droid, f"about {issue_id}", issue=issue_id
+                ),
                 owner=current.droid,
                 assignment=current.to_dict(),
             )
@@ -374,10 +377,12 @@ class Assignments:
 
 def _taken(current: Assignment, to: str | None) -> Taken:
     issue_id = current.issue_id
-    ask = f"queen ready, or ask: queen msg send {current.droid} BODY --issue {issue_id}"
+    ask = suggested("queen msg send", current.droid, "BODY", issue=issue_id)
     return Taken(
         f"{issue_id} is assigned to {current.droid} (since {current.created_at})",
-        hint=f"to move it: queen assign {issue_id} {to} --reassign" if to else ask,
+        hint=f"to move it: {suggested('queen assign', issue_id, to, reassign=True)}"
+        if to
+        else f"queen ready, or ask: {ask}",
         holder=current.droid,
         assignment=current.to_dict(),
     )

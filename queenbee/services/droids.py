@@ -13,6 +13,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.services.store import Store
 
+_JUDGED = 200
+"""How many of a droid's newest records of each kind say when it last wrote: the answer must not
+take longer in a large hive, and what changes an older record makes a new one nearly always."""
+
 
 class Droids:
     """The names in `.factory/droids/`, and those that have acted in this hive."""
@@ -61,9 +65,9 @@ class Droids:
         return any(self._store.state(kind).select({field: name}, limit=1) for kind, field in signs)
 
     def _assignees(self) -> set[str]:
-        from queenbee.store.issues_file import read_rows  # noqa: PLC0415 - start-up
+        from queenbee.store.issues_file import read  # noqa: PLC0415 - start-up
 
-        rows, _ = read_rows(self._store.layout.issues_path)
+        rows = read(self._store.layout.issues_path).rows
         names = (row.get("assignee") for row in rows)
         return {name for name in names if isinstance(name, str) and is_name(name)}
 
@@ -82,6 +86,54 @@ class Droids:
             seen &= ALWAYS_KNOWN
         return sorted({name for name in seen if is_name(name)} | listed)
 
+    def seen_ms(self, name: str) -> int | None:
+        """Returns when a droid last showed a sign of life, in ms since 1970, or None if never.
+
+        On this machine, every command and every event of its hook is one, and so is waiting. The
+        ledgers, with what it did elsewhere, are only asked about a droid that seems quiet.
+        """
+        now_ms = self._store.now_ms()
+        here_ms = presence.last_ms(self._store.layout, name)
+        if here_ms is not None and now_ms - here_ms < self._quiet_after_ms:
+            return min(here_ms, now_ms)
+        if self._waits(name):
+            return now_ms
+        known = [each for each in (here_ms, self._written_ms(name)) if each is not None]
+        return min(max(known), now_ms) if known else None
+
+    def is_quiet(self, name: str) -> bool:
+        """Returns whether a droid has shown no sign of life for the setting `quiet_after`."""
+        seen_ms = self.seen_ms(name)
+        return seen_ms is None or self._store.now_ms() - seen_ms >= self._quiet_after_ms
+
+    @property
+    def _quiet_after_ms(self) -> int:
+        return self._store.layout.settings.quiet_after_s * 1000
+
+    def _waits(self, name: str) -> bool:
+        if not self._store.layout.may_have_waiters():
+            return False
+        from queenbee.store.waiting_line import live  # noqa: PLC0415 - start-up
+
+        line = live(self._store.layout.queue_dir)
+        return any(fields.get("droid") == name for _, fields in line)
+
+    def _written_ms(self, name: str) -> int | None:
+        """Returns when a droid wrote the newest line of its own."""
+        newest_ms: int | None = None
+        for kind in KINDS.values():
+            for field in dict.fromkeys(droid for droid, _ in kind.signs):
+                instants = [instant for droid, instant in kind.signs if droid == field]
+                state = self._store.state(kind.name)
+                for row in state.select({field: name}, newest_first=True, limit=_JUDGED):
+                    # A lease that was taken over is no sign of whoever lost it.
+                    lost = row.get("released_by", name) != name
+                    for instant in instants:
+                        at_ms = instant_ms(row.get(instant))
+                        if at_ms is not None and not (lost and instant == "released_at"):
+                            newest_ms = max(newest_ms or 0, at_ms)
+        return newest_ms
+
     def joined_ms(self, name: str) -> int:
         """Returns since when a droid is in the hive, in ms since 1970: its first record, its first
         command on this machine, or the file that lists it, whichever is oldest; now if there is
@@ -98,7 +150,8 @@ class Droids:
         return min(sign for sign in signs if sign is not None)
 
     def last_seen_ms(self) -> dict[str, int]:
-        """Returns for each droid the newest instant at which it wrote, in ms since 1970.
+        """Returns for each droid the newest instant at which it wrote, or was active on this
+        machine, in ms since 1970.
 
         A line that somebody else wrote about a droid (an assignment, a takeover) counts too:
         a droid that just got work needs time to show up.
@@ -115,4 +168,7 @@ class Droids:
                 at_ms = instant_ms(fields.get(mark_of(name, READ)))
                 if at_ms is not None:
                     seen[name] = max(seen.get(name, 0), at_ms)
+        for name in seen:
+            here_ms = presence.last_ms(self._store.layout, name) or 0
+            seen[name] = max(seen[name], min(here_ms, self._store.now_ms()))
         return seen

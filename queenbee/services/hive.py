@@ -8,11 +8,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from queenbee.core.kinds import KINDS
-from queenbee.core.names import is_name
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import NotFound
 from queenbee.services.store import Store
-from queenbee.store import presence
 from queenbee.store.files import size_of
 
 TYPE_CHECKING = False
@@ -21,6 +19,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.core.fold import Fields
+    from queenbee.core.queue import Want
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
     from queenbee.services.droids import Droids
@@ -28,7 +27,13 @@ if TYPE_CHECKING:
     from queenbee.services.issues import Issues
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.messages import Messages
+    from queenbee.services.nudges import Nudges
+    from queenbee.services.queue import Queue
     from queenbee.store.ledger.rotation import Rotation
+
+
+_LINES = 10
+"""At most so many line numbers in a notice."""
 
 
 class Services(Store):
@@ -58,7 +63,26 @@ class Services(Store):
         """Who edits where."""
         from queenbee.services.leases.reservations import Reservations  # noqa: PLC0415 - start-up
 
-        return Reservations(self)
+        return Reservations(
+            self,
+            queue=lambda: self.queue,
+            droids=lambda: self.droids,
+            nudges=lambda: self.nudges,
+        )
+
+    @cached_property
+    def queue(self) -> Queue:
+        """Who waits for what, in the order in which they are served."""
+        from queenbee.services.queue import Queue  # noqa: PLC0415 - start-up
+
+        return Queue(self, fold_case=lambda: self.reservations.fold_case, holders=self._holders)
+
+    @cached_property
+    def nudges(self) -> Nudges:
+        """Asking droids that have gone quiet, and taking over from those that do not answer."""
+        from queenbee.services.nudges import Nudges  # noqa: PLC0415 - start-up
+
+        return Nudges(self, self.droids, holdings=self._holdings)
 
     @cached_property
     def issues(self) -> Issues:
@@ -80,6 +104,18 @@ class Services(Store):
         from queenbee.services.droids import Droids  # noqa: PLC0415 - start-up
 
         return Droids(self)
+
+    def _holders(self, want: Want, droid: str) -> list[str]:
+        """Returns the other droids that hold what this one wants."""
+        found = self.reservations.holders_against(want, droid) if want.patterns else []
+        if want.issue_id is not None:
+            held = self.assignments.active(want.issue_id)
+            found += [held.droid] if held is not None and held.droid != droid else []
+        return found
+
+    def _holdings(self, droid: str) -> list[str]:
+        patterns = [lease.pattern for lease in self.reservations.find(droid=droid)]
+        return patterns + [each.issue_id for each in self.assignments.find(droid=droid)]
 
     def _known_issues(self) -> Collection[str]:
         return self.issues.all()
@@ -143,20 +179,27 @@ class Services(Store):
         from queenbee.services.notices import Notices  # noqa: PLC0415 - start-up
 
         notices = Notices(
-            self, assignments=lambda: self.assignments, reservations=lambda: self.reservations
+            self,
+            assignments=lambda: self.assignments,
+            reservations=lambda: self.reservations,
+            queue=lambda: self.queue,
         )
-        return [*self._long_lines(), *notices.take()] + [
+        return [*self._long_lines(), *notices.take(), *self._unread_issues()] + [
             f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "
             "they are left alone; see: queen doctor"
             for state in self.opened()
             if state.unusable
         ]
 
-    def arrive(self) -> None:
-        """Remembers on this machine that the actor is in the hive; it may leave no record yet."""
-        actor = self.actor_or_none
-        if actor is not None and is_name(actor):
-            presence.note(self.layout, actor, self.now_ms())
+    def _unread_issues(self) -> list[str]:
+        issues = self.__dict__.get("issues")  # Only if the command asked for them.
+        if issues is None or not issues.unusable:
+            return []
+        lines = ", ".join(map(str, issues.unusable_lines[:_LINES]))
+        more = ", …" if issues.unusable > _LINES else ""
+        text = f"{issues.unusable} of the lines in {self.layout.issues_path} cannot be read "
+        text += f"({lines}{more}); what waits for an issue in them stays blocked; see: queen doctor"
+        return [text]
 
     def _long_lines(self) -> list[str]:
         written, self.long_lines = list(dict.fromkeys(self.long_lines)), []

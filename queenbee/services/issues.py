@@ -8,9 +8,9 @@ from queenbee.core import beads, readiness
 from queenbee.core.beads import Issue
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.names import checked_issue_id, nearest
-from queenbee.core.readiness import Standing, by_urgency
+from queenbee.core.readiness import Standing, by_urgency, missing_blockers
 from queenbee.core.records import Assignment
-from queenbee.core.text import shell_word
+from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import IssueClosed, NotFound, NotReady, Taken
 from queenbee.store import issues_file
@@ -40,8 +40,13 @@ class Issues:
         self._assignments = assignments
         self._stamp: tuple[int, ...] | None = None
         self._tracked: dict[str, Issue] = {}
-        self.unusable = 0
-        """The lines of the file that are neither an issue nor known bookkeeping."""
+        self.unusable_lines: list[int] = []
+        """The numbers of the lines of the file that are neither an issue nor known bookkeeping."""
+
+    @property
+    def unusable(self) -> int:
+        """How many lines of the file are neither an issue nor known bookkeeping."""
+        return len(self.unusable_lines)
 
     def all(self) -> dict[str, Issue]:
         """Returns every issue by id, without tombstones. Raises `Unreadable`."""
@@ -52,8 +57,14 @@ class Issues:
         path = self._store.layout.issues_path
         stamp = stamp_of(path)
         if stamp != self._stamp:
-            rows, self.unusable = issues_file.read_rows(path)
-            self._tracked = beads.read_rows(rows)
+            found = issues_file.read(path)
+            self._tracked = beads.read_rows(found.rows)
+            if found.anonymous:
+                # The row of a blocker that is not there may be one of those.
+                known = {**self._documents.issues(), **self._tracked}
+                rows = [issues_file.unreadable_row(gone) for _, gone in missing_blockers(known)]
+                self._tracked.update(beads.read_rows(rows))
+            self.unusable_lines = [number for number, _ in found.unusable]
             self._stamp = stamp
         return self._tracked
 
@@ -62,7 +73,12 @@ class Issues:
         completed here: a newer row that said `open` would open it again. Raises `Unreadable`.
         """
         rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
-        closed = {key: one for key, one in self._read().items() if one.completion is not None}
+        tracked = self.tracked()
+        closed = {
+            key: one
+            for key, one in self._read().items()
+            if one.completion is not None and not tracked[key].done
+        }
         newest = {str(row.get("id")): row for row in rows if row.get("id") in closed}
         return [*rows, *({**newest[key], **closed[key].ending()} for key in newest)]
 
@@ -170,34 +186,36 @@ class Issues:
         again = "queen issue reopen" if issue is not None else "queen claim --anyway"
         raise IssueClosed(
             f"issue {issue_id} {how}{title}",
-            hint=f"queen next; to work on it again: {again} {shell_word(issue_id)}",
+            hint=f"queen next; to work on it again: {suggested(again, issue_id)}",
             issue_id=issue_id,
         )
 
     def _refuse(self, standing: Standing, droid: str) -> None:
         issue_id = standing.issue.id
-        anyway = f"queen next, or to take it all the same: queen claim {shell_word(issue_id)} "
+        claim = suggested("queen claim", issue_id, anyway=True)
+        anyway = f"queen next, or to take it all the same: {claim}"
         if standing.waits_for:
             found = self.standings()
             who = [_blocker(found.get(each), each) for each in standing.waits_for]
             raise NotReady(
-                f"{issue_id} waits for {', '.join(who)}",
-                hint=f"{anyway}--anyway",
+                f"{mentioned(issue_id)} waits for {', '.join(who)}",
+                hint=anyway,
                 issue_id=issue_id,
                 waits_for=standing.waits_for,
             )
         if standing.because and not standing.own_status:
             raise NotReady(
-                f"{issue_id} cannot be started: {standing.because}",
-                hint=f"{anyway}--anyway",
+                f"{mentioned(issue_id)} cannot be started: {standing.because}",
+                hint=anyway,
                 issue_id=issue_id,
                 waits_for=[],
             )
         holder = standing.holder
         if holder not in (None, droid) and self._assignments().active(issue_id) is None:
             raise Taken(
-                f"the tracker gives {issue_id} to {holder}, who has begun it",
-                hint=f"{anyway}--anyway",
+                f"the tracker gives {mentioned(issue_id)} to {mentioned(str(holder))}, who has "
+                "begun it",
+                hint=anyway,
                 holder=holder,
                 issue_id=issue_id,
             )
@@ -216,7 +234,7 @@ class Issues:
         if self.tombstone(issue_id) is not None:
             return NotFound(
                 f"the tracker has deleted {issue_id}",
-                hint=f"queen show {shell_word(issue_id)}",
+                hint=suggested("queen show", issue_id),
                 issue_id=issue_id,
             )
         close = nearest(issue_id, self._read())
@@ -232,10 +250,11 @@ class Issues:
         issues = {**beside, **tracked}
         for issue_id, completed in self._completed().items():
             issue = tracked.get(issue_id)  # A document says itself whether it is done.
-            if issue is None or issue.done:
+            if issue is None or issue.status == "tombstone":
                 continue
             # If its row is newer, somebody has opened it again.
-            if (instant_ms(issue.updated_at) or 0) <= assignment_end_ms(completed):
+            changed_ms = instant_ms(issue.updated_at) or 0
+            if issue.done or changed_ms <= assignment_end_ms(completed):
                 issues[issue_id] = issue.completed_by(completed)
         return issues
 
@@ -243,5 +262,5 @@ class Issues:
 def _blocker(standing: Standing | None, issue_id: str) -> str:
     """Returns an issue's id, and who has it."""
     if standing is None:
-        return issue_id
-    return f"{issue_id} ({standing.holder or 'nobody has it'})"
+        return mentioned(issue_id)
+    return f"{mentioned(issue_id)} {bracketed(standing.holder or 'nobody has it')}"

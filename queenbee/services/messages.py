@@ -6,6 +6,7 @@ import time
 
 from queenbee.core.names import EVERYONE, checked_issue_id, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours
 from queenbee.store.ledger.codec import decode
@@ -77,6 +78,7 @@ class Messages:
         if issue_id is not None:
             checked_issue_id(issue_id)
         recipients = self._recipients(to, new=new)
+        self._store.look({"subject": subject, "body": body, "issue_id": issue_id})
         with self._store.transaction() as tx:
             parent = self.get(reply_to) if reply_to is not None else None
             fields = {
@@ -246,7 +248,9 @@ class Messages:
         """Returns one message. Raises `NotFound`, also if it was deleted."""
         message = self._get(message_id)
         if message.deleted:
-            raise NotFound(f"message {message_id} was deleted", hint=f"queen history {message_id}")
+            raise NotFound(
+                f"message {message_id} was deleted", hint=suggested("queen history", message_id)
+            )
         return message
 
     def _get(self, message_id: str) -> Message:
@@ -335,7 +339,7 @@ class Messages:
             if message.to == EVERYONE and actor != message.from_:
                 raise NotYours(
                     f"message {message.id} is to everyone; only {message.from_} can delete it",
-                    hint=f"queen msg read {message.id}",
+                    hint=suggested("queen msg read", message.id),
                     owner=message.from_,
                 )
             if actor not in (message.from_, message.to):
@@ -359,13 +363,13 @@ class Messages:
             if message.to == EVERYONE and message.from_ == actor:
                 raise NotYours(
                     f"message {message.id} is from you, to everyone else",
-                    hint=f"queen msg thread {message.id}",
+                    hint=suggested("queen msg thread", message.id),
                     owner=actor,
                 )
             if message.to not in (actor, EVERYONE):
                 raise NotYours(
                     f"message {message.id} is to {message.to}, not to {actor}",
-                    hint=f"queen msg thread {message.id}",
+                    hint=suggested("queen msg thread", message.id),
                     owner=message.to,
                 )
         return [message.seen_by(actor) for message in messages]

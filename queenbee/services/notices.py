@@ -1,4 +1,5 @@
-"""Notices that a droid gets once, next to the answer to its command: which of its leases ended.
+"""Notices that a droid gets once, next to the answer to its command: which of its leases ended,
+and who waits for what it has.
 
 A lease must never end unseen. The hive's untracked state remembers which notices each droid has
 seen. If that cannot be written, the droid gets the notice again rather than not at all.
@@ -12,8 +13,10 @@ from functools import partial
 from queenbee.core import leases
 from queenbee.core.names import is_name
 from queenbee.core.records import Reservation
+from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import QueenError
+from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
     from queenbee.services.assignments import Assignments
     from queenbee.services.leases.reservations import Reservations
+    from queenbee.services.queue import Queue
     from queenbee.services.store import Store
 
     News = dict[str, Callable[[], str]]
@@ -41,12 +45,15 @@ class Notices:
         *,
         assignments: Callable[[], Assignments],
         reservations: Callable[[], Reservations],
+        queue: Callable[[], Queue],
     ) -> None:
         self._store = store
+        self._queue = queue
         self._services: dict[str, Callable[[], Assignments | Reservations]] = {
             "assignments": assignments,
             "reservations": reservations,
         }
+        self._assignments = assignments
         self._reservations = reservations
 
     def take(self) -> list[str]:
@@ -56,17 +63,20 @@ class Notices:
             return []
         path = os.path.join(self._store.layout.state_dir, "told", actor)
         try:
-            news = {**self._ended_leases(actor), **self._lost_grants(actor)}
-            known = _read_keys(path) if news else set()
-            fresh = [key for key in news if key not in known]
-            lines = [news[key]() for key in fresh[:_AT_MOST]]
+            ended = {**self._ended_leases(actor), **self._lost_grants(actor)}
+            waits = self._waiters(actor) if self._store.layout.may_have_waiters() else {}
+            known = _read_keys(path) if ended or waits else set()
+            fresh = [key for key in ended if key not in known]
+            waiting = [key for key in waits if key not in known]
+            lines = [ended[key]() for key in fresh[:_AT_MOST]]
+            if len(fresh) > _AT_MOST:
+                more = len(fresh) - _AT_MOST
+                lines.append(f"and {more} more leases of yours ended; see: queen reserved --all")
+            lines += [waits[key]() for key in waiting[:_AT_MOST]]
         except QueenError as error:
             return [f"{error.message}; cannot tell which of your leases ended"]
-        if fresh:
-            _add_keys(path, fresh)
-        if len(fresh) > _AT_MOST:
-            more = len(fresh) - _AT_MOST
-            lines.append(f"and {more} more leases of yours ended; see: queen reserved --all")
+        if fresh or waiting:
+            _add_keys(path, [*fresh, *waiting])
         return lines
 
     def _ended_leases(self, actor: str) -> News:
@@ -95,20 +105,43 @@ class Notices:
                 if loser.droid == actor:
                     what = loser.pattern if isinstance(loser, Reservation) else loser.issue_id
                     text = (
-                        f"a merge brought in {winner.droid}'s older grant of {what}: yours "
-                        f"({loser.id}) no longer counts; see: queen conflicts"
+                        f"a merge brought in {mentioned(winner.droid)}'s older grant of "
+                        f"{mentioned(what)}: yours ({mentioned(loser.id)}) no longer counts; "
+                        "see: queen conflicts"
                     )
                     news[f"{loser.id}:superseded"] = partial(str, text)
         return news
 
+    def _waiters(self, actor: str) -> News:
+        """Returns who waits for a lease of the actor, or for an issue that it has; each once."""
+        from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
+
+        news: News = {}
+        line = [each for each in self._queue().everything() if each.droid != actor]
+        if any(each.want.patterns for each in line):
+            for lease in self._reservations().find(droid=actor):
+                wanted = Want([lease.pattern], exclusive=lease.exclusive)
+                for each in self._queue().waiting_for(wanted, droid=actor):
+                    end = suggested("queen unreserve", lease.pattern)
+                    who, what = mentioned(each.droid), mentioned(str(each.want))
+                    text = f"{who} waits for {what}; if you are done: {end}"
+                    news.setdefault(f"{lease.id}:waiter:{each.droid}", partial(str, text))
+        for each in line:
+            issue_id = each.want.issue_id
+            held = self._assignments().active(issue_id) if issue_id is not None else None
+            if held is not None and held.droid == actor:
+                text = f"{each.droid} waits for {issue_id}, which you have"
+                news.setdefault(f"{held.id}:waiter:{each.droid}", partial(str, text))
+        return news
+
     def _lease_ended(self, lease: Reservation, how: str) -> str:
         holders = dict.fromkeys(
-            f"{each.droid} ({each.pattern})"
+            f"{mentioned(each.droid)} {bracketed(each.pattern)}"
             for each in self._reservations().overlapping(lease.pattern)
             if each.droid != lease.droid
         )
         now_held = f"held now by {', '.join(holders)}" if holders else "nobody holds it now"
-        return f"your lease on {lease.pattern} {how}; {now_held}"
+        return f"your lease on {mentioned(lease.pattern)} {how}; {now_held}"
 
 
 def _how_it_ended(lease: Reservation, actor: str, ago_ms: int) -> str | None:
@@ -118,7 +151,8 @@ def _how_it_ended(lease: Reservation, actor: str, ago_ms: int) -> str | None:
     by = lease.fields.get("released_by", actor)
     if by == actor:
         return None
-    return f"was taken over by {by} ({lease.fields.get('release_reason') or 'no reason'})"
+    reason = lease.fields.get("release_reason") or "no reason"
+    return f"was taken over by {mentioned(str(by))} {bracketed(str(reason))}"
 
 
 def _may_be_within(instant: object, since: str, until: str) -> bool:
@@ -129,16 +163,14 @@ def _may_be_within(instant: object, since: str, until: str) -> bool:
 
 def _read_keys(path: str) -> set[str]:
     try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return set(file.read().split())
+        return set(safe_open.read(path).decode(errors="replace").split())
     except OSError:
         return set()
 
 
 def _add_keys(path: str, keys: list[str]) -> None:
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "a", encoding="utf-8") as file:
-            file.write("".join(f"{key}\n" for key in keys))
-    except OSError:
+        safe_open.make_folder(os.path.dirname(path))
+        safe_open.append(path, "".join(f"{key}\n" for key in keys).encode())
+    except (OSError, QueenError):
         return

@@ -1,7 +1,9 @@
 """Refuses text that looks like a credential: once committed, it stays in git.
 
 The detectors are those of detect-secrets, except the two that judge by entropy, which would
-refuse every commit hash. They are loaded only for text that could hold a credential.
+refuse every commit hash, and the one that looks for assignments to names like `password`, which
+takes cubic time; `_ASSIGNED` finds what it finds. They are loaded only for text that could hold a
+credential. The time is linear in the length of the text: `docs/security.md` says how long.
 """
 
 from __future__ import annotations
@@ -20,9 +22,12 @@ if TYPE_CHECKING:
 OVERRIDE = "QUEEN_ALLOW_SECRET"
 """When this environment variable is 1, every text is accepted."""
 
-_GUESSES = frozenset({"Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)"})
-_KEYWORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential")
-_ASSIGNS = (":", "=")
+_ASSIGNMENT = "Secret Keyword"
+_LEFT_OUT = frozenset(
+    {"Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)", _ASSIGNMENT}
+)
+_KEYWORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential", "contrase")
+_ASSIGNS = (":", "=", '"', "'")
 _SHORTEST = 16
 """The detectors only see a line that has a word as long as a credential with both letters and
 digits, assigns something to one of these keywords, or holds one of these marks. On other lines
@@ -30,20 +35,57 @@ no detector finds anything (a test).
 """
 _MARKS = ("PRIVATE KEY", "://")
 _PREFIXES = "|".join(kind.prefix for kind in KINDS.values())
-_HARMLESS = rf"[0-9a-f]{{7,64}}|({_PREFIXES})-[0-9A-Z]{{20,26}}|[\w./-]*\.[a-z]{{1,5}}(?::\d+)*"
-"""Commit hashes, our own ids and file names are common in messages."""
+_HARMLESS = re.compile(
+    rf"[0-9a-f]{{7,64}}|(?:(?:{_PREFIXES})-)?[0-7][0-9A-HJKMNP-TV-Z]{{25}}"
+    r"|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+)
+"""Commit hashes, our own ids and UUIDs are common in messages."""
+_PATH = re.compile(r"[\w:./*?{}\[\],!@+~\\-]+")
+_EXTENSION = re.compile(r"\.[a-z]{1,5}(?::\d+)*$")
+"""So are file names and patterns, if no part of one could be a credential."""
+_CREDENTIAL = re.compile(
+    r"A3T|A[BKS]IA|ACCA|gh[a-z]_|github_pat|gl[a-z]+-|xox|[sr]k[_-]|SG\.|npm_|pypi-|eyJ|sq0|EAAA"
+    r"|-us\d|A[KP]C?[\dA-F]{6}|A[CS][\da-z]{32}"
+)
+"""The beginnings of known kinds of credentials."""
+_PART = re.compile(r"[A-Za-z0-9]+")
 _WINDOW = 2_000
 """Longer lines are checked in pieces, which overlap by half: no detector needs more context, and
 some of their expressions take quadratic time.
 """
+_SPACES = re.compile(r"\s{3,}")
+"""Some expressions take a power of the length of these, and none needs more than two."""
 
 _MOST_PIECES = 200
 """A megabyte of key-like words would take seconds; this keeps it to half a second."""
 
-_NO_TEXT = ("_at", "_id", "session", "pattern")
-"""The endings of fields that hold an instant, an id or file names: long, with letters and digits,
-and not written by a person. Each would load the detectors, which cost more than the write.
+_NO_TEXT = ("_at", "session", "worktree")
+"""The endings of fields that nobody writes as text: instants and the names of an agent's session.
 """
+
+# In linear time, in contrast to detect-secrets' own: a name is taken whole and once, however many
+# keywords are in it, and a value ends at the next quotation mark.
+_NAME = (
+    r"(?<!\w)(?=\w*?(?:(?:api|auth|service|account|db|database|priv|private|client)_?key"
+    r"|(?:db|database|key)_?pass|password|passwd|pwd|secret|contrase[ñn]a))\w++"
+)
+_VALUE = r"""(?:(?P<q{0}>["'])(?=\w)[^\v'"]*+(?<![,`])(?P=q{0})|`(?=\w)[^\v'"`]*+(?<!,)`)"""
+_ASSIGNED = re.compile(
+    "|".join(
+        (
+            rf"""{_NAME}[\]'"]{{0,2}}(?::\s*|\s*(?:={{1,3}}|!==?|=>)\s*){_VALUE.format(1)}""",
+            rf"{_NAME}\S{{0,50}}?\s*{_VALUE.format(2)};",
+            rf"{_VALUE.format(3)}\s*[!=]{{2,3}}\s*{_NAME}",
+        )
+    ),
+    re.IGNORECASE,
+)
+
+_passed: dict[str, None] = {}
+"""Texts that passed lately. What was looked at before a transaction is not looked at again under
+its lock.
+"""
+_MOST_PASSED = 32
 
 
 class LooksLikeSecret(InvalidInput):
@@ -53,43 +95,83 @@ class LooksLikeSecret(InvalidInput):
 
 
 def refuse_secrets(fields: Mapping[str, object]) -> None:
-    """Raises `LooksLikeSecret` if a text in the record looks like a credential."""
-    for name, value in fields.items():
-        if name.endswith(_NO_TEXT):
+    """Raises `LooksLikeSecret` if a text in the record, at any depth, looks like a credential.
+
+    Call it before a lock is taken; the transaction, which asks again, then finds the answer.
+    """
+    for name, text in _texts(fields):
+        if text in _passed:
             continue
-        if isinstance(value, str) and (kinds := sorted(set(_found(value)))):
+        if kinds := sorted(set(_found(text))):
             raise LooksLikeSecret(
                 f"the {name} seems to hold a secret ({', '.join(kinds)}); nothing was recorded",
                 hint=f"remove it, or if it is not a secret: {OVERRIDE}=1 queen …",
                 field=name,
                 kinds=kinds,
             )
+        if len(_passed) >= _MOST_PASSED:
+            _passed.clear()
+        _passed[text] = None
+
+
+def _texts(fields: Mapping[str, object]) -> Iterable[tuple[str, str]]:
+    """Yields every text in a record that a person or agent wrote, with the name of its field."""
+    waiting = [(name, value) for name, value in fields.items() if not name.endswith(_NO_TEXT)]
+    while waiting:
+        name, value = waiting.pop(0)
+        if isinstance(value, str):
+            yield name, value
+        elif isinstance(value, dict):
+            waiting += [
+                (str(key), each) for key, each in value.items() if not str(key).endswith(_NO_TEXT)
+            ]
+        elif isinstance(value, (list, tuple)):
+            waiting += [(name, each) for each in value]
 
 
 def _found(text: str) -> Iterable[str]:
+    for line in text.splitlines():
+        line = _SPACES.sub("  ", line)
+        if _assigns(line) and _ASSIGNED.search(line):
+            yield _ASSIGNMENT
     for piece in islice(filter(_worth_a_look, _pieces(text)), _MOST_PIECES):
         yield from _detected(piece)
 
 
 def _pieces(text: str) -> Iterable[str]:
     for line in text.splitlines():
+        line = _SPACES.sub("  ", line)
         for begin in range(0, max(1, len(line) - _WINDOW // 2), _WINDOW // 2):
             yield line[begin : begin + _WINDOW]
 
 
 def _worth_a_look(line: str) -> bool:
-    if any(mark in line for mark in _MARKS):
-        return True
-    lowered = line.lower()
-    if any(word in lowered for word in _KEYWORDS) and any(sign in line for sign in _ASSIGNS):
+    if any(mark in line for mark in _MARKS) or _assigns(line):
         return True
     return any(len(word) >= _SHORTEST and _mixed(word) for word in line.split())
 
 
+def _assigns(line: str) -> bool:
+    lowered = line.lower()
+    return any(word in lowered for word in _KEYWORDS) and any(sign in line for sign in _ASSIGNS)
+
+
 def _mixed(word: str) -> bool:
+    """Returns whether a word has both letters and digits, and is nothing that is common."""
     if word.isalpha() or not any(map(str.isdigit, word)) or not any(map(str.isalpha, word)):
         return False
-    return len(word) > _WINDOW or not re.fullmatch(_HARMLESS, word.strip("()[]{},;:.'\"`"))
+    if len(word) > _WINDOW:
+        return True
+    word = word.strip("()[]{},;:.'\"`")
+    if _HARMLESS.fullmatch(word):
+        return False
+    named = _PATH.fullmatch(word) and ("/" in word or _EXTENSION.search(word))
+    if not named or _CREDENTIAL.search(word):
+        return True
+    parts = (part for part in _PART.findall(word) if len(part) >= _SHORTEST)
+    return any(
+        not (part.isalpha() or part.isdigit() or _HARMLESS.fullmatch(part)) for part in parts
+    )
 
 
 def _detected(line: str) -> Iterable[str]:
@@ -99,7 +181,7 @@ def _detected(line: str) -> Iterable[str]:
         )
 
         known: Mapping[str, Any] = get_mapping_from_secret_type_to_class()
-        _plugins.update((kind, make()) for kind, make in known.items() if kind not in _GUESSES)
+        _plugins.update((kind, make()) for kind, make in known.items() if kind not in _LEFT_OUT)
     return [kind for kind, plugin in _plugins.items() if any(plugin.analyze_string(line))]
 
 

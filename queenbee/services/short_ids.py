@@ -13,6 +13,7 @@ import os
 from queenbee.core.ids import SHORTEST_PART, spellings
 from queenbee.core.kinds import KINDS
 from queenbee.errors import Ambiguous
+from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,8 +100,7 @@ def _is_in(path: str, issue_id: str) -> bool:
     """Returns whether a row of the tracker certainly has this id, without reading the rows."""
     quoted = json.dumps(issue_id, ensure_ascii=False)
     try:
-        with open(path, "rb") as file:
-            content = file.read()
+        content = safe_open.read(path)
     except OSError:
         return False
     return any(f'"id":{blank}{quoted}'.encode(errors="replace") in content for blank in ("", " "))

@@ -12,7 +12,7 @@ import time
 
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
-from queenbee.store import identity
+from queenbee.store import identity, presence
 from queenbee.store.layout import discover, working_directory
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.opening import open_records
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from queenbee.services.transaction import Transaction
     from queenbee.store.layout import Layout
     from queenbee.store.records import Progress, Records
+
+
+_inherited: list[object] = []
+"""What a forked child must neither use nor close."""
 
 
 class Store:
@@ -52,10 +56,22 @@ class Store:
         self._actor = actor
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
         self._own_clock = clock is None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._states: dict[str, Records] = {}
         self._writing = threading.Lock()
         self._minting = threading.Lock()
         self._last_id = (-1, "")
+
+    def _reopen_after_fork(self) -> None:
+        """Begins anew in a forked child: what other threads of the parent held or changed at that
+        moment stays held and half changed here, and SQLite does not survive a fork.
+        """
+        if self._process != os.getpid():
+            _inherited.append(self._states)  # Closing a database would disturb the parent's.
+            self._begin()
 
     @classmethod
     def open(
@@ -98,6 +114,7 @@ class Store:
 
     def close(self) -> None:
         """Forgets what was read, and closes the indexes."""
+        self._reopen_after_fork()
         states, self._states = self._states, {}
         for state in states.values():
             state.close()
@@ -113,6 +130,10 @@ class Store:
     def actor_or_none(self) -> str | None:
         """Who is acting, or None if that is not set."""
         return self._actor
+
+    def note_presence(self) -> None:
+        """Notes that the actor is active on this machine. Never fails."""
+        presence.note(self.layout, self._actor, self.now_ms())
 
     def now_ms(self) -> int:
         """Returns the present, in ms since 1970."""
@@ -130,7 +151,12 @@ class Store:
         return present_ms(self.layout, self._clock())
 
     def state(self, kind: str) -> Records:
-        """Returns the folded state of one kind of record, as of now."""
+        """Returns the folded state of one kind of record, as of now.
+
+        Raises `Unreadable` if the repository was moved or deleted while it was open.
+        """
+        self._reopen_after_fork()
+        self.layout.refuse_if_moved()
         state = self._states.get(kind)
         if state is None:
             state = self._states.setdefault(kind, self._open_records(kind))
@@ -176,13 +202,25 @@ class Store:
         """
         from queenbee.services.transaction import Transaction  # noqa: PLC0415 - start-up
 
+        self._reopen_after_fork()
         return Transaction(self, self._writing)
+
+    def look(self, fields: Mapping[str, object]) -> None:
+        """Raises `LooksLikeSecret` if a text to be written seems to hold a credential.
+
+        The transaction asks again. Asked before it, a long text keeps nobody waiting.
+        """
+        if not self.allow_secrets:
+            from queenbee.services.secrets import refuse_secrets  # noqa: PLC0415 - start-up
+
+            refuse_secrets(fields)
 
     def committed(self, kinds: Sequence[str]) -> None:
         """Called when a transaction has recorded lines of these kinds, without any lock."""
 
     def mint(self, kind: str) -> str:
         """Returns a new id; ids minted by one store sort in the order they were minted."""
+        self._reopen_after_fork()
         with self._minting:
             now_ms = min(max(self.now_ms(), 0), MAX_MS)
             last_ms, last = self._last_id

@@ -7,7 +7,6 @@ import os
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound, Unwritable
-from queenbee.services.secrets import refuse_secrets
 from queenbee.store import setup
 from queenbee.store.ledger import codec
 from queenbee.store.lock import KernelLock
@@ -29,15 +28,16 @@ if TYPE_CHECKING:
         """What a transaction needs from the store that it writes to."""
 
         layout: Layout
-        allow_secrets: bool
         long_lines: list[str]
 
         @property
         def actor_or_none(self) -> str | None: ...
         def now_ms(self) -> int: ...
         def present_ms(self) -> int: ...
+        def note_presence(self) -> None: ...
         def state(self, kind: str) -> Records: ...
         def mint(self, kind: str) -> str: ...
+        def look(self, fields: Mapping[str, object]) -> None: ...
         def committed(self, kinds: Sequence[str]) -> None: ...
 
 
@@ -75,7 +75,8 @@ class Transaction:
     def append_issue(self, row: Mapping[str, object]) -> None:
         """Adds a row to the tracker's file, to be written at the end of the block.
 
-        It replaces the row with its id; no other row is touched.
+        It replaces the row with its id; no other row is touched. Whoever makes the row from
+        somebody's text looks at that before: `Store.look`.
         """
         self._rows.append(codec.encode(row))
 
@@ -91,7 +92,7 @@ class Transaction:
         self, kind: str, fields: Mapping[str, object], *, identifier: str | None = None
     ) -> Fields:
         """Adds a new record at revision 1 with an id and `created_at`."""
-        self._refuse_secrets(fields)
+        self._store.look(fields)
         begun = {"id": identifier or self.mint(kind), "created_at": self.now}
         return self.append(kind, {**begun, **fields, "rev": 1})
 
@@ -100,14 +101,10 @@ class Transaction:
         fields = self._store.state(kind).exact(identifier)
         if fields is None:
             raise NotFound(f"no record has the id {identifier!r}")
-        self._refuse_secrets(changes)
+        self._store.look(changes)
         rev = fields["rev"]
         assert isinstance(rev, int)
         return self.append(kind, {**fields, **changes, "rev": rev + 1})
-
-    def _refuse_secrets(self, fields: Mapping[str, object]) -> None:
-        if not self._store.allow_secrets:
-            refuse_secrets(fields)
 
     def __enter__(self) -> Transaction:
         layout = self._store.layout
@@ -156,6 +153,7 @@ class Transaction:
             for receipt in receipts:
                 receipt.close()
         if error is None and self._lines:
+            self._store.note_presence()
             self._store.long_lines += self._long
             self._store.committed(list(self._lines))
 

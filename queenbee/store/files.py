@@ -8,19 +8,23 @@ import stat
 import zlib
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
-from queenbee.store.documents import sync_folder, write_document
+from queenbee.store import safe_open
+from queenbee.store.documents import write_document
 
 Stamp = tuple[int, ...]
 """A file's inode, size in bytes and time of its last change in ns; empty without a file."""
-
-_SAFE = os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-"""Does not follow links out of the hive, and opening a FIFO does not hang."""
 
 TAIL_BYTES = 4096
 """How many bytes before a mark are compared before reading on. File systems reuse the inode of a
 file that git replaced, and lines have similar lengths: a ledger may get other lines before the same
 last one, at the same size. Comparing a page costs 1 µs."""
 _BLOCK_BYTES = 1024 * 1024
+_AT_ONCE_BYTES = 64 * 1024 * 1024
+"""A longer file is read in pieces, in which long lines cost no memory."""
+_LINE_BYTES = 1024 * 1024
+"""No usable line is longer: `docs/format.md`, "Lines"."""
+_TOO_LONG = b"\0"
+"""Stands for a line that is too long to keep: as unusable as the line itself."""
 
 
 def checksum(data: bytes) -> int:
@@ -84,22 +88,68 @@ def read_after(
         begin = mark.offset if known else 0
         size = status.st_size if stop is None else min(stop, status.st_size)
         wanted = max(0, size - begin)
-        data = _pread_all(fd, begin, min(wanted, limit or wanted))
-        while limit and len(data) < wanted and b"\n" not in data:
-            data += _pread_all(fd, begin + len(data), min(limit, wanted - len(data)))
-        whole = data.rfind(b"\n") + 1
-        end = begin + whole
-        if whole >= TAIL_BYTES or begin == 0:
-            tail = data[max(0, whole - TAIL_BYTES) : whole]
+        if limit is None and wanted > _AT_ONCE_BYTES:
+            lines, rest, end = _in_pieces(fd, begin, wanted)
+        else:
+            lines, rest, end = _piece(fd, begin, wanted, limit or wanted)
+        if end - begin == len(lines) and (len(lines) >= TAIL_BYTES or begin == 0):
+            tail = lines[-TAIL_BYTES:]
         else:
             tail = _tail(fd, end)
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
+    except MemoryError as error:
+        raise _too_large(path) from error
     finally:
         os.close(fd)
     restarted = mark.inode != 0 and not known
-    rest = data[whole:] if begin + len(data) >= size else b""
-    return Chunk(data[:whole], rest, Mark(status.st_ino, end, checksum(tail)), restarted)
+    return Chunk(lines, rest, Mark(status.st_ino, end, checksum(tail)), restarted)
+
+
+def _piece(fd: int, begin: int, wanted: int, limit: int) -> tuple[bytes, bytes, int]:
+    """Returns the whole lines of about `limit` bytes, the rest if that is all that is wanted, and
+    where the lines end.
+    """
+    data = _pread_all(fd, begin, min(wanted, limit))
+    if len(data) < wanted and b"\n" not in data:
+        parts, size = [data], len(data)
+        while size < wanted and size <= _LINE_BYTES and b"\n" not in parts[-1]:
+            parts.append(_pread_all(fd, begin + size, min(max(limit, 4096), wanted - size)))
+            size += len(parts[-1])
+        data = b"".join(parts)
+        if size > _LINE_BYTES and b"\n" not in parts[-1]:
+            end = _end_of_line(fd, begin + size, begin + wanted)
+            return (_TOO_LONG + b"\n", b"", end) if end else (b"", _TOO_LONG, begin)
+    whole = data.rfind(b"\n") + 1
+    return data[:whole], data[whole:] if len(data) >= wanted else b"", begin + whole
+
+
+def _end_of_line(fd: int, at: int, stop: int) -> int:
+    """Returns where a line ends that goes on at an offset, or 0 if it does not."""
+    while at < stop and (data := os.pread(fd, min(_BLOCK_BYTES, stop - at), at)):
+        if (found := data.find(b"\n")) >= 0:
+            return at + found + 1
+        at += len(data)
+    return 0
+
+
+def _in_pieces(fd: int, begin: int, wanted: int) -> tuple[bytes, bytes, int]:
+    parts, stop, rest = [], begin + wanted, b""
+    while begin < stop and not rest:
+        lines, rest, end = _piece(fd, begin, stop - begin, _AT_ONCE_BYTES)
+        if end == begin:
+            break
+        parts.append(lines)
+        begin = end
+    return b"".join(parts), rest, begin
+
+
+def _too_large(path: str) -> Unreadable:
+    return Unreadable(
+        f"{path} does not fit into memory",
+        hint="look for what filled it; lines that are not records can be removed by hand",
+        path=path,
+    )
 
 
 def read_at(path: str, offset: int, size: int) -> bytes:
@@ -193,7 +243,7 @@ class Appender:
         try:
             getattr(os, "fdatasync", os.fsync)(self._fd)
             if self.created:
-                sync_folder(os.path.dirname(self.path))
+                safe_open.sync_folder(os.path.dirname(self.path))
         except OSError as error:
             raise DurabilityUnknown(
                 f"{self.path} was written, but the disk did not confirm it: {error.strerror}",
@@ -252,6 +302,8 @@ class Original:
             return b""
         try:
             return _pread_all(self._fd, begin, os.fstat(self._fd).st_size - begin)
+        except MemoryError as error:
+            raise _too_large(self.path) from error
         except OSError as error:
             raise Unreadable(
                 f"{self.path} cannot be read: {error.strerror}", path=self.path
@@ -294,6 +346,13 @@ def stamp_of(path: str) -> Stamp:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
+def changed_in_place(before: Stamp, now: Stamp) -> bool:
+    """Returns whether a file of the same size has another content, as after a purge that put other
+    bytes in the place of some: no reader would notice who only reads on from its mark.
+    """
+    return before[:2] == now[:2] and before != now
+
+
 def split_lines(data: bytes) -> list[bytes]:
     r"""Returns the lines of a file that are not blank, split on `\n` only, without a final `\r`."""
     lines = data.split(b"\n")
@@ -308,18 +367,12 @@ def _tail(fd: int, end: int) -> bytes:
 
 def _open(path: str, flags: int) -> int | None:
     try:
-        fd = os.open(path, flags | _SAFE, 0o666)
+        fd = safe_open.open_file(path, flags)
     except FileNotFoundError as error:
         if flags & os.O_CREAT:
             raise Unwritable(f"{path} cannot be created: {error.strerror}", path=path) from error
         return None
     except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise Unreadable(
-                f"{path} is a symbolic link, and QueenBee follows no links to a hive's files",
-                hint="replace it with the file itself, or move the hive with .beads/redirect",
-                path=path,
-            ) from error
         if flags & os.O_CREAT:
             raise Unwritable(
                 f"{path} cannot be written: {error.strerror}; nothing was recorded", path=path

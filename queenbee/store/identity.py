@@ -6,6 +6,7 @@ import os
 
 from queenbee.core.names import ALWAYS_KNOWN, checked_name, is_name, nearest
 from queenbee.errors import NoActor, UnknownDroid, Unwritable
+from queenbee.store import safe_open
 from queenbee.store.documents import write_document
 
 TYPE_CHECKING = False
@@ -28,8 +29,7 @@ def find_actor(layout: Layout, env: Mapping[str, str], given: str | None) -> tup
         if env.get(variable):
             return checked_name(env[variable]), variable
     try:
-        with open(layout.identity_path, encoding="utf-8") as file:
-            remembered = file.read(256).strip()
+        remembered = safe_open.read(layout.identity_path, 256).decode().strip()
     except (OSError, UnicodeDecodeError):
         return None
     return (checked_name(remembered), layout.identity_path) if remembered else None
@@ -84,6 +84,7 @@ def checked_droid(layout: Layout, name: str) -> str:
 
 def remember(layout: Layout, name: str) -> None:
     """Keeps the name for this worktree. Raises `Unwritable`."""
+    layout.refuse_if_moved()
     if not os.path.isdir(os.path.dirname(layout.identity_path)):
         from queenbee.store.setup import make_state_dir  # noqa: PLC0415 - start-up
 

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from queenbee.errors import Busy
 from queenbee.store.files import START, Appender, read_after, split_lines, stamp_of
-from queenbee.store.ledger.codec import Unusable, decode_exactly, decoder, lost_precision
+from queenbee.store.ledger.codec import (
+    CONFLICT_MARKERS,
+    Unusable,
+    decode_exactly,
+    decoder,
+    lost_precision,
+)
 from queenbee.store.ledger.journal import joined
 
 TYPE_CHECKING = False
@@ -17,6 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from queenbee.core.fold import Fields
+
+
+UNREADABLE = "unreadable"
+"""The status of an issue whose row cannot be read: it is not ready, and not done."""
 
 
 class Added:
@@ -40,22 +50,65 @@ class Added:
         self._file.close()
 
 
-def read_rows(path: str) -> tuple[list[Fields], int]:
-    """Returns the rows of the file, and the number of unusable lines; none for a missing file.
+class Read:
+    """What the file says: its rows, and the lines that cannot be read."""
 
-    Raises `Unreadable`.
-    """
+    __slots__ = ("anonymous", "rows", "unusable")
+
+    def __init__(self, rows: list[Fields], unusable: list[tuple[int, bytes]]) -> None:
+        self.rows = rows
+        self.unusable = unusable
+        """The lines that are neither a row nor known bookkeeping, each with its number."""
+        self.anonymous = False
+        """Whether one of them may be the row of an issue, but does not show of which."""
+        known = {row.get("id") for row in rows}
+        for _, line in unusable:
+            if line.startswith(CONFLICT_MARKERS):
+                continue
+            identifier = _id_in(line)
+            self.anonymous = self.anonymous or identifier is None
+            if identifier is not None and identifier not in known:
+                # Not done, so it blocks what waits for it: nobody knows that it is done.
+                rows.append(unreadable_row(identifier))
+                known.add(identifier)
+
+
+def read(path: str) -> Read:
+    """Returns what the file says; nothing for a missing one. Raises `Unreadable`."""
     chunk = read_after(path, START)
     rows: list[Fields] = []
-    unusable = 0
+    unusable: list[tuple[int, bytes]] = []
     decode = decoder(len(chunk.lines))
-    for line in split_lines(chunk.lines + chunk.rest):
+    for number, raw in enumerate((chunk.lines + chunk.rest).split(b"\n"), start=1):
+        line = raw.removesuffix(b"\r")
+        if not line or line.isspace():
+            continue
         try:
             rows.append(decode(line))
         except Unusable:
             # Beads' memories are rows with a `_type` and no id.
-            unusable += b'"_type"' not in line
-    return rows, unusable
+            if b'"_type"' not in line:
+                unusable.append((number, line))
+    return Read(rows, unusable)
+
+
+def unreadable_row(issue_id: str) -> Fields:
+    """Returns a row for an issue whose own cannot be read; it is never written."""
+    title = "(its row in the tracker's file cannot be read)"
+    return {"id": issue_id, "title": title, "status": UNREADABLE, "priority": 4}
+
+
+def _id_in(line: bytes) -> str | None:
+    """Returns the id in what is left of a row, or None."""
+    import json  # noqa: PLC0415 - start-up
+    import re  # noqa: PLC0415 - start-up
+
+    found = re.search(rb'"id"\s*:\s*("(?:[^"\\\x00-\x1f]|\\.){1,512}")', line)
+    try:
+        text = json.loads(found[1]) if found else None
+    except ValueError:
+        return None
+    return text if isinstance(text, str) else None
 
 
 def read_rows_exactly(path: str) -> list[Fields]:

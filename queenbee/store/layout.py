@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import os
 
+from queenbee.core.text import suggested
 from queenbee.errors import NoHive, Unreadable
+from queenbee.store import machine
 from queenbee.store import settings as settings_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from queenbee.store.settings import Settings
 
 BEADS = ".beads"
 OUTSIDE = "QUEEN_ALLOW_OUTSIDE"
 """The environment variable that allows a hive outside the repository it is used from."""
+
+
+_MOST_INCLUDES = 10
+"""As deep as git follows the files that its configuration includes."""
 
 
 class GitTree:
@@ -72,6 +78,21 @@ class Layout:
         )
         self.how = how
         """One sentence for each step that led here."""
+        anchors = [home.tree, home.common_dir] if home else [self.root]
+        self._anchors = [(path, _identity(path)) for path in anchors]
+
+    def refuse_if_moved(self) -> None:
+        """Raises `Unreadable` if the repository was moved, replaced or deleted since it was found.
+
+        An open hive would otherwise acknowledge writes into folders that it makes anew.
+        """
+        for path, identity in self._anchors:
+            if _identity(path) != identity:
+                raise Unreadable(
+                    f"{path} was moved, replaced or deleted while the hive was open",
+                    hint="open the hive again, where it is now",
+                    path=path,
+                )
 
     @property
     def root(self) -> str:
@@ -85,6 +106,14 @@ class Layout:
     @property
     def issues_path(self) -> str:
         return os.path.join(self.beads_dir, "issues.jsonl")
+
+    @property
+    def presence_dir(self) -> str:
+        return os.path.join(self.state_dir, "droids")
+
+    @property
+    def queue_dir(self) -> str:
+        return os.path.join(self.state_dir, "queue")
 
     @property
     def droids_dir(self) -> str:
@@ -105,6 +134,13 @@ class Layout:
     def verdicts_path(self, kind: str) -> str:
         """Returns the disposable file of verdicts for a kind of record."""
         return os.path.join(self.state_dir, "index", f"{kind}.verdicts.json")
+
+    def may_have_waiters(self) -> bool:
+        """Returns whether somebody may be waiting in the queue; without one, this costs 3 µs."""
+        try:
+            return bool(os.listdir(self.queue_dir))
+        except OSError:
+            return False
 
     def exists(self) -> bool:
         """Returns whether there is a hive here.
@@ -142,9 +178,36 @@ def discover(
     if must_exist and named and not _looks_like_a_hive(beads):
         raise NoHive(
             f"{beads} is not a hive: it has no {settings_file.FILE_NAME}, no issues and no ledger",
-            hint=f"to make it one: queen init --beads-dir {beads}",
+            hint=f"to make it one: {suggested('queen init', beads_dir=beads)}",
         )
     return layout
+
+
+def governing(
+    cwd: str, env: Mapping[str, str], *, beads_dir: str | None = None
+) -> Iterator[Layout]:
+    """Yields the layouts of every hive that governs files in `cwd`, the nearest first.
+
+    Those are the hive that `discover` finds, which is the one to write to, and every hive above it
+    within the repository: a `.beads/` in a folder does not end the leases of the whole. Raises as
+    `discover` does.
+    """
+    nearest = discover(cwd, env, beads_dir=beads_dir)
+    yield nearest
+    cwd = os.path.realpath(cwd)
+    here = git_tree(cwd)
+    if beads_dir or env.get("BEADS_DIR") or here is None:
+        return
+    seen = {nearest.beads_dir}
+    for folder in _upward(cwd, here)[1:]:
+        at = folder
+        if here.linked and here.main_tree is not None:
+            at = os.path.join(here.main_tree, os.path.relpath(folder, here.tree))
+        if os.path.lexists(os.path.join(at, BEADS)):
+            layout = discover(folder, env)
+            if layout.beads_dir not in seen:
+                seen.add(layout.beads_dir)
+                yield layout
 
 
 def working_directory() -> str:
@@ -163,7 +226,12 @@ def git_tree(start: str) -> GitTree | None:
     for folder in _upward(start):
         dot_git = os.path.join(folder, ".git")
         if os.path.isdir(dot_git):
-            return _git_tree(folder, dot_git)
+            # Without a HEAD, git takes no notice of it either, and looks further up.
+            # A path of a hive has no links; git delivers no .git, so only its owner made one.
+            own = os.path.realpath(dot_git) if os.path.islink(dot_git) else dot_git
+            if os.path.lexists(os.path.join(own, "HEAD")):
+                return _git_tree(folder, own)
+            continue
         if os.path.isfile(dot_git):
             target = _first_line(dot_git)
             if target.startswith("gitdir:"):
@@ -185,6 +253,14 @@ def git_tree(start: str) -> GitTree | None:
 def folds_case(common_dir: str | None) -> bool:
     """Returns whether git says that this file system does not tell upper from lower case."""
     return common_dir is not None and _config_says(common_dir, "core", "ignorecase")
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _looks_like_a_hive(beads: str) -> bool:
@@ -260,16 +336,57 @@ def _layout(beads: str, how: list[str], env: Mapping[str, str], here: GitTree | 
     settings = settings_file.load(beads, env)
     home = git_tree(os.path.dirname(beads))
     own = os.path.join(beads, ".queenbee")
-    shared = _shared_state(beads, home) if home else own
-    state_dir = own if settings.state == "beads" else shared
-    said = os.path.exists(os.path.join(beads, settings_file.FILE_NAME))
-    if not said and os.path.isdir(os.path.join(own, "journal")) and not os.path.isdir(shared):
-        # A checkout can remove queen.toml, but not the state directory that it chose: git ignores
-        # that.
-        state_dir = own
+    state_dir = own
     if home is None:
         how = [*how, "outside git, the state is kept in .beads/.queenbee/"]
+    elif _keeps_state_in_beads(beads, home, settings):
+        _refuse_two_states(home)
+        _refuse_tracked(own, home)
+        how = [*how, f"as {machine.CHOOSE} says, the state is kept in .beads/.queenbee/"]
+    else:
+        state_dir = _shared_state(beads, home)
     return Layout(beads, state_dir, settings, how, home=home, here=here)
+
+
+def _keeps_state_in_beads(beads: str, home: GitTree, settings: Settings) -> bool:
+    """Returns whether this machine chose that. Raises `Unreadable` if only the clone did."""
+    chosen = machine.chosen_state(home.common_dir)
+    if chosen is None and settings.state == "beads":
+        path = os.path.join(beads, settings_file.FILE_NAME)
+        raise Unreadable(
+            f'{path} says state = "beads", which only this machine may choose',
+            hint=f"to agree: {machine.CHOOSE} beads; to keep the state in the git directory: "
+            f"{machine.CHOOSE} git",
+            path=path,
+            setting="state",
+        )
+    return chosen == "beads"
+
+
+def _refuse_two_states(home: GitTree) -> None:
+    """Raises `Unreadable` if another worktree would keep its state in a `.beads/` of its own: two
+    locks would let two droids win.
+    """
+    if not home.linked and home.common_dir == os.path.join(home.tree, ".git"):
+        return  # The linked worktrees of this one use its .beads/.
+    worktrees = os.path.join(home.common_dir, "worktrees")
+    if home.linked or (os.path.isdir(worktrees) and os.listdir(worktrees)):
+        raise Unreadable(
+            f"the state cannot be in .beads/: {home.common_dir} has no main worktree beside it, so "
+            "each worktree has a .beads/ of its own",
+            hint=f"{machine.CHOOSE} git",
+            path=home.common_dir,
+        )
+
+
+def _refuse_tracked(state_dir: str, home: GitTree) -> None:
+    found = machine.tracked(home.git_dir, os.path.relpath(state_dir, home.tree))
+    if found is not None:
+        raise Unreadable(
+            f"git tracks {found}, but the state of a hive belongs to one machine",
+            hint=f"git rm -r --cached {os.path.dirname(found)}, then look at what was in it",
+            path=os.path.join(home.tree, found),
+        )
 
 
 def _shared_state(beads: str, home: GitTree) -> str:
@@ -338,15 +455,21 @@ def _config_says(common_dir: str, section: str, name: str) -> bool:
     `config.worktree` belongs to the main worktree. Git moves `core.bare` there when worktrees
     have their own settings.
     """
-    lines: list[str] = []
+    value = "false"
     for name_of_file in ("config", "config.worktree"):
         path = os.path.join(common_dir, name_of_file)
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                lines += file.read().splitlines()
-        except OSError:
-            continue
-    current, value = "", "false"
+        value = _config_value(path, section, name, _MOST_INCLUDES) or value
+    return value in ("true", "yes", "on", "1")
+
+
+def _config_value(path: str, section: str, name: str, includes: int) -> str | None:
+    """Returns a value in one of git's config files or in those that it includes, or None."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except (OSError, ValueError):
+        return None
+    current, value = "", None
     for line in lines:
         text = line.partition("#")[0].partition(";")[0].strip()
         if text.startswith("["):
@@ -355,4 +478,8 @@ def _config_says(common_dir: str, section: str, name: str) -> bool:
         key, equals, rest = text.partition("=")
         if current == section and key.strip().lower() == name:
             value = rest.strip().lower() if equals else "true"
-    return value in ("true", "yes", "on", "1")
+        elif current == "include" and key.strip().lower() == "path" and includes:
+            beside = os.path.expanduser(rest.strip().strip('"'))
+            beside = os.path.join(os.path.dirname(path), beside)
+            value = _config_value(beside, section, name, includes - 1) or value
+    return value

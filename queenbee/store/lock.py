@@ -10,10 +10,13 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import time
 from contextlib import suppress
 
-from queenbee.errors import Busy, Unwritable
+from queenbee.errors import Busy, Unreadable, Unwritable
+from queenbee.store import safe_open
+from queenbee.store.machine import CHOOSE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +32,24 @@ _LONGEST_PAUSE_S = 0.004
 """Between two tries. The lock is held for about 0.3 ms: a longer pause only wastes time."""
 _POLL_S = 0.01
 """Between two tries for a long lock, whose holder waits for a disk or for programs."""
+
+
+_open: set[KernelLock] = set()
+"""The locks of this process that have a file open."""
+
+
+def _let_go_in_child() -> None:
+    """Closes the files of locks in a forked child: a flock is held until all who share it close
+    it, so a child would keep the lock for its life.
+    """
+    for lock in list(_open):
+        # Unlocking would release the parent's lock.
+        fd, lock._fd = lock._fd, -1
+        os.close(fd)
+    _open.clear()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 class KernelLock:
@@ -64,11 +85,22 @@ class KernelLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        fd, self._fd = self._fd, -1
-        os.close(fd)  # Closing the last descriptor releases the flock.
+        if self._fd >= 0:
+            # A child that was forked and has not come to close its descriptor would hold it on.
+            with suppress(OSError):
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+        self._close()
 
     def confirm(self) -> None:
-        """Raises `Busy` if the lock file was removed: another process may hold a new one."""
+        """Raises `Busy` if the lock file was removed, since another process may hold a new one; and
+        in a child that was forked while the lock was held, since its parent holds it.
+        """
+        if self._fd < 0:
+            raise Busy(
+                "this process was forked during a write, which is its parent's",
+                hint="try again; nothing was written",
+                lock=self.path,
+            )
         try:
             ours, theirs = os.fstat(self._fd), os.stat(self.path)
             if (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino):
@@ -82,29 +114,35 @@ class KernelLock:
         )
 
     def _try(self) -> bool:
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            fd = os.open(self.path, flags, 0o666)
+            fd = safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise _unusable(self.path, "opened", error) from error
+        self._fd = fd
+        _open.add(self)  # Before it is locked, for a fork by another thread.
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Somebody may have removed the file between our open and our lock: then two
             # processes would each hold a lock, on two files.
             ours, theirs = os.fstat(fd), os.stat(self.path)
             if (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino):
-                self._fd = fd
                 return True
         except (BlockingIOError, FileNotFoundError):
             pass
         except OSError as error:
-            os.close(fd)
+            self._close()
             raise _unusable(self.path, "locked", error) from error
         except BaseException:
-            os.close(fd)  # Interrupted: a caller that catches this must not keep the lock.
+            self._close()  # Interrupted: a caller that catches this must not keep the lock.
             raise
-        os.close(fd)
+        self._close()
         return False
+
+    def _close(self) -> None:
+        _open.discard(self)
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 class LongLock:
@@ -124,18 +162,23 @@ class LongLock:
     def __enter__(self) -> LongLock:
         from filelock import FileLock, Timeout  # noqa: PLC0415 - start-up
 
-        lock = FileLock(self.path, timeout=self.timeout_s)
+        # filelock opens the file by its path, with O_NOFOLLOW.
+        safe_open.refuse_links(self.path)
         try:
+            # It also gives the file a mode: that of a file that other users may lock, if they share
+            # the folder.
+            fd = safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT)
+            mode = stat.S_IMODE(os.fstat(fd).st_mode)
+            os.close(fd)
+            lock = FileLock(self.path, timeout=self.timeout_s, mode=mode)
             lock.acquire(poll_interval=_POLL_S)
         except Timeout as error:
             raise _busy(self.path, self._note_path, self.timeout_s) from error
         except OSError as error:
             raise _unusable(self.path, "opened", error) from error
         self._lock = lock
-        with suppress(OSError):  # On a full disk, the lock is held anyway.
-            fd = os.open(self._note_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW)
-            with open(fd, "wb") as file:
-                file.write(_note(self.holder))
+        with suppress(OSError, Unreadable):  # On a full disk, the lock is held anyway.
+            safe_open.write(self._note_path, _note(self.holder))
         return self
 
     def __exit__(
@@ -145,9 +188,35 @@ class LongLock:
         trace: TracebackType | None,
     ) -> None:
         assert self._lock is not None
-        with suppress(OSError):  # The next holder overwrites a note that is left.
-            os.unlink(self._note_path)
+        with suppress(OSError, Unreadable):  # The next holder overwrites a note that is left.
+            safe_open.unlink(self._note_path)
         self._lock.release()
+
+
+def excludes(path: str) -> bool:
+    """Returns whether the file system keeps a lock exclusive; some network file systems grant it to
+    everybody. True if there is no such file, or it cannot be opened.
+    """
+    files: list[int] = []
+    try:
+        for _ in range(2):
+            files.append(safe_open.open_file(path, os.O_RDWR))
+            fcntl.flock(files[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True  # It is held, by another process or by the first of ours.
+    finally:
+        for fd in files:
+            os.close(fd)
+    return False
+
+
+def no_lock(path: str) -> Unwritable:
+    """Returns the error for a file system on which locks do nothing."""
+    return Unwritable(
+        f"the file system of {path} grants a lock to everybody, so two droids could win at once",
+        hint=f"keep the repository on a local disk, or its state elsewhere: {CHOOSE} git or beads",
+        path=path,
+    )
 
 
 def _note(holder: str) -> bytes:
@@ -157,10 +226,9 @@ def _note(holder: str) -> bytes:
 
 def _busy(path: str, note_path: str, timeout_s: float) -> Busy:
     try:
-        with open(note_path, "rb") as file:
-            note = json.loads(file.read(4096))
+        note = json.loads(safe_open.read(note_path, 4096))
         who = f"{note['holder']} (process {note['pid']})"
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, Unreadable, ValueError, KeyError, TypeError):
         note, who = {}, "another process"
     return Busy(
         f"timed out after {timeout_s:g} s: the hive is locked by {who}",

@@ -1,4 +1,4 @@
-"""Which droids have acted on this machine, and since when: files in the untracked state.
+"""Which droids act on this machine, since when, and when last: files in the untracked state.
 
 A droid that only reads leaves no record; this is how others can know that it is here. Nothing
 breaks without these files: a droid is then known by its records alone.
@@ -10,31 +10,51 @@ import os
 from contextlib import suppress
 
 from queenbee.core.names import is_name
+from queenbee.errors import Unreadable
+from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 
-def note(layout: Layout, name: str, now_ms: int) -> None:
-    """Remembers the first command of a droid; does nothing if the state cannot be written."""
-    path = _path(layout, name)
-    if os.path.exists(path):
+def note(layout: Layout, name: str | None, now_ms: int) -> None:
+    """Notes that a droid is active on this machine: a file with the instant of its first command,
+    whose own time is that of the last one.
+
+    Never fails, and makes no state directory: where nothing may be written, nothing is noted.
+    """
+    if name is None or not is_name(name):
         return
-    with suppress(OSError):
-        # Not the state directory itself: only a write makes that.
-        with suppress(FileExistsError):
-            os.mkdir(os.path.dirname(path))
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(f"{now_ms}\n")
+    path = _path(layout, name)
+    try:
+        _touch(path, now_ms)
+    except FileNotFoundError:
+        with suppress(OSError, Unreadable):
+            with suppress(FileExistsError):
+                safe_open.make_new_folder(layout.presence_dir)
+            safe_open.write(path, f"{now_ms}\n".encode(), os.O_CREAT | os.O_EXCL)
+            _touch(path, now_ms)
+    except (OSError, Unreadable):
+        return
+
+
+def last_ms(layout: Layout, name: str) -> int | None:
+    """Returns when a droid was last active here, in ms since 1970, or None."""
+    if not is_name(name):
+        return None
+    try:
+        status = os.stat(_path(layout, name), follow_symlinks=False)
+    except OSError:
+        return None
+    return status.st_mtime_ns // 1_000_000
 
 
 def since_ms(layout: Layout, name: str) -> int | None:
     """Returns when a droid first acted here, in ms since 1970, or None."""
     try:
-        with open(_path(layout, name), encoding="utf-8") as file:
-            return int(file.read(32))
-    except (OSError, ValueError):
+        return int(safe_open.read(_path(layout, name), 32))
+    except (OSError, Unreadable, ValueError):
         return None
 
 
@@ -61,10 +81,16 @@ def _remembered(layout: Layout) -> set[str]:
             paths += [os.path.join(trees, each, "queenbee-droid") for each in os.listdir(trees)]
     found = set()
     for path in paths:
-        with suppress(OSError, UnicodeDecodeError), open(path, encoding="utf-8") as file:
-            found.add(file.read(256).strip())
+        with suppress(OSError, Unreadable, UnicodeDecodeError):
+            found.add(safe_open.read(path, 256).decode().strip())
     return {name for name in found if is_name(name)}
 
 
+def _touch(path: str, now_ms: int) -> None:
+    times = (now_ms * 1_000_000, now_ms * 1_000_000)
+    with safe_open.At(path) as (name, folder):
+        os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
+
+
 def _path(layout: Layout, name: str) -> str:
-    return os.path.join(layout.state_dir, "droids", name)
+    return os.path.join(layout.presence_dir, name)

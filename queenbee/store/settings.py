@@ -10,7 +10,7 @@ import os
 from queenbee.core.leases import DEFAULT_TTL_S, MAX_TTL_S, MIN_TTL_S
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.store.documents import read_document
+from queenbee.store.documents import read_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +21,13 @@ FILE_NAME = "queen.toml"
 TEMPLATE = """\
 # QueenBee's settings for this repository; every line is optional.
 
-# state = "git"          # lock and journal in the git directory; "beads": in .beads/.queenbee/
 # droids = "auto"        # "strict": only names in .factory/droids/; "off": any name;
 #                        # "auto": strict if that folder lists any
 # issues = "auto"        # "strict": only ids in issues.jsonl; "off": any id;
 #                        # "auto": strict if the file exists
 # close_on_complete = true  # whether queen complete closes the tracker's issue too
 # ttl = "2h"             # how long a reservation lasts by default
+# quiet_after = "15m"    # a droid that shows no sign of life for so long can be nudged
 # durability = "synced"  # "buffered": do not wait for the disk
 # lock_timeout = "10s"   # how long a command waits for the lock
 # gate_results = 10      # how many results a phase gate keeps for each rule; 0: all
@@ -128,6 +128,7 @@ SETTINGS = (
     _Choice("issues", "auto", "strict", "off"),
     _Choice("durability", "synced", "buffered"),
     _Duration("ttl", DEFAULT_TTL_S, MIN_TTL_S, MAX_TTL_S),
+    _Duration("quiet_after", 15 * 60, 1, MAX_TTL_S),
     _Duration("lock_timeout", 10.0, 0, 3600),
     _Duration("archive_after", _DAY_S, 0, 3650 * _DAY_S),
     _Number("gate_results", 10, 10_000),
@@ -144,6 +145,7 @@ class Settings:
     issues: str
     durability: str
     ttl_s: int
+    quiet_after_s: int
     lock_timeout_s: float
     archive_after_s: int
     gate_results: int
@@ -190,7 +192,7 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
 
 def _read(path: str) -> dict[str, object]:
     try:
-        text = read_document(path).decode()
+        text = read_own(path).decode()
     except NotFound:
         return {}
     except UnicodeDecodeError as error:

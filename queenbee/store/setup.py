@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import NotFound, Unwritable
-from queenbee.store import settings
-from queenbee.store.documents import read_document, sync_folder
+from queenbee.store import safe_open, settings
+from queenbee.store.documents import read_own
+from queenbee.store.machine import CHOOSE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from queenbee.store.layout import Layout
 
 ATTRIBUTES = "queen_*.jsonl text eol=lf merge=union"
@@ -29,7 +32,24 @@ def init(layout: Layout) -> list[str]:
         made.append(path)
     made.extend(add_attributes(layout))
     make_state_dir(layout)
+    _refuse_broken_locks(layout)
     return made
+
+
+def _refuse_broken_locks(layout: Layout) -> None:
+    from queenbee.store.lock import excludes, no_lock  # noqa: PLC0415 - start-up
+
+    path = layout.lock_path
+    try:
+        os.close(safe_open.open_file(path, os.O_RDWR | os.O_CREAT))
+    except OSError as error:
+        raise Unwritable(
+            f"the lock {path} cannot be opened: {error.strerror}",
+            hint=what_to_grant(layout, layout.state_dir),
+            path=path,
+        ) from error
+    if not excludes(path):
+        raise no_lock(path)
 
 
 def add_attributes(layout: Layout) -> list[str]:
@@ -39,7 +59,7 @@ def add_attributes(layout: Layout) -> list[str]:
     if ATTRIBUTES in (line.strip() for line in text.splitlines()):
         return []
     newline = "" if not text or text.endswith("\n") else "\n"
-    _write(path, f"{newline}{ATTRIBUTES}\n", mode="a")
+    _write(path, f"{newline}{ATTRIBUTES}\n", safe_open.append)
     return [path]
 
 
@@ -47,7 +67,7 @@ def read_attributes(layout: Layout) -> str:
     """Returns the text of `.beads/.gitattributes`, or "" without one. Raises `Unreadable`."""
     try:
         path = os.path.join(layout.beads_dir, ".gitattributes")
-        return read_document(path).decode(errors="surrogateescape")
+        return read_own(path).decode(errors="surrogateescape")
     except NotFound:
         return ""
 
@@ -74,19 +94,20 @@ def what_to_grant(layout: Layout, folder: str) -> str:
         return f"let this process write to {layout.beads_dir}"
     return (
         f"let this process write to {layout.state_dir}, or keep the state with the ledgers: "
-        f'state = "beads" in {os.path.join(layout.beads_dir, settings.FILE_NAME)}'
+        f"{CHOOSE} beads"
     )
 
 
 def _make(folder: str, layout: Layout) -> None:
+    layout.refuse_if_moved()
     missing, above = [], folder
     while not os.path.isdir(above):
         missing.append(above)
         above = os.path.dirname(above)
     try:
-        os.makedirs(folder, exist_ok=True)
+        safe_open.make_folder(folder)
         for made in missing:
-            sync_folder(os.path.dirname(made))
+            safe_open.sync_folder(os.path.dirname(made))
     except OSError as error:
         raise Unwritable(
             f"{folder} cannot be created: {error.strerror}; nothing was recorded",
@@ -95,9 +116,8 @@ def _make(folder: str, layout: Layout) -> None:
         ) from error
 
 
-def _write(path: str, text: str, mode: str = "w") -> None:
+def _write(path: str, text: str, how: Callable[[str, bytes], None] = safe_open.write) -> None:
     try:
-        with open(path, mode, encoding="utf-8", newline="") as file:
-            file.write(text)
+        how(path, text.encode())
     except OSError as error:
         raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error

@@ -9,6 +9,7 @@ from queenbee.core.fold import Table
 from queenbee.core.ids import end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
+from queenbee.store.files import changed_in_place
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import (
     Unusable,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from queenbee.core.fold import Fields
+    from queenbee.store.files import Stamp
     from queenbee.store.ledger.ledger import Ledger, Receipt
     from queenbee.store.records import Cursor
 
@@ -50,6 +52,7 @@ class Folded:
         self._generation = -1
         self._mutex = threading.RLock()
         self._stamp: tuple[object, ...] | None = None
+        self._stamps: tuple[Stamp, Stamp] = ((), ())
         self._start_over()
 
     def _start_over(self) -> None:
@@ -70,14 +73,18 @@ class Folded:
             stamp = self.ledger.stamp()
             if stamp == self._stamp:
                 return
-            if self._unended:
+            stamps = self.ledger.stamps()
+            purged = any(map(changed_in_place, self._stamps, stamps))
+            if self._unended or purged:
                 # The last line had no newline, and may have changed since.
                 self._start_over()
+            if purged:
+                self.agreed = Position()
             if not self._read_on():
                 self._start_over()
                 self._read_on()
             # The stamp from before the read: lines appended during it are read next time.
-            self._stamp = stamp
+            self._stamp, self._stamps = stamp, stamps
 
     def _read_on(self) -> bool:
         """Reads new lines; returns whether the state equals that of a reader from the start.

@@ -10,8 +10,7 @@ import json
 import os
 
 from queenbee.errors import QueenError
-from queenbee.store.documents import read_document
-
+from queenbee.store import safe_open
 
 _RULES = 2
 """Changes with the rules of `core.standing`: what an older version found is judged again."""
@@ -20,10 +19,10 @@ _RULES = 2
 def recall(path: str, of: str) -> dict[str, str] | None:
     """Returns the verdicts that were kept for the lines that `of` stands for, or None."""
     try:
-        kept = json.loads(read_document(path))
+        kept = json.loads(safe_open.read(path))
         if kept["rules"] == _RULES and kept["of"] == of and isinstance(kept["lost"], dict):
             return {str(key): str(value) for key, value in kept["lost"].items()}
-    except (QueenError, ValueError, KeyError, TypeError):
+    except (OSError, QueenError, ValueError, KeyError, TypeError):
         pass
     return None
 
@@ -31,10 +30,10 @@ def recall(path: str, of: str) -> dict[str, str] | None:
 def keep(path: str, of: str, lost: dict[str, str]) -> None:
     """Keeps verdicts if possible. A reader never sees half a file."""
     try:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        safe_open.make_folder(os.path.dirname(path))
         temporary = f"{path}.{os.urandom(4).hex()}.tmp"
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump({"rules": _RULES, "of": of, "lost": lost}, file)
-        os.replace(temporary, path)
-    except OSError:
+        kept = {"rules": _RULES, "of": of, "lost": lost}
+        safe_open.write(temporary, json.dumps(kept).encode())
+        safe_open.replace(temporary, path)
+    except (OSError, QueenError):
         return

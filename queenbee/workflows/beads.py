@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.readiness import blockers_of
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.documents.issue_rows import current_rows
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.sprints.history import (
@@ -42,7 +42,7 @@ def require_view(hive: Hive, bead_id: str) -> BeadView:
     if view is None:
         raise InvalidInput(
             f"{bead_id} is an issue, not a bead",
-            hint=f"queen show {shell_word(bead_id)}",
+            hint=suggested("queen show", bead_id),
             issue_id=bead_id,
         )
     return view
@@ -92,6 +92,7 @@ def record_history(hive: Hive, what: What, bead_id: str, text: str) -> Row:
     changes nothing. Raises `NotFound`, `InvalidInput`, `InvalidRecord`, or `NoAttemptLeft`.
     """
     entry = _entry(what, text)
+    hive.look({"entry": entry})
     # Before the lock: loading the models takes longer than everything under it, and matching the
     # patterns of an `output_schema`, which anyone may write, can take forever.
     row = _row(hive, bead_id)
@@ -118,7 +119,7 @@ def _row(hive: Hive, bead_id: str) -> Row:
     if row is None:
         raise InvalidInput(
             f"{bead_id} is a Ralph bead: only queen run and queen verify write its history",
-            hint=f"queen verify {shell_word(bead_id)}",
+            hint=suggested("queen verify", bead_id),
             bead_id=bead_id,
         )
     return row

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import close_row, current_rows, metadata_of
 from queenbee.documents.sprints.teams import is_sprint_bead
@@ -82,7 +82,7 @@ def complete(
     if unverified and not (reason and reason.strip()):
         raise InvalidInput(
             "completing without checks needs a reason",
-            hint=f"queen complete {shell_word(issue_id)} --no-verify --reason WHY",
+            hint=suggested("queen complete", issue_id, no_verify=True, reason="WHY"),
         )
     done = hive.issues.completion(issue_id)
     if done is not None and done.droid == hive.actor and hive.assignments.active(issue_id) is None:
@@ -129,7 +129,7 @@ def _only_one(hive: Hive) -> str:
     ids = ", ".join(each.issue_id for each in mine)
     raise InvalidInput(
         f"{hive.actor} has several issues: {ids}",
-        hint=f"say which: queen complete {shell_word(mine[0].issue_id)}",
+        hint=f"say which: {suggested('queen complete', mine[0].issue_id)}",
     )
 
 

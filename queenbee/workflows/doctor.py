@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.readiness import BLOCKING
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.documents.folders import bead_dirs, gates_dir, json_stamp
 from queenbee.documents.gates.gate import validate_gate
 from queenbee.documents.gates.store import list_gates
@@ -71,7 +71,7 @@ def _ralph_beads(beads: RalphBeads) -> Iterator[Diagnosis]:
         yield Diagnosis("unreadable", problem.path, _bare(problem.message, problem.path))
     for bead in beads.files:
         # Not the id, which may be the part that is wrong.
-        hint = f"queen bead validate {shell_word(bead.path)}"
+        hint = suggested("queen bead validate", bead.path)
         yield from _errors("bead", bead.path, beads.findings[bead.path], hint)
         first = beads.by_id[bead.bead_id]
         if bead is not first:
@@ -94,8 +94,7 @@ def _gates(hive: Services) -> Iterator[Diagnosis]:
     seen: dict[object, str] = {}
     for gate in gates:
         workflow_id, phase_id = gate.key
-        named = f"--workflow {shell_word(workflow_id)} --phase {shell_word(phase_id)}"
-        hint = f"queen gate status {named}"
+        hint = suggested("queen gate status", workflow=str(workflow_id), phase=str(phase_id))
         yield from _errors("gate", gate.path, validate_gate(gate.document), hint)
         key = repr(gate.key)
         if key in seen:
@@ -107,7 +106,7 @@ def _gates(hive: Services) -> Iterator[Diagnosis]:
 def _sprint_beads(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
     for issue in issues:
         if is_sprint_bead(issue.fields):
-            hint = f"queen bead validate {shell_word(issue.id)}"
+            hint = suggested("queen bead validate", issue.id)
             found = check_bead(dict(issue.fields))
             yield from _errors("bead", hive.layout.issues_path, found, hint, subject=issue.id)
 
@@ -145,7 +144,8 @@ def _plan(hive: Services, path: str, beads: Sequence[Issue]) -> Iterator[Diagnos
     except QueenError as error:
         yield Diagnosis(error.code, path, _bare(error.message, path), hint=error.hint)
         return
-    yield from _errors("plan", path, check_plan(plan), f"queen plan check {shell_word(path)}")
+    hint = suggested("queen plan check", path)
+    yield from _errors("plan", path, check_plan(plan), hint)
     yield from _annotations(hive, plan, path)
     numbers = {sprint.number for sprint in plan.sprints}
     for bead in beads:
@@ -164,7 +164,8 @@ def _annotations(hive: Services, plan: Plan, path: str) -> Iterator[Diagnosis]:
             continue
         fault = "which is another item's bead" if bead else "which does not exist"
         text = f"the annotation of sprint {sprint.number} names {sprint.bead_id}, {fault}"
-        hint = f"queen plan annotate {shell_word(path)}"
+        moved = bead and [each.bead_id for each in plan.sprints].count(bead.id) == 1
+        hint = suggested(f"queen plan {'import' if moved else 'annotate'}", path)
         yield Diagnosis("annotation", path, text, line=sprint.line, hint=hint)
 
 
@@ -180,7 +181,7 @@ def _sessions(hive: Services, issues: Iterable[Issue]) -> Iterator[Diagnosis]:
         if not os.path.isdir(path):
             yield from _missing("session", path, bead_id)
             continue
-        hint = f"queen session validate --session={shell_word(path)}"
+        hint = suggested("queen session validate", session=path)
         yield from _errors("session", path, validate_session(path), hint)
 
 

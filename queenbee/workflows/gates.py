@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.check import described
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.documents.folders import gates_dir
 from queenbee.documents.gates.gate import add_rule, new_gate, remove_rule, validate_gate
 from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, latest_results
@@ -263,7 +263,7 @@ def phase_name(plan_file: str, phase_id: str) -> str | None:
     number = phase_number(phase_id)
     if number not in titles:
         raise NotFound(
-            f"{plan_file} has no phase {phase_id}", hint=f"queen plan graph {shell_word(plan_file)}"
+            f"{plan_file} has no phase {phase_id}", hint=suggested("queen plan graph", plan_file)
         )
     return titles[number] or None
 

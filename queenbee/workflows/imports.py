@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.documents.plans.files import annotate_file, read_markdown
@@ -24,12 +24,15 @@ from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
 from queenbee.store.files import stamp_of
+from queenbee.store.layout import git_tree
+from queenbee.workflows.branches import default_branch, usual_branch_prefix
 from queenbee.workflows.validation import agents_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
     from queenbee.documents.issue_rows import Row, RowImport
+    from queenbee.documents.plans.plan import Plan
     from queenbee.documents.sessions.session import Session
     from queenbee.workflows.hive import Hive
 
@@ -44,13 +47,16 @@ _NOBODY = "queen"
 class PlanImport:
     """How to import a plan; a default comes from the tracker's rows or the repository.
 
-    The plan's agents must be in `agents_dir`, or in `.claude/agents/` if that exists.
+    The plan's agents must be in `agents_dir`, or in `.claude/agents/` if that exists. `accept`
+    lets a bead that was claimed, ran or is done change its sprint.
     """
 
     prefix: str | None = None
     rig: str | None = None
-    source_branch: str = "main"
+    source_branch: str | None = None
+    branch_prefix: str | None = None
     agents_dir: str | None = None
+    accept: bool = False
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,7 @@ def import_plan_file(
     actor = _actor(hive, dry_run=dry_run)
     plan_file = repository_path(hive, path)
     agents = agents_for(hive.layout.tree, options.agents_dir)
+    tree = git_tree(hive.layout.tree)
 
     def make(rows: Sequence[Row], now_ms: int) -> RowImport:
         setting = PlanSetting(
@@ -100,7 +107,11 @@ def import_plan_file(
             rig=options.rig or os.path.basename(hive.layout.root),
             prefix=options.prefix or usual_prefix(rows),
             actor=actor,
-            source_branch=options.source_branch,
+            source_branch=options.source_branch or default_branch(tree),
+            branch_prefix=options.branch_prefix or usual_branch_prefix(tree),
+            claimed=_claimed(hive),
+            other_plans=_other_plans(hive, rows, plan_file),
+            accept=options.accept,
         )
         return import_plan(plan, rows, setting=setting, now_ms=now_ms, agents=agents)
 
@@ -131,10 +142,12 @@ def import_session_folder(
 def annotate_plan_file(hive: Hive, path: str, *, dry_run: bool = False) -> Annotated:
     """Writes the bead ids of a plan's sprints under their headings, unless it is a dry run.
 
-    Raises `NotFound`, `Unreadable`, and what `plan_beads` does.
+    Raises `NotFound`, `Unreadable`, what `plan_beads` does, and `InvalidInput` if an annotation
+    gives a bead to another sprint than the tracker: it may be right, so the plan is not changed.
     """
     text = read_markdown(path)
     beads = plan_beads(hive, path)
+    _refuse_moved(parse_plan(text), beads, path)
     changed = annotate_plan(text, beads) != text if dry_run else annotate_file(path, beads)
     headings = {sprint.number for sprint in parse_plan(text).sprints}
     return Annotated(
@@ -159,10 +172,25 @@ def plan_beads(hive: Hive, path: str) -> dict[str, str]:
     if not beads:
         raise NotFound(
             f"{plan_file} has not been imported",
-            hint=f"queen plan import {shell_word(path)}",
+            hint=suggested("queen plan import", path),
             path=path,
         )
     return {sprint: beads[sprint] for sprint in sort_sprints(beads)}
+
+
+def _refuse_moved(plan: Plan, beads: Mapping[str, str], path: str) -> None:
+    sprints = {bead: sprint for sprint, bead in beads.items()}
+    annotated = {sprint.number: sprint.bead_id for sprint in plan.sprints}
+    for sprint in plan.sprints:
+        known = sprints.get(sprint.bead_id or "", sprint.number)
+        # A bead that is also annotated where the tracker has it was copied, not moved.
+        if known != sprint.number and annotated.get(known) != sprint.bead_id:
+            raise InvalidInput(
+                f"{path}:{sprint.line}: the annotation under sprint {sprint.number} names "
+                f"{sprint.bead_id}, the bead of sprint {known}",
+                hint=f"{suggested('queen plan import', path)}; if it is wrong, remove the annotation",
+                line=sprint.line,
+            )
 
 
 def with_progress(hive: Hive, session: Session) -> SessionProgress:
@@ -207,15 +235,31 @@ def _actor(hive: Hive, *, dry_run: bool) -> str:
     return (hive.actor_or_none or _NOBODY) if dry_run else hive.actor
 
 
+def _claimed(hive: Hive) -> frozenset[str]:
+    """Returns the issues that somebody has claimed and not given back."""
+    taken = [*hive.assignments.find(), *hive.assignments.find(status="completed")]
+    return frozenset(each.issue_id for each in taken)
+
+
+def _other_plans(hive: Hive, rows: Sequence[Row], plan_file: str) -> frozenset[str]:
+    """Returns the other plans of the tracker's beads that are still in the working tree."""
+    files = {file for row in rows if isinstance(file := plan_and_sprint(row)[0], str)}
+    return frozenset(
+        file for file in files - {plan_file} if os.path.isfile(os.path.join(hive.layout.tree, file))
+    )
+
+
 def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
     path = hive.layout.issues_path
-    seen = stamp_of(path)
+    seen = stamp_of(path), _claimed(hive)
     found = make(hive.issues.rows(), hive.now_ms())
     if dry_run or not found.rows:
         return found
+    hive.look({"plan": found.rows})
     with hive.transaction() as tx:
-        if stamp_of(path) != seen:
+        if (stamp_of(path), _claimed(hive)) != seen:
             found = make(hive.issues.rows(), tx.now_ms)
+            hive.look({"plan": found.rows})
         for row in found.rows:
             tx.append_issue(row)
     return found

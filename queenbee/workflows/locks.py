@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.evidence import slug
 from queenbee.documents.folders import lock_path, run_lock_path
-from queenbee.errors import Busy, Unwritable
-from queenbee.store import setup
+from queenbee.errors import Busy, Unreadable, Unwritable
+from queenbee.store import safe_open, setup
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
@@ -73,9 +73,8 @@ def gate_runs(hive: Services, workflow_id: str, phase_id: str) -> Iterator[None]
     """
     setup.make_state_dir(hive.layout)
     path = _run_lock(hive, f"{workflow_id}/{phase_id}")
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        fd = os.open(path, flags, 0o666)
+        fd = safe_open.open_file(path, os.O_RDWR | os.O_CREAT)
         fcntl.flock(fd, fcntl.LOCK_SH)
     except OSError as error:
         reason = f"the lock {path} cannot be opened: {error.strerror}"
@@ -91,8 +90,8 @@ def gate_is_running(hive: Services, workflow_id: str, phase_id: str) -> bool:
     """Returns whether a run of a gate goes on, as far as this machine can tell; writes nothing."""
     path = _run_lock(hive, f"{workflow_id}/{phase_id}")
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
-    except OSError:
+        fd = safe_open.open_file(path, os.O_RDONLY)
+    except (OSError, Unreadable):
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

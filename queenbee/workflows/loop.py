@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.checks.check import describe
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.documents.ralph.run import run_bead
-from queenbee.documents.ralph.verify import checks_to_run, refuse_completed, unmet_of
+from queenbee.documents.ralph.verify import (
+    checks_to_run,
+    describe_checks,
+    refuse_completed,
+    unmet_of,
+)
 from queenbee.errors import Taken
 from queenbee.workflows.completing import end
 from queenbee.workflows.locks import run_lock
@@ -47,7 +51,7 @@ def run(
 
 def checks_of_loop(hive: Hive, name: str) -> list[str]:
     """Returns a line for each check after the agent's work. Raises as `run` does."""
-    return describe(checks_to_run(require_ralph_bead(hive, name)))
+    return describe_checks(require_ralph_bead(hive, name))
 
 
 def _run(hive: Hive, bead: BeadFile, agent_command: str, runner: CheckRunner) -> RunOutcome:
@@ -72,7 +76,7 @@ def _refuse_taken(hive: Hive, issue_id: str, actor: str) -> None:
     if current is not None and current.droid != actor:
         raise Taken(
             f"{issue_id} is assigned to {current.droid} (since {current.created_at})",
-            hint=f"queen msg send {shell_word(current.droid)} BODY --issue {shell_word(issue_id)}",
+            hint=suggested("queen msg send", current.droid, "BODY", issue=issue_id),
             holder=current.droid,
             assignment=current.to_dict(),
         )

@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, cast
 
-from queenbee.checks.check import describe
 from queenbee.checks.runner import CheckRunner
 from queenbee.documents.folders import bead_dirs, evidence_dir, gates_dir
 from queenbee.documents.gates import run as gate_run
 from queenbee.documents.ralph.bead import Unmet, unmet_dependencies
 from queenbee.documents.ralph.store import BeadFolders, read_bead
-from queenbee.documents.ralph.verify import checks_to_run, complete_bead, verify_bead
+from queenbee.documents.ralph.verify import complete_bead, describe_checks, verify_bead
+from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.documents.sprints.verdict import describe_judges, has_history, sprint_verdict
 from queenbee.errors import InvalidInput
 from queenbee.workflows.documents import may_be_bead
@@ -99,7 +99,7 @@ def checks_of(hive: Hive, name: str) -> list[str]:
     """Returns a line for each check that `verify` would run. Raises as that does."""
     bead = find_ralph_bead(hive, name)
     if bead is not None:
-        return describe(checks_to_run(bead))
+        return describe_checks(bead)
     return describe_judges(_with_judgements(hive, name).fields)
 
 
@@ -175,9 +175,10 @@ def judge_sprint(
 
 def _with_judgements(hive: Hive, issue_id: str) -> Issue:
     issue = hive.issues.get(issue_id)
+    kind = "is a sprint bead and has" if is_sprint_bead(issue.fields) else "has"
     if not has_judgements(issue):
         raise InvalidInput(
-            f"{issue_id} has no checks: no Ralph bead has this id, and no attempt is recorded",
+            f"{issue_id} {kind} no checks: no Ralph bead has this id, and no attempt is recorded",
             hint=_where_to_write_one(hive, issue_id),
             issue_id=issue_id,
         )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.beads import DONE, read_rows
 from queenbee.core.names import checked_issue_id
 from queenbee.core.readiness import BLOCKING
-from queenbee.core.text import one_line, shell_word
+from queenbee.core.text import one_line, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.documents.issue_rows import close_row, current_rows, later_than, new_row
 from queenbee.documents.reconcile import fresh_id, hashed_id
@@ -113,10 +113,11 @@ class Tracker:
         holder = self._hive.assignments.active(issue_id)
         if holder is not None and not anyway:
             mine = holder.droid == self._hive.actor_or_none
-            word = shell_word(issue_id)
             raise Taken(
                 f"{issue_id} is assigned to {holder.droid} (since {holder.created_at})",
-                hint=f"queen complete {word}" if mine else f"queen issue close {word} --anyway",
+                hint=suggested("queen complete", issue_id)
+                if mine
+                else suggested("queen issue close", issue_id, anyway=True),
                 holder=holder.droid,
                 assignment=holder.to_dict(),
             )
@@ -184,7 +185,7 @@ class Tracker:
             if row is None:
                 raise InvalidInput(
                     f"{issue_id} is a bead in a file of its own, not a row of the tracker",
-                    hint=f"queen bead show {shell_word(issue_id)}",
+                    hint=suggested("queen bead show", issue_id),
                     issue_id=issue_id,
                 )
             changed = change(row, tx.now_ms)
@@ -205,7 +206,7 @@ class Tracker:
             if each == issue_id:
                 raise Conflict(
                     f"{issue_id} cannot wait for {', '.join(on)}, which waits for {issue_id}",
-                    hint=f"queen show {shell_word(on[0])}",
+                    hint=suggested("queen show", on[0]),
                     issue_id=issue_id,
                 )
             needed = issues[each].dependencies if each in issues else []
@@ -227,7 +228,7 @@ class Tracker:
         if checked_issue_id(issue_id) in taken:
             raise Conflict(
                 f"there is an issue {issue_id} already",
-                hint=f"queen show {shell_word(issue_id)}",
+                hint=suggested("queen show", issue_id),
                 issue_id=issue_id,
             )
         return issue_id

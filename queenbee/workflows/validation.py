@@ -9,10 +9,12 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.documents.agents import AGENTS_DIR, list_agents
+from queenbee.documents.agents import AGENTS_DIR, DEFAULT_AGENT, list_agents
 from queenbee.documents.findings import Finding
+from queenbee.documents.issue_rows import current_rows, metadata_of
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.ralph.bead import validate_bead
+from queenbee.documents.sprints.bead import objects_in
 from queenbee.documents.sprints.rules import MAX_BYTES, check_bead
 from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import NotFound, Unreadable
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
     from typing import Any, BinaryIO, Literal
 
+    from queenbee.errors import QueenError
     from queenbee.workflows.hive import Hive
 
     Kind = Literal["ralph", "sprint"]
@@ -78,7 +81,8 @@ def validate_target(
 ) -> list[Validated]:
     """Returns the beads that a name refers to, validated: `-`, a file, or an id.
 
-    A `.jsonl` file is a tracker's file, of which only the sprint beads are validated. `hive` opens
+    A `.jsonl` file is a tracker's file, of which only the sprint beads are validated, each in its
+    newest row. `hive` opens
     the hive, which only an id needs. Raises `NotFound`, or `Unreadable` if it is not a file.
     """
     if name == STDIN:
@@ -95,6 +99,11 @@ def validate_target(
     return [_known(hive(), name, rules)]
 
 
+def unreadable(name: str, error: QueenError) -> Validated:
+    """Returns the verdict on a target that cannot be read."""
+    return Validated(name, None, None, [Finding("", error.message, hint=error.hint)])
+
+
 def validate_data(data: bytes, source: str, rules: Rules) -> list[Validated]:
     """Returns the bead in a JSON document, or each bead in a list, validated."""
     if len(data) > MAX_FILE_BYTES:
@@ -104,6 +113,9 @@ def validate_data(data: bytes, source: str, rules: Rules) -> list[Validated]:
         document = parse_json(data, source)
     except Unreadable as error:
         return [Validated(source, rules.kind, None, [Finding("", error.message)])]
+    if document == []:
+        text = "is an empty list: there is no bead in it"
+        return [Validated(source, rules.kind, None, [Finding("", text)])]
     if isinstance(document, list):
         # The form that `bd show --json` prints.
         return [_validated(one, f"{source}[{n}]", rules) for n, one in enumerate(document)]
@@ -115,17 +127,35 @@ def validate_data(data: bytes, source: str, rules: Rules) -> list[Validated]:
 
 
 def _rows(data: bytes, source: str, rules: Rules) -> Iterator[Validated]:
+    found: list[tuple[int, dict[str, Any]]] = []
+    verdicts: list[tuple[int, Validated]] = []
     for number, line in enumerate(data.split(b"\n"), 1):
         for whole in split_lines(line):
             try:
-                row = decode(whole)
+                found.append((number, decode(whole)))
             except Unusable as error:
                 if b'"_type"' not in whole:
                     finding = Finding("", f"is not a usable row: {error}", line=number)
-                    yield Validated(f"{source}:{number}", None, None, [finding])
-                continue
-            if is_sprint_bead(row):
-                yield _validated(row, f"{source}:{number}", rules)
+                    one = Validated(f"{source}:{number}", None, None, [finding])
+                    verdicts.append((number, one))
+    for number, row in _newest(found):
+        if is_sprint_bead(row):
+            verdicts.append((number, _validated(row, f"{source}:{number}", rules)))
+    yield from (verdict for _, verdict in sorted(verdicts, key=lambda pair: pair[0]))
+
+
+def _newest(rows: Sequence[tuple[int, dict[str, Any]]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields the rows that count: the newest of each id, unless it was deleted."""
+    newest = current_rows(row for _, row in rows)
+    seen: set[str] = set()
+    for number, row in reversed(rows):
+        identifier = row.get("id")
+        if not isinstance(identifier, str) or not identifier:
+            yield number, row
+        elif identifier not in seen and newest[identifier] == row:
+            seen.add(identifier)
+            if row.get("status") != "tombstone":
+                yield number, row
 
 
 def _known(hive: Hive, bead_id: str, rules: Rules) -> Validated:
@@ -135,17 +165,41 @@ def _known(hive: Hive, bead_id: str, rules: Rules) -> Validated:
     return _validated(dict(hive.issues.get(bead_id).fields), bead_id, rules)
 
 
+def _shown(document: Any) -> Any:
+    """Returns the bead in what `queen show --json` or `queen bead show --json` prints."""
+    if isinstance(document, dict) and _kind(document) is None:
+        for name in ("document", "issue"):
+            if isinstance(document.get(name), dict):
+                return document[name]
+    return document
+
+
 def _validated(document: Any, source: str, rules: Rules) -> Validated:
+    document = _shown(document)
     bead_id = document.get("id") if isinstance(document, dict) else None
     kind = rules.kind or _kind(document)
     if kind == "ralph":
         found = validate_bead(document)
     elif kind == "sprint":
         found = check_bead(document, agents=rules.agents, strict=rules.strict)
+        found += _unchecked(document, rules)
     else:
         text = "is neither a Ralph bead (intent, dod) nor a sprint bead (issue_type, metadata)"
         found = [Finding("", text if isinstance(document, dict) else "must be an object")]
     return Validated(source, kind, bead_id if isinstance(bead_id, str) else None, found)
+
+
+def _unchecked(document: object, rules: Rules) -> Iterator[Finding]:
+    """Yields a note if a bead names agents, and there is no folder to look for them in."""
+    metadata = metadata_of(document) if isinstance(document, dict) else {}
+    named = [metadata.get("dev_agent_path")]
+    named += [agent.get("agent_path") for agent in objects_in(metadata.get("qa_agents"))]
+    others = sorted({path for path in named if isinstance(path, str) and path != DEFAULT_AGENT})
+    if rules.agents is None and others:
+        message = f"cannot be looked for, because there is no {AGENTS_DIR}: {', '.join(others)}"
+        hint = "name the folder with --agents-dir"
+        severity: Literal["error", "warning"] = "error" if rules.strict else "warning"
+        yield Finding("metadata.dev_agent_path", message, severity, hint=hint)
 
 
 def _kind(document: object) -> Kind | None:

@@ -26,6 +26,7 @@ def recorder(hive: Services) -> Callable[[VerificationRecord], VerificationRecor
     def record(run: VerificationRecord) -> VerificationRecord:
         if not hive.allow_secrets:
             _leave_secrets_out(run)
+        hive.look(run)
         with hive.transaction() as tx:
             return cast("VerificationRecord", tx.create(KIND, {"droid": droid, **run}))
 

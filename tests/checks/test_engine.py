@@ -386,3 +386,30 @@ def test_a_description_gives_a_terminal_nothing_to_obey():
     check = command("echo \x1b]0;pwned\x07\r\n", f"na{evil}me", environment={evil: evil})
     (line,) = describe([check])
     assert line.isprintable()
+
+
+def test_a_command_runs_in_the_shell_that_it_names(tmp_path):
+    text = '[[ "$BASH_VERSION" ]] && echo bash'
+    result = run_one(Check("it", Command(text, "bash")), tmp_path)
+    assert (result.status, result.stdout.text()) == ("passed", "bash\n")
+    assert run_one(Check("it", Command(text)), tmp_path).stdout.text() == ""
+
+
+def test_powershell_gets_its_own_options():
+    assert Command("Get-Item x", "pwsh").argv == [
+        "pwsh",
+        "-NoProfile",
+        "-NonInteractive",
+        "-Command",
+        "Get-Item x",
+    ]
+
+
+def test_a_command_that_the_shell_does_not_know_names_the_shell(tmp_path):
+    result = run_one(Check("it", Command("Get-ChildItem nothing")), tmp_path)
+    assert result.reason == "exit code 127, expected 0 (sh does not know a command in it)"
+
+
+def test_a_shell_that_is_not_installed_is_named(tmp_path):
+    result = run_one(Check("it", Command("true", "no-such-shell")), tmp_path)
+    assert (result.status, "no-such-shell" in result.reason) == ("failed", True)

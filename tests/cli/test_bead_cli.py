@@ -28,6 +28,96 @@ def verifications(beads: Path) -> list[dict[str, Any]]:
     return records(beads / "queen_verifications.jsonl")
 
 
+class TestValidateOthers:
+    """What a target may be, and what becomes of the other targets."""
+
+    def test_every_target_is_judged_and_the_worst_status_counts(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        (repo / "good.json").write_text(GOOD)
+        (repo / "bad.json").write_text("{}")
+        done = quick("bead", "validate", "gone.json", "good.json", "bad.json", "--json")
+        assert done.code == 4
+        assert [(one["source"], one["valid"]) for one in done.json] == [
+            ("gone.json", False),
+            ("good.json", True),
+            ("bad.json", False),
+        ]
+        assert done.json[0]["findings"][0]["message"] == "gone.json does not exist"
+        assert quick("bead", "validate", "good.json", "bad.json").code == 1
+
+    def test_of_a_trackers_file_only_the_rows_that_count_are_judged(
+        self, quick: QuickQueen, tracker: Path
+    ) -> None:
+        new = sprint_row("bd-1") | {"updated_at": "2026-02-09T10:00:00Z"}
+        gone = sprint_row("bd-2") | {"status": "tombstone", "branch": 5}
+        old = sprint_row("bd-1", branch="a b") | {"updated_at": "2026-02-08T10:00:00Z"}
+        write_lines(tracker, new, old, gone)
+        done = quick("bead", "validate", str(tracker), "--json")
+        assert [(one["source"], one["valid"]) for one in done.json] == [(f"{tracker}:1", True)]
+
+    @pytest.mark.parametrize("words", [("show",), ("bead", "show")])
+    def test_what_show_prints_is_accepted(
+        self, quick: QuickQueen, tracker: Path, words: tuple[str, ...]
+    ) -> None:
+        write_lines(tracker, sprint_row("bd-1"))
+        shown = quick(*words, "bd-1", "--json").out
+        done = quick("bead", "validate", "-", "--json", stdin=shown)
+        assert [(one["kind"], one["id"], one["valid"]) for one in done.json] == [
+            ("sprint", "bd-1", True)
+        ]
+        assert quick("bead", "validate", "-", stdin=shown.replace("main/1-2", "a b")).code == 1
+
+    def test_an_empty_list_is_not_valid(self, quick: QuickQueen) -> None:
+        done = quick("bead", "validate", "-", stdin="[]")
+        assert (done.code, "there is no bead in it" in done.out) == (1, True)
+
+    def test_agents_without_a_folder_are_a_warning_and_strictly_an_error(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        (repo / "bead.json").write_text(json.dumps(sprint_row("bd-1")))
+        done = quick("bead", "validate", "bead.json")
+        assert (done.code, "warning bead.json" in done.out) == (0, True)
+        assert "there is no .claude/agents/: .claude/agents/backend-dev" in done.out
+        assert quick("bead", "validate", "bead.json", "--strict").code == 1
+
+
+class TestFailures:
+    def test_a_failed_verifier_shows_the_end_of_its_output(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        put_bead(repo, ralph_bead("gt-1", "seq 1 9; echo broken >&2; false"))
+        shown = quick("verify", "gt-1", as_="ui").out
+        assert shown.splitlines()[1:6] == [f"            {n}" for n in (6, 7, 8, 9, "broken")]
+        assert quick("verify", "gt-1", as_="ui").out.count("exit code 1") == 1
+
+    def test_a_dry_run_shows_what_a_failure_does(self, quick: QuickQueen, repo: Path) -> None:
+        bead = ralph_bead("gt-1", "true", "false")
+        bead["dod"]["verifiers"][0]["on_failure"] = "continue"
+        put_bead(repo, bead)
+        one, two = quick("verify", "gt-1", "--dry-run").out.splitlines()
+        assert one.endswith("on failure: continue")
+        assert two.endswith("on failure: stop")
+
+    def test_a_verifier_may_name_its_shell(self, quick: QuickQueen, repo: Path) -> None:
+        bead = ralph_bead("gt-1", '[[ "$BASH_VERSION" ]]')
+        bead["dod"]["verifiers"][0]["shell"] = "bash"
+        path = put_bead(repo, bead)
+        assert quick("verify", "gt-1", as_="ui").code == 0
+        bead["dod"]["verifiers"][0]["shell"] = "fish"
+        path.write_text(json.dumps(bead))
+        refused = quick("bead", "validate", str(path))
+        assert (refused.code, "'fish' is not a shell" in refused.out) == (1, True)
+
+
+class TestSprintBeads:
+    def test_verify_says_that_it_is_a_sprint_bead(self, quick: QuickQueen, tracker: Path) -> None:
+        write_lines(tracker, sprint_row("bd-1"))
+        refused = quick("verify", "bd-1", as_="ui")
+        assert refused.code == 2
+        assert "bd-1 is a sprint bead and has no checks" in refused.err
+
+
 class TestValidate:
     @pytest.mark.parametrize(
         ("name", "kind"),

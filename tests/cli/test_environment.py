@@ -77,7 +77,7 @@ def test_a_read_only_git_directory_refuses_each_write_and_names_the_way_out(
     refused = queen(*arguments, "--json", as_="ui-engineer", unprivileged=True)
     assert (refused.code, refused.error["code"]) == (7, "unwritable")
     assert str(repo / ".git" / "queenbee") in refused.error["message"]
-    assert 'state = "beads"' in refused.error["hint"]
+    assert "git config queenbee.state beads" in refused.error["hint"]
     assert str(repo / ".git" / "queenbee") in refused.error["hint"]
     assert snapshot(beads) == {}
 
@@ -85,7 +85,7 @@ def test_a_read_only_git_directory_refuses_each_write_and_names_the_way_out(
 def test_a_read_only_git_directory_does_not_matter_if_the_state_is_in_beads(
     queen: Queen, repo: Path, beads: Path, denied: Callable[[Path], None]
 ) -> None:
-    (beads / "queen.toml").write_text('state = "beads"\n')
+    git(repo, "config", "queenbee.state", "beads")
     denied(repo / ".git")
     for arguments in WRITES[2:]:
         assert queen(*arguments, as_="ui-engineer", unprivileged=True).code == 0

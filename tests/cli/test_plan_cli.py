@@ -90,6 +90,31 @@ class TestCheck:
         for command in ("check", "graph", "import", "annotate"):
             assert quick("plan", command, name, as_="planner").code == code, command
 
+    def test_several_plans_are_checked_at_once(self, quick: QuickQueen, plan: Path) -> None:
+        bad = plan.with_name("bad.md")
+        bad.write_text("### Sprint 1.1 - Setup\n")
+        done = quick("plan", "check", str(plan), str(bad), "--json")
+        assert done.code == 1
+        assert [(one["source"], one["valid"]) for one in done.json] == [
+            (str(plan), True),
+            (str(bad), False),
+        ]
+        assert f"not valid: {bad}" in quick("plan", "check", str(plan), str(bad)).out
+
+    def test_a_plan_can_come_from_standard_input(self, quick: QuickQueen) -> None:
+        done = quick("plan", "check", "-", stdin=PLAN)
+        assert (done.code, "valid: standard input, 2 phases" in done.out) == (0, True)
+
+    def test_valid_does_not_hide_what_looks_like_a_sprint(
+        self, quick: QuickQueen, plan: Path
+    ) -> None:
+        plan.write_text(f"{PLAN}\n- **Sprint 2.2: Lost**\n")
+        line = PLAN.count("\n") + 2
+        done = quick("plan", "check", str(plan))
+        assert done.code == 0
+        assert done.out.endswith(f"left out: what looks like a sprint in line {line}\n")
+        assert quick("plan", "check", str(plan), "--json").json["left_out"] == [line]
+
 
 class TestGraph:
     def test_the_graph_shows_what_waits_for_what(self, quick: QuickQueen, plan: Path) -> None:
@@ -124,6 +149,22 @@ class TestImport:
         assert [one["id"] for one in quick("ready", "--json").json] == [ids["1.1"]]
         assert quick("bead", "validate", str(tracker), "--strict").code == 0
         assert quick("claim", ids["1.1"], as_="ui").code == 0
+
+    def test_import_prints_the_findings_of_check(self, quick: QuickQueen, plan: Path) -> None:
+        plan.write_text(f"{PLAN}\n- **Sprint 2.2: Lost**\n")
+        line = PLAN.count("\n") + 2
+        shown = quick("plan", "import", str(plan), "--dry-run")
+        assert f"warning {plan}:{line}: '**Sprint 2.2: Lost**' looks like a sprint" in shown.out
+        told = quick("plan", "import", str(plan), "--dry-run", "--json").json
+        assert line in [one["line"] for one in told["findings"]]
+
+    def test_a_refused_import_prints_every_error(self, quick: QuickQueen, plan: Path) -> None:
+        text = PLAN.replace("- Build the page", "- Build the page\n**Depends On:** 1.1 and luck")
+        plan.write_text(text.replace("Sprint 1.1: Setup", "Sprint 1.1 - Setup"))
+        refused = quick("plan", "import", str(plan), as_="planner")
+        assert refused.code == 2
+        assert "a colon, not a dash" in refused.out
+        assert "'luck' is neither a sprint's number nor a bead's id" in refused.out
 
     def test_a_dry_run_shows_the_difference_and_writes_nothing(
         self, quick: QuickQueen, plan: Path, beads: Path
@@ -273,7 +314,14 @@ def test_a_plan_with_every_field_can_be_imported_and_run(
     write_lines(tracker, {"id": "bd-mailer", "title": "Mailer", "status": "open", "priority": 2})
     assert quick("plan", "check", "app.md").code == 0
     assert quick("plan", "import", "app.md", as_="planner").code == 0
-    assert quick("bead", "validate", ".beads/issues.jsonl", "--strict").code == 0
+    strict = ("bead", "validate", ".beads/issues.jsonl", "--strict")
+    assert "cannot be looked for, because there is no .claude/agents" in quick(*strict).out
+    assert quick("bead", "validate", ".beads/issues.jsonl").code == 0
+    agents = repo / ".claude" / "agents"
+    agents.mkdir(parents=True)
+    for name in ("backend-dev", "qa-unit-tests", "qa-security-scan"):
+        (agents / f"{name}.md").write_text(f"# {name}\n")
+    assert quick(*strict).code == 0
     assert quick("plan", "annotate", "app.md").code == 0
     found = quick("doctor", "--json").json
     assert [one for one in found if one["code"] != "attributes"] == []

@@ -14,7 +14,6 @@ import pytest
 from bead_files import put_bead, ralph_bead
 from hives import COMMAND, Queen, QuickQueen, records, snapshot
 
-from queenbee.cli import main
 from queenbee.services.messages import Messages
 
 pytestmark = pytest.mark.slow
@@ -284,10 +283,3 @@ def test_a_bug_in_the_real_process_leaves_no_traceback(queen: Queen) -> None:
     )
     assert (done.returncode, done.stdout) == (70, "")
     assert "Traceback" not in done.stderr
-
-
-def test_the_installed_script_is_this_entry_point() -> None:
-    from importlib.metadata import entry_points
-
-    [script] = entry_points(group="console_scripts", name="queen")
-    assert script.load() is main.main

@@ -48,7 +48,7 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ("u", "release qb-3", 4, "not_found", "nobody is assigned to qb-3", "queen assignments"),
     ("u", "assignments --status done", 2, "usage", "'done' is not one of", "--help"),
     # Reservations
-    ("u", "reserve src/api/x*", 5, "held", "held by reviewer (login)", "--wait 2h"),
+    ("u", "reserve src/api/x*", 5, "held", "held by reviewer (login)", "--wait 5m"),
     ("u", "reserve ok.* src/**", 5, "held", "src/api/** at src/api", "queen reserve 'src/**'"),
     ("u", "reserve src/api/* --force", 2, "invalid_input", "needs a reason", "--reason TEXT"),
     ("u", "reserve ../x", 2, "bad_pattern", "out of the repository", ""),

@@ -216,7 +216,7 @@ class TestStatusAndImport:
         for command in ("status", "import"):
             done = quick("session", command, f"--session={folder}", as_="lead")
             assert done.code == 0
-            assert f"not valid: queen session validate --session={folder}" in done.err
+            assert f"not valid: queen session validate --session {folder}" in done.err
 
     def test_a_task_that_the_session_calls_completed_is_closed(
         self, quick: QuickQueen, folder: Path, tracker: Path
@@ -245,7 +245,7 @@ class TestStatusAndImport:
         (folder / "team-session.json").write_text("{")
         refused = quick("session", command, f"--session={folder}", "--json", as_="lead")
         assert (refused.code, refused.error["code"]) == (7, "unreadable")
-        assert refused.error["hint"] == f"queen session validate --session={folder}"
+        assert refused.error["hint"] == f"queen session validate --session {folder}"
         refused = quick("session", command, "--session=nope", "--json", as_="lead")
         assert (refused.code, refused.error["code"]) == (4, "not_found")
 

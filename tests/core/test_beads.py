@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from queenbee.core.beads import absent_priority, read_rows
+from queenbee.core.beads import read_rows
 from queenbee.core.readiness import (
     all_blockers,
     blockers_of,
@@ -95,14 +95,11 @@ class TestAnAbsentPriority:
         rows = [{"id": "qb-1"}, row("qb-2", priority=1)]
         assert read_rows(rows)["qb-1"].priority == 2
 
-    def test_means_zero_where_the_writer_omits_zero(self):
-        rows = [{"id": "qb-1"}, row("qb-2", priority=2), row("qb-3", priority=1)]
-        assert absent_priority(rows) == 0
-        assert read_rows(rows)["qb-1"].to_dict()["priority"] == 0
-
-    def test_means_two_where_zero_is_spelled_out(self):
-        rows = [{"id": "qb-1"}, row("qb-2", priority=2), row("qb-3", priority=0)]
-        assert read_rows(rows)["qb-1"].priority == 2
+    @pytest.mark.parametrize("others", [[], [2], [1, 2, 3], [0, 2], [0], [None, 2]])
+    def test_means_two_whatever_the_other_rows_say(self, others):
+        rows = [row(f"qb-{n}", priority=each) for n, each in enumerate(others, 2)]
+        issue = read_rows([{"id": "qb-1"}, *rows])["qb-1"]
+        assert (issue.priority, issue.to_dict()["priority"]) == (2, 2)
 
     @pytest.mark.parametrize("priority", ["1", True, 1.5, [1]])
     def test_is_what_something_else_than_an_integer_is(self, priority):

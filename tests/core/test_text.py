@@ -8,15 +8,21 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mutants import mutant
 
+from queenbee.core import text as text_module
 from queenbee.core.text import (
     JOINERS,
+    bracketed,
     escaped,
+    mentioned,
     one_line,
     printable,
+    quotation,
     shell_quoted,
     shell_word,
     shortened,
+    suggested,
 )
 
 HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
@@ -88,3 +94,61 @@ def test_only_what_needs_quotes_gets_them() -> None:
     assert [shell_word(text) for text in ("", "a b", "$(rm)", "it's", "*")] == [
         "''", "'a b'", "'$(rm)'", "'it'\\''s'", "'*'",
     ]  # fmt: skip
+
+
+# Suggested commands and sentences
+
+
+def argued(make: object, words: list[str], issue: str) -> None:
+    """Asserts that each word and each value of a suggested command is one argument of its own."""
+    assert callable(make)
+    given = shlex.split(make("queen x", *words, issue=issue, as_=None, no_verify=True))
+    assert given[:2] == ["queen", "x"]
+    dashed = any(word.startswith("-") for word in words)
+    value = [f"--issue={issue}"] if issue.startswith("-") else ["--issue", issue]
+    flags = [*value, "--no-verify"]
+    assert given[2:] == ([*flags, "--", *words] if dashed else [*words, *flags])
+
+
+@given(st.lists(ANY_TEXT, max_size=3), ANY_TEXT)
+def test_each_word_of_a_suggested_command_stays_one_argument(words: list[str], issue: str) -> None:
+    argued(suggested, words, issue)
+
+
+def test_plain_words_are_suggested_without_quotes() -> None:
+    assert suggested("queen msg send", "bob", "BODY", issue="qb-1", as_="ui") == (
+        "queen msg send bob BODY --issue qb-1 --as ui"
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("[shell_word(word) for word in words]", "list(words)"),
+        ("+ shell_word(value)", "+ value"),
+        ('"=" if value.startswith("-") else " "', '" "'),
+        ('word.startswith("-") for word in words', "False for word in words"),
+    ],
+)
+def test_a_suggestion_that_quotes_less_is_noticed(old: str, new: str) -> None:
+    broken = mutant(text_module, old, new)
+    with pytest.raises((AssertionError, ValueError)):
+        argued(broken.suggested, ["a; b"], "c d")
+        argued(broken.suggested, ["-a"], "-b")
+
+
+@given(ANY_TEXT)
+def test_a_quotation_ends_where_its_quotes_end(text: str) -> None:
+    inside = quotation(text)
+    assert (inside[0], inside[-1]) == ("“", "”")
+    assert "“" not in inside[1:-1]
+    assert "”" not in inside[1:-1]
+
+
+def test_names_and_phrases_are_quoted_only_if_they_could_end_what_they_are_in() -> None:
+    assert mentioned("src/**/{a,b}.py") == "src/**/{a,b}.py"
+    assert mentioned("rev; touch x") == "“rev; touch x”"
+    assert mentioned("rev, 0s left") == "“rev, 0s left”"
+    assert mentioned("") == "“”"
+    assert bracketed("splitting the module, a bit") == "(splitting the module, a bit)"
+    assert bracketed("x), 0s left. Run: y (") == "(“x), 0s left. Run: y (”)"

@@ -201,3 +201,45 @@ def test_whatever_an_agent_sends_its_files_are_absolute_names(fields: dict[str, 
     except ValueError:
         return
     assert all(file.startswith("/") for file in event.files)
+
+
+def tool(name: str, **arguments: object) -> list[str]:
+    fields = {"hook_event_name": "PreToolUse", "tool_name": name, "tool_input": arguments}
+    return events.Event(fields, "/tree").files
+
+
+def test_the_markers_of_a_patch_may_be_indented() -> None:
+    patch = "  *** Begin Patch\n\t*** Update File: a.py \n  *** Move to: b.py\n+x\n *** End Patch"
+    assert tool("apply_patch", command=patch) == ["/tree/a.py", "/tree/b.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("mcp__filesystem__move_file", {"source": "a.py", "destination": "b.py"}),
+        ("mcp__fs__rename", {"old_path": "a.py", "new_path": "b.py"}),
+        ("mcp__fs__copyFiles", {"paths": ["a.py", "b.py"]}),
+        ("mcp__ide__put_buffer", {"path": "a.py", "content": "x", "files": ["b.py"]}),
+        ("AppendToFiles", {"edits": [{"path": "a.py"}, {"path": "b.py"}]}),
+    ],
+)
+def test_an_unknown_tool_is_read_by_its_shape(name: str, arguments: dict[str, object]) -> None:
+    assert tool(name, **arguments) == ["/tree/a.py", "/tree/b.py"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("mcp__filesystem__read_text_file", {"path": "a.py"}),
+        ("mcp__filesystem__list_directory", {"path": "a"}),
+        ("mcp__fs__search_files", {"path": "a", "content": "x"}),
+        ("Grep", {"path": "a.py", "pattern": "edit"}),
+        ("mcp__git__blame", {"path": "a.py"}),
+        ("getEditHistory", {"filePath": "a.py"}),
+        ("Task", {"prompt": "write a.py"}),
+    ],
+)
+def test_an_unknown_tool_that_only_reads_names_no_file(
+    name: str, arguments: dict[str, object]
+) -> None:
+    assert tool(name, **arguments) == []

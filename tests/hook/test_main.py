@@ -24,6 +24,7 @@ from agent_inputs import (
 from hives import git, records, snapshot, without_override, write_lines
 
 from queenbee import Hive, Reservation
+from queenbee.core.queue import Want
 from queenbee.hook import claude, sessions
 from queenbee.hook import main as hook
 from queenbee.services.leases import edits
@@ -72,6 +73,21 @@ def test_a_denial_says_what_to_do_instead_under_the_sessions_own_name(ask: Ask, 
 
     assert f"queen reserve src/app.py --wait 90s --as {NAME}" in reason
     assert f"queen msg send reviewer 'About src/app.py: ...' --as {NAME}" in reason
+
+
+def test_an_edit_of_a_free_file_that_somebody_waits_for_is_denied(ask: Ask, tree: Path) -> None:
+    with hive_of(tree, "reviewer").queue.register(Want(["src/**"]), 60):
+        reason = reason_of(ask(recorded("claude/pre-edit", tree)))
+    assert "src/app.py: nobody holds it, but reviewer has waited for src/**" in reason
+    assert f"queen reserve src/app.py --wait 90s --as {NAME}" in reason
+    assert live(tree) == []
+    assert ask(recorded("claude/pre-edit", tree)) is None
+
+
+def test_an_edit_of_what_the_session_has_already_does_not_wait(ask: Ask, tree: Path) -> None:
+    ask(recorded("claude/pre-edit", tree))
+    with hive_of(tree, "reviewer").queue.register(Want(["src/**"]), 60):
+        assert ask(recorded("claude/pre-edit", tree)) is None
 
 
 def test_a_denied_edit_reserves_nothing(ask: Ask, tree: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hives import Clock, QuickQueen, write_lines
 
 from queenbee import Hive
+from queenbee.core.queue import Want
 
 Opener = Callable[[str], Hive]
 
@@ -159,3 +160,25 @@ def test_under_json_notices_and_refusal_are_one_document_on_standard_error(
     document = json.loads(told.err)
     assert document["notices"] == ["your lease on README.md expired 1m ago; nobody holds it now"]
     assert ("error" in document) == (told.code != 0)
+
+
+def test_a_holder_is_told_once_that_somebody_waits(hive: Hive, reviewer: Hive) -> None:
+    hive.reservations.reserve(["src/a.py", "docs/**"])
+    hive.assignments.claim("qb-1")
+    with (
+        reviewer.queue.register(Want(["src/**"]), 60),
+        reviewer.queue.register(Want(issue_id="qb-1"), 60),
+    ):
+        assert hive.notes() == [
+            "reviewer waits for src/**; if you are done: queen unreserve 'src/a.py'",
+            "reviewer waits for qb-1, which you have",
+        ]
+        assert reviewer.notes() == []
+    with reviewer.queue.register(Want(["src/a.py"]), 60):  # It tries again.
+        assert hive.notes() == []
+
+
+def test_a_holder_is_not_told_of_those_who_want_something_else(hive: Hive, reviewer: Hive) -> None:
+    hive.reservations.reserve(["src/a.py"])
+    with reviewer.queue.register(Want(["docs/**"]), 60):
+        assert hive.notes() == []

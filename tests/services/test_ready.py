@@ -203,3 +203,30 @@ def test_what_was_completed_is_offered_again_once_the_tracker_has_touched_it(
     hive.assignments.complete("qb-1")
     add("qb-1", updated_at="2999-01-01T00:00:00Z")
     assert ready(hive) == ["qb-1"]
+
+
+# A broken file of issues
+
+
+@pytest.mark.parametrize(
+    "torn",
+    [
+        '{"id":"qb-1","title":"the blocker","stat',
+        '"id":"qb-1","status":"closed"}',
+        '{"title":"the blocker","status":"open","created_at',
+    ],
+    ids=["its end is gone", "its beginning is gone", "its id is gone"],
+)
+def test_a_blocker_that_cannot_be_read_blocks(hive: Hive, beads: Path, torn: str) -> None:
+    waits = {"id": "qb-2", "title": "waits", "status": "open", "dependencies": ["qb-1"]}
+    write_lines(beads / "issues.jsonl", torn, waits, {"id": "qb-3", "title": "free"})
+    assert [each.id for each in hive.issues.ready()] == ["qb-3"]
+    [note] = hive.notes()
+    assert "1 of the lines" in note
+    assert "(1)" in note
+
+
+def test_a_blocker_that_the_file_never_had_does_not_block(hive: Hive, beads: Path) -> None:
+    waits = {"id": "qb-2", "title": "waits", "status": "open", "dependencies": ["qb-1"]}
+    write_lines(beads / "issues.jsonl", "<<<<<<< HEAD", waits, '{"_type":"memory"}')
+    assert [each.id for each in hive.issues.ready()] == ["qb-2"]

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import types
 
 import pytest
+from detect_secrets.plugins.keyword import KeywordDetector
+from hypothesis import given
+from hypothesis import strategies as st
 from mutants import mutant
 
+from queenbee.errors import Busy
 from queenbee.services import secrets
 from queenbee.services.hive import Services
 from queenbee.services.secrets import LooksLikeSecret, refuse_secrets
+from queenbee.store.lock import KernelLock
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 """In the form of a GitHub token, of 40 characters."""
@@ -67,7 +73,7 @@ def test_windows_that_leave_a_gap_are_caught(old: str, new: str) -> None:
         check_a_token_at_any_edge(mutant(secrets, old, new))
 
 
-@pytest.mark.parametrize("name", ["created_at", "issue_id", "session", "pattern"])
+@pytest.mark.parametrize("name", ["created_at", "session", "worktree"])
 def test_a_field_that_holds_nobodys_words_is_not_looked_at(name: str) -> None:
     refuse_secrets({name: TOKEN})
 
@@ -77,3 +83,148 @@ def test_a_hive_refuses_credentials_unless_it_is_told_to_take_them(hive: Service
         strict.messages.send("reviewer", f"use {TOKEN}")
     with Services(hive.layout, actor="ui-engineer", allow_secrets=True) as trusting:
         assert trusting.messages.send("reviewer", f"use {TOKEN}")
+
+
+# What is looked at
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "AKIAIOSFODNN7EXAMPLE.txt",
+        f"{TOKEN}.md",
+        "qm-AKIAIOSFODNN7EXAMPLE",
+        f"src/{TOKEN}/**",
+        "keys/AKIAIOSFODNN7EXAMPLE/**/*.py:12",
+        f"({TOKEN}.json).",
+    ],
+)
+def test_a_credential_that_ends_like_a_file_or_begins_like_an_id_is_found(text: str) -> None:
+    assert refused(text)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (" or _CREDENTIAL.search(word)", ""),
+        ("[0-7][0-9A-HJKMNP-TV-Z]{{25}}", "[0-9A-Z]{{20,26}}"),
+    ],
+    ids=["any file name passes", "any id passes"],
+)
+def test_a_filter_that_lets_such_words_pass_is_caught(old: str, new: str) -> None:
+    broken = mutant(secrets, old, new)
+    texts = ("glpat-a1b2_c3d4-e5f6_a7b8_.txt", "qm-AKIAIOSFODNN7EXAMPLE")
+    assert all(refused(text) for text in texts)
+    assert not all(refused(text, broken) for text in texts)
+
+
+def test_names_that_are_common_in_messages_do_not_load_the_detectors() -> None:
+    for text in (
+        "qm-01JF3Z8T6K5N7Q2R4V8X0B1C3D",
+        "0f3a9c2d1e4b5a69788796a5b4c3d2e1f0a9b8c7",
+        "123e4567-e89b-42d3-a456-426614174000",
+        "src/components/checkout_form2_validation.test.ts:120:5",
+        "packages/ui2/**/sprint_12_report_final.md",
+        "https-less/path/with-2-parts/[id]/{a,b}.tsx",
+    ):
+        assert not secrets._worth_a_look(text), text
+
+
+@pytest.mark.parametrize("name", ["issue_id", "pattern", "reason", "verifier"])
+def test_every_text_of_a_record_is_looked_at(name: str) -> None:
+    for fields in ({name: TOKEN}, {"results": [{name: TOKEN}]}, {"rows": [{"a": {name: TOKEN}}]}):
+        with pytest.raises(LooksLikeSecret) as caught:
+            refuse_secrets(fields)
+        assert caught.value.details["field"] == name
+
+
+class TestInAHive:
+    def test_an_issue_id_a_pattern_and_a_reason_are_refused(self, hive: Services) -> None:
+        for write in (
+            lambda: hive.assignments.claim(TOKEN),
+            lambda: hive.assignments.claim("qb-1", reason=TOKEN),
+            lambda: hive.reservations.reserve([f"keys/{TOKEN}.txt"]),
+            lambda: hive.reservations.reserve(["a"], reason=TOKEN),
+            lambda: hive.reservations.reserve(["a"], issue_id=TOKEN),
+            lambda: hive.messages.send("reviewer", "hello", issue_id=TOKEN),
+        ):
+            with pytest.raises(LooksLikeSecret):
+                write()
+        assert not hive.assignments.find()
+        assert not hive.reservations.find()
+
+    def test_a_text_is_looked_at_before_the_lock_is_taken(self, hive: Services) -> None:
+        hive.layout.settings.lock_timeout_s = 0.1
+        hive.messages.send("reviewer", "the first makes the folders")
+        with KernelLock(hive.layout.lock_path, holder="another", timeout_s=1):
+            for write in (
+                lambda: hive.messages.send("reviewer", TOKEN),
+                lambda: hive.reservations.reserve([f"keys/{TOKEN}.txt"]),
+                lambda: hive.reservations.reserve(["a"], reason=TOKEN),
+            ):
+                with pytest.raises(LooksLikeSecret):
+                    write()
+
+    def test_under_the_lock_a_text_is_not_looked_at_again(
+        self, hive: Services, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        looked: list[bool] = []
+        worth = secrets._worth_a_look
+
+        def noting(line: str) -> bool:
+            looked.append(os.path.exists(hive.layout.lock_path) and is_locked(hive))
+            return worth(line)
+
+        monkeypatch.setattr(secrets, "_worth_a_look", noting)
+        hive.messages.send("reviewer", "a body that nobody has sent before")
+        assert looked
+        assert not any(looked)
+
+
+def is_locked(hive: Services) -> bool:
+    try:
+        with KernelLock(hive.layout.lock_path, holder="test", timeout_s=0):
+            return False
+    except Busy:
+        return True
+
+
+# How long it takes: each of these would take minutes or years with detect-secrets' expressions
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["secret" * 332 + "=", "softlayer_api_key" + " " * 1_900, "secret=", "secret:'", "`a`==pwd "],
+)
+def test_a_long_text_of_almost_credentials_is_answered(piece: str) -> None:
+    assert refused(piece * (100_000 // len(piece)) + TOKEN) in (True, False)
+
+
+_BITS = st.sampled_from(
+    ["secret", "pwd", "api_key", "my", "x", "1", "'", '"', "=", "==", "!=", "=>", ":", ";", ",",
+     " ", "   ", "]", "[", "(", "-", "_", "value9", "Secret"]
+)  # fmt: skip
+
+
+@given(st.lists(_BITS, max_size=14).map("".join))
+def test_what_detect_secrets_finds_as_an_assignment_is_found(text: str) -> None:
+    theirs = any(KeywordDetector().analyze_string(text))
+    if theirs:
+        assert secrets._ASSIGNMENT in set(secrets._found(text)), text
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('password = "hunter2"', True),
+        ("api_key: 'abc'", True),
+        ("my_secret_2 => `abc`", True),
+        ('if "abc" == password:', True),
+        ('private_key "abc";', True),
+        ("password = hunter2", False),
+        ('the password is "good"', False),
+        ("secret keys: a, b", False),
+    ],
+)
+def test_assignments_to_names_of_secrets_are_found(text: str, found: bool) -> None:
+    assert refused(text) is found

@@ -74,7 +74,9 @@ class TestWriting:
     def test_syncs_the_bytes_before_the_name_and_the_name_after(self, path, monkeypatch):
         steps = []
         replace, fsync = os.replace, os.fsync
-        monkeypatch.setattr(os, "replace", lambda *names: (steps.append("rename"), replace(*names)))
+        monkeypatch.setattr(
+            os, "replace", lambda *names, **at: (steps.append("rename"), replace(*names, **at))
+        )
         monkeypatch.setattr(os, "fsync", lambda fd: (steps.append("sync"), fsync(fd)))
         write_document(path, b"x")
         assert steps == ["sync", "rename", "sync"]
@@ -128,5 +130,5 @@ class TestCreating:
         assert os.listdir(os.path.dirname(path)) == ["plan.json"]
 
 
-def unsupported(*_args):
+def unsupported(*_args, **_at):
     raise OSError(errno.EPERM, os.strerror(errno.EPERM))

@@ -232,7 +232,7 @@ class TestSyncing:
 
     def test_of_a_new_file_syncs_its_name_too(self, path, monkeypatch):
         folders = []
-        monkeypatch.setattr(files, "sync_folder", folders.append)
+        monkeypatch.setattr(files.safe_open, "sync_folder", folders.append)
         appender = Appender(path)
         appender.sync()
         appender.close()

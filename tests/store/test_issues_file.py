@@ -16,7 +16,7 @@ from mutants import mutant
 from queenbee import Hive
 from queenbee.errors import Busy, InvalidInput, Unreadable, Unwritable
 from queenbee.store import issues_file
-from queenbee.store.issues_file import append_rows, read_rows, read_rows_exactly
+from queenbee.store.issues_file import append_rows, read, read_rows_exactly
 
 ROW = {"id": "qb-1", "title": "One", "status": "open"}
 
@@ -129,12 +129,39 @@ def replaced_during_a_write(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
 class TestReading:
     def test_counts_lines_that_are_neither_rows_nor_memories(self, path: str) -> None:
         write_lines(Path(path), ROW, "<<<<<<< HEAD", '{"_type":"memory"}', "", '{"id":')
-        rows, unusable = read_rows(path)
-        assert rows == [ROW]
-        assert unusable == 2
+        found = read(path)
+        assert found.rows == [ROW]
+        assert [number for number, _ in found.unusable] == [2, 5]
+
+    def test_shows_an_issue_whose_row_is_torn_as_unreadable(self, path: str) -> None:
+        torn = '{"title":"\\"id\\":\\"no\\"","id":"qb-\\u0037","comments":[{"id":"qb-9"'
+        write_lines(Path(path), ROW, torn)
+        found = read(path)
+        assert [row["id"] for row in found.rows] == [ROW["id"], "qb-7"]
+        assert found.rows[1]["status"] == "unreadable"
+        assert not found.anonymous
+
+    def test_takes_a_readable_row_before_a_torn_one(self, path: str) -> None:
+        write_lines(Path(path), f'{{"id":"{ROW["id"]}","stat', ROW)
+        assert read(path).rows == [ROW]
+
+    @pytest.mark.parametrize(
+        ("line", "anonymous"),
+        [
+            ("=======", False),
+            ('"status":"open"}', True),
+            ('{"id":7,', True),
+            ('{"_type":"m"', False),
+        ],
+    )
+    def test_says_whether_a_line_may_be_the_row_of_any_issue(
+        self, path: str, line: str, anonymous: bool
+    ) -> None:
+        write_lines(Path(path), ROW, line)
+        assert read(path).anonymous is anonymous
 
     def test_finds_nothing_in_a_missing_file(self, path: str) -> None:
-        assert read_rows(path) == ([], 0)
+        assert (read(path).rows, read(path).unusable) == ([], [])
         assert read_rows_exactly(path) == []
 
     def test_keeps_every_digit_where_a_row_is_to_be_written_again(self, path: str) -> None:

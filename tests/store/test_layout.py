@@ -7,9 +7,11 @@ import subprocess
 
 import pytest
 from hives import Queen, commit_file, git
+from mutants import mutant
 
 from queenbee import Hive
 from queenbee.errors import NoHive, Unreadable
+from queenbee.store import layout as layout_module
 from queenbee.store.layout import OUTSIDE, discover, folds_case, git_tree
 
 
@@ -329,10 +331,10 @@ class TestCase:
 class TestWhereTheStateIs:
     @pytest.fixture
     def in_beads(self, repo):
-        (repo / ".beads" / "queen.toml").write_text('state = "beads"\n')
+        git(repo, "config", "queenbee.state", "beads")
         return repo
 
-    def test_is_a_shared_setting(self, in_beads):
+    def test_is_chosen_by_this_machine_for_all_worktrees(self, in_beads):
         assert found(in_beads).state_dir == str(in_beads / ".beads" / ".queenbee")
 
     def test_is_shared_with_linked_worktrees(self, in_beads):
@@ -351,6 +353,7 @@ class TestWhereTheStateIs:
 
     def test_survives_a_checkout_of_a_branch_that_has_no_settings(self, in_beads):
         git(in_beads, "branch", "empty")
+        (in_beads / ".beads" / "queen.toml").write_text('ttl = "1h"\n')
         git(in_beads, "add", ".beads")
         git(in_beads, "commit", "-qm", "a hive")
         Hive.open(in_beads, droid="ui", env={}).messages.send("api", "hello")
@@ -358,6 +361,111 @@ class TestWhereTheStateIs:
         git(in_beads, "commit", "-qm", "a message")
         git(in_beads, "checkout", "-q", "empty")
         assert Hive.open(in_beads, droid="api", env={}).messages.inbox()[0].body == "hello"
+
+    def test_is_not_chosen_by_a_clone(self, repo):
+        (repo / ".beads" / "queen.toml").write_text('state = "beads"\n')
+        with pytest.raises(Unreadable, match="only this machine may choose") as refused:
+            found(repo)
+        assert "git config queenbee.state beads" in refused.value.hint
+        assert not (repo / ".beads" / ".queenbee").exists()
+        for choice, place in (("git", ".git/queenbee"), ("beads", ".beads/.queenbee")):
+            git(repo, "config", "queenbee.state", choice)
+            assert found(repo).state_dir == str(repo / place)
+
+    def test_is_not_chosen_by_a_state_that_a_clone_brings_along(self, repo):
+        (repo / ".beads" / ".queenbee" / "journal").mkdir(parents=True)
+        assert found(repo).state_dir == str(repo / ".git" / "queenbee")
+
+    def test_that_git_tracks_is_refused(self, in_beads):
+        Hive.open(in_beads, droid="ui", env={}).messages.send("api", "hello")
+        git(in_beads, "add", "-f", ".beads/.queenbee/journal")
+        for version in ("2", "4"):
+            git(in_beads, "update-index", "--index-version", version)
+            with pytest.raises(Unreadable, match=r"git tracks \.beads/\.queenbee/journal/"):
+                found(in_beads)
+        git(in_beads, "update-index", "--split-index")
+        with pytest.raises(Unreadable, match="git tracks"):
+            found(in_beads)
+        git(in_beads, "rm", "-rq", "--cached", ".beads/.queenbee")
+        git(in_beads, "update-index", "--no-split-index")
+        for each in (in_beads / ".git").glob("sharedindex.*"):
+            each.unlink()
+        for version in ("4", "2"):
+            git(in_beads, "update-index", "--index-version", version)
+            assert found(in_beads).state_dir == str(in_beads / ".beads" / ".queenbee")
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "[queenbee]\n\tstate = beads\n",
+            '[QueenBee] state="beads" ; here\n',
+            "[queenbee]\nState=beads",
+        ],
+    )
+    def test_is_read_as_git_reads_its_config(self, repo, text):
+        with (repo / ".git" / "config").open("a") as config:
+            config.write(f"[queenbeer]\n\tstate = git\n{text}")
+        assert found(repo).state_dir == str(repo / ".beads" / ".queenbee")
+
+    def test_that_this_machine_misspells_is_refused(self, repo):
+        git(repo, "config", "queenbee.state", "bead")
+        with pytest.raises(Unreadable, match=r"queenbee\.state cannot be 'bead'"):
+            found(repo)
+
+    def test_is_one_for_the_worktrees_of_a_bare_repository(self, repo):
+        bare = repo.parent / "bare.git"
+        git(repo.parent, "clone", "-q", "--bare", str(repo), str(bare))
+        for name in ("one", "two"):
+            git(bare, "worktree", "add", "-q", "-b", name, f"../{name}")
+        places = [found(repo.parent / name).state_dir for name in ("one", "two")]
+        assert places == [str(bare / "queenbee")] * 2
+        git(bare, "config", "queenbee.state", "beads")
+        for name in ("one", "two"):
+            with pytest.raises(Unreadable, match=r"each worktree has a \.beads/ of its own"):
+                found(repo.parent / name)
+
+    def test_is_one_for_the_worktrees_of_a_separate_git_directory(self, repo):
+        apart, elsewhere = repo.parent / "apart", repo.parent / "elsewhere.git"
+        git(repo.parent, "clone", "-q", f"--separate-git-dir={elsewhere}", str(repo), str(apart))
+        git(apart, "config", "queenbee.state", "beads")
+        alone = found(apart).state_dir
+        assert alone == str(apart / ".beads" / ".queenbee")
+        git(apart, "worktree", "add", "-q", "-b", "two", "../two")
+        for name in ("apart", "two"):
+            with pytest.raises(Unreadable, match=r"each worktree has a \.beads/ of its own"):
+                found(repo.parent / name)
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            (
+                "if home.linked or (os.path.isdir(worktrees) and os.listdir(worktrees)):",
+                "if False:",
+            ),
+            ('    return chosen == "beads"', '    return "beads" in (chosen, settings.state)'),
+            ("    if found is not None:\n        raise", "    if False:\n        raise"),
+        ],
+        ids=["each worktree has a lock", "a clone chooses", "git tracks it"],
+    )
+    def test_each_check_is_needed(self, repo, old, new):
+        broken = mutant(layout_module, old, new)
+        if "chosen" in old:
+            git(repo, "config", "queenbee.state", "git")
+            (repo / ".beads" / "queen.toml").write_text('state = "beads"\n')
+        else:
+            git(repo, "config", "queenbee.state", "beads")
+            (repo / ".beads" / ".queenbee").mkdir()
+            (repo / ".beads" / ".queenbee" / "lock").touch()
+            git(repo, "add", "-f", ".beads")
+        where = repo
+        if "worktrees" in old:
+            git(repo, "reset", "-q", ".beads")
+            where = repo.parent / "one"
+            git(repo.parent, "clone", "-q", "--bare", str(repo), "bare.git")
+            git(repo.parent / "bare.git", "config", "queenbee.state", "beads")
+            git(repo.parent / "bare.git", "worktree", "add", "-q", "-b", "one", "../one")
+        state = broken.discover(str(where), {}, must_exist=False).state_dir
+        assert state == str(where / ".beads" / ".queenbee")
 
     def test_that_cannot_be_written_refuses_writes_and_says_what_to_grant(self, repo, queen):
         sent = queen("msg", "send", "api", "hello", as_="ui")
@@ -367,7 +475,7 @@ class TestWhereTheStateIs:
         refused = queen("msg", "send", "api", "again", as_="ui", unprivileged=True)
         assert refused.code == 7
         assert str(repo / ".git" / "queenbee") in refused.err
-        assert 'state = "beads"' in refused.err
+        assert "git config queenbee.state beads" in refused.err
         assert len(queen("msg", "inbox", "--json", as_="api", unprivileged=True).json) == 1
 
     def test_that_cannot_be_made_refuses_writes_and_leaves_reading(self, repo, queen):

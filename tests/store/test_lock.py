@@ -11,8 +11,10 @@ import threading
 import pytest
 
 from queenbee import Hive
-from queenbee.errors import Busy, Unwritable
+from queenbee.errors import Busy, Unreadable, Unwritable
+from queenbee.services.care import doctor
 from queenbee.store import lock as lock_module
+from queenbee.store.layout import discover
 from queenbee.store.lock import KernelLock, LongLock
 from queenbee.store.setup import init
 
@@ -163,19 +165,45 @@ def test_an_interrupted_wait_holds_nothing(path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "make",
-    [os.mkdir, lambda path: os.symlink("/tmp/elsewhere", path)],
+    ("make", "refusal"),
+    [(os.mkdir, Unwritable), (lambda path: os.symlink("/tmp/elsewhere", path), Unreadable)],
     ids=["a directory", "a symbolic link"],
 )
-def test_a_path_that_is_not_a_lock_file_is_refused(path, make):
+def test_a_path_that_is_not_a_lock_file_is_refused(path, make, refusal):
     make(path)
-    with pytest.raises(Unwritable, match="lock"):
+    with pytest.raises(refusal, match="lock"):
         taken(path)
+    assert not os.path.exists("/tmp/elsewhere")
 
 
 def test_a_missing_folder_is_refused(tmp_path):
     with pytest.raises(Unwritable, match="cannot be opened"):
         taken(str(tmp_path / "gone" / "lock"))
+
+
+class TestAFileSystemWhoseLocksDoNothing:
+    @pytest.fixture(autouse=True)
+    def _everybody_gets_it(self, monkeypatch):
+        monkeypatch.setattr(lock_module.fcntl, "flock", lambda *_: None)
+
+    def test_is_noticed_by_init(self, repo):
+        places = discover(str(repo), {}, must_exist=False)
+        with pytest.raises(Unwritable, match="grants a lock to everybody"):
+            init(places)
+
+    def test_is_told_by_doctor(self, hive):
+        hive.messages.send("api", "hello")
+        told = [each for each in doctor.examine(hive) if each.code == "lock"]
+        assert [each.severity for each in told] == ["error"]
+
+    def test_is_not_seen_where_locks_work(self, path, monkeypatch):
+        monkeypatch.undo()
+        assert lock_module.excludes(path)
+        assert taken(path)
+        assert lock_module.excludes(path)
+        with KernelLock(path, holder="me"):
+            assert lock_module.excludes(path)
+        assert taken(path)
 
 
 class TestALockForLongerWork:
@@ -243,13 +271,13 @@ class TestALockForLongerWork:
         assert self.taken(path)
 
     @pytest.mark.parametrize(
-        "make",
-        [os.mkdir, lambda path: os.symlink("/tmp/elsewhere", path)],
+        ("make", "refusal"),
+        [(os.mkdir, Unwritable), (lambda path: os.symlink("/tmp/elsewhere", path), Unreadable)],
         ids=["a directory", "a symbolic link"],
     )
-    def test_refuses_a_path_that_is_not_a_lock_file(self, path, make):
+    def test_refuses_a_path_that_is_not_a_lock_file(self, path, make, refusal):
         make(path)
-        with pytest.raises(Unwritable, match="lock"):
+        with pytest.raises(refusal, match="lock"):
             self.taken(path)
         assert not os.path.exists("/tmp/elsewhere")
 

@@ -134,5 +134,5 @@ def test_killed_half_way_it_is_finished_by_the_next_run(places, repo, taken):
 
 def test_what_to_grant_is_the_state_or_the_ledgers(places):
     assert places.state_dir in setup.what_to_grant(places, places.state_dir)
-    assert 'state = "beads"' in setup.what_to_grant(places, places.state_dir)
+    assert "git config queenbee.state beads" in setup.what_to_grant(places, places.state_dir)
     assert setup.what_to_grant(places, places.beads_dir).endswith(places.beads_dir)

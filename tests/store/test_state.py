@@ -116,7 +116,7 @@ class TestFollowing:
         assert follower.unusable == 1
 
     def test_without_looking_again_is_caught(self, tmp_path):
-        broken = mutant(state_module, "if self._unended:", "if False:")
+        broken = mutant(state_module, "if self._unended or purged:", "if purged:")
         steps = [("half", [encoded("qm-1", {}, 1)]), ("foreign", [b"joined"])]
         assert not differs(tmp_path, steps)
         (tmp_path / "again").mkdir()

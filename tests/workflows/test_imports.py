@@ -8,10 +8,11 @@ from types import ModuleType
 
 import pytest
 from bead_files import PLAN
-from hives import records, write_lines
+from hives import git, records, write_lines
 from mutants import mutant
 
 from queenbee import Hive
+from queenbee.documents.plans.importer import InvalidPlan
 from queenbee.errors import InvalidInput
 from queenbee.workflows import imports
 from queenbee.workflows.imports import repository_path, usual_prefix
@@ -42,7 +43,7 @@ def import_beside(
 def test_what_another_import_did_is_not_done_again(
     hive: Hive, reviewer: Hive, plan: str, beads: Path, module: str, rows: int
 ) -> None:
-    broken = mutant(imports, "if stamp_of(path) != seen:", "if False:")
+    broken = mutant(imports, "if (stamp_of(path), _claimed(hive)) != seen:", "if False:")
     used = imports if module == "as it is" else broken
     import_beside(used, hive, plan, lambda: imports.import_plan_file(reviewer, plan))
     assert len(records(beads / "issues.jsonl")) == rows
@@ -80,3 +81,75 @@ def test_a_path_outside_the_repository_has_no_name_in_it(
     for path in (tmp_path / "b.md", repo / ".." / "b.md"):
         with pytest.raises(InvalidInput, match="outside the repository"):
             repository_path(hive, str(path))
+
+
+def test_an_import_changes_no_other_issue(hive: Hive, plan: str, beads: Path) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "older", "status": "open"})
+    before = hive.issues.get("qb-1")
+    imports.import_plan_file(hive, plan)
+    assert hive.issues.get("qb-1") == before
+    assert hive.issues.get("qb-1").priority == before.priority == 2
+
+
+def renumber(plan: str) -> None:
+    """Inserts a sprint 1.1 and gives the old one, with its annotation, the number 1.2."""
+    text = Path(plan).read_text().replace("### Sprint 1.1: Setup", "### Sprint 1.2: Setup")
+    new = "### Sprint 1.1: Review\n\n- Review the design\n\n### Sprint 1.2: Setup"
+    Path(plan).write_text(text.replace("### Sprint 1.2: Setup", new))
+
+
+def test_a_claimed_bead_keeps_its_sprint_until_the_change_is_accepted(
+    hive: Hive, plan: str, beads: Path
+) -> None:
+    bead = imports.import_plan_file(hive, plan).ids["1.1"]
+    imports.annotate_plan_file(hive, plan)
+    hive.assignments.claim(bead)
+    renumber(plan)
+    before = (beads / "issues.jsonl").read_bytes()
+    with pytest.raises(InvalidPlan, match=rf"{bead} \(claimed\) was made from sprint 1\.1"):
+        imports.import_plan_file(hive, plan)
+    assert (beads / "issues.jsonl").read_bytes() == before
+    found = imports.import_plan_file(hive, plan, imports.PlanImport(accept=True))
+    assert (found.ids["1.2"], found.ids["1.1"] != bead) == (bead, True)
+
+
+def test_a_claim_while_the_rows_are_made_counts(hive: Hive, reviewer: Hive, plan: str) -> None:
+    bead = imports.import_plan_file(hive, plan).ids["1.1"]
+    imports.annotate_plan_file(hive, plan)
+    renumber(plan)
+    with pytest.raises(InvalidPlan, match="claimed"):
+        import_beside(imports, hive, plan, lambda: reviewer.assignments.claim(bead))
+
+
+def test_a_copy_of_a_plan_does_not_take_its_beads(hive: Hive, plan: str, repo: Path) -> None:
+    imports.import_plan_file(hive, plan)
+    imports.annotate_plan_file(hive, plan)
+    copy = repo / "copy.md"
+    copy.write_text(Path(plan).read_text())
+    with pytest.raises(InvalidPlan, match=r"the bead of sprint 1\.1 in accounts\.md"):
+        imports.import_plan_file(hive, str(copy))
+    Path(plan).unlink()
+    assert {change.kind for change in imports.import_plan_file(hive, str(copy)).changes} == {
+        "update"
+    }
+
+
+def test_annotating_does_not_undo_a_renumbering(hive: Hive, plan: str) -> None:
+    bead = imports.import_plan_file(hive, plan).ids["1.1"]
+    imports.annotate_plan_file(hive, plan)
+    renumber(plan)
+    text = Path(plan).read_text()
+    with pytest.raises(InvalidInput, match=rf"sprint 1\.2 names {bead}, the bead of sprint 1\.1"):
+        imports.annotate_plan_file(hive, plan)
+    assert Path(plan).read_text() == text
+    found = imports.import_plan_file(hive, plan)
+    assert imports.annotate_plan_file(hive, plan).beads == found.ids
+
+
+def test_beads_start_from_the_repositorys_default_branch(hive: Hive, repo: Path) -> None:
+    git(repo, "branch", "-m", "trunk")
+    (repo / "plan.md").write_text(PLAN)
+    imports.import_plan_file(hive, str(repo / "plan.md"))
+    (row, *_) = records(repo / ".beads" / "issues.jsonl")
+    assert row["metadata"]["source_branch"] == "trunk"
+    assert row["metadata"]["branch"] == "sprint/1-1-setup"

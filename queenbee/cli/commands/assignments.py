@@ -11,7 +11,7 @@ from queenbee.cli.app import command
 from queenbee.cli.rendering import ago, table
 from queenbee.cli.terminal import say
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import printable, shortened, suggested
 from queenbee.errors import NotFound
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def assign(
         )
     except NotFound as error:
         if hive.issues.get_or_none(droid) is not None:
-            error.hint = f"the issue comes first: queen assign {droid} {issue_id}"
+            error.hint = f"the issue comes first: {suggested('queen assign', droid, issue_id)}"
         raise
 
 

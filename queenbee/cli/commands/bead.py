@@ -11,10 +11,12 @@ import click
 
 from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.commands.verify import evidence_path
+from queenbee.cli.exits import NO, exit_code
 from queenbee.cli.options import agents_dir, body_or_stdin
 from queenbee.cli.rendering import describe, show_findings, table, verdict
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shortened
+from queenbee.errors import QueenError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,18 +61,29 @@ def validate(
 ) -> Answer:
     """Check whether beads are valid
 
-    Exit 0 if all are valid, 1 with every error if not. A target is a JSON file, a .jsonl file of
+    Exit 0 if all are valid, 1 with every error if not; if a target cannot be read, the others are
+    still judged, and the exit status is the worst. A target is a JSON file, a .jsonl file of
     the tracker, an id, or - for standard input.
     """
-    from queenbee.workflows.validation import Rules, agents_for, validate_target  # noqa: PLC0415 - start-up
+    from queenbee.workflows.validation import (  # noqa: PLC0415 - start-up
+        Rules,
+        agents_for,
+        unreadable,
+        validate_target,
+    )
 
     rules = Rules(kind, strict, agents_for(os.getcwd(), agents_dir))
-    found = [
-        each
-        for target in targets
-        for each in validate_target(target, rules, stdin=sys.stdin.buffer, hive=lambda: call.hive)
-    ]
-    return Answer(found, yes=all(each.valid for each in found))
+    found: list[Validated] = []
+    worst = NO
+    for target in targets:
+        try:
+            found += validate_target(target, rules, stdin=sys.stdin.buffer, hive=lambda: call.hive)
+        except QueenError as error:
+            if len(targets) == 1:
+                raise
+            worst = max(worst, exit_code(error))
+            found.append(unreadable(target, error))
+    return Answer(found, yes=all(each.valid for each in found), no=worst)
 
 
 def _show_json(value: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +13,7 @@ from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.commands.hive import tell_without_hive
 from queenbee.cli.rendering import purpose
 from queenbee.cli.terminal import aside, say
-from queenbee.core.text import printable, shell_word
+from queenbee.core.text import mentioned, printable, suggested
 from queenbee.errors import InvalidInput
 from queenbee.git import changes, hooks
 from queenbee.git import guard as rules
@@ -32,14 +33,15 @@ def _show_verdict(verdict: rules.Verdict) -> None:
     for each in verdict.held[:_SHOWN]:
         lease = each.lease
         say(
-            f"  {printable(each.path)}: held by {printable(lease.droid)}, "
-            f"{printable(lease.pattern)}{purpose(lease)}, {each.left} left"
+            f"  {mentioned(printable(each.path))}: held by {mentioned(printable(lease.droid))}, "
+            f"{mentioned(printable(lease.pattern))}{purpose(lease)}, {each.left} left"
         )
     if len(verdict.held) > _SHOWN:
         say(f"  and {len(verdict.held) - _SHOWN} more")
     if verdict.mode != rules.WARN:
-        holder = shell_word(printable(verdict.held[0].lease.droid))
-        say(f"  ask: queen msg send {holder} BODY, or wait until it is released")
+        holder = printable(verdict.held[0].lease.droid)
+        ask = suggested("queen msg send", holder, "BODY")
+        say(f"  ask: {ask}, or wait until it is released")
         if verdict.nameless:
             say("  if that is you, say so: QUEEN_DROID=NAME, or queen whoami --set NAME")
         say(f"  to proceed anyway: {rules.BYPASS}, or git {verdict.what} --no-verify")
@@ -94,7 +96,8 @@ def _change(paths: Sequence[str], range_: str | None, remote: str | None) -> rul
     if range_ is not None:
         return rules.Change(rules.COMMIT, lambda _: changes.in_range(cwd, range_))
     if remote is not None:
-        stdin = sys.stdin.buffer
+        # It is None if it is closed: then git told nothing, and nothing is pushed.
+        stdin = sys.stdin.buffer if sys.stdin is not None else BytesIO()
         return rules.Change(rules.PUSH, lambda _: changes.of_push(cwd, remote, os.environ, stdin))
     return rules.Change(rules.COMMIT, lambda _: changes.staged(cwd), is_next_commit=True)
 

@@ -61,10 +61,13 @@ def _show_where(value: dict[str, object]) -> None:
     for key in ("beads_dir", "state_dir", "tree", "worktree", "actor", "droids", "issues"):
         if value[key] is not None:
             say(f"{key.replace('_', ' '):10} {printable(str(value[key]))}")
-    how = value["how"]
+    how, above = value["how"], value["above"]
     assert isinstance(how, list)
+    assert isinstance(above, list)
     for step in how:
         say(f"  because {printable(step)}")
+    for beads in above:
+        say(f"above      {printable(beads)}: its reservations hold here too")
 
 
 @command("where", show=_show_where, example="queen where", opens_hive=False)
@@ -83,7 +86,15 @@ def where(call: Invocation) -> dict[str, object]:
         "issues": places.settings.issues,
         "durability": places.settings.durability,
         "how": places.how,
+        "above": _above(call),
     }
+
+
+def _above(call: Invocation) -> list[str]:
+    """Returns the other hives that govern files here: their leases hold too."""
+    cwd = layout.working_directory()
+    found = layout.governing(cwd, os.environ, beads_dir=call.beads_dir)
+    return [each.beads_dir for each in found][1:]
 
 
 def _show_whoami(value: dict[str, object]) -> None:

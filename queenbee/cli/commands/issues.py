@@ -11,7 +11,7 @@ from queenbee.cli.rendering import describe, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
 from queenbee.core.readiness import counts
-from queenbee.core.text import printable, shell_word, shortened
+from queenbee.core.text import printable, shortened, suggested
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -109,9 +109,8 @@ def _show_overview(view: Overview) -> None:
     say("")
     earlier = len(view.messages) - _MESSAGES
     if earlier > 0:
-        say(
-            f"… {earlier} earlier messages: queen msg thread {shell_word(printable(view.issue_id))}"
-        )
+        thread = suggested("queen msg thread", printable(view.issue_id))
+        say(f"… {earlier} earlier messages: {thread}")
     message_views.show_whole(view.messages[-_MESSAGES:], most=_BODY_LINES)
     if not view.messages:
         say("No messages.")

@@ -13,7 +13,7 @@ from queenbee.cli.rendering import ago, block, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
 from queenbee.core.records import IMPORTANCES, Message
-from queenbee.core.text import printable, shell_word, shortened
+from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
 
@@ -177,7 +177,7 @@ def inbox(
         if any(filters.values()):
             raise InvalidInput(
                 "--after combines only with --for and --limit",
-                hint=f"queen msg inbox --after {shell_word(after)}",
+                hint=suggested("queen msg inbox", after=after),
             )
         return hive.messages.since(after, droid=droid)[:limit]
     filters["issue_id"] = _about_what(hive, filters["issue_id"])

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.app import Answer, Invocation, command, group, invocation
 from queenbee.cli.options import agents_dir, dry_run, id_prefix
 from queenbee.cli.rendering import show_findings, verdict
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable, shell_word
+from queenbee.core.text import printable, suggested
+from queenbee.store.layout import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,58 +26,103 @@ _plan = click.argument("path", metavar="PLAN.md")
 
 _source_branch = click.option(
     "--source-branch",
-    default="main",
-    show_default=True,
     metavar="BRANCH",
-    help="Base branch of the sprints that do not name one",
+    help="Base branch of the sprints that do not name one; default: the repository's",
+)
+_branch_prefix = click.option(
+    "--branch-prefix",
+    metavar="NAME",
+    help="What the branches of sprints that name none begin with; default: sprint",
 )
 
 
-def _show_checked(value: Mapping[str, Any]) -> None:
+def _show_checked(value: Any) -> None:
+    for each in value if isinstance(value, list) else [value]:
+        _show_one(each)
+
+
+def _show_one(value: Mapping[str, Any]) -> None:
     show_findings(value["findings"], value["source"])
     counts = ", ".join(
         f"{len(value[noun])} {noun if len(value[noun]) != 1 else noun[:-1]}"
         for noun in ("phases", "sprints")
     )
     say(f"{verdict(value['valid'])}: {printable(value['source'])}, {counts}")
+    if value["left_out"]:
+        lines = ", ".join(str(line) for line in value["left_out"][:10])
+        more = f", and {len(value['left_out']) - 10} more" if len(value["left_out"]) > 10 else ""
+        say(f"left out: what looks like a sprint in line {lines}{more}", bold=True)
 
 
 @command(
-    "check", show=_show_checked, example="queen plan check plans/accounts.md", opens_hive=False
+    "check",
+    show=_show_checked,
+    example="queen plan check plans/accounts.md\n"
+    "queen plan check plans/*.md\n"
+    "git show HEAD:plans/accounts.md | queen plan check -",
+    opens_hive=False,
 )
-@_plan
+@click.argument("paths", nargs=-1, required=True, metavar="PLAN.md|-...")
 @_source_branch
+@_branch_prefix
 @agents_dir
-def check(call: Invocation, path: str, source_branch: str, agents_dir: str | None) -> Answer:
-    """Check whether a plan can become beads
+def check(
+    call: Invocation,
+    paths: tuple[str, ...],
+    source_branch: str | None,
+    branch_prefix: str | None,
+    agents_dir: str | None,
+) -> Answer:
+    """Check whether plans can become beads
 
-    Exit 0 if it can, 1 with every error and its line if not.
+    Exit 0 if they can, 1 with every error and its line if not. - is standard input. With several
+    plans, --json prints a list.
     """
     from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.files import read_markdown  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
+    from queenbee.workflows.branches import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
     from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
 
-    plan = parse_plan(read_markdown(path))
     agents = agents_for(os.getcwd(), agents_dir)
-    found = check_plan(plan, source_branch=source_branch, agents=agents)
-    valid = not any(finding.severity == "error" for finding in found)
-    value = {
-        "source": path,
-        "valid": valid,
-        "phases": [phase.number for phase in plan.phases],
-        "sprints": [sprint.number for sprint in plan.sprints],
-        "findings": found,
-    }
-    return Answer(value, yes=valid)
+    tree = git_tree(os.getcwd())
+    checked = []
+    for path in paths:
+        plan = parse_plan(_text(path))
+        found = check_plan(
+            plan,
+            source_branch=source_branch or default_branch(tree),
+            branch_prefix=branch_prefix or usual_branch_prefix(tree),
+            agents=agents,
+        )
+        value = {
+            "source": "standard input" if path == "-" else path,
+            "valid": not any(finding.severity == "error" for finding in found),
+            "phases": [phase.number for phase in plan.phases],
+            "sprints": [sprint.number for sprint in plan.sprints],
+            "skipped": [sprint.number for sprint in plan.skipped],
+            "left_out": list(plan.left_out),
+            "findings": found,
+        }
+        checked.append(value)
+    yes = all(value["valid"] for value in checked)
+    return Answer(checked[0] if len(checked) == 1 else checked, yes=yes)
+
+
+def _text(path: str) -> str:
+    from queenbee.documents.plans.files import read_markdown, read_markdown_stream  # noqa: PLC0415 - start-up
+
+    if path == "-":
+        return read_markdown_stream(sys.stdin.buffer, "standard input")
+    return read_markdown(path)
 
 
 class Imported:
     """What an import did, or would do."""
 
-    def __init__(self, found: RowImport, *, dry_run: bool) -> None:
+    def __init__(self, found: RowImport, *, dry_run: bool, source: str = "") -> None:
         self.found = found
         self.dry_run = dry_run
+        self.source = source
 
     def to_dict(self) -> dict[str, object]:
         """Returns each change, and the beads whose sprint or task is gone."""
@@ -93,6 +140,7 @@ class Imported:
             "dry_run": self.dry_run,
             "changes": changes,
             "orphans": list(self.found.orphans),
+            "findings": list(self.found.findings),
         }
 
 
@@ -100,6 +148,7 @@ def show_import(done: Imported) -> None:
     """Shows what an import did, or would do."""
     from queenbee.documents.issue_rows import render_differences  # noqa: PLC0415 - start-up
 
+    show_findings(done.found.findings, done.source)
     click.echo(render_differences(done.found), nl=False)
     kinds = [change.kind for change in done.found.changes]
     did = "would be" if done.dry_run else "were"
@@ -117,18 +166,30 @@ def show_import(done: Imported) -> None:
 @_plan
 @id_prefix
 @_source_branch
+@_branch_prefix
 @click.option("--rig", metavar="NAME", help="The repository's name in the beads")
 @agents_dir
+@click.option(
+    "--accept",
+    is_flag=True,
+    help="Let beads that were claimed, ran or are done change their sprint",
+)
 @dry_run
 def import_(hive: Hive, path: str, dry_run: bool, **setting: Any) -> Imported:
     """Make a bead for each sprint, or update the beads
 
     Importing the same plan again changes nothing. Rows are added to issues.jsonl, never rewritten.
     """
+    from queenbee.documents.plans.importer import InvalidPlan  # noqa: PLC0415 - start-up
     from queenbee.workflows.imports import PlanImport, import_plan_file  # noqa: PLC0415 - start-up
 
-    found = import_plan_file(hive, path, PlanImport(**setting), dry_run=dry_run)
-    return Imported(found, dry_run=dry_run)
+    try:
+        found = import_plan_file(hive, path, PlanImport(**setting), dry_run=dry_run)
+    except InvalidPlan as error:
+        if not invocation().json:
+            show_findings(error.details["findings"], path)  # type: ignore[arg-type]
+        raise
+    return Imported(found, dry_run=dry_run, source=path)
 
 
 def _show_annotated(value: Mapping[str, Any]) -> None:
@@ -180,9 +241,8 @@ def graph(call: Invocation, path: str, form: str) -> dict[str, object]:
 
     plan = parse_plan(read_markdown(path))
     if any(finding.severity == "error" for finding in check_plan(plan)):
-        call.tell(
-            f"the plan has errors, so sprints may be missing: queen plan check {shell_word(path)}"
-        )
+        see = suggested("queen plan check", path)
+        call.tell(f"the plan has errors, so sprints may be missing: {see}")
     return {
         "format": form,
         "text": render_plan(plan, form),

@@ -9,17 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, short_ids, tell
+from queenbee.cli.app import Answer, command, invocation, short_ids, tell
 from queenbee.cli.options import seconds
-from queenbee.cli.rendering import left, purpose, table
+from queenbee.cli.rendering import ago, left, purpose, table
 from queenbee.cli.terminal import say
+from queenbee.core.leases import parts_taken
 from queenbee.core.records import Assignment, Reservation
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import printable, shortened, suggested
+from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.services.leases.board import Board
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.workflows.hive import Hive
 
@@ -29,21 +32,30 @@ _ID = re.compile(r"qr-[0-9A-Z]{26}")
 def show_list(reservations: Sequence[Reservation]) -> None:
     """Shows reservations as a table."""
     now_ms = time.time_ns() // 1_000_000
+    seen_ms = [instant_ms(each.fields.get("last_seen_at")) for each in reservations]
     short = short_ids("reservations", reservations)
     rows = [
         [
-            each.pattern,
+            each.pattern + _taken(each),
             each.droid,
+            *([ago(at_ms, now_ms) if at_ms is not None else ""] if any(seen_ms) else []),
             "exclusive" if each.exclusive else "shared",
             _left(each, now_ms),
             each.issue_id or "",
             short[each.id],
             shortened(each.reason or ""),
         ]
-        for each in reservations
+        for each, at_ms in zip(reservations, seen_ms, strict=True)
     ]
-    headings = ["PATTERN", "DROID", "MODE", "LEFT", "ISSUE", "ID", "REASON"]
+    seen = ["SEEN"] if any(seen_ms) else []
+    headings = ["PATTERN", "DROID", *seen, "MODE", "LEFT", "ISSUE", "ID", "REASON"]
     table(headings, rows, empty="No reservations.")
+
+
+def _taken(lease: Reservation) -> str:
+    """Returns the files that were taken over from a lease, to print after its pattern."""
+    taken = parts_taken(lease)
+    return f" except {', '.join(taken)}" if taken else ""
 
 
 def _left(lease: Reservation, now_ms: int) -> str:
@@ -77,7 +89,9 @@ def _show_statuses(statuses: Sequence[PathStatus]) -> None:
 @click.option("--issue", "issue_id", metavar="ID", help="The issue it is for")
 @click.option("--reason", help="Why")
 @click.option("--wait", callback=seconds, metavar="60s", help="Wait until it is free")
-@click.option("--force", is_flag=True, help="Take over what conflicts; needs --reason")
+@click.option(
+    "--force", is_flag=True, help="Take over what conflicts; needs --reason or queen nudge"
+)
 def reserve(
     hive: Hive, patterns: tuple[str, ...], shared: bool, wait: int | None, **terms: Any
 ) -> list[Reservation]:
@@ -92,7 +106,18 @@ def reserve(
     for place in hive.reservations.resolve(patterns):
         if place.note:
             tell(place.note)
-    return hive.reservations.reserve(patterns, exclusive=not shared, wait_s=wait or 0, **terms)
+    watcher = None
+    if wait:
+        from queenbee.cli.progress import waiting  # noqa: PLC0415 - start-up
+
+        watcher = waiting()
+    try:
+        return hive.reservations.reserve(
+            patterns, exclusive=not shared, wait_s=wait or 0, on_progress=watcher, **terms
+        )
+    finally:
+        if watcher is not None:
+            watcher(None)
 
 
 def _no_ids(patterns: Sequence[str], command_name: str) -> None:
@@ -101,7 +126,7 @@ def _no_ids(patterns: Sequence[str], command_name: str) -> None:
         if _ID.fullmatch(each):
             raise InvalidInput(
                 f"{each} is the id of a reservation, not a pattern",
-                hint=f"queen {command_name} --id {each}",
+                hint=suggested(f"queen {command_name}", id=each),
             )
 
 
@@ -144,21 +169,45 @@ def renew(
     )
 
 
-@command("reserved", show=show_list, example="queen reserved --path src/app.py")
+def _show_board(board: Board) -> None:
+    """Shows reservations, and below them who waits for what."""
+    show_list(board.reservations)
+    if not board.waiters:
+        return
+    now_ms = time.time_ns() // 1_000_000
+    rows = [
+        [
+            each.waiter.droid,
+            ", ".join(each.waiter.want.patterns),
+            "exclusive" if each.waiter.want.exclusive else "shared",
+            format_duration((now_ms - each.waiter.since_ms) / 1000),
+            ", ".join(dict.fromkeys(other.droid for other in each.behind)),
+        ]
+        for each in board.waiters
+    ]
+    say("")
+    table(["WAITING", "FOR", "MODE", "SINCE", "BEHIND"], rows, empty="")
+
+
+@command("reserved", show=_show_board, example="queen reserved --path src/app.py")
 @click.option("--droid", help="Only this droid's reservations")
 @click.option("--path", metavar="PATH", help="Only those that cover this file")
 @click.option("--all", "ended", is_flag=True, help="Also those that have ended")
 @click.option("--stale", is_flag=True, help="Only those whose droid seems inactive")
-def reserved(
-    hive: Hive, droid: str | None, path: str | None, ended: bool, stale: bool
-) -> list[Reservation]:
-    """List the reservations
+def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool, stale: bool) -> Board:
+    """List the reservations, and who waits for what
 
-    --stale shows the leases whose droid has written nothing for half their TTL.
+    --stale shows the leases whose droid has written nothing for half their TTL. Those who wait are
+    served in the order in which they are listed, as far as they want the same files.
     """
-    if stale:
-        return hive.reservations.stale()
-    return hive.reservations.find(droid=droid, path=path, ended=ended)
+    from queenbee.services.leases.board import board  # noqa: PLC0415 - start-up
+
+    found = (
+        hive.reservations.stale()
+        if stale
+        else hive.reservations.find(droid=droid, path=path, ended=ended)
+    )
+    return board(hive, lambda: hive.queue, hive.droids.seen_ms, found)
 
 
 @command("check", show=_show_statuses, example="queen check src/app.py src/db.py")
@@ -169,7 +218,12 @@ def check(hive: Hive, paths: tuple[str, ...]) -> Answer:
     Exit 0 if all are free or yours, 1 if another droid holds one. A PATH is a file name, never a
     pattern; the contents of a folder are not checked.
     """
-    statuses = hive.reservations.check(paths)
+    if invocation().beads_dir:
+        statuses = hive.reservations.check(paths)
+    else:
+        from queenbee.services import governing  # noqa: PLC0415 - start-up
+
+        statuses = governing.check(hive, paths, os.environ)
     for path, status in zip(paths, statuses, strict=True):
         if status.status == "held":
             continue

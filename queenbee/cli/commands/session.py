@@ -14,7 +14,7 @@ from queenbee.cli.commands.plan import Imported, show_import
 from queenbee.cli.options import dry_run, id_prefix
 from queenbee.cli.rendering import verdict
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable, shell_word
+from queenbee.core.text import printable, suggested
 from queenbee.errors import InvalidInput, NoHive
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ def _warn(path: str) -> None:
     from queenbee.documents.sessions.session import validate_session  # noqa: PLC0415 - start-up
 
     if any(finding.severity == "error" for finding in validate_session(path)):
-        tell(f"the session is not valid: queen session validate --session={shell_word(path)}")
+        see = suggested("queen session validate", session=path)
+        tell(f"the session is not valid: {see}")
 
 
 @command(

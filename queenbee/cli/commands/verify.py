@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,11 +20,28 @@ if TYPE_CHECKING:
 
     from queenbee.workflows.hive import Hive
 
+_TAIL_LINES = 5
+_TAIL_BYTES = 4096
+_TITLE = re.compile(r"--- standard (?:output|error), [0-9,]+ bytes ---")
+
 
 def evidence_path(evidence: str) -> str:
     """Returns the path of evidence from the working directory; records name it from the hive."""
     hive = invocation().hive
     return os.path.relpath(os.path.join(hive.layout.beads_dir, evidence))
+
+
+def _last_lines(evidence: str) -> list[str]:
+    """Returns the end of what a check printed; nothing if its evidence is not here."""
+    try:
+        with open(evidence_path(evidence), "rb") as file:
+            file.seek(max(0, os.path.getsize(file.name) - _TAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    _, _, text = text.rpartition("\nduration: ")  # above it is what the check is, not its output
+    lines = [line.rstrip() for line in text.splitlines()[1:] if line.strip()]
+    return [line for line in lines if not _TITLE.fullmatch(line)][-_TAIL_LINES:]
 
 
 def show_record(record: Mapping[str, Any]) -> None:
@@ -33,6 +51,8 @@ def show_record(record: Mapping[str, Any]) -> None:
         where = f" [{printable(evidence_path(evidence))}]" if evidence else ""
         name, reason = printable(result["name"]), printable(result["reason"])
         say(f"{result['status']:11} {name}: {reason}{where}")
+        for line in _last_lines(evidence) if evidence and result["status"] == "failed" else ():
+            say(f"            {printable(line)}")
     say(f"{printable(record['subject_id'])}: {record['verdict']}", bold=True)
 
 

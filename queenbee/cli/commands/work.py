@@ -13,7 +13,7 @@ from queenbee.cli.commands import assignments
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, describe, summary
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable, shell_word, shortened
+from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.services import work
 
@@ -66,7 +66,7 @@ def _show_begin(begin: Begin) -> None:
         msg.show_whole(begin.mail)
     if begin.unread:
         say(f"{begin.unread} more unread messages: queen msg read")
-    say(f"when it is done: queen complete {shell_word(printable(issue_id))} --next")
+    say(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
 
 
 def _how_done(issue: Issue) -> str:

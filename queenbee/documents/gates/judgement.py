@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def counters(document: Document) -> Counters:
 
 def gate_options(workflow_id: str, phase_id: str) -> str:
     """Returns the options that name a gate in a suggested command."""
-    return f"--workflow {shell_word(workflow_id)} --phase {shell_word(phase_id)}"
+    return suggested("", workflow=workflow_id, phase=phase_id).strip()
 
 
 def made_ms(result: RuleResult) -> int:

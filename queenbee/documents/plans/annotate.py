@@ -9,7 +9,8 @@ import re
 from typing import TYPE_CHECKING
 
 from queenbee.documents.markdown import split_lines
-from queenbee.documents.plans.plan import ANNOTATION, find_sprint_headings
+from queenbee.documents.plans.outline import sprint_headings
+from queenbee.documents.plans.plan import ANNOTATION
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def annotate_plan(text: str, beads: Mapping[str, str]) -> str:
     mark, body = ("\ufeff", text[1:]) if text.startswith("\ufeff") else ("", text)
     lines = split_lines(body)
     # From the last heading upwards, so that the line numbers above stay valid.
-    for sprint, heading, section in reversed(find_sprint_headings(body)):
+    for sprint, heading, section in reversed(sprint_headings(body)):
         if sprint in beads:
             _annotate(lines, heading, section, f"<!-- beads-ralph: {beads[sprint]} -->")
     return mark + "".join(line + ending for line, ending in lines)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 
 from queenbee.documents.agents import MODELS
 from queenbee.documents.findings import Finding
-from queenbee.documents.sprints.numbers import is_sprint
+from queenbee.documents.markdown import strip_box
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from queenbee.documents.markdown import Block
+    from queenbee.documents.markdown import Block, Item
 
 NAMES = {
     "worktree": "worktree",
@@ -36,7 +36,12 @@ NAMES = {
     "task": "tasks",
     "acceptance criteria": "acceptance",
     "depends on": "depends_on",
+    "depends": "depends_on",
     "dependencies": "depends_on",
+    "dependency": "depends_on",
+    "requires": "depends_on",
+    "blocked by": "depends_on",
+    "waits for": "depends_on",
 }
 _WORDS = frozenset({"worktree", "branch", "source_branch", "team", "priority"})
 _AGENTS = frozenset({"dev_agents", "qa_agents"})
@@ -45,9 +50,9 @@ _FIELD = re.compile(
     r"[ \t]*\*\*[ \t]*([^*\n]{1,60}?)[ \t]*(?::[ \t]*\*\*|\*\*[ \t]*:)[ \t]*(.*)", re.S
 )
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
+_INNER = re.compile(r"^[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
 _AGENT = re.compile(r"`?([^\s`(),]+)`?\s*(?:\(([^()]*)\)\s*)?(?:(?:-{1,2}|–|—|:)\s*(.*))?", re.S)
-_BEAD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_.]+)+")
-_NOTHING = frozenset({"", "-", "none", "n/a", "–", "—"})
+_QUOTED = re.compile(r"[ \t]*(?:>[ \t]*)+(.*)")
 
 
 @dataclass(frozen=True)
@@ -61,11 +66,15 @@ class AgentRef:
 
 @dataclass
 class Fields:
-    """The fields of a section; an unknown field is kept as `other:<its name>`."""
+    """The fields of a section; an unknown field is kept as `other:<its name>`.
+
+    `ticked` are the indices of the tasks that are ticked.
+    """
 
     values: dict[str, list[str]] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     prose: list[str] = field(default_factory=list)
+    ticked: set[int] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -127,21 +136,6 @@ def read_agents(
     return agents, findings
 
 
-def read_needs(values: Sequence[str], where: str, line: int) -> tuple[list[str], list[Finding]]:
-    """Returns the sprint numbers and bead ids that a sprint says it depends on."""
-    needs: list[str] = []
-    findings: list[Finding] = []
-    for value in values:
-        for part in value.split(","):
-            name = re.sub(r"^sprint\s+", "", plain_value(part), flags=re.IGNORECASE)
-            if is_sprint(name) or _BEAD.fullmatch(name):
-                needs.append(name)
-            elif name.lower() not in _NOTHING:
-                message = f"{name[:80]!r} is neither a sprint's number nor a bead's id"
-                findings.append(Finding(where, message, "warning", line=line))
-    return list(dict.fromkeys(needs)), findings
-
-
 def read_priority(text: str, where: str, line: int) -> tuple[int | None, list[Finding]]:
     """Returns a priority written as `1` or `P1`."""
     match = re.fullmatch(r"[Pp]?([0-4])", text)
@@ -162,14 +156,24 @@ class _Gathering:
         if block.kind == "paragraph":
             self._paragraph(block)
         elif block.kind == "list":
-            for line, item in block.items:
-                self._item(item, line + 1)
+            for item in block.items:
+                self._item(item)
         elif block.kind == "heading" and not block.nested:
             self._open(block.text.rstrip(": \t"), "", block.first + 1)
         elif block.kind == "rule":
             self._current = None
         elif block.kind in ("fence", "code", "other"):
             self.fields.prose.append(block.text)
+            if block.kind == "other":
+                self._quotation(block)
+
+    def _quotation(self, block: Block) -> None:
+        for line, row in enumerate(block.text.split("\n"), start=block.first + 1):
+            quoted = _QUOTED.fullmatch(row)
+            match = _FIELD.fullmatch(quoted[1]) if quoted else None
+            if match and match[1].lower() in NAMES:
+                message = f"the field {match[1]!r} is in a quotation, so it is only text"
+                self.fields.findings.append(Finding("", message, "warning", line=line))
 
     def _paragraph(self, block: Block) -> None:
         loose: list[str] = []
@@ -197,17 +201,44 @@ class _Gathering:
         else:
             self.fields.values[self._current][-1] += f"\n{line.strip()}"
 
-    def _item(self, text: str, line: int) -> None:
+    def _item(self, item: Item) -> None:
+        text, later = self._split(item)
         match = _FIELD.fullmatch(text)
         current = self._current if self._takes_item(text) else None
         if match and (match[1].lower() in NAMES or current is None):
-            self._open(match[1], match[2], line)
-            return
-        if current is None:
-            self._open("Tasks", "", line)
-            current = "tasks"
-        if text:
-            self.fields.values[current].append(text)
+            self._open(match[1], match[2], item.first + 1)
+        else:
+            if current is None:
+                self._open("Tasks", "", item.first + 1)
+                current = "tasks"
+            if text:
+                self._add(current, text, ticked=item.ticked)
+        for line, label, value in later:
+            self._open(label, value, line)
+
+    def _split(self, item: Item) -> tuple[str, list[tuple[int, str, str]]]:
+        """Returns the text of an item up to the first field in it, and (line, name, value) of each.
+
+        Markdown counts a line right below an item as part of it; its author wrote a field.
+        """
+        own: list[str] = []
+        later: list[tuple[int, str, list[str]]] = []
+        for offset, row in enumerate(item.text.split("\n")):
+            match = _FIELD.fullmatch(_INNER.sub("", row)) if offset else None
+            if match and match[1].lower() in NAMES:
+                later.append((item.first + offset + 1, match[1], [match[2]]))
+                continue
+            if match:
+                self._warn_of_misspelling(match[1], item.first + offset + 1)
+            (later[-1][2] if later else own).append(row)
+        text = "\n".join(own).strip()
+        return text, [(line, label, "\n".join(rows).strip()) for line, label, rows in later]
+
+    def _add(self, key: str, text: str, *, ticked: bool = False) -> None:
+        text, box = strip_box(text)
+        if (ticked or box) and key == "tasks":
+            self.fields.ticked.add(len(self.fields.values[key]))
+        self.fields.values[key].append(text.strip())
 
     def _takes_item(self, text: str) -> bool:
         """Returns whether an item belongs to the open field and is not a task below its value."""
@@ -227,7 +258,8 @@ class _Gathering:
         self.fields.lines.setdefault(key, line)
         values = self.fields.values.setdefault(key, [])
         if "\n" in value and key not in _WORDS:
-            values += split_items(value)
+            for each in split_items(value):
+                self._add(key, each)
         elif value.strip():
             values.append(value.strip())
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8 as BOM
 from typing import TYPE_CHECKING
 
 from queenbee.documents.markdown import MAX_BYTES
 from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.errors import NotFound, Unreadable
-from queenbee.store.documents import read_document, write_document
+from queenbee.store.documents import read_document, write_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import BinaryIO
 
 
 def read_markdown(path: str) -> str:
@@ -20,21 +22,33 @@ def read_markdown(path: str) -> str:
     """
     if "\0" in path:
         raise NotFound(f"{path!r} does not exist: a file name cannot contain a NUL", path=path)
+    return _decoded(read_document(path, max_bytes=MAX_BYTES), path)
+
+
+def read_markdown_stream(stream: BinaryIO, name: str) -> str:
+    """Returns the Markdown in a stream. Raises `Unreadable` as `read_markdown` does."""
+    data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise Unreadable(f"{name} is larger than {MAX_BYTES:,} bytes", path=name)
+    return _decoded(data.removeprefix(BOM), name)
+
+
+def _decoded(data: bytes, name: str) -> str:
     try:
-        return read_document(path, max_bytes=MAX_BYTES).decode()
+        return data.decode()
     except UnicodeDecodeError as error:
-        message = f"{path} is not UTF-8 (byte {error.start})"
-        raise Unreadable(message, path=path) from error
+        raise Unreadable(f"{name} is not UTF-8 (byte {error.start})", path=name) from error
 
 
 def annotate_file(path: str, beads: Mapping[str, str]) -> bool:
     """Writes the beads' ids under the headings of a plan; returns whether that changed the file.
 
-    See `annotate_plan`. An up-to-date file is not written.
+    See `annotate_plan`. An up-to-date file is not written, and a symbolic link stays one: the file
+    that it leads to is written.
     """
     text = read_markdown(path)
     annotated = annotate_plan(text, beads)
     if annotated == text:
         return False
-    write_document(path, annotated.encode())
+    write_named(path, annotated.encode())
     return True

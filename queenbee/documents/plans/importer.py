@@ -7,24 +7,35 @@ unknown keys) never changes.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from queenbee.core.beads import DONE
+from queenbee.core.text import suggested
 from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles
-from queenbee.documents.issue_rows import blocked_by, current_rows, plan_and_sprint
+from queenbee.documents.issue_rows import (
+    blocked_by,
+    current_rows,
+    metadata_of,
+    plan_and_sprint,
+)
+from queenbee.documents.plans.branches import default_prefix
 from queenbee.documents.plans.check import check_plan, where
 from queenbee.documents.plans.graph import merges, plan_dependencies
-from queenbee.documents.plans.rows import SprintContext, Worksite, sprint_row
-from queenbee.documents.reconcile import Item, Source, hashed_id, match_rows, reconcile
+from queenbee.documents.plans.matching import match_beads
+from queenbee.documents.plans.rows import SprintContext, Taken, Worksite, sprint_row
+from queenbee.documents.reconcile import Item, Source, hashed_id, reconcile
 from queenbee.documents.sprints.numbers import is_sprint
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from typing import Literal
 
     from queenbee.documents.issue_rows import Row, RowChange, RowImport
-    from queenbee.documents.plans.plan import Plan, Sprint
+    from queenbee.documents.plans.plan import Plan
     from queenbee.documents.plans.rows import PlanSetting
     from queenbee.documents.reconcile import IdSource
 
@@ -46,42 +57,84 @@ def import_plan(
 ) -> RowImport:
     """Returns the rows to add and to update so that the tracker has a bead for each sprint.
 
-    `existing` are the tracker's rows; `agents` are those of `check_plan`. A bead belongs to a
-    sprint if it names plan file and sprint; if none does (the file was renamed), the annotation
-    under the sprint's heading decides. Raises `InvalidPlan` when the plan has errors or depends
-    on beads that do not exist; nothing is imported then.
+    `existing` are the tracker's rows; `agents` are those of `check_plan`. A sprint's bead is the
+    one that the annotation under its heading names; without an annotation, the one that names
+    the plan file and the sprint (`matching`). Raises `InvalidPlan` when the plan has errors,
+    contradicts the beads or depends on beads that do not exist; nothing is imported then.
     """
-    found_wrong = check_plan(plan, source_branch=setting.source_branch, agents=agents)
-    _refuse(found_wrong, f"queen plan check {setting.plan_file}")
+    prefix = setting.branch_prefix or default_prefix(plan, setting.source_branch)
+    found_wrong = check_plan(
+        plan, source_branch=setting.source_branch, branch_prefix=prefix, agents=agents
+    )
+    _refuse(found_wrong, suggested("queen plan check", setting.plan_file))
     known = current_rows(existing)
     mend = f"correct **Depends On:** in {setting.plan_file}; for existing beads: queen issues"
     _refuse(_dangling(plan, known), mend)
-    found = _found(plan, known, setting.plan_file)
+    found, contradictions = match_beads(plan, known, setting)
+    _refuse(contradictions, None)
+    sites, collisions = _sites(plan, known, found, setting, prefix)
+    _refuse(collisions, None)
     imported = reconcile(
-        list(_items(plan, found, setting)),
+        list(_items(plan, sites, setting)),
         Source(setting.plan_file, setting.prefix, setting.actor, now_ms, id_source),
         known=known,
         found=found,
         own=[key for key, row in known.items() if plan_and_sprint(row)[0] == setting.plan_file],
     )
     _refuse(_cycles(plan, known, imported.changes), mend)
-    return imported
+    return replace(imported, findings=(*found_wrong, *contradictions, *collisions))
 
 
-def _items(plan: Plan, found: Mapping[str, Row], setting: PlanSetting) -> Iterator[Item]:
-    dependencies = plan_dependencies(plan)
-    joined = merges(dependencies)
+def _sites(
+    plan: Plan,
+    known: Mapping[str, Row],
+    found: Mapping[str, Row],
+    setting: PlanSetting,
+    prefix: str,
+) -> tuple[dict[str, Worksite], list[Finding]]:
+    """Returns where each sprint's work happens, and where that is somebody else's place."""
+    own = {row["id"] for row in found.values()}
+    others = [row for key, row in known.items() if key not in own]
+    # Defaults avoid all beads' places, also those of this plan that keep theirs.
+    taken = Taken.by(known.values(), setting.plan_file)
     sites = {
-        sprint.number: Worksite.of(sprint, found.get(sprint.number), setting)
+        sprint.number: Worksite.of(sprint, found.get(sprint.number), setting, prefix, taken)
         for sprint in plan.sprints
     }
+    collisions = []
+    theirs = Taken.by((row for row in others if row.get("status") not in DONE), setting.plan_file)
+    for sprint in plan.sprints:
+        site, old = sites[sprint.number], metadata_of(found.get(sprint.number) or {})
+        for kind, name, had, rows in (
+            ("branch", site.branch, old.get("branch"), theirs.branches),
+            ("worktree", site.worktree, old.get("worktree_path"), theirs.worktrees),
+        ):
+            if name not in rows:
+                continue
+            file, number = plan_and_sprint(rows[name])
+            text = (
+                f"has the {kind} {name}, which {rows[name]['id']} (sprint {number} of {file}) has"
+            )
+            severity: Literal["error", "warning"] = "warning" if had == name else "error"
+            hint = f"give it another **{kind.title()}:**, or use --branch-prefix"
+            path = where(sprint, kind)
+            collisions.append(Finding(path, text, severity, hint=hint, line=sprint.line))
+            break
+    return sites, collisions
+
+
+def _items(plan: Plan, sites: Mapping[str, Worksite], setting: PlanSetting) -> Iterator[Item]:
+    dependencies = plan_dependencies(plan)
+    joined = merges(dependencies)
     for sprint in plan.sprints:
         merged = tuple(sites[other].branch for other in joined.get(sprint.number, ()))
         context = SprintContext(sprint, sites[sprint.number], merged, setting)
-        yield Item(sprint.number, dependencies[sprint.number], partial(sprint_row, context))
+        needs, row = dependencies[sprint.number], partial(sprint_row, context)
+        yield Item(sprint.number, needs, row, names=sprint.bead_id)
 
 
-def _refuse(findings: Sequence[Finding], hint: str) -> None:
+def _refuse(findings: Sequence[Finding], hint: str | None) -> None:
+    """Raises `InvalidPlan` if there are errors; `hint` None means the first error's own."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         first = errors[0]
@@ -89,28 +142,9 @@ def _refuse(findings: Sequence[Finding], hint: str) -> None:
         more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
         raise InvalidPlan(
             f"the plan has errors: {at}{first.message}{more}",
-            hint=hint,
+            hint=hint or first.hint,
             findings=list(findings),
         )
-
-
-def _found(plan: Plan, known: Mapping[str, Row], plan_file: str) -> dict[str, Row]:
-    """Returns the bead that each sprint has so far."""
-    named = match_rows(known, lambda row: _sprint_of(row, plan_file))
-    both = {each.number: named.get(each.number) or _annotated(each, known) for each in plan.sprints}
-    return {number: row for number, row in both.items() if row is not None}
-
-
-def _sprint_of(row: Row, plan_file: str) -> str | None:
-    file, sprint = plan_and_sprint(row)
-    return sprint if file == plan_file and isinstance(sprint, str) else None
-
-
-def _annotated(sprint: Sprint, known: Mapping[str, Row]) -> Row | None:
-    row = known.get(sprint.bead_id or "")
-    if row is None or row.get("status") == "tombstone" or plan_and_sprint(row)[1] != sprint.number:
-        return None
-    return row
 
 
 def _dangling(plan: Plan, known: Mapping[str, Row]) -> list[Finding]:

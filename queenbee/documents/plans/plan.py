@@ -7,46 +7,31 @@ a fault becomes a finding with its line.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
-from queenbee.documents.markdown import parse_blocks
 from queenbee.documents.plans.fields import (
     AgentRef,
     gather_fields,
     plain_value,
     read_agents,
-    read_needs,
     read_priority,
 )
-from queenbee.documents.plans.headings import (
-    SPRINT_LEVEL,
-    near_miss,
-    near_miss_line,
-    read_heading,
-)
+from queenbee.documents.plans.marks import read_status
+from queenbee.documents.plans.needs import read_needs
+from queenbee.documents.plans.outline import Phase as Phase
+from queenbee.documents.plans.outline import read_outline
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from queenbee.documents.markdown import Block
     from queenbee.documents.plans.fields import Fields
-    from queenbee.documents.plans.headings import Heading
+    from queenbee.documents.plans.marks import Mark
+    from queenbee.documents.plans.outline import Outline, Section
 
 ANNOTATION = re.compile(r"[ \t]{0,3}<!--[ \t]*beads-ralph:[ \t]*([^\s<>]+?)[ \t]*-->[ \t]*")
-_HIDDEN = re.compile(r"[ ]{0,3}#{2,3}[ \t]+(?:Phase|Sprint)[ \t]+[0-9]", re.MULTILINE)
-_VERBATIM = re.compile(r"\s*<(?:[!?]|pre\b|script\b|style\b|textarea\b)", re.IGNORECASE)
-"""Comments and code. Other HTML extends to the next empty line, which few people know."""
-
-
-@dataclass(frozen=True)
-class Phase:
-    """One `## Phase N: title`."""
-
-    number: str
-    title: str
-    line: int
 
 
 @dataclass(frozen=True)
@@ -54,6 +39,8 @@ class Sprint:
     """One `### Sprint ID: title` with its fields; what the plan leaves out is None or empty.
 
     `phase` is the number of the phase heading above it, `line` the line of its own heading.
+    `ticked` are the indices of the tasks that are ticked; `mark` says whether the sprint is done
+    or skipped.
     """
 
     number: str
@@ -71,7 +58,19 @@ class Sprint:
     acceptance: tuple[str, ...] = ()
     depends_on: tuple[str, ...] = ()
     prose: str = ""
-    bead_id: str | None = None
+    bead_ids: tuple[str, ...] = ()
+    ticked: frozenset[int] = frozenset()
+    mark: Mark | None = None
+
+    @property
+    def bead_id(self) -> str | None:
+        """The bead that its annotation names."""
+        return self.bead_ids[0] if self.bead_ids else None
+
+    @property
+    def open_tasks(self) -> tuple[str, ...]:
+        """The tasks that are not ticked."""
+        return tuple(task for n, task in enumerate(self.tasks) if n not in self.ticked)
 
     @property
     def section(self) -> str:
@@ -82,111 +81,65 @@ class Sprint:
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan as it was read, with the findings from parsing."""
+    """A plan as it was read, with the findings from parsing.
+
+    `skipped` are the sprints that it leaves out itself. `left_out` are the lines that look like
+    sprints which the plan does not have.
+    """
 
     phases: tuple[Phase, ...]
     sprints: tuple[Sprint, ...]
     findings: tuple[Finding, ...] = ()
+    skipped: tuple[Sprint, ...] = ()
+    left_out: tuple[int, ...] = ()
 
 
 def parse_plan(text: str) -> Plan:
     """Returns the plan in a Markdown document. Never raises, whatever the text."""
-    blocks = parse_blocks(text.removeprefix("\ufeff"))
-    phases: list[Phase] = []
+    outline = read_outline(text)
+    findings = list(outline.findings)
+    done = {each.heading.number for each in outline.sections if each.record}
     sprints: list[Sprint] = []
-    findings = [finding for block in blocks for finding in _stray(block)]
-    phase: str | None = None
-    for index, block in enumerate(blocks):
-        if block.kind != "heading" or block.nested or block.level > SPRINT_LEVEL:
+    skipped: list[Sprint] = []
+    for section in outline.sections:
+        if section.record:
             continue
-        heading = read_heading(block.text, block.level)
-        if heading is not None and heading.kind == "sprint":
-            section = _section(blocks, index)
-            sprint, found = _sprint(heading, block.first + 1, phase, section)
-            sprints.append(sprint)
-            findings += found
-        elif heading is not None:
-            phase = heading.number
-            phases.append(Phase(heading.number, heading.title, block.first + 1))
-        elif block.level < SPRINT_LEVEL:
-            phase = None
+        sprint, found = _sprint(section, done)
+        (skipped if sprint.mark == "skipped" else sprints).append(sprint)
+        findings += found
+    findings += _notes(outline, skipped)
     findings.sort(key=lambda finding: finding.line or 0)
-    return Plan(tuple(phases), tuple(sprints), tuple(findings))
+    return Plan(outline.phases, tuple(sprints), tuple(findings), tuple(skipped), outline.left_out)
 
 
-def find_sprint_headings(text: str) -> list[tuple[str, int, list[Block]]]:
-    """Returns (sprint, index of its line, blocks under it) for each sprint heading."""
-    blocks = parse_blocks(text)
-    found: list[tuple[str, int, list[Block]]] = []
-    for index, block in enumerate(blocks):
-        if block.kind == "heading" and not block.nested:
-            heading = read_heading(block.text, block.level)
-            if heading is not None and heading.kind == "sprint":
-                found.append((heading.number, block.first, _section(blocks, index)))
-    return found
+def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
+    """Yields a note for each heading that is read, but becomes no bead."""
+    for phase in outline.phases:
+        if phase.mark is not None:
+            message = f"is marked as {phase.mark}, and so are its sprints"
+            yield Finding(f"phases[{phase.number}]", message, "warning", line=phase.line)
+    for section in outline.sections:
+        if section.record:
+            message = "this heading only records that the sprint is done"
+            where = f"sprints[{section.heading.number}]"
+            yield Finding(where, message, "warning", line=section.first + 1)
+    for sprint in skipped:
+        message = "is marked as skipped: it gets no bead, and nothing waits for it"
+        yield Finding(f"sprints[{sprint.number}]", message, "warning", line=sprint.line)
 
 
-def _section(blocks: Sequence[Block], index: int) -> list[Block]:
-    end = index + 1
-    while end < len(blocks) and not _ends_section(blocks[end]):
-        end += 1
-    return list(blocks[index + 1 : end])
-
-
-def _ends_section(block: Block) -> bool:
-    top = block.kind == "heading" and not block.nested
-    return top and block.level <= SPRINT_LEVEL
-
-
-def _stray(block: Block) -> list[Finding]:
-    """Returns what is wrong with a block, anywhere in the plan."""
-    line = block.first + 1
-    if block.kind == "heading":
-        return _stray_heading(block, line)
-    if block.kind == "paragraph":
-        rows = enumerate(block.text.split("\n"), start=line)
-        return [miss for at, row in rows if (miss := near_miss_line(row, at))]
-    if block.kind == "fence" and not block.closed:
-        lost = _HIDDEN.search(block.text) is not None
-        message = "this code fence is never closed: everything below it is code"
-        return [Finding("", message, "error" if lost else "warning", line=line)]
-    if block.kind == "html" and not _VERBATIM.match(block.text):
-        hint = "put an empty line above it"
-        rows = enumerate(block.text.split("\n"), start=line)
-        message = "this heading belongs to the HTML above it"
-        return [Finding("", message, hint=hint, line=at) for at, row in rows if _HIDDEN.match(row)]
-    return []
-
-
-def _stray_heading(block: Block, line: int) -> list[Finding]:
-    if block.last - block.first > 1 and re.search(r"\*\*[^*]+(?::\*\*|\*\*:)", block.text):
-        message = "the line of dashes under these fields makes them a heading"
-        return [Finding("", message, hint="put an empty line above the dashes", line=line)]
-    heading = read_heading(block.text, block.level)
-    if heading is None:
-        miss = near_miss(block.text, block.level, line)
-        if miss is not None and block.nested:
-            miss = replace(miss, severity="warning")
-        return [miss] if miss else []
-    if block.nested:
-        message = (
-            f"{block.text[:80]!r} is inside a list or a quotation, so it is not a {heading.kind}"
-        )
-        return [Finding("", message, "warning", line=line)]
-    return []
-
-
-def _sprint(
-    heading: Heading, line: int, phase: str | None, section: list[Block]
-) -> tuple[Sprint, list[Finding]]:
-    fields = gather_fields(section)
+def _sprint(section: Section, done: Collection[str]) -> tuple[Sprint, list[Finding]]:
+    """Returns a sprint and what is wrong with it; `done` are those that a record says are done."""
+    fields = gather_fields(section.blocks)
+    heading, line = section.heading, section.first + 1
     where = f"sprints[{heading.number}]"
     read = _Reader(fields, where, line)
+    recorded: Mark | None = "done" if heading.number in done else None
     sprint = Sprint(
         number=heading.number,
         title=heading.title,
         line=line,
-        phase=phase,
+        phase=section.phase.number if section.phase else None,
         worktree=read.word("worktree"),
         branch=read.word("branch"),
         source_branch=read.word("source_branch"),
@@ -195,19 +148,20 @@ def _sprint(
         dev_agents=read.agents("dev_agents"),
         qa_agents=read.agents("qa_agents"),
         tasks=tuple(fields.values.get("tasks", ())),
+        ticked=frozenset(fields.ticked),
         acceptance=tuple(fields.values.get("acceptance", ())),
         depends_on=read.needs(),
         prose=read.prose(),
-        bead_id=_annotated(section),
+        bead_ids=_annotated(section.blocks),
+        mark=section.mark or read.status() or recorded,
     )
     return sprint, read.findings
 
 
-def _annotated(section: list[Block]) -> str | None:
-    for block in section:
-        if block.kind == "html" and (match := ANNOTATION.fullmatch(block.text)):
-            return match[1]
-    return None
+def _annotated(section: Sequence[Block]) -> tuple[str, ...]:
+    """Returns the beads that the annotations in a section name, each once."""
+    found = (ANNOTATION.fullmatch(block.text) for block in section if block.kind == "html")
+    return tuple(dict.fromkeys(match[1] for match in found if match))
 
 
 class _Reader:
@@ -225,6 +179,13 @@ class _Reader:
             message = f"is given {len(values)} times; only the first is used"
             self.findings.append(Finding(f"{self._where}.{key}", message, line=self._at(key)))
         return (plain_value(values[0]) or None) if values else None
+
+    def status(self) -> Mark | None:
+        """Returns whether a `Status` field says that the sprint is done or skipped."""
+        for key, values in self._fields.values.items():
+            if key.lower() == "other:status" and values:
+                return read_status(values[0])
+        return None
 
     def priority(self) -> int | None:
         text = self.word("priority")

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.agents import DEFAULT_AGENT, agent_path
-from queenbee.documents.issue_rows import metadata_of, new_row
+from queenbee.documents.issue_rows import metadata_of, new_row, plan_and_sprint
+from queenbee.documents.plans.branches import branch_names, free_name, team_names
 from queenbee.documents.sprints.bead import DEFAULT_ATTEMPTS, objects_in
-from queenbee.documents.sprints.names import branch_name, labels, team_name, worktree_path
+from queenbee.documents.sprints.names import labels, team_name, worktree_path
 from queenbee.documents.sprints.numbers import phase_of
 from queenbee.documents.sprints.reports import DEFAULT_SCHEMA
 from queenbee.documents.sprints.rules import MERGE, WORK
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
     from typing import Any
 
     from queenbee.documents.issue_rows import Row
@@ -27,6 +29,17 @@ DEFAULT_MODEL = "sonnet"
 SCRUM_MASTER = "beads-ralph-scrum-master"
 
 _QA_TYPES = ("code-review", "security-scan", "lint", "integration-test")
+_RAN = (
+    "attempt_count",
+    "dev_agent_session_id",
+    "scrum_master_session_id",
+    "dev_agent_executions",
+    "qa_agent_executions",
+    "pr_url",
+    "scrum_result",
+)
+"""What a bead has once its work has begun."""
+
 _OWN_LABELS = ("phase-", "sprint-")
 
 
@@ -37,6 +50,10 @@ class PlanSetting:
     `plan_file` is its path from the repository's top folder, with `/`; `repository` is the
     absolute path of that folder; `rig` names the repository; `prefix` begins new ids; `actor`
     is who imports; `source_branch` is for sprints that name none.
+
+    `branch_prefix` begins the branches of sprints that name none; None means `sprint`.
+    `claimed` are the issues that somebody has or had; `other_plans` are the paths of the plans
+    that are still there; `accept` lets a bead that was begun change its sprint.
     """
 
     plan_file: str
@@ -45,6 +62,10 @@ class PlanSetting:
     prefix: str
     actor: str
     source_branch: str = "main"
+    branch_prefix: str | None = None
+    claimed: Collection[str] = ()
+    other_plans: Collection[str] = ()
+    accept: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,21 +75,50 @@ class Worksite:
     source_branch: str
     branch: str
     worktree: str
+    team: str
 
     @classmethod
-    def of(cls, sprint: Sprint, old: Row | None, setting: PlanSetting) -> Worksite:
-        """Returns what the plan states, or what the bead has, or else the default names."""
+    def of(
+        cls, sprint: Sprint, old: Row | None, setting: PlanSetting, prefix: str, taken: Taken
+    ) -> Worksite:
+        """Returns what the plan states, or what the bead has, or else default names not taken."""
         had = metadata_of(old or {})
         source = sprint.source_branch or had.get("source_branch") or setting.source_branch
-        branch = (
-            sprint.branch or had.get("branch") or branch_name(source, sprint.number, sprint.title)
-        )
+        defaults = branch_names(prefix, sprint, setting.plan_file)
+        branch = sprint.branch or had.get("branch") or free_name(defaults, taken.branches)
+        teams = team_names(team_name(sprint.number, sprint.title), setting.plan_file)
+        team = sprint.team or had.get("team_name") or free_name(teams, taken.teams)
         if sprint.worktree is not None:
             # A plan is read from the top folder, where its author wrote `../app-worktrees/…`.
             worktree = os.path.normpath(os.path.join(setting.repository, sprint.worktree))
         else:
             worktree = had.get("worktree_path") or worktree_path(setting.repository, branch)
-        return cls(source, branch, worktree)
+        return cls(source, branch, worktree, team)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The branches, worktrees and teams of other beads, each with a bead that has it."""
+
+    branches: Mapping[str, Row]
+    worktrees: Mapping[str, Row]
+    teams: Mapping[str, Row]
+
+    @classmethod
+    def by(cls, rows: Iterable[Row], plan_file: str) -> Taken:
+        """Returns what these beads have; a team only if the bead is from another plan."""
+        branches: dict[str, Row] = {}
+        worktrees: dict[str, Row] = {}
+        teams: dict[str, Row] = {}
+        for row in rows:
+            had = metadata_of(row)
+            other_plan = plan_and_sprint(row)[0] != plan_file
+            for name, into in (("branch", branches), ("worktree_path", worktrees)):
+                if isinstance(had.get(name), str) and row.get("status") != "tombstone":
+                    into.setdefault(had[name], row)
+            if other_plan and isinstance(had.get("team_name"), str):
+                teams.setdefault(had["team_name"], row)
+        return cls(branches, worktrees, teams)
 
 
 @dataclass(frozen=True)
@@ -102,15 +152,26 @@ def sprint_row(context: SprintContext, old: Row | None, identifier: str, now_ms:
     row["issue_type"] = MERGE if merged else WORK
     row["labels"] = _labels(sprint, row.get("labels"), merge=merged)
     row["updated_at"] = now
+    if sprint.mark == "done" and begun_as(row, context.setting.claimed) is None:
+        row["status"], row["closed_at"] = "closed", now
     row["metadata"] = _metadata(context, metadata_of(row))
     return row
+
+
+def begun_as(row: Row, claimed: Collection[str]) -> str | None:
+    """Returns in what way somebody has begun or finished a bead, or None if nobody has."""
+    status = row.get("status")
+    if status not in (None, "open"):
+        return str(status)
+    if row["id"] in claimed:
+        return "claimed"
+    return "has run" if any(metadata_of(row).get(name) for name in _RAN) else None
 
 
 def _metadata(context: SprintContext, had: dict[str, Any]) -> dict[str, Any]:
     """Returns the metadata in the order of the document; unknown keys come last."""
     sprint, site, merged = context.sprint, context.site, context.merged
     dev = sprint.dev_agents[0] if sprint.dev_agents else None
-    team = sprint.team or had.get("team_name") or team_name(sprint.number, sprint.title)
     stated: dict[str, Any] = {
         "rig": had.get("rig") or context.setting.rig,
         "worktree_path": site.worktree,
@@ -118,7 +179,7 @@ def _metadata(context: SprintContext, had: dict[str, Any]) -> dict[str, Any]:
         "source_branch": site.source_branch,
         "phase": phase_of(sprint.number),
         "sprint": sprint.number,
-        "team_name": team,
+        "team_name": site.team,
         "plan_file": context.setting.plan_file,
         "plan_section": sprint.section,
         "plan_sprint_id": sprint.number,
@@ -177,7 +238,9 @@ def _agent_type(had: dict[str, Any], *, merge: bool) -> str:
 def _description(sprint: Sprint) -> str:
     parts = [sprint.prose] if sprint.prose else []
     if sprint.tasks:
-        parts.append("Tasks:\n" + "\n".join(f"- {task}" for task in sprint.tasks))
+        ticked = ["[x] " if n in sprint.ticked else "" for n in range(len(sprint.tasks))]
+        tasks = [f"- {box}{task}" for box, task in zip(ticked, sprint.tasks, strict=True)]
+        parts.append("Tasks:\n" + "\n".join(tasks))
     return "\n\n".join(parts) or sprint.title
 
 
@@ -187,7 +250,7 @@ def _prompts(context: SprintContext) -> list[str]:
     if merged:
         joined = f"{', '.join(merged[:-1])} and {merged[-1]}"
         prompts.append(f"Merge branches {joined} into {context.site.branch}")
-    prompts += sprint.tasks or [sprint.prose or sprint.title]
+    prompts += sprint.open_tasks or [sprint.prose or sprint.title]
     if sprint.acceptance:
         prompts.append(_criteria(sprint))
     return prompts

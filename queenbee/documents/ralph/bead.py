@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.bounds import DEFAULT_TIMEOUT_S, LONGEST_S, MAX_CHECKS
-from queenbee.core.text import shell_word
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.fields import environment_findings, id_problem, named_environment
 from queenbee.documents.findings import Finding, first_findings
@@ -62,6 +62,10 @@ def ralph_schema() -> dict[str, Any]:
     return schema
 
 
+SHELLS = ("sh", "bash", "zsh", "pwsh", "powershell")
+"""The shells that a verifier may name; the document runs every command in `sh`."""
+
+
 def validate_bead(document: object) -> list[Finding]:
     """Returns the errors and warnings about a bead, each with its path."""
     found = schema_findings(document, ralph_schema())
@@ -87,7 +91,7 @@ def check_bead(document: object, source: str) -> None:
         first = f"{errors[0].path}: {errors[0].message}".removeprefix(": ")
         raise InvalidInput(
             f"{source} is not a valid bead: {first}{more}",
-            hint=f"queen bead validate {shell_word(source)}",
+            hint=suggested("queen bead validate", source),
             findings=findings,
         )
 
@@ -172,7 +176,7 @@ def _check(verifier: Mapping[str, Any]) -> Check:
     expect = verifier.get("expect", {})
     return Check(
         name=verifier["name"],
-        what=Command(verifier["command"]),
+        what=Command(verifier["command"], verifier.get("shell", "sh")),
         expect=Expectation(
             int(expect.get("exit_code", 0)),
             expect.get("stdout_contains"),
@@ -245,6 +249,10 @@ def _verifier_findings(verifiers: list[object]) -> list[Finding]:
             message = "is empty, so it always succeeds"
             found.append(Finding(member_path(path, "command"), message, "warning"))
         found += environment_findings(verifier.get("env"), member_path(path, "env"))
+        shell = verifier.get("shell", SHELLS[0])
+        if shell not in SHELLS:
+            message = f"{str(shell)[:60]!r} is not a shell; the shells are {', '.join(SHELLS)}"
+            found.append(Finding(member_path(path, "shell"), message))
     return found
 
 

@@ -18,7 +18,7 @@ from queenbee.documents.findings import Finding
 from queenbee.documents.json_documents import json_files, read_object, write_object
 from queenbee.documents.ralph.bead import bead_status, checked_bead_id
 from queenbee.errors import Conflict, NotFound, QueenError, Unreadable, Unwritable
-from queenbee.store.documents import sync_folder
+from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +41,8 @@ class BeadFolders:
         self.active = os.path.realpath(active)
         self.completed = os.path.realpath(completed)
         self.lock = lock
+        self.written = (standalone, active, completed)
+        """As they were given: if one leads through a link, beads are only read."""
 
     def all(self) -> tuple[str, str, str]:
         """Returns the folders in the order in which they are searched."""
@@ -119,6 +121,8 @@ def update_bead(
     that is no longer completed moves back. Raises `NotFound`, `Unreadable`, `Unwritable`, or
     `Conflict` from `find_bead`.
     """
+    for folder in folders.written:
+        safe_open.refuse_links(os.path.abspath(folder))
     with folders.lock():
         current = _current(bead, folders)
         change(current.document)
@@ -162,8 +166,8 @@ def _move(bead: BeadFile, target: str, done: bool) -> None:
 
 def _remove(path: str) -> None:
     try:
-        os.unlink(path)
-        sync_folder(os.path.dirname(path))
+        safe_open.unlink(path)
+        safe_open.sync_folder(os.path.dirname(path))
     except FileNotFoundError:
         return
     except OSError as error:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.checks.check import describe
 from queenbee.checks.verification import Subject
+from queenbee.core.text import suggested
 from queenbee.documents.ralph.bead import (
     bead_checks,
     bead_status,
@@ -80,7 +82,7 @@ def complete_bead(
         reasons = "; ".join(f"{one.bead_id} {one.reason}" for one in unmet)
         raise Conflict(
             f"{bead.bead_id} is blocked: {reasons}",
-            hint=f"queen show {bead.bead_id}",
+            hint=suggested("queen show", bead.bead_id),
             bead_id=bead.bead_id,
             unmet=[one.bead_id for one in unmet],
         )
@@ -129,12 +131,19 @@ def checks_to_run(bead: BeadFile) -> list[Check]:
     return checks
 
 
+def describe_checks(bead: BeadFile) -> list[str]:
+    """Returns a line for each check of a bead. Raises as `checks_to_run` does."""
+    checks = checks_to_run(bead)
+    lines = zip(describe(checks), checks, strict=True)
+    return [f"{line}, on failure: {check.on_failure}" for line, check in lines]
+
+
 def refuse_completed(bead: BeadFile) -> None:
     """Raises `Conflict` for a completed bead."""
     if bead_status(bead.document) == "completed":
         raise Conflict(
             f"{bead.bead_id} is already completed",
-            hint=f"queen show {bead.bead_id}",
+            hint=suggested("queen show", bead.bead_id),
             bead_id=bead.bead_id,
         )
 
@@ -172,7 +181,7 @@ def _refuse_without_evidence(bead: BeadFile, runner: CheckRunner, run: CheckRun 
         raise Conflict(
             f"{bead.bead_id} requires evidence, but there is none for "
             f"{', '.join(missing) or 'its verifiers'}",
-            hint=f"queen verify {bead.bead_id}",
+            hint=suggested("queen verify", bead.bead_id),
             bead_id=bead.bead_id,
             missing=missing,
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Conflict, NotFound, Unreadable, Unwritable
+from queenbee.store import safe_open
 from queenbee.store.documents import read_document, write_document
 
 if TYPE_CHECKING:
@@ -81,11 +82,11 @@ def write_session_folder(path: str, files: Mapping[str, bytes]) -> None:
     if os.path.lexists(path):
         hint = "choose another folder, or describe another task"
         raise Conflict(f"{path} already exists", hint=hint, path=path)
+    path = safe_open.resolved(path)
     try:
-        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        os.mkdir(path)
-        for folder in (ROLE_SPECS, *FOLDERS):
-            os.mkdir(os.path.join(path, folder))
+        safe_open.make_folder(os.path.dirname(path))
+        for folder in (path, *(os.path.join(path, name) for name in (ROLE_SPECS, *FOLDERS))):
+            safe_open.make_new_folder(folder)
     except OSError as error:
         raise Unwritable(f"{path} cannot be created: {error.strerror}", path=path) from error
     for name in sorted(files, key=lambda name: name == TEAM_SESSION):

@@ -10,6 +10,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import current_rows, metadata_of, new_row
@@ -79,7 +80,7 @@ def _refuse_graph(session: Session) -> None:
     if faults:
         raise InvalidGraph(
             f"the dependency graph cannot be imported: {'; '.join(faults)}",
-            hint=f"queen session validate --session={session.path}",
+            hint=suggested("queen session validate", session=session.path),
             faults=faults,
         )
 

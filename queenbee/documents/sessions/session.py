@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import suggested
 from queenbee.documents.findings import Finding
 from queenbee.documents.json_documents import parse_json
 from queenbee.documents.sessions.fields import NOUNS, field_fault
@@ -127,7 +128,7 @@ def read_session(folder: SessionFolder) -> Session:
     for file, name in ((folder.team_session, TEAM_SESSION), (folder.task_analysis, TASK_ANALYSIS)):
         document, found = _document(file, name)
         if document is None:
-            hint = f"queen session validate --session={folder.path}"
+            hint = suggested("queen session validate", session=folder.path)
             raise Unreadable(found[0].message, hint=hint, path=folder.path)
         documents[name] = document
     session, analysis = documents[TEAM_SESSION], documents[TASK_ANALYSIS]

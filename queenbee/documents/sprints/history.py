@@ -80,6 +80,11 @@ def record_qa_execution(bead: Row, execution: Mapping[str, Any], *, now_ms: int)
     `InvalidRecord`, or `NotFound` for an agent or an attempt that the bead does not have.
     """
     read = _sprint(bead)
+    if read.last_attempt == 0 and "attempt" not in execution:
+        raise NotFound(
+            f"{bead.get('id')} has no attempt to judge yet",
+            hint="record the dev agent's execution first",
+        )
     record = {"attempt": read.last_attempt, **execution}
     _refuse(part_findings("QAExecution", record), "execution")
     if _is_on_record(execution, read.qa_executions):
@@ -227,6 +232,11 @@ def _scrum_rules(read: SprintBead, record: dict[str, Any]) -> list[Finding]:
             for index, result in enumerate(record.get("qa_results") or ())
             if result["status"] != "pass"
         ]
+        last = read.dev_executions[-1].get("status") if read.dev_executions else None
+        judged = any(one.get("attempt") == read.last_attempt for one in read.qa_executions)
+        if last not in (None, "completed") and not judged and not record.get("qa_results"):
+            message = f"must be false: the last attempt ended as {last}, and nobody has judged it"
+            found.append(Finding("success", message))
         if record["fatal"]:
             found.append(Finding("fatal", "must be false if success is true"))
     return found

@@ -18,9 +18,12 @@ def sprint_part(sprint: str) -> str:
     return sprint.replace(".", "-")
 
 
-def branch_name(source_branch: str, sprint: str, title: str) -> str:
-    """Returns `<source-branch>/<sprint-id>-<sprint-name>`: `main/1-2-auth-api`."""
-    return f"{source_branch}/{'-'.join(filter(None, [sprint_part(sprint), slug(title)]))}"
+def branch_name(prefix: str, sprint: str, title: str) -> str:
+    """Returns `<prefix>/<sprint-id>-<sprint-name>`: `sprint/1-2-auth-api`.
+
+    The document's prefix is the source branch; git cannot have both `main` and `main/1-2-…`.
+    """
+    return f"{prefix}/{'-'.join(filter(None, [sprint_part(sprint), slug(title)]))}"
 
 
 def worktree_path(repository: str, branch: str) -> str:

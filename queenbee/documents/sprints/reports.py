@@ -100,7 +100,7 @@ def _judged_apart(asked: str) -> list[Finding]:
     """Checks in a separate process: a regular expression can run forever (ADR 0012)."""
     import subprocess  # noqa: PLC0415 - start-up
 
-    command = [sys.executable, "-P", "-c", _PROGRAM]
+    command = [sys.executable, "-E", "-P", "-c", _PROGRAM]
     try:
         done = subprocess.run(
             command, input=asked, capture_output=True, text=True, timeout=LONGEST_S

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ulid import ULID
 
 from queenbee.core import glob
+from queenbee.core.beads import DEFAULT_PRIORITY
 from queenbee.core.clocks import CLOCKS_DIFFER_MS, is_absurd
 from queenbee.core.kinds import kind_of
 from queenbee.core.readiness import missing_blockers
@@ -20,7 +21,7 @@ from queenbee.errors import BadPattern, QueenError
 from queenbee.services.care.ignored import ignored_ledgers
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.rotation import MOST_BYTES
-from queenbee.store import setup
+from queenbee.store import issues_file, setup
 from queenbee.store.files import START, Original, read_after, size_of
 from queenbee.store.ledger.codec import (
     CONFLICT_MARKERS,
@@ -29,6 +30,7 @@ from queenbee.store.ledger.codec import (
     Unusable,
     decoder,
 )
+from queenbee.store.lock import excludes, no_lock
 from queenbee.store.state import Folded
 
 if TYPE_CHECKING:
@@ -128,6 +130,9 @@ def _settings(hive: Services) -> Iterator[Diagnosis]:
             hint="queen doctor --fix",
         )
     yield from ignored_ledgers(layout, map(layout.ledger_path, hive.kinds()))
+    if not excludes(layout.lock_path):
+        broken = no_lock(layout.lock_path)
+        yield Diagnosis("lock", layout.lock_path, broken.message, hint=broken.hint)
     for name in layout.settings.unknown:
         yield Diagnosis(
             "unknown_setting",
@@ -293,9 +298,13 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
         return
     tracked = hive.issues.tracked()
     issues = {key: issue for key, issue in tracked.items() if issue.status != "tombstone"}
-    if hive.issues.unusable:
-        text = f"{hive.issues.unusable} lines are not issues; they are left alone"
-        yield Diagnosis("unusable_line", path, text, hint="bd doctor")
+    for number, line in issues_file.read(path).unusable if hive.issues.unusable else ():
+        if line.startswith(CONFLICT_MARKERS):
+            text, hint = "not an issue: a conflict marker", "resolve the conflict"
+            yield Diagnosis("conflict_marker", path, text, line=number, hint=hint)
+        else:
+            text = "not an issue; it is left alone, and what waits for it stays blocked"
+            yield Diagnosis("unusable_line", path, text, line=number, hint="bd doctor")
     for issue_id, blocker in missing_blockers({**hive.documents.issues(), **issues}):
         if issue_id not in issues:
             continue
@@ -303,8 +312,7 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
         yield Diagnosis("missing_blocker", path, text, severity="note")
     absent = sum(1 for issue in issues.values() if issue.fields.get("priority") is None)
     if absent:
-        meant = next(i.priority for i in issues.values() if i.fields.get("priority") is None)
-        text = f"{absent} issues have no priority, which means {meant} in this file"
+        text = f"{absent} issues have no priority, which means {DEFAULT_PRIORITY}"
         yield Diagnosis("absent_priority", path, text, severity="note")
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pathspec import GitIgnoreSpec
 
+from queenbee.core.text import suggested
 from queenbee.errors import NotFound
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.documents import read_document
@@ -36,7 +37,7 @@ def ignored_ledgers(layout: Layout, paths: Iterable[str]) -> Iterator[Diagnosis]
                 path,
                 f"{by} tells git to ignore this ledger: unless it was added by force, clones do "
                 "not get it",
-                hint=f"see the rule: git check-ignore -v --no-index {path}",
+                hint=f"see the rule: {suggested('git check-ignore -v --no-index', path)}",
                 severity="note",
             )
 

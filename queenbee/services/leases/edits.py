@@ -62,9 +62,12 @@ def look(reservations: Reservations, paths: Iterable[str]) -> list[PathStatus]:
     )
 
 
-def keep(reservations: Reservations, statuses: Sequence[PathStatus], session: str | None) -> None:
+def keep(
+    reservations: Reservations, statuses: Sequence[PathStatus], session: str | None
+) -> list[Reservation]:
     """Leases the paths of an edit to the actor: new leases where it has none, longer ones where
-    less than half of the time is left. Raises `Held` if another droid was faster.
+    less than half of the time is left. Returns the new ones. Raises `Held` if another droid was
+    faster.
     """
     wanted, ending = [], []
     for each in statuses:
@@ -85,7 +88,8 @@ def keep(reservations: Reservations, statuses: Sequence[PathStatus], session: st
             if name
         ]
         if names:
-            reservations.reserve(names, ttl_s=TTL_S, session=session)
+            return reservations.reserve(names, ttl_s=TTL_S, session=session)
+    return []
 
 
 def _escaped(path: str) -> str | None:

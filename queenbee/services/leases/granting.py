@@ -6,23 +6,26 @@ Everything here happens inside one transaction; `reservations` decides when.
 from __future__ import annotations
 
 from queenbee.core import leases
-from queenbee.core.clocks import ended_absurdly, held_absurdly, repaired_end_ms
+from queenbee.core.clocks import held_absurdly
+from queenbee.core.glob.pattern import is_literal, literal_path
 from queenbee.core.records import Reservation
-from queenbee.core.text import shell_quoted
-from queenbee.core.timestamps import format_duration, format_ms
-from queenbee.errors import Held, InvalidInput
+from queenbee.core.timestamps import format_ms
+from queenbee.errors import InvalidInput
 from queenbee.services.leases.live import overlaps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from queenbee.core.queue import Waiter, Want
+    from queenbee.errors import Held
     from queenbee.services.leases.live import LiveLeases
+    from queenbee.services.leases.refusals import Conflict
+    from queenbee.services.queue import Place, Queue
     from queenbee.services.transaction import Transaction
     from queenbee.store.records import Records
 
 KIND = "reservations"
-_SHOWN = 10
 
 
 class Request:
@@ -48,35 +51,17 @@ class Request:
         self.issue_id = issue_id
         self.reason = reason
         self.force = force
+        self.relieved: Mapping[str, str] | None = None
+        """The droids that `force` may take over from, each with the reason; None: from all."""
         self.origin = origin
         """The session and worktree of an edit; empty if a droid reserved by name."""
 
+    @property
+    def want(self) -> Want:
+        """The request as others in the queue see it."""
+        from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
 
-class Holder:
-    """One reason for a refusal: a live lease, the refused pattern, and a path in both."""
-
-    __slots__ = ("asked", "lease", "witness")
-
-    def __init__(self, lease: Reservation, asked: str, witness: str) -> None:
-        self.lease = lease
-        self.asked = asked
-        self.witness = witness
-
-    def to_dict(self, now_ms: int) -> dict[str, object]:
-        """Returns the fields of the lease that a caller needs to decide what to do."""
-        lease = self.lease
-        return {
-            "id": lease.id,
-            "droid": lease.droid,
-            "pattern": lease.pattern,
-            "exclusive": lease.exclusive,
-            "issue_id": lease.issue_id,
-            "reason": lease.reason,
-            "expires_at": lease.expires_at,
-            "seconds_left": max(0, (lease.expires_ms - now_ms) // 1000),
-            "asked": self.asked,
-            "witness": self.witness,
-        }
+        return Want(self.patterns, exclusive=self.exclusive)
 
 
 def checked_ttl_s(ttl_s: int) -> int:
@@ -92,26 +77,49 @@ def checked_ttl_s(ttl_s: int) -> int:
     return ttl_s
 
 
-def grant(tx: Transaction, state: Records, live: LiveLeases, request: Request) -> list[Reservation]:
-    """Grants all patterns of a request, or raises `Held`, which lists every holder."""
-    met = {pattern: live.overlapping(state, pattern, tx.now_ms) for pattern in request.patterns}
-    holders = [
-        Holder(lease, pattern, witness)
+def grant(
+    tx: Transaction,
+    state: Records,
+    live: LiveLeases,
+    request: Request,
+    queue: Queue | None = None,
+    place: Place | None = None,
+) -> list[Reservation]:
+    """Grants all patterns of a request, or raises `Held`, which lists every holder.
+
+    With a `queue`, those who have waited longer for the same come first; `place` is the request's
+    own place in it, which a refusal takes.
+    """
+    parted: dict[str, list[Reservation]] = {pattern: [] for pattern in request.patterns}
+    met = {
+        pattern: live.overlapping(state, pattern, tx.now_ms, parted=parted[pattern])
+        for pattern in request.patterns
+    }
+    conflicts = [
+        (lease, pattern, witness)
         for pattern, leased in met.items()
         for lease, witness in leased
         if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
     ]
-    if holders and not request.force:
-        refusal = _refusal(holders, tx.now_ms, request.patterns)
-        wrong = [each.lease for each in holders if held_absurdly(each.lease, tx.now_ms)]
-        if wrong and held_absurdly(wrong[0], tx.present_ms()):
-            refusal.hint = "a wrong clock granted it; to end it: queen doctor --fix"
-        raise refusal
-    if holders:
-        _take_over(tx, state, live, request, holders)
+    if not request.force or _is_out_of_reach(request, conflicts):
+        ahead = _ahead(queue, request, met, place)
+        if conflicts or ahead:
+            raise _refused(tx, state, request, conflicts, ahead, queue, place)
+    if conflicts:
+        _take_over(tx, state, live, request, conflicts)
+        for lease, pattern, _ in conflicts:
+            parted[pattern].append(lease)
     ended = _ended_after(state, tx) if state.greatest("released_at") > tx.now else []
     return [
-        _granted(tx, state, live, request, pattern, [lease for lease, _ in leased], ended)
+        _granted(
+            tx,
+            state,
+            live,
+            request,
+            pattern,
+            [lease for lease, _ in leased],
+            _followed(tx, live, request, pattern, ended, parted[pattern]),
+        )
         for pattern, leased in met.items()
     ]
 
@@ -130,7 +138,7 @@ def extend(
     until_ms = tx.now_ms + ttl_s * 1000
     if lease.expires_ms > until_ms:
         if held_absurdly(lease, tx.now_ms) and held_absurdly(lease, tx.present_ms()):
-            changes = {**changes, **_outranked(state, live, {lease.id: until_ms})[lease.id]}
+            changes = {**changes, **outranked(state, live, {lease.id: until_ms})[lease.id]}
         else:
             until_ms = lease.expires_ms
     changes = {**changes, "updated_at": tx.now, "expires_at": format_ms(until_ms)}
@@ -145,47 +153,16 @@ def end(
     changes: Mapping[str, str],
 ) -> list[Reservation]:
     """Ends leases now, with changes such as who ended them and why."""
-    ends_ms = dict.fromkeys(lease_ids, tx.now_ms)
-    outranked = _outranked(state, live, ends_ms)
+    names = outranked(state, live, dict.fromkeys(lease_ids, tx.now_ms))
     changes = {**changes, "status": "released", "released_at": tx.now}
-    return [Reservation(tx.update(KIND, each, {**changes, **outranked[each]})) for each in ends_ms]
+    return [Reservation(tx.update(KIND, each, {**changes, **names[each]})) for each in lease_ids]
 
 
-def absurd(
-    state: Records, now_ms: int, present_ms: int
-) -> tuple[list[Reservation], list[Reservation]]:
-    """Returns the leases that a wrong clock granted and that have not ended, superseded ones
-    included, and the released ones that say that they end in the future; oldest first.
-    """
-    active = [leases.as_of(fields, now_ms) for fields in state.select({"status": "active"})]
-    released = map(Reservation, state.select({"status": "released"}))
-    held = [lease for lease in active if held_absurdly(lease, present_ms)]
-    return held, [lease for lease in released if ended_absurdly(lease, present_ms)]
-
-
-def repair(tx: Transaction, state: Records, live: LiveLeases, *, by: str) -> None:
-    """Repairs the leases that a wrong clock granted or ended.
-
-    The first are ended as a takeover is, and their droids get a message. The others get an end
-    that is not in the future.
-    """
-    present_ms = tx.present_ms()
-    held, ended = absurd(state, tx.now_ms, present_ms)
-    changes = {"released_by": by, "release_reason": "a wrong clock granted it"}
-    end(tx, state, live, [lease.id for lease in held], changes)
-    _tell_owners(tx, held, by, "ended", changes["release_reason"])
-    ends_ms = {x.id: repaired_end_ms(x, present_ms, tx.now_ms) for x in ended}
-    outranked = _outranked(state, live, ends_ms)
-    for identifier, end_ms in ends_ms.items():
-        changed = {"released_at": format_ms(end_ms), **outranked[identifier]}
-        tx.update(KIND, identifier, changed)
-
-
-def _outranked(
+def outranked(
     state: Records, live: LiveLeases, ends_ms: Mapping[str, int]
 ) -> dict[str, dict[str, object]]:
-    """Returns what the line that moves the end of each lease must add: `outranks`, the grants
-    that lost to it, if they began after that end. They would count again.
+    """Returns what the line that ends each of these leases at an instant must add: `outranks`, the
+    grants that lost to it, if they began after that. They would count again.
     """
     named = {each: list(Reservation(state.get(each) or {}).outranks) for each in ends_ms}
     for loser, winner in live.verdicts(state).items():
@@ -203,11 +180,12 @@ def _granted(
     request: Request,
     pattern: str,
     overlapping: Sequence[Reservation],
-    ended: Sequence[Reservation],
+    follows: Sequence[str],
 ) -> Reservation:
     """Adds the lease on one pattern, or extends the one that the droid has on it."""
     for lease in overlapping:
-        if lease.droid == request.droid and lease.pattern == pattern:
+        whole = lease.pattern == pattern and not leases.parts_taken(lease)
+        if lease.droid == request.droid and whole:
             # Reserving again never weakens a lease.
             changes: dict[str, object] = {"exclusive": lease.exclusive or request.exclusive}
             if request.issue_id:
@@ -217,12 +195,6 @@ def _granted(
             if lease.session and not request.origin:
                 changes["session"] = ""  # Reserved by name: it no longer ends with the session.
             return extend(tx, state, live, lease, request.ttl_s, changes)
-    follows = [
-        lease.id
-        for lease in ended
-        if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
-        and overlaps(lease, pattern, fold_case=live.fold_case)
-    ]
     fields = {
         "expires_at": format_ms(tx.now_ms + request.ttl_s * 1000),
         "pattern": pattern,
@@ -239,78 +211,152 @@ def _granted(
 
 def _ended_after(state: Records, tx: Transaction) -> list[Reservation]:
     """Returns the released leases whose end is dated later than now: by another clock than ours,
-    or by ours before it was set back. A grant that seemed to begin before it would lose to them.
+    or by ours before it was set back. A grant that seems to begin before it would lose to them.
     """
     released = map(Reservation, state.select({"status": "released"}))
     return [lease for lease in released if leases.lease_end_ms(lease) > tx.now_ms]
 
 
+def _followed(
+    tx: Transaction,
+    live: LiveLeases,
+    request: Request,
+    pattern: str,
+    ended: Sequence[Reservation],
+    parted: Sequence[Reservation],
+) -> list[str]:
+    """Returns what a new lease must name as `follows`: the conflicting leases that ended, or lost
+    the files of this pattern, at an instant that is dated later than now.
+    """
+    late = [lease for lease in ended if overlaps(lease, pattern, fold_case=live.fold_case)]
+    late += [
+        lease
+        for lease in parted
+        if max([lease.created_ms, *leases.parts_taken(lease).values()]) > tx.now_ms
+    ]
+    follows = [
+        lease.id
+        for lease in late
+        if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
+    ]
+    return list(dict.fromkeys(follows))
+
+
 def _take_over(
-    tx: Transaction, state: Records, live: LiveLeases, request: Request, holders: list[Holder]
+    tx: Transaction, state: Records, live: LiveLeases, request: Request, conflicts: list[Conflict]
 ) -> None:
     """Ends the leases of the holders, recording who did it and why, and notifies their droids."""
-    lost = {holder.lease.id: holder.lease for holder in holders}
-    changes = {"released_by": request.droid, "release_reason": request.reason or ""}
-    end(tx, state, live, list(lost), changes)
-    _tell_owners(tx, list(lost.values()), request.droid, "taken over", request.reason or "")
-
-
-def _tell_owners(
-    tx: Transaction, lost: Sequence[Reservation], by: str, how: str, reason: str
-) -> None:
     from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
 
-    verb = "took over" if how == "taken over" else how
-    for owner in dict.fromkeys(lease.droid for lease in lost):
-        theirs = [lease for lease in lost if lease.droid == owner]
-        patterns = ", ".join(lease.pattern for lease in theirs)
+    lost = {lease.id: lease for lease, _, _ in conflicts}
+    asked = {key: {each for lease, each, _ in conflicts if lease.id == key} for key in lost}
+    for owner in dict.fromkeys(lease.droid for lease in lost.values()):
+        theirs = [lease for lease in lost.values() if lease.droid == owner]
+        reason = (request.relieved or {}).get(owner) or request.reason or ""
+        parts = [lease for lease in theirs if _loses_files(lease, asked[lease.id], live.fold_case)]
+        whole = [lease for lease in theirs if lease not in parts]
+        changes = {"released_by": request.droid, "release_reason": reason}
+        end(tx, state, live, [lease.id for lease in whole], changes)
+        for lease in parts:
+            _end_for(tx, state, live, lease, sorted(asked[lease.id]), changes)
+        patterns = ", ".join(
+            [lease.pattern for lease in whole]
+            + [f"{each} (of {lease.pattern})" for lease in parts for each in asked[lease.id]]
+        )
         fields: dict[str, object] = {
-            "subject": f"Your reservation was {how} by {by}",
-            "body": f"{by} {verb} {patterns}: {reason}",
+            "subject": f"Your reservation was taken over by {request.droid}",
+            "body": f"{request.droid} took over {patterns}: {reason}",
             "issue_id": theirs[0].issue_id,
             "importance": "high",
         }
-        stage(tx, by, [owner], fields)
+        stage(tx, request.droid, [owner], fields)
 
 
-def _refusal(holders: list[Holder], now_ms: int, typed: Mapping[str, str]) -> Held:
-    """Returns the refusal: every holder, the reason, the time left, and a path in both patterns.
+def _loses_files(lease: Reservation, asked: Iterable[str], fold_case: bool) -> bool:
+    """Returns whether a takeover of these patterns takes single files, and leaves something."""
+    if not all(map(is_literal, asked)):
+        return False
+    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
 
-    `typed` gives the text that the user wrote for each pattern, which works in their directory.
-    """
-    lines = [_sentence(holder, now_ms) for holder in holders[:_SHOWN]]
-    if len(holders) > _SHOWN:
-        lines.append(f"and {len(holders) - _SHOWN} more")
-    soonest_ms = min(holder.lease.expires_ms for holder in holders)
-    first = holders[0]
-    asked = shell_quoted(typed[first.asked])
-    return Held(
-        "; ".join(lines),
-        hint=f"queen reserve {asked} --wait {_long_enough(soonest_ms - now_ms)}, "
-        f"or ask: queen msg send {first.lease.droid} BODY",
-        holders=[holder.to_dict(now_ms) for holder in holders],
-        ends_ms=soonest_ms,
+    gone = [*leases.parts_taken(lease), *(literal_path(each) or "" for each in asked)]
+    return overlap_outside(lease.pattern, lease.pattern, gone, fold_case=fold_case) is not None
+
+
+def _end_for(
+    tx: Transaction,
+    state: Records,
+    live: LiveLeases,
+    lease: Reservation,
+    files: Sequence[str],
+    changes: Mapping[str, str],
+) -> None:
+    """Ends a lease for these files only; the rest of it goes on."""
+    by, reason = changes["released_by"], changes["release_reason"]
+    entries = [{"pattern": each, "at": tx.now, "by": by, "reason": reason} for each in files]
+    known = lease.fields.get("taken_over")
+    taken_over = [*(known if isinstance(known, list) else []), *entries]
+    names = outranked(state, live, {lease.id: tx.now_ms})[lease.id]
+    tx.update(KIND, lease.id, {"taken_over": taken_over, **names})
+
+
+def _ahead(
+    queue: Queue | None,
+    request: Request,
+    met: Mapping[str, Sequence[tuple[Reservation, str]]],
+    place: Place | None,
+) -> list[Waiter]:
+    """Returns the waiters that come before this request."""
+    if queue is None:
+        return []
+    # Whoever waits for what the droid has already waits for the droid, not the other way round.
+    new = [pattern for pattern, leased in met.items() if not _has(request, pattern, leased)]
+    before = place.name if place is not None else None
+    if not new:
+        return []
+    from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
+
+    return queue.ahead_of(Want(new, exclusive=request.exclusive), before=before)
+
+
+def _is_out_of_reach(request: Request, conflicts: Sequence[Conflict]) -> bool:
+    """Returns whether a takeover would end a lease of a droid that nobody may relieve."""
+    may = request.relieved
+    return may is not None and any(lease.droid not in may for lease, _, _ in conflicts)
+
+
+def _has(request: Request, pattern: str, leased: Sequence[tuple[Reservation, str]]) -> bool:
+    """Returns whether the droid of a request has this pattern already."""
+    return any(
+        lease.droid == request.droid
+        and (lease.exclusive or not request.exclusive)
+        and ((lease.pattern == pattern and not leases.parts_taken(lease)) or is_literal(pattern))
+        for lease, _ in leased
     )
 
 
-def _long_enough(wait_ms: int) -> str:
-    """Returns a duration in one unit, rounded up, to use on the command line."""
-    seconds = max(1, -(-wait_ms // 1000))
-    for size_s, unit in ((3_600, "h"), (60, "m")):
-        if seconds >= 2 * size_s:
-            return f"{-(-seconds // size_s)}{unit}"
-    return f"{seconds}s"
+def _refused(
+    tx: Transaction,
+    state: Records,
+    request: Request,
+    conflicts: list[Conflict],
+    ahead: list[Waiter],
+    queue: Queue | None,
+    place: Place | None,
+) -> Held:
+    """Returns the refusal, after taking a place in the queue if the request can wait."""
+    circle: list[Waiter] = []
+    if queue is not None:
+        blockers: list[str | Waiter] = [
+            *dict.fromkeys(lease.droid for lease, _, _ in conflicts),
+            *ahead,
+        ]
+        circle = queue.circle(blockers, own=place.name if place is not None else None)
+    if place is not None and not circle:
+        place.take(ahead)
+    from queenbee.services.leases.refusals import held  # noqa: PLC0415 - start-up
 
-
-def _sentence(holder: Holder, now_ms: int) -> str:
-    lease = holder.lease
-    what = (
-        f"{holder.asked} is held"
-        if holder.asked == lease.pattern
-        else f"{holder.asked} overlaps {lease.pattern} at {holder.witness}, held"
-    )
-    mode = "" if lease.exclusive else " (shared)"
-    issue = f" for {lease.issue_id}" if lease.issue_id else ""
-    why = f" ({lease.reason})" if lease.reason else ""
-    left = format_duration((lease.expires_ms - now_ms) / 1000)
-    return f"{what} by {lease.droid}{mode}{issue}{why}, {left} left"
+    refusal = held(state, tx.now_ms, request.droid, request.patterns, conflicts, ahead, circle)
+    wrong = [lease for lease, _, _ in conflicts if held_absurdly(lease, tx.now_ms)]
+    if wrong and not circle and held_absurdly(wrong[0], tx.present_ms()):
+        refusal.hint = "a wrong clock granted it; to end it: queen doctor --fix"
+    return refusal

@@ -6,10 +6,12 @@ that keeps asking has an index, which the log of changes keeps up to date.
 
 from __future__ import annotations
 
+import os
 import threading
 from operator import attrgetter
 
 from queenbee.core import leases
+from queenbee.core.glob.chars import fold
 from queenbee.core.glob.index import GlobIndex, scan_covering, scan_overlapping
 from queenbee.core.records import Reservation
 from queenbee.core.standing import superseded_leases
@@ -18,6 +20,7 @@ from queenbee.store.verdicts import keep, recall
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from contextlib import AbstractContextManager
 
     from queenbee.core.fold import Fields
     from queenbee.store.records import Cursor, Records
@@ -34,6 +37,10 @@ class LiveLeases:
     def __init__(self, *, fold_case: bool, cache_path: str) -> None:
         self.fold_case = fold_case
         self._cache_path = cache_path
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._mutex = threading.RLock()
         """Held for each question: an index that is half built would grant what is held."""
         self._index: GlobIndex | None = None
@@ -43,26 +50,39 @@ class LiveLeases:
         self._verdicts: tuple[str, dict[str, str]] | None = None
 
     def overlapping(
-        self, state: Records, pattern: str, now_ms: int
+        self, state: Records, pattern: str, now_ms: int, *, parted: list[Reservation] | None = None
     ) -> list[tuple[Reservation, str]]:
-        """Returns the live leases that overlap a pattern, each with a path that both cover."""
-        with self._mutex:
+        """Returns the live leases that overlap a pattern, each with a path that both cover.
+
+        Adds to `parted` those from which files were taken over.
+        """
+        with self._alone():
             index = self._followed(state, now_ms)
             if index is not None:
                 found = dict(index.overlapping(pattern))
             else:
                 found = dict(scan_overlapping(pattern, _named(state, ACTIVE), self.fold_case))
-            return [(lease, found[lease.id]) for lease in self._live(state, found, now_ms)]
+            met = [(lease, found[lease.id]) for lease in self._live(state, found, now_ms)]
+        shared = []
+        for lease, witness in met:
+            taken = leases.parts_taken(lease)
+            if parted is not None and taken:
+                parted.append(lease)
+            left = _outside(lease, pattern, taken, self.fold_case) if taken else witness
+            if left is not None:
+                shared.append((lease, left))
+        return shared
 
     def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
         """Returns the live leases that cover a literal path."""
-        with self._mutex:
+        with self._alone():
             index = self._followed(state, now_ms)
             if index is not None:
                 keys: Iterable[str] = index.covering(path)
             else:
                 keys = scan_covering(path, _named(state, ACTIVE), self.fold_case)
-            return self._live(state, keys, now_ms)
+            found = self._live(state, keys, now_ms)
+        return [lease for lease in found if not _is_gone(lease, path, self.fold_case)]
 
     def everything(self, state: Records, now_ms: int, *, ended: bool = False) -> list[Reservation]:
         """Returns all live leases, oldest first; with `ended`, all leases ever, with the
@@ -70,9 +90,15 @@ class LiveLeases:
         """
         rows = state.select({} if ended else ACTIVE)
         found = [leases.as_of(fields, now_ms) for fields in rows]
-        with self._mutex:
+        with self._alone():
             self._asked += 1
             return self._judged(state, found) if ended else self._counting(state, found)
+
+    def _alone(self) -> AbstractContextManager[object]:
+        """Returns the mutex; in a forked child a new one, with a new index."""
+        if self._process != os.getpid():
+            self._begin()
+        return self._mutex
 
     def _live(self, state: Records, keys: Iterable[str], now_ms: int) -> list[Reservation]:
         found: list[Reservation] = []
@@ -142,12 +168,25 @@ class LiveLeases:
 
 def covers(lease: Reservation, path: str, *, fold_case: bool) -> bool:
     """Returns whether a lease covers a literal path; one that cannot be read covers none."""
-    return bool(scan_covering(path, [(lease.id, lease.pattern)], fold_case))
+    covered = scan_covering(path, [(lease.id, lease.pattern)], fold_case)
+    return bool(covered) and not _is_gone(lease, path, fold_case)
 
 
 def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
     """Returns whether a lease and a pattern share a path; one that cannot be read shares none."""
     return bool(scan_overlapping(pattern, [(lease.id, lease.pattern)], fold_case))
+
+
+def _outside(lease: Reservation, pattern: str, taken: Iterable[str], fold_case: bool) -> str | None:
+    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
+
+    return overlap_outside(lease.pattern, pattern, taken, fold_case=fold_case)
+
+
+def _is_gone(lease: Reservation, path: str, fold_case: bool) -> bool:
+    """Returns whether a path was taken over from a lease."""
+    taken = leases.parts_taken(lease)
+    return path in taken or (fold_case and fold(path) in map(fold, taken))
 
 
 def _replace(index: GlobIndex, identifier: str, fields: Fields) -> None:

@@ -91,6 +91,11 @@ def path_of(text: str, *, tree: str, cwd: str) -> str:
 
 def _from_root(path: str, tree: str, *, or_root: bool = False, typed: str | None = None) -> str:
     """Returns the path relative to the tree; links above its last part are resolved."""
+    if ".." in path.split("/"):
+        # As the kernel does: `link/..` is beside the link's target.
+        folder, name = os.path.split(path.rstrip("/"))
+        path = os.path.join(os.path.realpath(folder), name)
+        path = os.path.realpath(path) if name in ("", ".", "..") else path
     folder, name = os.path.split(os.path.normpath(path))
     if name in ("", ".."):
         folder, name = path, ""

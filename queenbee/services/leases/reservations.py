@@ -7,34 +7,28 @@ owner gets a message about.
 
 from __future__ import annotations
 
-import time
-
 from queenbee.core import glob, leases
 from queenbee.core.names import checked_issue_id, several
 from queenbee.core.records import Reservation
+from queenbee.core.text import mentioned, suggested
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
-from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours
-from queenbee.services.leases.granting import (
-    KIND,
-    Request,
-    absurd,
-    checked_ttl_s,
-    end,
-    extend,
-    grant,
-    repair,
-)
+from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours, QueenError
+from queenbee.services.leases.granting import KIND, Request, checked_ttl_s, end, extend, grant
 from queenbee.services.leases.live import LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
 from queenbee.store.layout import folds_case
-from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from queenbee.core.queue import Want
+    from queenbee.services.droids import Droids
+    from queenbee.services.nudges import Nudges
+    from queenbee.services.queue import Place, Queue
     from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
+    from queenbee.services.turns import Progress
 
 
 class PathStatus:
@@ -59,8 +53,18 @@ class PathStatus:
 class Reservations:
     """The reservations of a hive."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(
+        self,
+        store: Store,
+        *,
+        queue: Callable[[], Queue],
+        droids: Callable[[], Droids],
+        nudges: Callable[[], Nudges],
+    ) -> None:
         self.store = store
+        self._queue = queue
+        self._droids = droids
+        self._nudges = nudges
         self.fold_case = folds_case(store.layout.common_dir)
         self._live = LiveLeases(
             fold_case=self.fold_case, cache_path=store.layout.verdicts_path(KIND)
@@ -77,25 +81,25 @@ class Reservations:
         wait_s: float = 0,
         force: bool = False,
         session: str | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> list[Reservation]:
         """Leases all of the patterns to the actor, or none; returns the leases in their order.
 
         Reserving a pattern again extends its lease and never shortens it. Raises `Held`, which
-        lists every holder; with `wait_s`, `Busy` when that time runs out. `force` (which needs a
-        reason) ends the leases of the holders, records who did it and why, and notifies them. A
-        new lease for an agent's `session` is marked with it, and ends with it.
+        lists every holder, and those who wait and are served first. With `wait_s`, waits for its
+        turn, and raises `Busy` when that time runs out; `on_progress` is told how it stands.
+        `force` ends the leases of the holders, records who did it and why, and notifies them. It
+        needs a reason, unless all of them may be relieved: `Nudges.may_take_over`. A new lease for
+        an agent's `session` is marked with it, and ends with it.
         """
         droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
-        if force and not (reason and reason.strip()):
-            raise InvalidInput(
-                "a takeover needs a reason, which the holder will read", hint="add --reason TEXT"
-            )
         if issue_id is not None:
             checked_issue_id(issue_id)
-        layout = self.store.layout
+        layout, wanted = self.store.layout, self._wanted(several(patterns))
+        self.store.look({"pattern": list(wanted), "issue_id": issue_id, "reason": reason})
         request = Request(
             droid,
-            self._wanted(several(patterns)),
+            wanted,
             exclusive=exclusive,
             ttl_s=ttl_s,
             issue_id=issue_id,
@@ -103,7 +107,13 @@ class Reservations:
             force=force,
             origin={"session": session, "worktree": layout.worktree} if session else {},
         )
-        return self._wait_and_grant(request, wait_s)
+        if force and not (reason and reason.strip()):
+            self._relieve(request)
+        try:
+            return self._wait_and_grant(request, wait_s, on_progress)
+        except (Held, Busy) as refusal:
+            self._add_signs_of_life(refusal, request)
+            raise
 
     def resolve(self, patterns: Iterable[str]) -> list[Resolved]:
         """Returns patterns from the root for what the user typed, each with a note for the user.
@@ -150,12 +160,16 @@ class Reservations:
         """Returns the leases that a wrong clock granted and that have not ended, and the
         released ones that say that they end in the future; `stage_repair` repairs both.
         """
+        from queenbee.services.leases.repairing import absurd  # noqa: PLC0415 - start-up
+
         return absurd(self.store.state(KIND), self.store.now_ms(), self.store.present_ms())
 
     def stage_repair(self, tx: Transaction, *, by: str) -> None:
         """Ends the leases that a wrong clock granted, and gives those that it released an end
         that is not in the future.
         """
+        from queenbee.services.leases.repairing import repair  # noqa: PLC0415 - start-up
+
         repair(tx, self.store.state(KIND), self._live, by=by)
 
     def stale(self) -> list[Reservation]:
@@ -209,6 +223,18 @@ class Reservations:
         found = self._live.overlapping(state, pattern, self.store.now_ms())
         return [lease for lease, _ in found]
 
+    def holders_against(self, want: Want, droid: str) -> list[str]:
+        """Returns the other droids whose live leases exclude what this one wants."""
+        state, now_ms = self.store.state(KIND), self.store.now_ms()
+        return list(
+            dict.fromkeys(
+                lease.droid
+                for pattern in want.patterns
+                for lease, _ in self._live.overlapping(state, pattern, now_ms)
+                if leases.stand_against(lease, droid=droid, exclusive=want.exclusive)
+            )
+        )
+
     def conflicts(self) -> list[tuple[Reservation, Reservation]]:
         """Returns (the older grant, the superseded one) for each pair that a merge brought
         together and whose superseded one has not ended yet.
@@ -242,7 +268,7 @@ class Reservations:
             force=False,
             origin={},
         )
-        return grant(tx, self.store.state(KIND), self._live, request)
+        return self._stage(tx, request)
 
     def stage_release(
         self, tx: Transaction, lease_ids: Sequence[str], *, by: str, reason: str
@@ -264,37 +290,72 @@ class Reservations:
     def _ttl_s(self, ttl_s: int | None) -> int:
         return checked_ttl_s(self.store.layout.settings.ttl_s if ttl_s is None else ttl_s)
 
-    def _grant(self, request: Request) -> list[Reservation]:
+    def _wait_and_grant(
+        self, request: Request, wait_s: float, on_progress: Callable[[Progress], None] | None
+    ) -> list[Reservation]:
+        if wait_s <= 0:
+            return self._grant(request)
+        from queenbee.services.turns import served  # noqa: PLC0415 - start-up
+
+        return served(
+            self.store,
+            self._queue(),
+            request.want,
+            lambda place: self._grant(request, place),
+            wait_s=wait_s,
+            kinds=[KIND],
+            on_progress=on_progress,
+        )
+
+    def _relieve(self, request: Request) -> None:
+        """Fills in why the holders may be relieved. Raises `InvalidInput` if one may not."""
+        request.relieved = {}
+        for droid in self.holders_against(request.want, request.droid):
+            why = self._nudges().may_take_over(droid)
+            if why is not None:
+                request.relieved[droid] = why
+                continue
+            asked = next(iter(request.patterns.values()))
+            step = self._nudges().next_step(droid, suggested("queen reserve", asked, force=True))
+            raise InvalidInput(
+                "a takeover needs a reason, which the holder will read",
+                hint=step or "add --reason TEXT",
+            )
+        if not request.relieved:
+            raise InvalidInput(
+                "a takeover needs a reason, which the holder will read", hint="add --reason TEXT"
+            )
+
+    def _add_signs_of_life(self, refusal: QueenError, request: Request) -> None:
+        """Adds to a refusal when each holder was last seen, and what to do about a quiet one."""
+        holders = refusal.details.get("holders")
+        if not isinstance(holders, list):
+            return  # The hive is locked.
+        quiet = []
+        for holder in holders:
+            seen_ms = self._droids().seen_ms(holder["droid"])
+            if seen_ms is not None:
+                holder["last_seen_at"] = format_ms(seen_ms)
+            if self._droids().is_quiet(holder["droid"]) and seen_ms is not None:
+                ago = format_duration((self.store.now_ms() - seen_ms) / 1000)
+                quiet.append((holder["droid"], ago))
+        for droid, ago in dict(quiet).items():
+            refusal.message += f"; {mentioned(str(droid))} was last seen {ago} ago"
+        refusal.args = (refusal.message,)
+        if quiet and not refusal.details.get("circle"):
+            asked = next(iter(request.patterns.values()))
+            take_over = suggested("queen reserve", asked, force=True)
+            refusal.hint = self._nudges().next_step(quiet[0][0], take_over) or refusal.hint
+
+    def _grant(self, request: Request, place: Place | None = None) -> list[Reservation]:
         with self.store.transaction() as tx:
-            return grant(tx, self.store.state(KIND), self._live, request)
+            return self._stage(tx, request, place)
 
-    def _wait_and_grant(self, request: Request, wait_s: float) -> list[Reservation]:
-        deadline = time.monotonic() + wait_s
-        while True:
-            before = self.store.state(KIND).ledger.stamp()
-            try:
-                return self._grant(request)
-            except Held as held:
-                if wait_s <= 0:
-                    raise
-                self._wait(held, before, deadline, wait_s)
-
-    def _wait(self, held: Held, before: tuple[object, ...], deadline: float, wait_s: float) -> None:
-        """Returns when another try may succeed; raises `Busy` at the deadline."""
-        ends_ms = held.details["ends_ms"]
-        assert isinstance(ends_ms, int)
-        ledger = self.store.state(KIND).ledger
-        # When the first lease expires, it is worth another try. The store's clock decides that, and
-        # it may be set while we wait.
-        until = time.monotonic() + max(0, ends_ms - self.store.now_ms()) / 1000
-        paths = ledger.path, ledger.journal_path
-        wait_for_change(ledger.stamp, before, paths, min(deadline, until))
-        if time.monotonic() >= deadline:
-            raise Busy(
-                f"timed out after {format_duration(wait_s)}: {held.message}",
-                hint=held.hint,
-                **held.details,
-            ) from held
+    def _stage(
+        self, tx: Transaction, request: Request, place: Place | None = None
+    ) -> list[Reservation]:
+        queue = self._queue() if self.store.layout.may_have_waiters() else None
+        return grant(tx, self.store.state(KIND), self._live, request, queue, place)
 
     def _chosen(
         self,
@@ -346,11 +407,11 @@ def _not_held(named: str, others: Sequence[Reservation], droid: str) -> NotFound
         owner = others[0].droid
         return NotYours(
             f"{named} is reserved by {owner}, not by {droid}",
-            hint=f"ask the holder: queen msg send {owner} BODY",
+            hint=f"ask the holder: {suggested('queen msg send', owner, 'BODY')}",
             owner=owner,
             reservation=others[0].to_dict(),
         )
     return NotFound(
         f"{droid} holds no live reservation {named!r}",
-        hint=f"queen reserved --droid {droid}; if it has ended, reserve it again",
+        hint=f"{suggested('queen reserved', droid=droid)}; if it has ended, reserve it again",
     )

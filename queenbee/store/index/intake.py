@@ -9,7 +9,17 @@ ADR 0011.
 
 from __future__ import annotations
 
-from queenbee.store.files import START, TAIL_BYTES, Chunk, read_after, size_of, split_lines
+import json
+
+from queenbee.store.files import (
+    START,
+    TAIL_BYTES,
+    Chunk,
+    changed_in_place,
+    read_after,
+    size_of,
+    split_lines,
+)
 from queenbee.store.index.segments import Doubt, Segments, archive_stamp
 from queenbee.store.index.tables import Taker
 from queenbee.store.ledger.batch import Position
@@ -89,6 +99,7 @@ class Intake:
             or journal.lines
             # A last line without its newline may be gone, and leave nothing to read.
             or self._tables.blob("unended")
+            or _purged(self._tables, self._ledger)
             or archive_stamp(self._ledger) != (self._tables.meta("archive") or "")
         )
 
@@ -131,6 +142,9 @@ class _Pass:
 
     def run(self) -> None:
         """Reads new lines, and saves the position. Raises `Doubt`."""
+        if _purged(self._tables, self._ledger):
+            raise Doubt
+        stamps = self._ledger.stamps()  # First: later changes are noticed next time.
         tracked, journal = self._ledger.chunks(self._at, limit=TAIL_BYTES)
         if journal.restarted or (tracked.restarted and self._taker.positional):
             # If the order of lines counts, what was read from the old file is wrong.
@@ -150,6 +164,7 @@ class _Pass:
             raise Doubt
         self._apart = self._apart or reordered
         self._write_down()
+        self._tables.put_meta("stamps", json.dumps(stamps))
 
     def _write_down(self) -> None:
         tables = self._tables
@@ -355,6 +370,14 @@ class _Pass:
         done = self._archived_bytes + self._at.tracked.offset + self._at.journal.offset
         # Never 100 %: the commit is still to come.
         self._intake.report(min(done, archived + files), archived + files + 1)
+
+
+def _purged(tables: Tables, ledger: Ledger) -> bool:
+    """Returns whether one of the files has the size that it had, but not the content."""
+    kept = tables.meta("stamps")
+    if kept is None:
+        return False
+    return any(map(changed_in_place, map(tuple, json.loads(kept)), ledger.stamps()))
 
 
 def _marks(position: Position) -> Position:

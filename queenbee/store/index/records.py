@@ -91,6 +91,9 @@ class Indexed:
 
     @_else_scanned
     def refresh(self) -> None:
+        if self._tables.is_gone():
+            self._tables.reopen()
+            self._stamp = None
         stamp = self.ledger.stamp()
         if stamp != self._stamp:
             self._caught_up = self._intake.catch_up()

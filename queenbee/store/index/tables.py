@@ -9,13 +9,14 @@ import json
 import os
 import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.ids import end_key
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
-from queenbee.store.files import Mark, size_of
+from queenbee.store import safe_open
+from queenbee.store.files import Mark, size_of, stamp_of
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import Unusable, decode, decoder, is_migration, pack, unpack
 from queenbee.store.state import value_of
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 VERSION = 11
 """Of the tables below; an index of another version is rebuilt."""
 
+_SUFFIXES = ("", "-wal", "-shm", "-journal")
+"""Of the database, and of the files that SQLite keeps next to it."""
 _LONG_WAL_BYTES = 8 * 1024 * 1024
 _OPEN_S = 2.0
 _WAIT_S = 30.0
@@ -132,6 +135,17 @@ class Tables:
             self.db.execute(f'DROP TABLE IF EXISTS "{name}"')
         _create(self.db, self.kind)
 
+    def is_gone(self) -> bool:
+        """Returns whether the file was deleted or replaced since it was opened: what is open then
+        stays as it was, with what a purge removed.
+        """
+        return stamp_of(self.path)[:1] != self._inode
+
+    def reopen(self) -> None:
+        """Opens the file that has the name now, or creates one."""
+        self.db.close()
+        self.db = self._open()
+
     def start_over(self) -> None:
         """Deletes a damaged file, and creates another."""
         self.db.close()
@@ -139,7 +153,7 @@ class Tables:
         self.db = self._open()
 
     def _open(self) -> sqlite3.Connection:
-        os.makedirs(os.path.dirname(self.path), exist_ok=True)
+        safe_open.make_folder(os.path.dirname(self.path))
         try:
             return self._connect()
         except sqlite3.DatabaseError as error:
@@ -149,6 +163,12 @@ class Tables:
         return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
+        # SQLite opens the files by their paths: O_NOFOLLOW is its own, for all but the first.
+        for suffix in _SUFFIXES:
+            safe_open.refuse_links(self.path + suffix)
+        if not os.path.lexists(self.path):
+            # SQLite gives the files beside it the same permissions, and other users may need them.
+            os.close(safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT))
         # Autocommit: transactions are begun explicitly.
         db = sqlite3.connect(
             self.path, timeout=_OPEN_S, isolation_level=None, check_same_thread=False
@@ -163,6 +183,7 @@ class Tables:
                 with self.transaction():
                     if _version(db) != VERSION:
                         self.clear()
+            self._inode = stamp_of(self.path)[:1]
             db.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
         except BaseException:
             db.close()
@@ -216,9 +237,9 @@ def _birth() -> int:
 
 def remove(path: str) -> None:
     """Deletes an index with the files that SQLite keeps next to it."""
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        if os.path.lexists(path + suffix):
-            os.unlink(path + suffix)
+    for suffix in _SUFFIXES:
+        with suppress(FileNotFoundError):
+            safe_open.unlink(path + suffix)
 
 
 class Taken:

@@ -13,6 +13,7 @@ import stat
 import time
 
 from queenbee.errors import Unreadable, Unwritable
+from queenbee.store import safe_open
 from queenbee.store.files import START, Mark, checksum, read_after, stamp_of
 
 TYPE_CHECKING = False
@@ -143,7 +144,8 @@ class Archive:
         those lines are not read.
         """
         try:
-            with open(self._note_path, "rb") as file:
+            fd = safe_open.open_file(self._note_path, os.O_RDONLY)
+            with os.fdopen(fd, "rb") as file:
                 head = json.loads(file.readline())
                 lines = file.read() if kept else b""
             if kept and checksum(lines) != head["kept_sum"]:
@@ -178,9 +180,10 @@ class Archive:
         temporary = self._note_path + ".tmp"
         try:
             # Not synced: a note that a power cut damaged is detected and rebuilt.
-            with open(temporary, "wb") as file:
-                file.write(json.dumps(head).encode() + b"\n" + archived.kept + archived.back)
-            os.replace(temporary, self._note_path)
+            safe_open.write(
+                temporary, json.dumps(head).encode() + b"\n" + archived.kept + archived.back
+            )
+            safe_open.replace(temporary, self._note_path)
         except OSError as error:
             raise Unwritable(
                 f"{self._note_path} cannot be written: {error.strerror}", path=self._note_path

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import Unwritable
+from queenbee.store import safe_open
 from queenbee.store.files import (
     START,
     Appender,
@@ -88,8 +89,7 @@ class Journal:
     def count_arrival(self) -> None:
         """Remembers that lines arrived from elsewhere. Raises `Unwritable`."""
         try:
-            with open(self._gained_path, "ab") as file:
-                file.write(b".")
+            safe_open.append(self._gained_path, b".")
         except OSError as error:
             raise unwritable(self._gained_path, error) from error
 
@@ -116,7 +116,7 @@ class Journal:
     def forget_intent(self) -> None:
         """Marks the announced write as complete. Raises `Unwritable`."""
         try:
-            os.unlink(self._intent_path)
+            safe_open.unlink(self._intent_path)
         except FileNotFoundError:
             return
         except OSError as error:
@@ -125,8 +125,7 @@ class Journal:
     def _intended_from(self) -> int | None:
         """Returns the offset of an announced write that is not complete, or None."""
         try:
-            with open(self._intent_path, "rb") as file:
-                begin, size = (int(word) for word in file.read(64).split())
+            begin, size = map(int, safe_open.read(self._intent_path, 64).split())
             journal_size = os.stat(self.path).st_size
         except (OSError, ValueError):
             return None
@@ -147,7 +146,6 @@ def unwritable(path: str, error: OSError) -> Unwritable:
 
 def _write_intent(path: str, begin: int, size: int) -> None:
     try:
-        with open(path, "wb") as file:
-            file.write(b"%d %d\n" % (begin, size))
+        safe_open.write(path, b"%d %d\n" % (begin, size))
     except OSError as error:
         raise unwritable(path, error) from error

@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import Unwritable
+from queenbee.store import safe_open
 from queenbee.store.files import (
     START,
     Appender,
@@ -208,9 +209,13 @@ class Ledger:
             return f"{arrivals} {stamp_of(self.path)} {self.archive.listing()}"
         return str(arrivals) if arrivals else ""
 
+    def stamps(self) -> tuple[Stamp, Stamp]:
+        """Returns the stamps of the tracked file and the journal."""
+        return stamp_of(self.path), stamp_of(self.journal_path)
+
     def stamp(self) -> tuple[object, ...]:
         """Returns a value that changes whenever one of the files does; for cheap polling."""
-        return stamp_of(self.path), stamp_of(self.journal_path), self.archive.listing()
+        return *self.stamps(), self.archive.listing()
 
     def chunks(self, since: Position, *, limit: int | None = None) -> tuple[Chunk, Chunk]:
         """Returns the bytes of both files after a position: for engines with an index."""
@@ -383,7 +388,7 @@ def _open_tracked(path: str) -> Appender:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
         try:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+            safe_open.make_folder(os.path.dirname(path))
         except OSError:
             raise error from error.__cause__
         return Appender(path)

@@ -220,6 +220,16 @@ class TestFiles:
         assert annotate_file(str(plan), BEADS)
         assert plan.read_bytes() == b"### Sprint 1.1: A\r\n<!-- beads-ralph: bd-one -->\r\ntext"
 
+    def test_a_symbolic_link_stays_one(self, tmp_path: Path) -> None:
+        plan = tmp_path / "real.md"
+        plan.write_text("### Sprint 1.1: A\n")
+        link = tmp_path / "plan.md"
+        link.symlink_to("real.md")
+
+        assert annotate_file(str(link), BEADS)
+        assert link.is_symlink()
+        assert "beads-ralph: bd-one" in plan.read_text()
+
     def test_a_file_that_is_right_is_not_written(self, tmp_path: Path) -> None:
         plan = tmp_path / "plan.md"
         plan.write_text("### Sprint 1.1: A\n")

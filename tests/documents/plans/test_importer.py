@@ -99,7 +99,7 @@ class TestFirstImport:
             "Implement user signup endpoint",
             "Add password hashing with bcrypt",
         ]
-        assert row["metadata"]["branch"] == "main/1-2-user-authentication"
+        assert row["metadata"]["branch"] == "sprint/1-2-user-authentication"
         assert row["metadata"]["dev_agent_path"] == "claude"
 
     def test_ids_are_a_prefix_and_digits_of_base_36(self) -> None:
@@ -132,10 +132,14 @@ class TestFirstImport:
 
         assert row["issue_type"] == "beads-ralph-merge"
         assert row["labels"] == ["phase-01", "sprint-1-3", "merge"]
-        assert row["metadata"]["branches_to_merge"] == ["main/1-2a-backend", "main/1-2b-frontend"]
+        assert row["metadata"]["branches_to_merge"] == [
+            "sprint/1-2a-backend",
+            "sprint/1-2b-frontend",
+        ]
         assert row["metadata"]["agent_type"] == "merge"
         assert row["metadata"]["dev_prompts"][0] == (
-            "Merge branches main/1-2a-backend and main/1-2b-frontend into main/1-3-integration"
+            "Merge branches sprint/1-2a-backend and sprint/1-2b-frontend "
+            "into sprint/1-3-integration"
         )
 
     def test_metadata_comes_from_the_plan(self) -> None:
@@ -155,6 +159,17 @@ class TestFirstImport:
         assert metadata["qa_agents"][0]["prompt"] == "Run pytest, with coverage"
         assert metadata["max_retry_attempts"] == 3
 
+    def test_ticked_tasks_are_no_prompts(self) -> None:
+        row = by_sprint(imported("### Sprint 1.1: A\n- [x] one\n- [ ] two\n"))["1.1"]
+
+        assert row["metadata"]["dev_prompts"] == ["two"]
+        assert row["description"] == "Tasks:\n- [x] one\n- two"
+
+    def test_the_findings_of_the_check_come_with_it(self) -> None:
+        found = imported("### Sprint 1.1: A\n- a\n- **Sprint 1.2: B**\n")
+
+        assert [each.line for each in found.findings if "bold" in each.message] == [3]
+
     def test_the_issue_reads_as_one(self) -> None:
         row = by_sprint(imported(APP, [MAILER]))["1.1"]
 
@@ -168,9 +183,9 @@ class TestFirstImport:
     def test_what_the_plan_leaves_out_is_named_by_rule(self) -> None:
         metadata = by_sprint(imported(APP, [MAILER]))["3a.1"]["metadata"]
 
-        assert metadata["branch"] == "main/3a-1-export"
+        assert metadata["branch"] == "sprint/3a-1-export"
         assert metadata["worktree_path"] == (
-            "/Users/dev/projects/my-app-worktrees/main/3a-1-export"
+            "/Users/dev/projects/my-app-worktrees/sprint/3a-1-export"
         )
         assert metadata["team_name"] == "sprint-3a.1-export"
         assert metadata["dev_model"] == "sonnet"
@@ -283,7 +298,8 @@ class TestSecondImport:
         worked["labels"].append("urgent")
         worked["metadata"] |= {"docker_image": "x", "max_retry_attempts": 5}
 
-        again = imported(SMALL.replace("Setup", "Base"), [worked, *first[1:]], now_ms=LATER)
+        text = annotate_plan(SMALL, {"1.1": first[0]["id"]}).replace("Setup", "Base")
+        again = imported(text, [worked, *first[1:]], now_ms=LATER)
         row = by_sprint(again)["1.1"]
 
         assert row["status"] == "in_progress"
@@ -300,8 +316,8 @@ class TestSecondImport:
 
         again = imported(SMALL.replace("Backend", "Server"), rows, now_ms=LATER)
 
-        assert by_sprint(again)["1.2a"]["metadata"]["branch"] == "main/1-2a-backend"
-        assert "main/1-2a-backend" in by_sprint(again)["1.3"]["metadata"]["branches_to_merge"]
+        assert by_sprint(again)["1.2a"]["metadata"]["branch"] == "sprint/1-2a-backend"
+        assert "sprint/1-2a-backend" in by_sprint(again)["1.3"]["metadata"]["branches_to_merge"]
 
     def test_a_branch_that_the_plan_states_counts_and_reaches_the_merge(self) -> None:
         rows = rows_of(imported())
@@ -420,11 +436,13 @@ class TestSecondImport:
 
 
 sprint = st.builds(
-    lambda number, title, body: f"### Sprint {number}: {title}\n{body}\n",
+    lambda number, title, body: (
+        f"### Sprint {number}: {title}\n{body.format(number.replace('.', '-'))}\n"
+    ),
     st.from_regex(r"[12][ab]?\.[1-3][ab]?", fullmatch=True),
     st.sampled_from(["Setup", "Auth API", "Élan", "x"]),
     st.sampled_from(
-        ["", "- task", "**Branch:** b", "**Priority:** 0", "**Dev Agents:** `a` (opus)"]
+        ["", "- task", "**Branch:** b/{}", "**Priority:** 0", "**Dev Agents:** `a` (opus)"]
     ),
 )
 sections = st.lists(sprint, min_size=1, max_size=8, unique_by=lambda text: text.split(":")[0])

@@ -385,15 +385,63 @@ class TestFields:
             ("None", ()),
             ("-", ()),
             ("1.2, 1.2", ("1.2",)),
+            ("1.1 and 1.2a", ("1.1", "1.2a")),
+            ("1.1, 1.2a and 1.2b.", ("1.1", "1.2a", "1.2b")),
+            ("1.1; 1.2a", ("1.1", "1.2a")),
+            ("1.1 & bd-x", ("1.1", "bd-x")),
+            ("Sprints 1.1 and 1.2a", ("1.1", "1.2a")),
+            ("Sprint 1.2a: Two", ("1.2a",)),
+            ("Sprint 1.2a: Login, and more", ("1.2a",)),
+            ("Sprint 1.2a - Two", ("1.2a",)),
+            ("Sprint 1.1: One, Sprint 1.2a: Two", ("1.1", "1.2a")),
+            ("1.1 (merged, and tested)", ("1.1",)),
+            ("**1.1**, *1.2a*", ("1.1", "1.2a")),
+            ("[Sprint 1.1](#sprint-11), [1.2a](#two)", ("1.1", "1.2a")),
+            ("1.1 \u2705", ("1.1",)),
+            ("None (first sprint)", ()),
+            ("None - it comes first.", ()),
+            ("N/A", ()),
         ],
     )
     def test_what_a_sprint_depends_on_is_read(self, text: str, needs: tuple[str, ...]) -> None:
         assert under_sprint(f"**Dependencies:** {text}").depends_on == needs
 
-    def test_a_dependency_in_words_is_a_warning(self) -> None:
-        plan = parse_plan(f"{SPRINT}**Dependencies:** a database\n")
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "a database",
+            "1.1 and the design",
+            "1.2A",
+            "1.1-1.3",
+            "1.1 to 1.3",
+            "Phase 1",
+            "1.2.3",
+            "Sprint 1.2a Two",
+            "1.1 or 1.2a",
+            "1.1, ???",
+            "all of the above",
+            "everything in 1.1",
+        ],
+    )
+    def test_a_dependency_that_is_not_plain_is_an_error(self, text: str) -> None:
+        (error,) = errors(
+            parse_plan(f"### Sprint 1.1: A\n### Sprint 1.3: B\n**Requires:** {text}\n")
+        )
 
-        assert [found.severity for found in plan.findings] == ["warning"]
+        assert (error.path, error.line) == ("sprints[1.3].depends_on", 3)
+        assert "is neither a sprint's number nor a bead's id" in error.message
+
+    def test_an_upper_case_letter_gets_the_right_number_as_a_hint(self) -> None:
+        (error,) = errors(parse_plan("### Sprint 1.1: A\n**Depends On:** 1.2A\n"))
+
+        assert error.hint is not None
+        assert error.hint.startswith("write **Depends On:** 1.2a")
+
+    @pytest.mark.parametrize(
+        "name", ["Requires", "Blocked By", "Depends On", "Depends", "Dependencies", "Waits For"]
+    )
+    def test_dependencies_have_several_names(self, name: str) -> None:
+        assert under_sprint(f"**{name}:** 1.2a").depends_on == ("1.2a",)
 
     @pytest.mark.parametrize(("text", "priority"), [("0", 0), ("P4", 4), ("p1", 1)])
     def test_a_priority_is_read(self, text: str, priority: int) -> None:
@@ -457,6 +505,51 @@ class TestFields:
 
         assert (sprint.branch, sprint.tasks) == ("x", ("do it",))
 
+    @pytest.mark.parametrize("indent", ["", "  "])
+    def test_a_field_right_below_a_list_item_is_a_field(self, indent: str) -> None:
+        sprint = under_sprint(
+            f"- build server\n- build client\n{indent}**Depends On:** 1.2a\n"
+            f"{indent}**Branch:** x\n- test"
+        )
+
+        assert sprint.tasks == ("build server", "build client", "test")
+        assert (sprint.depends_on, sprint.branch) == (("1.2a",), "x")
+
+    def test_a_field_with_a_list_right_below_a_list_item_is_a_field(self) -> None:
+        sprint = under_sprint("**Tasks:**\n- build\n**QA Agents:**\n- `qa` (haiku)\n- `qa2`")
+
+        assert sprint.tasks == ("build",)
+        assert [agent.name for agent in sprint.qa_agents] == ["qa", "qa2"]
+
+    def test_a_field_in_a_list_below_an_item_is_a_field(self) -> None:
+        sprint = under_sprint("- build\n  - in Go\n  - **Depends On:** 1.2a\n- test")
+
+        assert sprint.tasks == ("build\n- in Go", "test")
+        assert sprint.depends_on == ("1.2a",)
+
+    def test_its_line_is_its_own(self) -> None:
+        (error,) = errors(parse_plan(f"{SPRINT}- build\n**Requires:** luck\n"))
+
+        assert error.line == 4
+
+    def test_another_bold_line_below_an_item_stays_in_it(self) -> None:
+        assert under_sprint("- build\n  **Note:** twice").tasks == ("build\n**Note:** twice",)
+
+    def test_a_misspelt_field_below_an_item_is_a_warning(self) -> None:
+        (finding,) = parse_plan(f"{SPRINT}- build\n**Depend On:** 1.2a\n").findings
+
+        assert (finding.line, finding.hint) == (4, "did you mean **Depends On:**?")
+
+    def test_a_field_in_a_quotation_is_a_warning(self) -> None:
+        (finding,) = parse_plan(f"{SPRINT}> **Depends On:** 1.2a\n").findings
+
+        assert (finding.line, finding.severity) == (3, "warning")
+
+    def test_ticked_tasks_are_known(self) -> None:
+        sprint = under_sprint("- **Tasks:**\n  - [x] one\n  - [ ] two\n- [X] three")
+
+        assert (sprint.tasks, sprint.open_tasks) == (("one", "two", "three"), ("two",))
+
     def test_code_under_a_sprint_is_kept_in_its_text(self) -> None:
         assert "pip install" in under_sprint("```\npip install\n```").prose
 
@@ -465,6 +558,20 @@ class TestFields:
 
 
 class TestCheck:
+    def test_what_is_left_to_defaults_is_one_warning_for_the_plan(self) -> None:
+        plan = parse_plan("".join(f"### Sprint 1.{n}: A\n- a\n" for n in range(1, 13)))
+
+        (told,) = [each for each in check_plan(plan) if "defaults" in each.message]
+        listed = f"{', '.join(f'1.{n}' for n in range(1, 11))}, and 2 more"
+        assert told.message == f"defaults are used for dev agents ({listed}), QA agents ({listed})"
+        assert (told.severity, told.line) == ("warning", 1)
+
+    def test_a_sprint_whose_tasks_are_all_ticked_may_be_done(self) -> None:
+        findings = check_plan(parse_plan(f"{SPRINT}- [x] one\n"))
+
+        (told,) = [each for each in findings if "ticked" in each.message]
+        assert (told.severity, told.line) == ("warning", 2)
+
     def test_a_sprint_under_another_phase_is_an_error(self) -> None:
         (finding,) = errors(parse_plan("## Phase 2\n### Sprint 1.1: A\n"))
 
@@ -518,18 +625,45 @@ class TestCheck:
 
         assert finding.message == "a cycle: 1.1 waits for 1.1"
 
-    def test_a_source_branch_that_makes_no_branch_asks_for_one(self) -> None:
-        (finding,) = errors(parse_plan(f"{SPRINT}**Source Branch:** release/1.2\n"))
+    def test_a_prefix_that_makes_no_branch_asks_for_another(self) -> None:
+        found = check_plan(parse_plan(SPRINT), branch_prefix="release/1.2")
 
-        assert finding.hint == "name one: **Branch:** `name`"
+        (finding,) = [each for each in found if each.severity == "error"]
+        assert finding.hint == "--branch-prefix, or name one: **Branch:** `name`"
 
-    def test_a_source_branch_with_a_dot_is_good_with_a_branch(self) -> None:
-        plan = parse_plan(f"{SPRINT}**Source Branch:** release/1.2\n**Branch:** r/1-1\n")
+    def test_a_source_branch_with_a_dot_is_good(self) -> None:
+        assert errors(parse_plan(f"{SPRINT}**Source Branch:** release/1.2\n")) == []
 
-        assert errors(plan) == []
+    @pytest.mark.parametrize("source", ["main", "sprint", "master", "develop"])
+    def test_no_default_branch_is_one_that_git_cannot_have(self, source: str) -> None:
+        plan = parse_plan(f"{SPRINT}### Sprint 1.2: B\n**Source Branch:** {source}\n")
+
+        told = check_plan(plan, source_branch=source)
+
+        assert [each for each in told if "git cannot" in each.message] == []
+
+    def test_two_sprints_with_one_branch_are_an_error_that_names_both(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Branch:** x\n### Sprint 1.2: B\n**Branch:** x\n")
+
+        (error,) = errors(plan)
+        assert (error.path, error.line) == ("sprints[1.2].branch", 4)
+        assert error.message == "has the branch x, which sprint 1.1 has too"
+
+    def test_two_sprints_with_one_worktree_are_an_error(self) -> None:
+        plan = parse_plan(f"{SPRINT}**Worktree:** ../w\n### Sprint 1.2: B\n**Worktree:** ../w/\n")
+
+        assert [error.path for error in errors(plan)] == ["sprints[1.2].worktree"]
+
+    def test_a_team_may_work_on_one_branch_sprint_after_sprint(self) -> None:
+        both = "**Branch:** x\n**Team:** auth\n"
+
+        assert errors(parse_plan(f"{SPRINT}{both}### Sprint 1.2: B\n{both}")) == []
+        parallel = f"### Sprint 1.1a: A\n{both}### Sprint 1.1b: B\n{both}"
+        assert len(errors(parse_plan(parallel))) == 1
 
     def test_branches_that_git_cannot_have_together_are_one_warning(self) -> None:
-        found = check_plan(parse_plan(f"{SPRINT}### Sprint 1.2: B\n- x\n"))
+        plan = parse_plan(f"{SPRINT}### Sprint 1.2: B\n- x\n")
+        found = check_plan(plan, branch_prefix="main")
 
         told = [each for each in found if "git cannot" in each.message]
         assert [(each.severity, each.line) for each in told] == [("warning", 2)]

@@ -207,6 +207,12 @@ class TestQAExecutions:
         with pytest.raises(NotFound, match="no attempt 2"):
             record_qa_execution(attempted(), qa(attempt=2), now_ms=NOW)
 
+    def test_without_an_attempt_the_refusal_names_no_attempt_number(self) -> None:
+        judgement = {key: value for key, value in qa().items() if key != "attempt"}
+
+        with pytest.raises(NotFound, match="has no attempt to judge yet"):
+            record_qa_execution(bead(), judgement, now_ms=NOW)
+
     def test_nothing_can_be_judged_before_the_first_attempt(self) -> None:
         with pytest.raises(NotFound, match="no attempt 1"):
             record_qa_execution(bead(), qa(), now_ms=NOW)
@@ -285,6 +291,17 @@ class TestScrumResult:
     def test_a_contradiction_is_refused(self, fields: dict[str, Any], message: str) -> None:
         with pytest.raises(InvalidRecord, match=message):
             record_scrum_result(attempted(2), scrum(**fields), now_ms=NOW)
+
+    def test_a_success_needs_a_verdict_if_the_last_attempt_did_not_end(self) -> None:
+        timed_out = record_dev_execution(bead(), dev(status="timeout"), now_ms=NOW)
+        alone = scrum(attempt_count=1, qa_results=[])
+
+        with pytest.raises(InvalidRecord, match="the last attempt ended as timeout"):
+            record_scrum_result(timed_out, alone, now_ms=NOW)
+
+        assert record_scrum_result(timed_out, alone | {"success": False}, now_ms=NOW)
+        assert record_scrum_result(attempted(), alone, now_ms=NOW)
+        assert record_scrum_result(timed_out, scrum(attempt_count=1), now_ms=NOW)
 
     def test_a_failure_may_have_failed_judgements(self) -> None:
         result = scrum(

@@ -215,6 +215,7 @@ def test_a_refusal_names_every_holder_with_all_that_is_known(
         "reason": "Button",
         "expires_at": "2024-12-14T12:30:00.000Z",
         "seconds_left": 6600,
+        "last_seen_at": "2024-12-14T10:30:00.000Z",
         "asked": "src/**",
         "witness": first["witness"],
     }
@@ -223,7 +224,7 @@ def test_a_refusal_names_every_holder_with_all_that_is_known(
     text = refusal.value.message
     for part in ("ui-engineer for qb-42 (Button), 1h 50m left", "tester (shared), 50m left"):
         assert part in text
-    assert "queen reserve 'src/**' --wait 50m" in str(refusal.value.hint)
+    assert "queen reserve 'src/**' --wait 5m" in str(refusal.value.hint)
     assert "queen msg send ui-engineer" in str(refusal.value.hint)
     assert snapshot(beads) == before
 
@@ -278,12 +279,29 @@ def test_the_command_that_a_refusal_recommends_works_where_it_was_typed(
 
 @pytest.mark.parametrize(
     ("ttl_s", "wait"),
-    [(1, "1s"), (119, "119s"), (120, "2m"), (121, "3m"), (3900, "65m"), (7200, "2h"), (7201, "3h")],
+    [(1, "1s"), (119, "119s"), (120, "2m"), (121, "3m"), (300, "5m"), (7200, "5m")],
 )
-def test_the_recommended_wait_is_never_too_short(
+def test_the_recommended_wait_is_what_is_left_and_five_minutes_at_most(
     hive: Hive, reviewer: Hive, ttl_s: int, wait: str
 ) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=ttl_s)
+    with pytest.raises(Held) as refusal:
+        reviewer.reservations.reserve(["a.py"])
+    assert hinted(refusal.value)[-1] == wait
+
+
+@pytest.mark.parametrize(
+    ("held_s", "wait"),
+    [([20], "60s"), ([600], "10m"), ([60, 900, 5000], "15m"), ([60, 60, 900, 900], "15m")],
+)
+def test_the_recommended_wait_is_the_holders_usual_hold(
+    hive: Hive, reviewer: Hive, clock: Clock, held_s: list[int], wait: str
+) -> None:
+    for seconds in held_s:
+        hive.reservations.reserve(["a.py"])
+        clock.advance(seconds)
+        hive.reservations.release(["a.py"])
+    hive.reservations.reserve(["a.py"])
     with pytest.raises(Held) as refusal:
         reviewer.reservations.reserve(["a.py"])
     assert hinted(refusal.value)[-1] == wait

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, records, snapshot
+from hives import Clock, cloned, records, snapshot, write_lines
 
 from queenbee import Hive
-from queenbee.errors import InvalidInput
+from queenbee.errors import Held, InvalidInput
 
 Opener = Callable[[str], Hive]
 
@@ -31,7 +31,7 @@ def test_a_takeover_records_who_and_why_in_the_lease(
 ) -> None:
     hive.reservations.reserve(["src/**"], issue_id="qb-42", reason="Button")
     clock.advance(60)
-    [taken] = reviewer.reservations.reserve(["src/a.py"], force=True, reason="production is down")
+    [taken] = reviewer.reservations.reserve(["src/*.py"], force=True, reason="production is down")
     first, ended, begun = records(beads / "queen_reservations.jsonl")
     assert ended == {
         **first,
@@ -88,3 +88,89 @@ def test_a_lost_lease_cannot_be_released_or_renewed(hive: Hive, reviewer: Hive) 
     assert hive.reservations.check(["a.py"])[0].status == "held"
     with pytest.raises(Exception, match="reserved by reviewer, not by ui-engineer"):
         hive.reservations.release(["a.py"])
+
+
+# File by file
+
+
+def test_a_lease_taken_over_file_by_file_ends_for_those_files_only(
+    hive: Hive, reviewer: Hive, open_as: Opener, clock: Clock, beads: Path
+) -> None:
+    hive.reservations.reserve(["src/**"])
+    clock.advance(60)
+    reviewer.reservations.reserve(["src/a.py", "src/b.py"], force=True, reason="urgent")
+    _, changed, *_ = records(beads / "queen_reservations.jsonl")
+    assert changed["status"] == "active"
+    assert changed["taken_over"] == [
+        {"pattern": each, "at": "2024-12-14T10:31:00.000Z", "by": "reviewer", "reason": "urgent"}
+        for each in ("src/a.py", "src/b.py")
+    ]
+    paths = ["src/a.py", "src/b.py", "src/c.py"]
+    assert [each.status for each in hive.reservations.check(paths)] == ["held", "held", "mine"]
+    assert [each.status for each in reviewer.reservations.check(paths)] == ["mine", "mine", "held"]
+    assert [each.droid for each in hive.reservations.find(path="src/a.py")] == ["reviewer"]
+    with pytest.raises(Held) as refusal:
+        open_as("oak").reservations.reserve(["src/?.py"])
+    assert {each["droid"] for each in refusal.value.holders} == {"ui-engineer", "reviewer"}
+    assert "src/a.py (of src/**)" in hive.messages.inbox()[0].body
+
+
+def test_what_was_taken_is_free_once_the_taker_is_done(
+    hive: Hive, reviewer: Hive, open_as: Opener
+) -> None:
+    hive.reservations.reserve(["src/{a,b,c}.py"])
+    reviewer.reservations.reserve(["src/a.py", "src/b.py"], force=True, reason="urgent")
+    reviewer.reservations.release(everything=True)
+    oak = open_as("oak").reservations
+    assert oak.reserve(["src/a.py"])
+    assert oak.reserve(["src/[ab].py"])  # All that this pattern shares with the lease is gone.
+    with pytest.raises(Held, match=r"at src/c\.py"):
+        oak.reserve(["src/[bc].py"])
+
+
+def test_the_holder_can_have_it_again_afterwards(hive: Hive, reviewer: Hive) -> None:
+    [first] = hive.reservations.reserve(["src/**"])
+    reviewer.reservations.reserve(["src/a.py"], force=True, reason="urgent")
+    with pytest.raises(Held):
+        hive.reservations.reserve(["src/**"])
+    reviewer.reservations.release(everything=True)
+    [again] = hive.reservations.reserve(["src/**"])
+    assert again.id != first.id
+    assert hive.reservations.check(["src/a.py"])[0].status == "mine"
+
+
+def test_the_last_file_ends_the_lease(hive: Hive, reviewer: Hive) -> None:
+    hive.reservations.reserve(["src/{a,b}.py"])
+    for name in ("src/a.py", "src/b.py"):
+        reviewer.reservations.reserve([name], force=True, reason="urgent")
+    assert hive.reservations.find(droid="ui-engineer") == []
+
+
+def test_a_pattern_takes_the_whole_lease(hive: Hive, reviewer: Hive) -> None:
+    hive.reservations.reserve(["src/**"])
+    reviewer.reservations.reserve(["src/a.py", "src/*.js"], force=True, reason="urgent")
+    assert hive.reservations.find(droid="ui-engineer") == []
+
+
+def test_an_unreadable_entry_takes_nothing_away(hive: Hive, reviewer: Hive, beads: Path) -> None:
+    [lease] = hive.reservations.reserve(["src/**"])
+    odd = [7, {}, {"pattern": "src/*", "at": lease.created_at}, {"pattern": "src/a.py"}]
+    write_lines(
+        beads / "queen_reservations.jsonl", {**lease.to_dict(), "taken_over": odd, "rev": 2}
+    )
+    assert reviewer.reservations.check(["src/a.py"])[0].status == "held"
+
+
+def test_another_clone_agrees_on_who_has_what(
+    hive: Hive, reviewer: Hive, clock: Clock, beads: Path, tmp_path: Path
+) -> None:
+    hive.reservations.reserve(["src/**"])
+    clock.advance(60)
+    reviewer.reservations.reserve(["src/a.py"], force=True, reason="urgent")
+    tree = cloned(beads, tmp_path / "clone")
+    other = Hive.open(tree, droid="oak", env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
+    assert other.reservations.conflicts() == []
+    assert {(each.droid, each.pattern) for each in other.reservations.find()} == {
+        ("ui-engineer", "src/**"),
+        ("reviewer", "src/a.py"),
+    }

@@ -10,6 +10,7 @@ from hives import Clock, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Busy
+from queenbee.services import turns
 from queenbee.services.leases import reservations
 from queenbee.store import watch
 
@@ -44,10 +45,10 @@ class Patience:
 @pytest.fixture
 def patience(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Patience:
     patience = Patience(clock)
-    monkeypatch.setattr(reservations, "time", patience)
+    monkeypatch.setattr(turns, "time", patience)
     monkeypatch.setattr(watch, "time", patience)
     monkeypatch.setattr(watch, "_wait_for_events", lambda wait, folders: None)
-    monkeypatch.setattr(reservations, "wait_for_change", patience.wait_for_change)
+    monkeypatch.setattr(turns, "wait_for_change", patience.wait_for_change)
     return patience
 
 

@@ -1,0 +1,72 @@
+"""Who holds what, and who waits for it: the reservations with the queue beside them."""
+
+from __future__ import annotations
+
+from queenbee.core.leases import is_live
+from queenbee.core.records import Reservation
+from queenbee.core.timestamps import format_ms
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queenbee.core.queue import Waiter
+    from queenbee.services.queue import Queue
+    from queenbee.services.store import Store
+
+
+class InLine:
+    """A waiter, and those whom it has to let go first."""
+
+    __slots__ = ("behind", "waiter")
+
+    def __init__(self, waiter: Waiter, behind: Sequence[Waiter]) -> None:
+        self.waiter = waiter
+        self.behind = behind
+
+
+class Board:
+    """Reservations, and everybody who waits for some."""
+
+    __slots__ = ("reservations", "waiters")
+
+    def __init__(self, reservations: Sequence[Reservation], waiters: Sequence[InLine]) -> None:
+        self.reservations = reservations
+        self.waiters = waiters
+
+    def to_dict(self) -> list[Reservation]:
+        """Returns the reservations; those that somebody waits for have `waiters`."""
+        return list(self.reservations)
+
+
+def board(
+    store: Store,
+    queue_of: Callable[[], Queue],
+    seen: Callable[[str], int | None],
+    found: Sequence[Reservation],
+) -> Board:
+    """Returns these reservations with those who wait for them, and everybody who waits.
+
+    A live one says when its droid was last seen.
+    """
+    seen_ms = {each: seen(each) for each in {lease.droid for lease in found if is_live(lease)}}
+    found = [_seen(lease, seen_ms.get(lease.droid)) for lease in found]
+    if not store.layout.may_have_waiters():
+        return Board(found, [])
+    from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
+
+    queue = queue_of()
+    line = [InLine(each, queue.before(each)) for each in queue.everything() if each.want.patterns]
+    marked = []
+    for lease in found:
+        wanted = Want([lease.pattern], exclusive=lease.exclusive)
+        waiters = queue.waiting_for(wanted, droid=lease.droid) if is_live(lease) else []
+        fields = {**lease.fields, "waiters": [each.to_dict() for each in waiters]}
+        marked.append(Reservation(fields) if waiters else lease)
+    return Board(marked, line)
+
+
+def _seen(lease: Reservation, seen_ms: int | None) -> Reservation:
+    if seen_ms is None or not is_live(lease):
+        return lease
+    return Reservation({**lease.fields, "last_seen_at": format_ms(seen_ms)})

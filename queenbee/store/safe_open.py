@@ -1,0 +1,299 @@
+"""Opens every file of a hive without following a link: git can deliver links, also as folders.
+
+A clone's author decides what is at each path of the working tree. So a path is walked one component
+at a time: each folder is opened in the handle of the folder above it, with `O_NOFOLLOW`, and the
+file is opened, made, renamed or removed in the handle of its folder. A link put there in between
+changes nothing: the handle is the folder itself. A link is refused with `Unreadable`, exit status
+7. Other errors are `OSError`, as from `os.open`. ADR 0015; `docs/threats.md` lists the files.
+
+Paths are absolute. The layout resolves links once, when it finds the hive; from then on, a path
+has none. What a user names on the command line is resolved by `resolved`.
+
+Without `dir_fd` (as on Windows) each component is looked at before the file is opened by its path.
+That refuses the links of a clone, but not one that another process makes in between.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+
+from queenbee.errors import Unreadable
+
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_FOLDER = (
+    os.O_RDONLY
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_DIRECTORY", 0)
+    | getattr(os, "O_PATH", 0)  # Linux: a folder above that may be entered, but not read.
+    | _NOFOLLOW
+)
+_FILE = (
+    getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NONBLOCK", 0)  # Opening a FIFO must not hang.
+    | _NOFOLLOW
+)
+HANDLES = os.open in os.supports_dir_fd and bool(_NOFOLLOW)
+"""Whether this system has handles of folders."""
+
+_walked: dict[str, tuple[int, int]] = {}
+"""The device and inode of each folder that was reached without a link. The same folder need not be
+walked to again: one call instead of one for each component."""
+
+
+def open_folder(path: str) -> int:
+    """Returns a handle of a folder, for `dir_fd`; the caller closes it."""
+    known = _walked.get(path)
+    if known is not None:
+        handle = _handle(path)
+        if handle >= 0 and _identity(handle) == known:
+            return handle
+        if handle >= 0:
+            os.close(handle)
+    above, name = os.path.split(path)
+    if not name:
+        return os.open(path, _FOLDER)
+    try:
+        upper = open_folder(above)
+    except PermissionError:
+        # Without O_PATH, a folder above that may be entered but not read has no handle. Git makes
+        # no such folders.
+        handle = os.open(path, _FOLDER)
+    else:
+        try:
+            handle = _open_in(upper, name, path, _FOLDER)
+        finally:
+            os.close(upper)
+    _walked[path] = _identity(handle)
+    return handle
+
+
+def open_file(path: str, flags: int, mode: int = 0o666) -> int:
+    """Returns the descriptor of a file; its folder must exist. Never waits for a FIFO."""
+    if not HANDLES:
+        refuse_links(path)
+        return os.open(path, flags | _FILE, mode)
+    above, name = os.path.split(path)
+    folder = open_folder(above)
+    try:
+        fd = _open_in(folder, name, path, flags | _FILE, mode)
+        if flags & os.O_CREAT:
+            _share(fd, folder)
+        return fd
+    finally:
+        os.close(folder)
+
+
+def make_folder(path: str) -> bool:
+    """Makes a folder, and those above it that are missing; returns whether it made any."""
+    try:
+        os.close(open_folder(path) if HANDLES else _checked(path))
+    except FileNotFoundError:
+        above, name = os.path.split(path)
+        if not name:
+            raise
+        make_folder(above)
+    else:
+        return False
+    with suppress(FileExistsError):  # Another made it, or it is a link: the next line tells.
+        make_new_folder(path)
+    os.close(open_folder(path) if HANDLES else _checked(path))
+    return True
+
+
+def make_new_folder(path: str) -> None:
+    """Makes one folder. Raises `FileExistsError` if there is anything with its name."""
+    with At(path) as (name, folder):
+        os.mkdir(name, dir_fd=folder)
+        bits = shared_bits(folder)
+        if bits and folder is not None:
+            mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+            # A folder's group must also be able to enter it, and hands itself on.
+            wanted = stat.S_IMODE(mode) | bits | (bits & 0o044) >> 2 | stat.S_ISGID
+            os.chmod(name, wanted, dir_fd=folder)
+
+
+def shared_bits(folder: int | None) -> int:
+    """Returns the permissions that files get in a folder that several users share, else 0.
+
+    `git init --shared` marks the folders of a shared repository with the set-group-ID bit, and so
+    do people who share one by hand. A umask of one of them must not lock the others out.
+    """
+    mode = os.fstat(folder).st_mode if folder is not None else 0
+    return mode & 0o066 if mode & stat.S_ISGID else 0
+
+
+def _share(fd: int, folder: int) -> None:
+    bits = shared_bits(folder)
+    if bits:
+        status = os.fstat(fd)
+        if status.st_mode & bits != bits and status.st_uid == os.geteuid():
+            os.fchmod(fd, stat.S_IMODE(status.st_mode) | bits)
+
+
+class At:
+    """The name of a file and the handle of its folder, for the functions of `os` with `dir_fd`.
+
+    Used as a context manager. Without handles, the name is the whole path, and the handle None.
+    """
+
+    __slots__ = ("_folder", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._folder: int | None = None
+
+    def __enter__(self) -> tuple[str, int | None]:
+        above, name = os.path.split(self._path)
+        if not HANDLES:
+            refuse_links(above)
+            return self._path, None
+        self._folder = open_folder(above)
+        return name, self._folder
+
+    def __exit__(self, *error: object) -> None:
+        if self._folder is not None:
+            os.close(self._folder)
+
+
+def unlink(path: str) -> None:
+    """Removes a file; of a link, the link itself."""
+    with At(path) as (name, folder):
+        os.unlink(name, dir_fd=folder)
+
+
+def replace(source: str, target: str) -> None:
+    """Gives a file the name of another one in the same folder, which it replaces."""
+    with At(target) as (name, folder):
+        begin = os.path.basename(source) if folder is not None else source
+        os.replace(begin, name, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def read(path: str, most_bytes: int = -1) -> bytes:
+    """Returns the content of a regular file, or so many bytes of its beginning."""
+    fd = open_file(path, os.O_RDONLY)
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise Unreadable(f"{path} is not a regular file", path=path)
+        return file.read(most_bytes)
+
+
+def write(path: str, data: bytes, flags: int = os.O_CREAT | os.O_TRUNC) -> None:
+    """Writes to a regular file; by default, it replaces its content."""
+    # O_TRUNC would empty a file before it is known to be ours.
+    fd = open_file(path, os.O_WRONLY | flags & ~os.O_TRUNC)
+    with os.fdopen(fd, "wb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise Unreadable(f"{path} is not a regular file", path=path)
+        if flags & os.O_TRUNC:
+            os.ftruncate(fd, 0)
+        file.write(data)
+
+
+def append(path: str, data: bytes) -> None:
+    """Adds to the end of a file, or makes it."""
+    write(path, data, os.O_APPEND | os.O_CREAT)
+
+
+def sync_folder(path: str) -> None:
+    """Makes the names in a folder survive a power cut."""
+    handle = open_folder(path) if HANDLES else _checked(path)
+    try:
+        # O_PATH gives a handle that cannot be synced.
+        fd = os.open(".", os.O_RDONLY | os.O_CLOEXEC, dir_fd=handle) if HANDLES else handle
+        try:
+            os.fsync(fd)
+        finally:
+            if fd != handle:
+                os.close(fd)
+    finally:
+        os.close(handle)
+
+
+def refuse_links(path: str) -> None:
+    """Raises `Unreadable` if any component of the path is a link; those that are missing are not.
+
+    Only a look, for files that other libraries open by their path: `open_file` is stronger.
+    """
+    above = path
+    while (upper := os.path.dirname(above)) != above:
+        if os.path.islink(above) or getattr(os.path, "isjunction", _never)(above):
+            raise linked(above)
+        above = upper
+
+
+def resolved(path: str) -> str:
+    """Returns where a path that a user named leads, with its links followed, as in a shell.
+
+    Raises `Unreadable` if a link in a working tree leads out of it, or into a git directory: the
+    user may know the name, but not that a clone made it a link.
+    """
+    named = os.path.abspath(path)
+    real = os.path.realpath(named)
+    tree = named
+    while real != named and (above := os.path.dirname(tree)) != tree:
+        tree = above
+        if os.path.lexists(os.path.join(tree, ".git")):
+            inside = os.path.relpath(real, os.path.realpath(tree)).split(os.sep)
+            if inside[0] == os.pardir or ".git" in inside:
+                raise Unreadable(
+                    f"{path} leads through a symbolic link to {real}, outside the working tree",
+                    hint=f"if that is intended, name {real} instead",
+                    path=path,
+                )
+            break
+    return real
+
+
+def linked(path: str) -> Unreadable:
+    """Returns the error for a link."""
+    return Unreadable(
+        f"{path} is a symbolic link, and QueenBee follows no links to a hive's files",
+        hint="replace it with the file itself, or move the hive with .beads/redirect",
+        path=path,
+    )
+
+
+def _open_in(folder: int, name: str, path: str, flags: int, mode: int = 0o666) -> int:
+    try:
+        return os.open(name, flags, mode, dir_fd=folder)
+    except OSError as error:
+        # Which of these a link causes depends on the system and the flags.
+        if error.errno in _OF_LINKS and _is_link(folder, name):
+            raise linked(path) from error
+        error.filename = path
+        raise
+
+
+_OF_LINKS = (errno.ELOOP, errno.ENOTDIR, errno.EMLINK, errno.EEXIST)
+
+
+def _is_link(folder: int, name: str) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _handle(path: str) -> int:
+    """Returns a handle of the folder that the path leads to now, or -1: walking says why."""
+    try:
+        return os.open(path, _FOLDER)
+    except OSError:
+        return -1
+
+
+def _identity(handle: int) -> tuple[int, int]:
+    status = os.fstat(handle)
+    return status.st_dev, status.st_ino
+
+
+def _checked(path: str) -> int:
+    refuse_links(path)
+    return os.open(path, os.O_RDONLY)
+
+
+def _never(path: str) -> bool:
+    return False

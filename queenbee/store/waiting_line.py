@@ -1,0 +1,164 @@
+"""The line of those who wait: one small file for each, locked by its process while it waits.
+
+A file's name is a ULID, and the names give the order. The kernel drops the lock of a process that
+dies, however it dies, so an entry without a lock has been left behind: whoever meets it removes it.
+`docs/format.md`, section "Places"; ADR 0020.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from contextlib import suppress
+
+from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
+from queenbee.errors import Unreadable, Unwritable
+from queenbee.store import safe_open
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from queenbee.core.fold import Fields
+
+_NAME_CHARS = 26
+_MOST_BYTES = 256 * 1024
+"""A request has at most some thousand patterns of at most 1,024 characters."""
+_UNFINISHED = ".new-"
+_UNFINISHED_FOR_S = 60.0
+"""An entry gets its name within a millisecond: an older one belongs to a process that died."""
+
+
+class Entry:
+    """A place in the line, held until `leave`."""
+
+    __slots__ = ("_fd", "_folder", "name")
+
+    def __init__(self, folder: str, name: str, fd: int) -> None:
+        self._folder = folder
+        self._fd = fd
+        self.name = name
+
+    def leave(self) -> None:
+        """Gives the place up; harmless if that was done before."""
+        fd, self._fd = self._fd, -1
+        if fd < 0:
+            return
+        # The name first: an entry without a lock looks like one whose process died.
+        with suppress(OSError, Unreadable):
+            safe_open.unlink(os.path.join(self._folder, self.name))
+        os.close(fd)
+
+
+def enter(folder: str, fields: Mapping[str, object], now_ms: int) -> Entry:
+    """Takes the last place in the line. Raises `Unwritable`.
+
+    Under the hive's lock, the order is that of the calls, whatever the clocks of the processes say.
+    """
+    data = json.dumps(fields, ensure_ascii=False).encode(errors="surrogatepass")
+    unfinished = os.path.join(folder, f"{_UNFINISHED}{os.urandom(8).hex()}")
+    fd = -1
+    try:
+        safe_open.make_folder(folder)
+        # 1. Locked and complete before it has its name: nobody may take it for one left behind.
+        fd = safe_open.open_file(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        _write(fd, data)
+        # 2. Behind everybody who has a name, also if the clock was set back.
+        last = max(names(folder), default=None)
+        after_ms = now_ms if last is None else max(now_ms, ulid_ms(last) + 1)
+        name = ulid(after_ms, os.urandom(RANDOM_BYTES))
+        safe_open.replace(unfinished, os.path.join(folder, name))
+    except OSError as error:
+        if fd >= 0:
+            os.close(fd)
+            with suppress(OSError):
+                safe_open.unlink(unfinished)
+        raise Unwritable(
+            f"{folder} cannot be written: {error.strerror}; nobody can wait", path=folder
+        ) from error
+    return Entry(folder, name, fd)
+
+
+def names(folder: str) -> list[str]:
+    """Returns the names in the line, first to last, whether their processes live or not."""
+    try:
+        return sorted(name for name in os.listdir(folder) if _is_name(name))
+    except OSError:
+        return []
+
+
+def live(folder: str) -> Iterator[tuple[str, Fields]]:
+    """Yields the entries whose process still waits, first to last, and removes the others."""
+    try:
+        found = sorted(os.listdir(folder))
+    except OSError:
+        return
+    for name in found:
+        path = os.path.join(folder, name)
+        if _is_name(name):
+            fields = _read(path)
+            if fields is not None:
+                yield name, fields
+        elif name.startswith(_UNFINISHED):
+            _remove_if_old(path)
+
+
+def is_live(folder: str, name: str) -> bool:
+    """Returns whether the process of an entry still waits."""
+    try:
+        fd = safe_open.open_file(os.path.join(folder, name), os.O_RDONLY)
+    except (OSError, Unreadable):
+        return False
+    try:
+        return _is_locked(fd)
+    finally:
+        os.close(fd)
+
+
+def _read(path: str) -> Fields | None:
+    """Returns what an entry says, or None if it was left behind; it is then removed."""
+    fd = -1
+    try:
+        fd = safe_open.open_file(path, os.O_RDONLY)
+        if _is_locked(fd):
+            fields = json.loads(os.read(fd, _MOST_BYTES))
+            return fields if isinstance(fields, dict) else None
+    except FileNotFoundError:
+        return None
+    except (OSError, Unreadable, ValueError, RecursionError):
+        pass  # A link, or damaged: no process of ours holds it.
+    finally:
+        if fd >= 0:
+            os.close(fd)
+    with suppress(OSError, Unreadable):
+        safe_open.unlink(path)
+    return None
+
+
+def _is_locked(fd: int) -> bool:
+    try:
+        # Shared: two that look at the same moment must not take each other for the waiter.
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    return False
+
+
+def _remove_if_old(path: str) -> None:
+    with suppress(OSError, Unreadable):
+        status = os.stat(path, follow_symlinks=False)
+        if time.time() - status.st_mtime > _UNFINISHED_FOR_S:
+            safe_open.unlink(path)
+
+
+def _write(fd: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def _is_name(name: str) -> bool:
+    return len(name) == _NAME_CHARS and ulid_ms(name) >= 0

@@ -1,0 +1,85 @@
+"""What people see of the queue: in the list, in a refusal, and while they wait."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import COMMAND, Queen, QuickQueen
+
+from queenbee import Hive
+from queenbee.core.queue import Want
+
+
+def test_the_list_shows_who_waits_for_what(
+    quick: QuickQueen, open_as: Callable[[str], Hive]
+) -> None:
+    quick("reserve", "src/a.py", as_="ui")
+    with (
+        open_as("birch").queue.register(Want(["src/**", "docs/**"]), 10**9),
+        open_as("oak").queue.register(Want(["docs/x"], exclusive=False), 10**9),
+    ):
+        shown, listed = quick("reserved").out, quick("reserved", "--json").json
+    lines = [line.split("  ") for line in shown.splitlines()]
+    rows = [[cell.strip() for cell in line if cell.strip()] for line in lines]
+    assert rows[3] == ["WAITING", "FOR", "MODE", "SINCE", "BEHIND"]
+    assert rows[4][:3] == ["birch", "src/**, docs/**", "exclusive"]
+    assert [rows[5][0], rows[5][1], rows[5][2], rows[5][4]] == ["oak", "docs/x", "shared", "birch"]
+    [lease] = listed
+    [waiter] = lease["waiters"]
+    assert (waiter["droid"], waiter["patterns"]) == ("birch", ["src/**", "docs/**"])
+
+
+def test_nobody_in_the_line_is_not_mentioned(quick: QuickQueen) -> None:
+    quick("reserve", "src/a.py", as_="ui")
+    assert "WAITING" not in quick("reserved").out
+    assert "waiters" not in quick("reserved", "--json").json[0]
+
+
+def test_a_refusal_says_ones_place(quick: QuickQueen, open_as: Callable[[str], Hive]) -> None:
+    quick("reserve", "src/a.py", as_="ui")
+    with open_as("birch").queue.register(Want(["src/**"]), 10**9):
+        refused = quick("reserve", "src/a.py", as_="oak")
+        as_json = quick("reserve", "src/a.py", "--json", as_="oak").error
+    assert (refused.code, "2nd in line after birch" in refused.err) == (5, True)
+    assert (as_json["place"], as_json["ahead"][0]["droid"]) == (2, "birch")
+
+
+def on_a_terminal(tree: Path, *arguments: str, **env: str) -> str:
+    """Returns what the command prints on standard error, where that is a terminal."""
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [*COMMAND, *arguments],
+        cwd=tree,
+        env={**os.environ, "COLUMNS": "80", **env},
+        stdout=subprocess.DEVNULL,
+        stderr=theirs,
+        timeout=60,
+    )
+    os.close(theirs)
+    told = b""
+    try:
+        while chunk := os.read(ours, 4096):
+            told += chunk
+    except OSError:
+        pass
+    os.close(ours)
+    assert done.returncode == 6
+    return told.decode()
+
+
+@pytest.mark.slow
+def test_a_wait_shows_a_line_of_progress_on_a_terminal(queen: Queen, repo: Path) -> None:
+    queen("reserve", "a.py", as_="ui")
+    wait = ("reserve", "a.py", "--wait", "1s")
+    told = on_a_terminal(repo, *wait, QUEEN_DROID="oak")
+    line = told.split("\r\x1b[K")[1]
+    assert line.startswith("waiting for a.py (0s of 1s): a.py is held by ui, ")
+    assert told.split("\r\x1b[K")[-1].startswith("queen: timed out after 1s")
+    assert len(line) < 80
+    assert "waiting" not in on_a_terminal(repo, *wait, "--json", QUEEN_DROID="oak")
+    assert "waiting" not in queen(*wait, as_="oak").err

@@ -1,0 +1,148 @@
+"""Running git: none of the programs that a repository's config names is run."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from hives import commit_file, git
+from mutants import mutant
+
+from queenbee import Hive
+from queenbee.errors import ExternalFailure
+from queenbee.git import changes, hooks, left_out, run
+from queenbee.services.care import doctor
+
+PROGRAMS = {
+    "core.fsmonitor": "MARK",
+    "core.hooksPath": "HOOKS",
+    "core.pager": "MARK",
+    "pager.log": "MARK",
+    "pager.status": "MARK",
+    "core.editor": "MARK",
+    "core.sshCommand": "MARK",
+    "core.askPass": "MARK",
+    "core.alternateRefsCommand": "MARK",
+    "credential.helper": "!MARK",
+    "diff.external": "MARK",
+    "diff.evil.command": "MARK",
+    "diff.evil.textconv": "MARK",
+    "filter.evil.clean": "MARK",
+    "filter.evil.smudge": "MARK",
+    "filter.evil.required": "true",
+    "filter.a=b.clean": "MARK",
+    "filter.long.process": "MARK",
+    "merge.evil.driver": "MARK",
+    "gpg.program": "MARK",
+    "log.showSignature": "true",
+    "alias.status": "!MARK",
+    "alias.diff": "!MARK",
+    "alias.log": "!MARK",
+    "alias.rev-parse": "!MARK",
+    "uploadpack.packObjectsHook": "MARK",
+    "status.submoduleSummary": "true",
+    "remote.origin.url": "ext::MARK",
+    "remote.origin.promisor": "true",
+    "remote.origin.partialCloneFilter": "blob:none",
+    "protocol.ext.allow": "always",
+}
+"""What git may run, by its config; each MARK becomes a program that leaves a mark."""
+
+
+@pytest.fixture
+def marks(repo: Path, tmp_path: Path) -> Path:
+    """A hive in a repository whose config names a program wherever one can be named. The folder
+    that is returned gets a file from each that is run.
+    """
+    with Hive.open(repo, droid="ui", env={}) as hive:
+        hive.messages.send("api", "hello")
+        hive.messages.delete(hive.messages.sent()[0].id)
+        hive.rotate(older_than_s=0)
+    for name in ("one", "two", "three"):
+        commit_file(repo, name)
+    (repo / ".gitattributes").write_text(
+        "* diff=evil merge=evil filter=evil\n*.jsonl filter=a=b\n*.toml filter=long\n"
+    )
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "a hive")
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    hook_folder = tmp_path / "hooks"
+    hook_folder.mkdir()
+    for hook in ("post-index-change", "pre-commit", "post-checkout", "reference-transaction"):
+        (hook_folder / hook).write_text(f"#!/bin/sh\n: > {marks}/hook-{hook}\n")
+        (hook_folder / hook).chmod(0o755)
+    for number, (key, value) in enumerate(PROGRAMS.items()):
+        program = tmp_path / f"program-{number}"
+        program.write_text(f"#!/bin/sh\n: > {marks}/{number}-{key}\ncat\n")
+        program.chmod(0o755)
+        text = value.replace("MARK", str(program)).replace("HOOKS", str(hook_folder))
+        git(repo, "config", key, text)
+    return marks
+
+
+def ask_everything(repo: Path) -> None:
+    """Makes each call of git that QueenBee makes."""
+    (repo / ".beads" / "x").touch()
+    for path in (repo / "two", *(repo / ".beads").glob("*.jsonl")):
+        os.utime(path)  # Git must read the content to say whether it changed.
+    changes.staged(str(repo))
+    changes.in_range(str(repo), "HEAD~2..HEAD")
+    head = git(repo, "rev-parse", "HEAD").strip()
+    update = f"refs/heads/x {head} refs/heads/x {'0' * 40}\n".encode()
+    changes.of_push(str(repo), "origin", {}, io.BytesIO(update))
+    missing = f"refs/heads/x {head} refs/heads/x {'1' * 40}\n".encode()
+    changes.of_push(str(repo), "origin", {}, io.BytesIO(missing))
+    hooks.states(hooks.HookFolder(str(repo)))
+    with Hive.open(repo, droid="ui", env={}) as hive:
+        left_out.left_out(hive)
+        doctor.examine(hive)
+
+
+def test_no_program_of_the_config_is_run(repo: Path, marks: Path) -> None:
+    ask_everything(repo)
+    assert sorted(os.listdir(marks)) == []
+
+
+def test_git_itself_would_run_some_of_them(repo: Path, marks: Path) -> None:
+    ask_everything(repo)
+    subprocess.run(["git", "status", "--porcelain"], cwd=repo, capture_output=True)
+    found = {name.partition("-")[2] for name in os.listdir(marks)}
+    assert {"core.fsmonitor", "filter.evil.clean"} <= found
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('    *("-c", "core.fsmonitor=false"),\n', ""),
+        ('values = {"clean": "", "smudge": "", "process": "", ', "values = {"),
+    ],
+    ids=["the monitor is asked", "filters run"],
+)
+def test_a_call_that_lets_a_program_run_is_noticed(
+    repo: Path, marks: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+) -> None:
+    broken = mutant(run, old, new)
+    for module in (changes, left_out, hooks):
+        for name in ("git", "line", "without_filters"):
+            monkeypatch.setattr(module, name, getattr(broken, name), raising=False)
+    ask_everything(repo)
+    assert os.listdir(marks)
+
+
+class TestARepositoryOfAnotherUser:
+    @pytest.fixture(autouse=True)
+    def _of_another_user(self, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+
+    def test_is_refused_in_one_plain_sentence(self, repo: Path) -> None:
+        for ask in (changes.staged, hooks.HookFolder):
+            with pytest.raises(ExternalFailure, match="belongs to another user") as refused:
+                ask(str(repo))  # type: ignore[operator]
+            assert "\n" not in refused.value.message
+            assert refused.value.hint == (
+                f"if you trust it: git config --global --add safe.directory {repo}"
+            )

@@ -1,0 +1,120 @@
+"""Names of files: whatever the locale, links and nested repositories are, a held file is held."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import commit_file, git
+
+from queenbee import Hive
+from queenbee.hook.main import respond
+from queenbee.store.layout import folds_case, git_tree
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "queen-hook"
+
+
+def hold(tree: Path, pattern: str) -> None:
+    env = {"QUEEN_DURABILITY": "buffered"}
+    Hive.open(tree, droid="reviewer", env=env).reservations.reserve([pattern])
+
+
+def event_of(cwd: Path, name: str) -> bytes:
+    event = {"hook_event_name": "PreToolUse", "session_id": "s-1234567", "tool_name": "Write"}
+    return json.dumps({**event, "cwd": str(cwd), "tool_input": {"file_path": name}}).encode()
+
+
+def refused(cwd: Path, name: str) -> bool:
+    env = {"QUEEN_DROID": "me", "QUEEN_DURABILITY": "buffered"}
+    answer: dict[str, Any] | None = respond(event_of(cwd, name), env, str(cwd))
+    return answer is not None and "reserved by reviewer" in json.dumps(answer)
+
+
+def test_an_empty_git_folder_does_not_hide_the_repository(tree: Path) -> None:
+    hold(tree, "src/**")
+    (tree / "src" / ".git").mkdir()
+    assert refused(tree, "src/app.py")
+    found = git_tree(str(tree / "src"))
+    assert found is not None
+    assert found.tree == str(tree)
+
+
+def test_a_git_file_that_leads_nowhere_does_not_hide_the_repository(tree: Path) -> None:
+    hold(tree, "src/**")
+    (tree / "src" / ".git").write_text("gitdir: /nowhere\n")
+    assert refused(tree, "src/app.py")
+    assert refused(tree / "src", "app.py")
+
+
+def test_a_link_is_followed_before_the_folder_above_it(tree: Path) -> None:
+    (tree / "other" / "deep").mkdir(parents=True)
+    (tree / "other" / "f.py").write_text("")
+    (tree / "src" / "link").symlink_to("../other/deep")
+    hold(tree, "other/f.py")
+    assert refused(tree, "src/link/../f.py")
+    assert refused(tree / "src", "link/../f.py")
+    assert not refused(tree, "src/f.py")
+    hive = Hive.open(tree, droid="me", env={})
+    assert [each.status for each in hive.reservations.check(["src/link/../f.py"])] == ["held"]
+    assert [each.path for each in hive.reservations.check(["src/../src/./x/../app.py"])] == [
+        "src/app.py"
+    ]
+
+
+@pytest.mark.parametrize("absorbed", [True, False])
+def test_what_the_superproject_holds_is_held_in_a_submodule(
+    tree: Path, tmp_path: Path, absorbed: bool
+) -> None:
+    library = tmp_path / "library"
+    library.mkdir()
+    git(library, "init", "-q")
+    commit_file(library, "z.py")
+    local = ("-c", "protocol.file.allow=always")
+    if not absorbed:
+        git(tree, "clone", "-q", str(library), "vendor/lib")
+    git(tree, *local, "submodule", "--quiet", "add", str(library), "vendor/lib")
+    assert (tree / "vendor" / "lib" / ".git").is_file() == absorbed
+    hold(tree, "vendor/lib/**")
+    assert refused(tree, "vendor/lib/z.py")
+    assert refused(tree / "vendor" / "lib", "z.py")
+
+
+def test_another_repository_inside_is_its_own(tree: Path) -> None:
+    (tree / "inner").mkdir()
+    git(tree / "inner", "init", "-q")
+    hold(tree, "**")
+    assert not refused(tree, "inner/z.py")
+
+
+def test_whether_case_counts_may_be_said_in_an_included_file(tree: Path, tmp_path: Path) -> None:
+    common = str(tree / ".git")
+    git(tree, "config", "--unset-all", "core.ignorecase") if folds_case(common) else None
+    (tmp_path / "inc").write_text("[core]\n\tignorecase = true\n")
+    git(tree, "config", "include.path", "../../outer")
+    (tmp_path / "outer").write_text('[include]\n\tpath = "inc"\n')
+    assert folds_case(common)
+    hold(tree, "src/**")
+    assert refused(tree, "SRC/App.py")
+    (tmp_path / "inc").write_text("[include]\n\tpath = inc\n")
+    assert not folds_case(common)
+
+
+@pytest.mark.linux
+@pytest.mark.parametrize("escaped", [False, True])
+def test_a_locale_without_the_letters_of_a_name_changes_nothing(tree: Path, escaped: bool) -> None:
+    hold(tree, "dé/ü.py")
+    name = "dé/ü.py".encode().decode("ascii", "surrogateescape") if escaped else "dé/ü.py"
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "QUEEN_DROID": "me"}
+    ran = subprocess.run(
+        [sys.executable, str(SCRIPT)],
+        cwd=tree,
+        env={**os.environ, **plain},
+        input=event_of(tree, name),
+        capture_output=True,
+    )
+    assert b"reserved by reviewer" in ran.stdout

@@ -1,0 +1,179 @@
+"""A process that forks: the child holds no lock, waits for no thread, and has a hive of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from mutants import mutant
+
+from queenbee import Hive
+from queenbee.errors import Busy
+from queenbee.store import lock
+from queenbee.store.lock import KernelLock
+
+
+@contextmanager
+def child(act: Callable[[], object]) -> Iterator[int]:
+    """A forked child, which acts and then waits to be killed. It has acted when this begins, and
+    it fails the test if that takes ten seconds or raises.
+    """
+    done, said = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.alarm(10)
+            act()
+            os.write(said, b"ok")
+            signal.alarm(0)
+            signal.pause()
+        except BaseException as error:
+            os.write(said, repr(error).encode())
+        finally:
+            os._exit(0)
+    os.close(said)
+    try:
+        assert os.read(done, 4096) == b"ok"
+        yield pid
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(done)
+
+
+def nothing() -> None:
+    pass
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "lock")
+
+
+def test_a_child_does_not_keep_the_lock_that_its_parent_held(path: str) -> None:
+    held = KernelLock(path, holder="parent")
+    held.__enter__()
+    with child(nothing):
+        held.__exit__(None, None, None)
+        with KernelLock(path, holder="other", timeout_s=0):
+            pass
+
+
+def test_a_child_does_not_release_its_parents_lock(path: str) -> None:
+    with (
+        KernelLock(path, holder="parent"),
+        child(nothing),
+        pytest.raises(Busy, match="parent"),
+    ):
+        KernelLock(path, holder="other", timeout_s=0).__enter__()
+
+
+def test_the_lock_of_a_parent_that_died_is_free_though_its_child_lives(path: str) -> None:
+    ready, said = os.pipe()
+    parent = os.fork()
+    if parent == 0:
+        KernelLock(path, holder="parent").__enter__()
+        grandchild = os.fork()
+        if grandchild == 0:
+            os.write(said, b"%d" % os.getpid())
+            signal.pause()
+        signal.pause()
+    grandchild = int(os.read(ready, 20))
+    os.kill(parent, signal.SIGKILL)
+    os.waitpid(parent, 0)
+    try:
+        with KernelLock(path, holder="other", timeout_s=0):
+            pass
+    finally:
+        os.kill(grandchild, signal.SIGKILL)
+
+
+def test_a_write_that_was_forked_is_the_parents_alone(hive: Hive) -> None:
+    def in_child() -> None:
+        with pytest.raises(Busy, match="forked during a write"):
+            tx.__exit__(None, None, None)
+        assert [each.body for each in hive.messages.sent()] == []
+
+    tx = hive.transaction()
+    with tx:
+        tx.create("messages", {"from": "ui-engineer", "to": "api", "body": "once"})
+        with child(in_child):
+            pass
+    assert [each.body for each in hive.messages.sent()] == ["once"]
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_hive_is_used_by_both_after_a_fork(
+    hive: Hive, indexed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if indexed:
+        monkeypatch.setattr("queenbee.store.opening.INDEX_FROM_BYTES", 0)
+    hive.messages.send("api", "before")
+    hive.reservations.reserve(["src/a.py"])
+
+    def in_child() -> None:
+        hive.messages.send("api", "from the child")
+        assert len(hive.messages.sent()) == 2
+        hive.reservations.reserve(["src/b.py"])
+        assert len(hive.reservations.find()) == 2
+
+    with child(in_child):
+        hive.messages.send("api", "from the parent")
+    assert {each.body for each in hive.messages.sent()} == {
+        "before", "from the child", "from the parent",
+    }  # fmt: skip
+    assert len(hive.reservations.find()) == 2
+
+
+@pytest.mark.parametrize("busy", ["_minting", "_writing"])
+def test_a_fork_while_another_thread_is_at_work_does_not_hang(hive: Hive, busy: str) -> None:
+    entered, leave = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with getattr(hive, busy):
+            entered.set()
+            leave.wait(30)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    entered.wait(10)
+    with child(lambda: hive.messages.send("api", "from the child")):
+        leave.set()
+    thread.join()
+
+
+def test_a_fork_while_another_thread_looks_for_leases_does_not_hang(hive: Hive) -> None:
+    live = hive.reservations._live
+    entered, leave = threading.Event(), threading.Event()
+
+    def work() -> None:
+        with live._mutex:
+            entered.set()
+            leave.wait(30)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    entered.wait(10)
+    with child(lambda: hive.reservations.find()):
+        leave.set()
+    thread.join()
+
+
+@pytest.mark.parametrize(
+    "old",
+    ["        fd, lock._fd = lock._fd, -1\n        os.close(fd)\n"],
+)
+def test_a_child_that_does_not_close_its_copy_is_noticed(path: str, old: str) -> None:
+    broken = mutant(lock, old, "        pass\n")
+    held = broken.KernelLock(path, holder="parent")
+    held.__enter__()
+    with child(nothing):
+        os.close(held._fd)  # As when the parent is killed: nothing unlocks.
+        with pytest.raises(Busy):
+            KernelLock(path, holder="other", timeout_s=0).__enter__()
+        held._fd = -1

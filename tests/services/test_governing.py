@@ -1,0 +1,133 @@
+"""Nested hives: a lease in any hive above a file holds, and writes go to the nearest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import QuickQueen, commit_file, git
+
+from queenbee import Hive
+from queenbee.hook.main import respond
+
+EVENT = {"hook_event_name": "PreToolUse", "session_id": "s-1234567", "tool_name": "Edit"}
+
+
+@pytest.fixture
+def nested(repo: Path) -> Path:
+    """A repository with a hive, and a project in `src/` with a hive of its own."""
+    commit_file(repo, "src/app.py", "a = 1\n")
+    commit_file(repo, "docs/a.md", "a\n")
+    (repo / "src" / ".beads").mkdir()
+    return repo
+
+
+def hold(folder: Path, pattern: str) -> None:
+    env = {"QUEEN_DURABILITY": "buffered"}
+    Hive.open(folder, droid="reviewer", env=env).reservations.reserve([str(folder / pattern)])
+
+
+def edited(tree: Path, *files: str, **env: str) -> dict[str, Any] | None:
+    """Returns the hook's answer to an edit of these files."""
+    arguments = {"file_path": files[0], "files": list(files[1:])}
+    event = {**EVENT, "tool_input": arguments, "cwd": str(tree)}
+    told = {"QUEEN_DROID": "me", "QUEEN_DURABILITY": "buffered", **env}
+    return respond(json.dumps(event).encode(), told, str(tree))
+
+
+def leased(folder: Path) -> list[str]:
+    return [each.pattern for each in Hive.open(folder, env={}).reservations.find(droid="me")]
+
+
+@pytest.mark.parametrize("holder", ["", "src"])
+def test_an_edit_is_refused_by_each_hive_above_the_file(nested: Path, holder: str) -> None:
+    hold(nested / holder, "src/*" if not holder else "*")
+    answer = edited(nested, "src/app.py")
+    assert answer is not None
+    assert "reserved by reviewer" in json.dumps(answer)
+    assert leased(nested) == leased(nested / "src") == []
+
+
+def test_an_edit_is_leased_in_the_nearest_hive_alone(nested: Path) -> None:
+    assert edited(nested, "src/app.py", "docs/a.md") is None
+    assert leased(nested / "src") == ["src/app.py"]
+    assert leased(nested) == ["docs/a.md"]
+
+
+def test_a_hive_that_the_environment_names_governs_alone(nested: Path) -> None:
+    hold(nested, "src/*")
+    assert edited(nested, "src/app.py", BEADS_DIR="src/.beads") is None
+
+
+def test_check_and_where_and_the_guard_ask_every_hive(nested: Path, quick: QuickQueen) -> None:
+    hold(nested, "src/*")
+    for cwd, path in ((nested, "src/app.py"), (nested / "src", "app.py")):
+        found = quick("check", "--json", path, as_="me", cwd=cwd)
+        assert (found.code, found.json[0]["status"]) == (1, "held")
+    above = quick("where", "--json", cwd=nested / "src").json["above"]
+    assert above == [str(nested / ".beads")]
+    assert quick("where", "--json").json["above"] == []
+    (nested / "src" / "app.py").write_text("a = 2\n")
+    git(nested, "add", "src/app.py")
+    for cwd in (nested, nested / "src"):
+        assert quick("guard", "check", "--staged", as_="me", cwd=cwd).code == 1
+
+
+def test_the_guard_at_the_top_asks_a_hive_below(nested: Path, quick: QuickQueen) -> None:
+    hold(nested / "src", "*")
+    (nested / "src" / "app.py").write_text("a = 2\n")
+    git(nested, "add", "src/app.py")
+    assert quick("guard", "check", "--staged", as_="me").code == 1
+    assert quick("guard", "check", "--staged", as_="reviewer").code == 0
+    assert quick("check", "src/app.py", as_="me").code == 1
+
+
+def test_a_file_in_a_linked_worktree_is_governed_by_both(nested: Path, tmp_path: Path) -> None:
+    git(nested, "worktree", "add", "-q", str(tmp_path / "other"))
+    hold(nested, "src/*")
+    answer = edited(tmp_path / "other", "src/app.py")
+    assert answer is not None
+
+
+# Several files: all or none, whatever one of them is
+
+
+def test_a_hive_that_cannot_be_read_does_not_let_a_held_file_pass(nested: Path) -> None:
+    hold(nested, "docs/*")
+    (nested / "src" / ".beads" / "queen_reservations.jsonl").mkdir()
+    for files in (("src/app.py", "docs/a.md"), ("docs/a.md", "src/app.py")):
+        answer = edited(nested, *files)
+        assert answer is not None, files
+        assert "reserved by reviewer" in json.dumps(answer)
+
+
+@pytest.mark.parametrize("bad", ["x" * 5_000, "a\0b", "loop/x", "\udcff", "src/app.py/below"])
+def test_a_bad_name_does_not_let_a_held_file_pass(nested: Path, bad: str) -> None:
+    (nested / "loop").symlink_to("loop")
+    hold(nested, "docs/*")
+    for files in ((bad, "docs/a.md"), ("docs/a.md", bad)):
+        answer = edited(nested, *files)
+        assert answer is not None, files
+
+
+def test_an_edit_that_cannot_have_all_of_its_files_has_none(
+    nested: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from queenbee.errors import Busy
+    from queenbee.services.leases import edits
+
+    keep, calls = edits.keep, 0
+
+    def second_is_busy(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise Busy("locked")
+        return keep(*arguments)
+
+    monkeypatch.setattr(edits, "keep", second_is_busy)
+    assert edited(nested, "docs/a.md", "src/app.py") is None
+    assert calls == 2
+    assert leased(nested) == leased(nested / "src") == []

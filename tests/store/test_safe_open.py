@@ -1,0 +1,152 @@
+"""The one module that opens files, and the few places that open something else."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mutants import mutant
+from pages import ROOT
+
+from queenbee.errors import Unreadable
+from queenbee.store import safe_open
+
+CALLS = {
+    "open", "os.open", "os.mkdir", "os.makedirs", "os.replace", "os.rename", "os.renames",
+    "os.unlink", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.mkfifo",
+    "os.chmod", "shutil.rmtree", "shutil.copy", "shutil.move", "io.open",
+}  # fmt: skip
+"""Calls that open, make or change a file by its path."""
+
+ELSEWHERE = {
+    ("checks/content.py", "os.open"): "reads the file that a check names, in a process of its own",
+    ("checks/processes.py", "open"): "reads /proc",
+    ("cli/main.py", "open"): "/dev/null",
+    ("cli/main.py", "os.open"): "/dev/null",
+    ("documents/gates/gate.py", "open"): "reads a schema of this package",
+    ("documents/ralph/bead.py", "open"): "reads a schema of this package",
+    ("documents/sprints/bead.py", "open"): "reads a schema of this package",
+    ("git/changes.py", "open"): "reads MERGE_HEAD, in the git directory",
+    ("git/hooks.py", "os.chmod"): "of a hook that was just written",
+    ("git/hooks.py", "os.link"): "by the handle of the folder",
+    ("git/hooks.py", "os.replace"): "by the handle of the folder",
+    ("hook/sessions.py", "open"): "the file that CLAUDE_ENV_FILE names",
+    ("store/documents.py", "os.link"): "by the handle of the folder",
+    ("store/documents.py", "os.open"): "reads a document that a user names; its links are followed",
+    ("store/documents.py", "os.replace"): "by the handle of the folder",
+    ("store/layout.py", "open"): "reads pointers of git and Beads, before there is a hive",
+    ("store/machine.py", "open"): "reads in the git directory",
+}
+"""What is not opened by the one module, and why."""
+
+
+def calls(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and (name := ast.unparse(node.func)) in CALLS:
+            yield name
+
+
+def test_no_other_module_opens_a_file() -> None:
+    package = ROOT / "queenbee"
+    found = {
+        (path.relative_to(package).as_posix(), name)
+        for path in package.rglob("*.py")
+        if path.name != "safe_open.py"
+        for name in calls(path)
+    }
+    assert found == set(ELSEWHERE)
+
+
+def test_a_folder_that_was_walked_to_is_known_until_it_is_another(tmp_path: Path) -> None:
+    folder = tmp_path / "one" / "two"
+    folder.mkdir(parents=True)
+    path = str(folder / "file")
+    safe_open.write(path, b"first")
+    (tmp_path / "one").rename(tmp_path / "moved")
+    folder.mkdir(parents=True)
+    safe_open.write(path, b"second")
+    assert (tmp_path / "moved" / "two" / "file").read_bytes() == b"first"
+    assert safe_open.read(path) == b"second"
+
+
+def test_a_folder_that_becomes_a_link_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "one" / "two"
+    folder.mkdir(parents=True)
+    path = str(folder / "file")
+    safe_open.write(path, b"first")
+    (tmp_path / "one").rename(tmp_path / "moved")
+    (tmp_path / "one").symlink_to(tmp_path / "moved" / ".." / "elsewhere")
+    (tmp_path / "elsewhere" / "two").mkdir(parents=True)
+    with pytest.raises(Unreadable, match="one is a symbolic link"):
+        safe_open.write(path, b"second")
+    assert os.listdir(tmp_path / "elsewhere" / "two") == []
+
+
+def test_what_is_no_folder_is_no_link(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(NotADirectoryError):
+        safe_open.read(str(tmp_path / "file" / "below"))
+
+
+class TestWithoutHandles:
+    """As on a system without `dir_fd`."""
+
+    @pytest.fixture(autouse=True)
+    def _no_handles(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(safe_open, "HANDLES", False)
+
+    def test_a_file_is_written_replaced_and_removed(self, tmp_path: Path) -> None:
+        path = str(tmp_path / "new" / "folder" / "file")
+        assert safe_open.make_folder(os.path.dirname(path))
+        assert not safe_open.make_folder(os.path.dirname(path))
+        safe_open.write(path, b"text")
+        safe_open.replace(path, path + ".1")
+        safe_open.sync_folder(os.path.dirname(path))
+        assert safe_open.read(path + ".1") == b"text"
+        safe_open.unlink(path + ".1")
+        assert os.listdir(os.path.dirname(path)) == []
+
+    @pytest.mark.parametrize("linked", ["folder", "folder/file"])
+    def test_a_link_is_refused(self, tmp_path: Path, linked: str) -> None:
+        (tmp_path / "outside").mkdir()
+        (tmp_path / "outside" / "file").write_text("mine")
+        (tmp_path / "folder").mkdir()
+        place = tmp_path / linked
+        if place.is_dir():
+            place.rmdir()
+        place.symlink_to(tmp_path / "outside" / os.path.basename(linked.replace("folder", "", 1)))
+        for act in (safe_open.write, safe_open.append):
+            with pytest.raises(Unreadable, match="is a symbolic link"):
+                act(str(tmp_path / "folder" / "file"), b"theirs")
+        assert (tmp_path / "outside" / "file").read_text() == "mine"
+
+
+class TestAPathThatAUserNames:
+    @pytest.fixture
+    def tree(self, tmp_path: Path) -> Path:
+        tree = tmp_path / "tree"
+        (tree / ".git" / "hooks").mkdir(parents=True)
+        (tree / "docs").mkdir()
+        (tmp_path / "outside").mkdir()
+        return tree
+
+    def test_is_followed_within_the_tree(self, tree: Path) -> None:
+        (tree / "linked").symlink_to("docs")
+        named = safe_open.resolved(str(tree / "linked" / "plan.md"))
+        assert named == str(tree / "docs" / "plan.md")
+
+    def test_is_followed_where_the_tree_itself_is_linked(self, tree: Path) -> None:
+        (tree.parent / "home").symlink_to(tree)
+        named = safe_open.resolved(str(tree.parent / "home" / "docs" / "plan.md"))
+        assert named == str(tree / "docs" / "plan.md")
+
+    @pytest.mark.parametrize("target", ["../outside", ".git/hooks"])
+    def test_does_not_leave_the_tree_or_enter_gits_directory(self, tree: Path, target: str) -> None:
+        (tree / "linked").symlink_to(target)
+        with pytest.raises(Unreadable, match="leads through a symbolic link"):
+            safe_open.resolved(str(tree / "linked" / "pre-commit"))
+        broken = mutant(safe_open, 'if inside[0] == os.pardir or ".git" in inside:', "if False:")
+        assert broken.resolved(str(tree / "linked" / "pre-commit")).endswith("pre-commit")

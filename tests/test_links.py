@@ -1,0 +1,364 @@
+"""No file of a hive is written through a link: each one, and each folder above it, is replaced."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+from bead_files import bead_folders, put_bead, ralph_bead
+from hives import Clock, git
+from mutants import mutant
+from pages import ROOT
+
+from queenbee import Hive
+from queenbee.checks.check import Check, CheckResult, Command
+from queenbee.checks.evidence import EvidenceOfRun, write_failures
+from queenbee.cli.exits import UNREADABLE, exit_code
+from queenbee.documents.gates.store import create_gate
+from queenbee.documents.plans.files import annotate_file
+from queenbee.documents.ralph.store import find_bead, update_bead
+from queenbee.documents.sessions.files import write_session_folder
+from queenbee.errors import QueenError
+from queenbee.git import hooks
+from queenbee.hook import claude
+from queenbee.services.care import doctor, indexes
+from queenbee.services.notices import _add_keys
+from queenbee.store import presence, safe_open, setup, verdicts
+from queenbee.store.identity import remember
+from queenbee.store.layout import discover
+from queenbee.store.logbook import note
+from queenbee.workflows.locks import documents_lock, gate_runs, run_lock
+
+PLACES = {
+    ".beads/queen.toml": "refused",
+    ".beads/.gitattributes": "refused",
+    ".beads/queen_messages.jsonl": "refused",
+    ".beads/queen_messages.idx.json": "refused",
+    ".beads/archive/queen_messages.1.jsonl": "refused",
+    ".beads/issues.jsonl": "refused",
+    ".beads/active/gt-1.json": "refused",
+    ".beads/completed/gt-2.json": "refused",
+    ".ralph/beads/gt-3.json": "refused",
+    ".beads/evidence/.gitignore": "made only with its folder",
+    ".beads/evidence/gt-1/20241214T103000.000Z": "another name is taken",
+    ".beads/evidence/gt-1/20241214T103000.000Z/01-tests.log": "another name is taken",
+    ".beads/evidence/gt-1/failures.txt": "refused",
+    ".claude/state/validation/phase_flow_build.json": "refused",
+    ".claude/settings.json": "refused",
+    ".githooks/pre-commit": "the link is replaced, or the folder refused",
+    "docs/plan.md": "refused",
+    ".beads/.queenbee/.gitignore": "made only if nothing has the name",
+    ".beads/.queenbee/lock": "refused",
+    ".beads/.queenbee/documents.lock": "refused",
+    ".beads/.queenbee/documents.lock.holder": "not written",
+    ".beads/.queenbee/run-gt-1-a5b98aff.lock": "refused",
+    ".beads/.queenbee/run-gt-1-a5b98aff.lock.holder": "not written",
+    ".beads/.queenbee/run-gt-1--547484d3.lock": "refused",
+    ".beads/.queenbee/journal/messages.jsonl": "refused",
+    ".beads/.queenbee/journal/messages.jsonl.intent": "refused",
+    ".beads/.queenbee/journal/messages.jsonl.gained": "refused",
+    ".beads/.queenbee/journal/messages.jsonl.archived": "refused",
+    ".beads/.queenbee/journal/messages.jsonl.archived.tmp": "refused",
+    ".beads/.queenbee/index/messages.sqlite3": "refused",
+    ".beads/.queenbee/index/messages.sqlite3-wal": "refused",
+    ".beads/.queenbee/index/messages.sqlite3-shm": "refused",
+    ".beads/.queenbee/index/messages.sqlite3-journal": "refused",
+    ".beads/.queenbee/index/leases.verdicts.json": "the link is replaced",
+    ".beads/.queenbee/droids": "not written",
+    ".beads/.queenbee/droids/ui": "not written",
+    ".beads/.queenbee/told": "not written",
+    ".beads/.queenbee/told/ui": "not written",
+    ".beads/.queenbee/hook.log": "not written",
+    ".beads/.queenbee/hook.log.1": "the link is replaced",
+    ".beads/.queenbee/droid": "refused",
+}
+"""Every file of the tree that is opened for writing, and what happens if it is a link."""
+
+ALSO = (
+    ".beads/queen_*.idx.json",
+    ".beads/archive/queen_*.jsonl",
+    ".beads/evidence/gt-1/*-2/01-tests.log",
+    ".beads/.queenbee/droids/ui-*",
+    ".git/*",
+    "sessions/*",
+)
+"""What is written beside these: other kinds, later runs, the folder of a new session."""
+
+
+def whole(repo: Path) -> None:
+    """Makes a hive in which every file of the table exists, with its state in the tree."""
+    git(repo, "config", "queenbee.state", "beads")
+    git(repo, "config", "core.hooksPath", ".githooks")
+    (repo / ".githooks").mkdir()
+    (repo / "docs").mkdir()
+    (repo / "docs" / "plan.md").write_text("# Plan\n\n## Phase 1: A\n\n### Sprint 1.1: B\n")
+    for number, folder in enumerate((".beads/active", ".beads/completed", ".ralph/beads"), 1):
+        status = {"status": "completed"} if number == 2 else {}
+        put_bead(repo, ralph_bead(f"gt-{number}", "true", **status), folder)
+    problems = everything(repo, Clock())
+    assert not problems, problems
+
+
+def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
+    """Does whatever writes, and returns what was refused."""
+    refused: dict[str, QueenError] = {}
+
+    def do(name: str, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except QueenError as error:
+            refused[name] = error
+
+    try:
+        layout = discover(str(repo), {}, must_exist=False)
+    except QueenError as error:
+        return {"discover": error}
+    layout.settings.durability = "buffered"
+    do("init", lambda: setup.init(layout))
+    hive = Hive(layout, actor="ui", clock=clock)
+    state = Path(layout.state_dir)
+
+    def send(body: str = "hello") -> None:
+        hive.messages.send("api", body)
+
+    def two_lines() -> None:
+        with hive.transaction() as tx:
+            for body in ("one", "two"):
+                tx.create("messages", {"from": "ui", "to": "api", "body": body})
+
+    def pulled() -> None:
+        with open(repo / ".beads" / "queen_messages.jsonl", "a") as ledger:
+            line = {"id": f"qm-{clock.now_ms}", "from": "api", "to": "ui", "rev": 1}
+            ledger.write(f"{json.dumps(line)}\n")
+        send("after a pull")
+
+    def rotated() -> None:
+        read = Hive(layout, actor="api", clock=clock)
+        read.messages.mark_read([each.id for each in read.messages.inbox(unread=True)])
+        clock.advance(5)
+        hive.rotate(older_than_s=0)
+
+    def bead(identifier: str) -> None:
+        folders = bead_folders(repo)
+        folders.lock = documents_lock(hive)
+        found = find_bead(folders, identifier)
+        update_bead(found, lambda document: document.update(notes=str(clock.now_ms)), folders)
+
+    def gate() -> None:
+        folder = str(repo / ".claude" / "state" / "validation")
+        metadata = {"workflow_id": "flow", "phase_id": "build"}
+        if not os.path.lexists(os.path.join(folder, "phase_flow_build.json")):
+            create_gate(folder, {"metadata": metadata})
+        else:
+            from queenbee.documents.json_documents import read_json, write_object
+
+            path = os.path.join(folder, "phase_flow_build.json")
+            write_object(path, {**read_json(path), "n": clock.now_ms})
+
+    def evidence() -> None:
+        folder = str(repo / ".beads" / "evidence")
+        result = CheckResult(Check("tests", Command("true")), "passed", "")
+        EvidenceOfRun(folder, "gt-1", 1_734_172_200_000).add(result)
+        write_failures(folder, "gt-1", "it failed")
+
+    def one_run() -> None:
+        with run_lock(hive, "gt-1"):
+            pass
+
+    def gate_run() -> None:
+        with gate_runs(hive, "gt-1", ""):
+            pass
+
+    def logs() -> None:
+        log = state / "hook.log"
+        if log.exists() and log.resolve() == log:
+            with open(log, "r+") as file:
+                file.truncate(600_000)
+        note(str(state), "hook", "text")
+        note(str(state), "hook", "text")
+
+    def issue() -> None:
+        with hive.transaction() as tx:
+            tx.append_issue({"id": "bd-1", "title": "x"})
+
+    def indexed() -> None:
+        from queenbee.store.index.tables import Tables
+
+        Tables("messages", layout.index_path("messages")).db.close()
+
+    def session() -> None:
+        folder = repo / "sessions" / f"at-{clock.now_ms}"
+        write_session_folder(str(folder), {"team-session.json": b"{}"})
+
+    do("send", send)
+    do("two", two_lines)
+    if not (repo / ".beads" / "queen_messages.jsonl").is_symlink():
+        do("pull", pulled)
+    do("rotate", rotated)
+    do("fix", lambda: doctor.repair(hive))
+    do("issue", issue)
+    for number in (1, 2, 3):
+        do(f"bead {number}", lambda number=number: bead(f"gt-{number}"))  # type: ignore[misc]
+    do("gate", gate)
+    do("evidence", evidence)
+    do("run", one_run)
+    do("gate run", gate_run)
+    do("log", logs)
+    do("presence", lambda: presence.note(layout, "ui", clock.now_ms))
+    do("presence", lambda: presence.note(layout, f"ui-{clock.now_ms}", clock.now_ms))
+    do("told", lambda: _add_keys(str(state / "told" / "ui"), ["key"]))
+    do("verdicts", lambda: verdicts.keep(layout.verdicts_path("leases"), "x", {}))
+    do("index", indexed)
+    do("rebuild", hive.rebuild_indexes)
+    do("export", lambda: indexes.export(hive))
+    do(
+        "hook",
+        lambda: claude.install(
+            str(repo / claude.SETTINGS), claude.groups(f"queen-hook {clock.now_ms}")
+        ),
+    )
+    do("guard", lambda: hooks.install(hooks.HookFolder(str(repo))))
+    do(
+        "annotate",
+        lambda: annotate_file(str(repo / "docs" / "plan.md"), {"1.1": f"bd-{clock.now_ms}"}),
+    )
+    do("session", session)
+    layout.identity_path = str(state / "droid")
+    do("name", lambda: remember(layout, "ui"))
+    hive.close()
+    return refused
+
+
+def above(path: str) -> Iterator[str]:
+    """Yields the path and each folder above it, up to the top of the tree."""
+    while path:
+        yield path
+        path = os.path.dirname(path)
+
+
+CASES = sorted({"sessions", *(each for path in PLACES for each in above(path))})
+
+
+@pytest.fixture(scope="module")
+def hive_with_everything(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    repo = tmp_path_factory.mktemp("links") / "repo"
+    repo.mkdir()
+    git(repo, "init", "-q")
+    whole(repo)
+    return repo
+
+
+@pytest.fixture
+def copied(hive_with_everything: Path, tmp_path: Path) -> Path:
+    repo = tmp_path / "copy"
+    shutil.copytree(hive_with_everything, repo, symlinks=True)
+    return repo
+
+
+def by_a_link(repo: Path, path: str) -> Path:
+    """Replaces a file or folder of the tree by a link to a copy of it outside; returns the copy."""
+    place, outside = repo / path, repo.parent / "outside"
+    outside.mkdir()
+    target = outside / place.name
+    if place.is_dir():
+        shutil.copytree(place, target)
+        shutil.rmtree(place)
+    else:
+        target.write_bytes(place.read_bytes() if place.exists() else b"a file of mine\n")
+        if place.name == "pre-commit":
+            target.write_text("#!/bin/sh\n")
+        place.unlink(missing_ok=True)
+    place.symlink_to(target)
+    return outside
+
+
+def contents(folder: Path) -> dict[str, tuple[bytes, int, int]]:
+    """Returns what is in each file below a folder, with its inode and mode."""
+    return {
+        str(path.relative_to(folder)): (
+            b"" if path.is_dir() else path.read_bytes(),
+            path.stat().st_ino,
+            path.stat().st_mode,
+        )
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+@pytest.mark.parametrize("path", CASES)
+def test_nothing_is_written_through_a_link(copied: Path, path: str) -> None:
+    outside = by_a_link(copied, path)
+    before = contents(outside)
+    refused = everything(copied, Clock(Clock().now_ms + 60_000))
+    assert contents(outside) == before
+    assert {exit_code(each) for each in refused.values()} <= {UNREADABLE}
+    assert bool(refused) == (PLACES.get(path, "refused") == "refused"), refused
+
+
+def test_every_file_that_is_written_is_in_the_table(copied: Path) -> None:
+    before = contents(copied)
+    assert everything(copied, Clock(Clock().now_ms + 60_000)) == {}
+    written = {path for path, what in contents(copied).items() if before.get(path) != what}
+    files = {path for path in written if (copied / path).is_file()}
+    known = [*PLACES, *ALSO]
+    assert {path for path in files if not any(fnmatch(path, each) for each in known)} == set()
+    assert len(files) > 20
+
+
+def test_the_table_of_the_documentation_has_the_same_files() -> None:
+    page = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
+    rows = set(re.findall(r"^\| `([^`]+)` \|[^|]+\|[^|]+\|$", page, re.MULTILINE))
+    named = {"<hooks>/<hook>", "<plan>.md", "<session>/<name>"}
+    assert named <= rows
+    patterns = {row: re.sub(r"<[^>]+>", r"[^/]+", re.escape(row)) for row in rows - named}
+    files = {
+        path.replace(".beads/.queenbee", "_state")
+        for path in PLACES
+        if not path.startswith((".githooks/", "docs/"))
+        if not any(other.startswith(f"{path}/") for other in PLACES)
+    }
+    for file in files:
+        assert any(re.fullmatch(pattern, file) for pattern in patterns.values()), file
+    for row, pattern in patterns.items():
+        assert any(re.fullmatch(pattern, file) for file in files), row
+
+
+class TestWithoutTheCheck:
+    """A break of the one module is noticed: something outside is written."""
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("but not read.\n    | _NOFOLLOW", "but not read."),
+            ("if handle >= 0 and _identity(handle) == known:", "if handle >= 0:"),
+        ],
+        ids=["a folder's link is followed", "a folder is taken for the one that it was"],
+    )
+    def test_a_linked_folder_is_written_through(
+        self, copied: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
+    ) -> None:
+        broken = mutant(safe_open, old, new)
+        for name in ("open_folder", "open_file"):
+            monkeypatch.setattr(safe_open, name, getattr(broken, name))
+        evidence = str(copied / ".beads" / "evidence")
+        write_failures(evidence, "gt-1", "before")
+        outside = by_a_link(copied, ".beads/evidence")
+        before = contents(outside)
+        write_failures(evidence, "gt-1", "after")
+        assert contents(outside) != before
+
+    def test_a_linked_file_is_written_through(
+        self, copied: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        old = "must not hang.\n    | _NOFOLLOW"
+        broken = mutant(safe_open, old, "must not hang.")
+        monkeypatch.setattr(safe_open, "open_file", broken.open_file)
+        outside = by_a_link(copied, ".beads/.queenbee/hook.log")
+        before = contents(outside)
+        note(str(copied / ".beads" / ".queenbee"), "hook", "text")
+        assert contents(outside) != before
