@@ -86,6 +86,8 @@ The loop of an agent:
 In a git worktree of your own, you need to reserve only what nobody else may touch meanwhile, such
 as a migration. In a working tree that you share, reserve files before you edit them.
 
+The records are files in .beads/ of the main worktree; commit them there now and then.
+
 Alone, inside a hive, queen shows its status."""
 
 

@@ -188,7 +188,7 @@ def _refuse_moved(plan: Plan, beads: Mapping[str, str], path: str) -> None:
             raise InvalidInput(
                 f"{path}:{sprint.line}: the annotation under sprint {sprint.number} names "
                 f"{sprint.bead_id}, the bead of sprint {known}",
-                hint=f"{suggested('queen plan import', path)}; if it is wrong, remove the annotation",
+                hint=f"{suggested('queen plan import', path)}; or remove the annotation",
                 line=sprint.line,
             )
 

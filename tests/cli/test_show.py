@@ -27,7 +27,7 @@ def test_issue_assignment_reservations_and_thread_are_on_one_screen(quick: Quick
     shown = quick("show", "qb-1").out
     for part in (
         "qb-1  Button component",
-        "P1 feature, open, waits for qb-2",
+        "P1 feature, open, ui-engineer has it, waits for qb-2",
         "    A button.",
         "ui-engineer  active",
         "src/ui/**",

@@ -96,7 +96,9 @@ def _show_overview(view: Overview) -> None:
     else:
         say(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
         blocked = f", waits for {printable(', '.join(view.blockers))}" if view.blockers else ""
-        say(f"P{issue.priority} {printable(issue.issue_type)}, {printable(issue.status)}{blocked}")
+        holder = next((each.droid for each in view.assignments if each.status == "active"), None)
+        status = issue.status if holder is None else f"{issue.status}, {holder} has it"
+        say(f"P{issue.priority} {printable(issue.issue_type)}, {printable(status)}{blocked}")
         describe(issue.fields, most=_DESCRIPTION_LINES)
     if view.bead is not None:
         from queenbee.cli.commands.bead import show_view  # noqa: PLC0415 - start-up

@@ -60,12 +60,7 @@ def _show_begin(begin: Begin) -> None:
     for lease in begin.leases:
         say(f"reserved {printable(lease.pattern)}")
     _show_members(begin.others, begin.shared_files)
-    if begin.mail:
-        from queenbee.cli.commands import msg  # noqa: PLC0415 - start-up
-
-        msg.show_whole(begin.mail)
-    if begin.unread:
-        say(f"{begin.unread} more unread messages: queen msg read")
+    _show_mail(begin)
     say(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
 
 
@@ -99,7 +94,17 @@ def _member_line(member: Member) -> str:
     return f"{printable(member.droid)}: {printable('; '.join(doing))}{printable(place)}{seen}"
 
 
+def _show_mail(found: Begin | Nothing) -> None:
+    if found.mail:
+        from queenbee.cli.commands import msg  # noqa: PLC0415 - start-up
+
+        msg.show_whole(found.mail)
+    if found.unread:
+        say(f"{found.unread} more unread messages: queen msg read")
+
+
 def _show_nothing(nothing: Nothing) -> None:
+    _show_mail(nothing)
     if nothing.state == "done":
         say(f"Everything is done: {nothing.counts['total']} of {nothing.counts['total']} issues.")
         return

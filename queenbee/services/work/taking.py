@@ -7,6 +7,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from queenbee.core.queue import Want
 from queenbee.core.readiness import counts, in_order_to_take
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
@@ -21,22 +22,42 @@ if TYPE_CHECKING:
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Message, Reservation
     from queenbee.services.hive import Services
+    from queenbee.services.queue import Place
 
 _MAIL = 5
 """The unread messages that are given whole, oldest first; the others stay unread."""
 
 
-class Begin:
+class _Answer:
+    """The part of an answer that is the same whether there is an issue or not: the mail."""
+
+    def __init__(self) -> None:
+        self.mail: list[Message] = []
+        """The oldest unread messages, which are read now."""
+        self.unread = 0
+        """How many more there are."""
+
+    def take_mail(self, hive: Services) -> None:
+        """Reads the actor's mail, and marks it as read."""
+        unread = hive.messages.inbox(unread=True)[::-1]
+        self.mail = unread[:_MAIL]
+        self.unread = len(unread) - len(self.mail)
+        if self.mail:
+            hive.messages.mark_read([each.id for each in self.mail])
+
+
+class Begin(_Answer):
     """An issue that is the actor's, and all that is needed to begin.
 
     `issue` is None for an id that the tracker does not know. `again` says that the actor had it
     already. `builds_on` are the finished issues that it waited for; `others` are the droids at
-    work; `mail` are messages, which this marked as read, and `unread` counts the others.
+    work.
     """
 
     def __init__(
         self, hive: Services, assignment: Assignment, leases: list[Reservation], *, again: bool
     ) -> None:
+        super().__init__()
         self.assignment = assignment
         self.again = again
         self.leases = leases
@@ -48,11 +69,6 @@ class Begin:
         self.others: list[Member] = team(hive, without=[assignment.droid])
         self.shared_files = self._shared_files(hive.layout.tree, issues)
         """The files of this issue that others are in, by droid."""
-        mail = hive.messages.inbox(unread=True)
-        self.mail: list[Message] = mail[::-1][:_MAIL]
-        self.unread = len(mail) - len(self.mail)
-        if self.mail:
-            hive.messages.mark_read([each.id for each in self.mail])
 
     def _shared_files(self, tree: str, issues: Mapping[str, Issue]) -> dict[str, list[str]]:
         mine = files_of(self.issue, tree) if self.issue is not None else set()
@@ -82,7 +98,7 @@ class Begin:
         }
 
 
-class Nothing:
+class Nothing(_Answer):
     """Why there is no issue for the actor now.
 
     `state` is `done` (no issue is open), `under_way` (others work on what is open, or on what it
@@ -90,6 +106,7 @@ class Nothing:
     """
 
     def __init__(self, found: Mapping[str, Standing]) -> None:
+        super().__init__()
         self.counts = counts(found.values())
         self.open = [each for each in found.values() if not each.issue.done]
         """The issues that are not done."""
@@ -112,6 +129,8 @@ class Nothing:
                 }
                 for each in self.open
             ],
+            "messages": [each.to_dict() for each in self.mail],
+            "unread": self.unread,
         }
 
 
@@ -120,17 +139,27 @@ def take_next(
 ) -> Begin | Nothing:
     """Takes the next issue for the actor, with leases on the patterns, all or nothing.
 
-    An issue that the actor has already comes first. With `wait_s`, waits until there is an issue
-    or everything is done. Raises `Held` if somebody else holds one of the patterns, and `Busy`
-    when that time runs out.
+    An issue that the actor has already comes first. Whoever waits longest is served first. With
+    `wait_s`, waits until there is an issue or everything is done. Raises `Held` if somebody else
+    holds one of the patterns, and `Busy` when that time runs out.
     """
+    with hive.queue.place(Want(any_issue=True), wait_s) as place:
+        taken = _wait_and_take(hive, patterns, place, wait_s)
+    taken.take_mail(hive)
+    return taken
+
+
+def _wait_and_take(
+    hive: Services, patterns: Sequence[str], place: Place, wait_s: float
+) -> Begin | Nothing:
     watch = Watch(hive, ("assignments",), issues=True)
     deadline_s = time.monotonic() + wait_s
     while True:
         watch.look()
-        taken = _take(hive, patterns)
+        taken = _take(hive, patterns, place)
         if isinstance(taken, Begin) or taken.state == "done" or wait_s <= 0:
             return taken
+        place.take()
         if not watch.wait(deadline_s):
             raise Busy(
                 f"timed out after {format_duration(wait_s)}: no issue is ready for you",
@@ -139,24 +168,33 @@ def take_next(
             )
 
 
-def _take(hive: Services, patterns: Sequence[str]) -> Begin | Nothing:
+def _take(hive: Services, patterns: Sequence[str], place: Place) -> Begin | Nothing:
     found = hive.issues.standings()
-    if _mine(hive, found) is None and not _candidates(hive, found):
-        return Nothing(found)  # Nothing to take: no need to take the lock.
+    if _mine(hive, found) is None and _first(hive, found, place) is None:
+        return Nothing(found)  # No need to take the lock.
     with hive.transaction() as tx:
         found = hive.issues.standings()
         assignment = _mine(hive, found)
         again = assignment is not None
         if assignment is None:
-            candidates = _candidates(hive, found)
-            if not candidates:
+            issue = _first(hive, found, place)
+            if issue is None:
                 return Nothing(found)
-            assignment = hive.assignments.stage_claim(tx, candidates[0].id)
+            assignment = hive.assignments.stage_claim(tx, issue.id)
         if patterns:
             hive.reservations.stage_reserve(tx, patterns, issue_id=assignment.issue_id)
     issue_id = assignment.issue_id
     held = hive.reservations.find(droid=assignment.droid)
     return Begin(hive, assignment, [one for one in held if one.issue_id == issue_id], again=again)
+
+
+def _first(hive: Services, found: Mapping[str, Standing], place: Place) -> Issue | None:
+    """Returns the first issue that is left when each of those who wait longer has taken one."""
+    line = hive.queue.everything()
+    wanted = {each.want.issue_id for each in line if each.droid != hive.actor}
+    candidates = [each for each in _candidates(hive, found) if each.id not in wanted]
+    ahead = len(hive.queue.ahead_of(place.want, before=place.name)) if line else 0
+    return candidates[ahead] if ahead < len(candidates) else None
 
 
 def _mine(hive: Services, found: Mapping[str, Standing]) -> Assignment | None:
