@@ -109,8 +109,8 @@ def _has_ended(grant: Grant) -> bool:
 
 
 def _never_was(lease: Reservation) -> bool:
-    """Returns whether a lease ended at or before its beginning, by a clock that was set back."""
-    return _has_ended(lease) and lease_end_ms(lease) <= lease.created_ms
+    """Returns whether a lease ends at or before its beginning, by a clock that was set back."""
+    return lease_end_ms(lease) <= lease.created_ms
 
 
 def _outranking(all_leases: Iterable[Reservation]) -> dict[str, list[Reservation]]:

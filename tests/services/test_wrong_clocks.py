@@ -248,11 +248,12 @@ FOREIGN = st.tuples(
     st.sampled_from(("src/**", "src/a.py", "docs/**")),
     st.booleans(),
 )
+STEPS_TAKEN = ("reserve", "force", "renew", "release", "claim", "give back", "complete", "fix")
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(DROIDS),
         INSTANTS,
-        st.sampled_from(("reserve", "renew", "release", "claim", "give back", "complete", "fix")),
+        st.sampled_from(STEPS_TAKEN),
         st.sampled_from(("src/**", "src/a.py")),
         st.booleans(),
     ),
@@ -284,6 +285,8 @@ def take(hive: Hive, how: str, pattern: str, *, exclusive: bool) -> Any:
     """Takes one step; returns what was granted."""
     if how == "reserve":
         return hive.reservations.reserve([pattern], exclusive=exclusive, ttl_s=60)
+    if how == "force":
+        return hive.reservations.reserve([pattern], force=True, reason="urgent", ttl_s=60)
     if how == "renew":
         return hive.reservations.renew(everything=True, ttl_s=60) and None
     if how == "release":
