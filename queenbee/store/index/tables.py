@@ -42,6 +42,20 @@ _BATCH = 500
 """Ids in one query: old builds of SQLite allow 999 parameters."""
 
 
+_after_fork = False
+
+
+def _note_fork() -> None:
+    global _after_fork  # noqa: PLW0603 - SQLite's own state is one per process, too
+    _after_fork = True
+
+
+# SQLite remembers for the whole process what it has locked. A child inherits that, also of what
+# another thread of its parent had locked at that moment and the child cannot release: it would wait
+# for itself. So it folds the ledgers in memory.
+os.register_at_fork(after_in_child=_note_fork)
+
+
 class Tables:
     """An open index. Raises `sqlite3.Error` or `OSError` if it cannot be used."""
 
@@ -163,6 +177,8 @@ class Tables:
         return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
+        if _after_fork:
+            raise sqlite3.OperationalError("SQLite cannot be used after a fork")
         # SQLite opens the files by their paths: O_NOFOLLOW is its own, for all but the first.
         for suffix in _SUFFIXES:
             safe_open.refuse_links(self.path + suffix)
