@@ -212,7 +212,7 @@ class TestAForkWhileAThreadWritesTheIndex:
     def test_a_child_that_shares_what_sqlite_knows_is_caught(
         self, busy: Hive, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        broken = mutant(tables, "if _after_fork:", "if False:")
+        broken = mutant(tables, "if self.path in _inherited:", "if False:")
         monkeypatch.setattr(tables.Tables, "_connect", broken.Tables._connect)
         with (
             pytest.raises(AssertionError),

@@ -10,7 +10,7 @@ The checker knows nothing of QueenBee. It reads what each process noted before i
 it was answered, and the lines of the files, and requires that
 
 - nothing acknowledged is lost: each record is in the files, and what was ended has stayed ended;
-- nothing is granted twice: no two droids held for certain, at one instant, what excludes each other;
+- nothing is granted twice: no two droids held for certain, at one instant, what cannot be shared;
 - nothing was written outside the hive, nor into the place that the repository left;
 - no process hung, and none ended with anything but an answer.
 """
@@ -33,8 +33,16 @@ from contextlib import suppress
 from queenbee import Hive
 from queenbee.errors import QueenError
 from tests.torture.linear import PATTERNS, Hold, _held_together
-from tests.torture.places import ENVIRONMENT, ROOT, errors_of, git, heal, make_repository, open_hive
-from tests.torture.places import require
+from tests.torture.places import (
+    ENVIRONMENT,
+    ROOT,
+    errors_of,
+    git,
+    heal,
+    make_repository,
+    open_hive,
+    require,
+)
 
 DAY_MS = 86_400_000
 LEASE_LEAPS_MS = (0, 0, 0, 3_600_000, -3_600_000, 12 * DAY_MS, -12 * DAY_MS)

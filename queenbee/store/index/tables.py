@@ -42,17 +42,20 @@ _BATCH = 500
 """Ids in one query: old builds of SQLite allow 999 parameters."""
 
 
-_after_fork = False
+_open: list[str] = []
+"""The databases that are open in this process."""
+_inherited: frozenset[str] = frozenset()
+"""Those that were open in its parent when it was forked."""
 
 
 def _note_fork() -> None:
-    global _after_fork  # noqa: PLW0603 - SQLite's own state is one per process, too
-    _after_fork = True
+    global _inherited  # noqa: PLW0603 - SQLite's own state is one per process, too
+    _inherited |= frozenset(_open)
 
 
 # SQLite remembers for the whole process what it has locked. A child inherits that, also of what
 # another thread of its parent had locked at that moment and the child cannot release: it would wait
-# for itself. So it folds the ledgers in memory.
+# for itself. So it folds these ledgers in memory.
 os.register_at_fork(after_in_child=_note_fork)
 
 
@@ -157,12 +160,12 @@ class Tables:
 
     def reopen(self) -> None:
         """Opens the file that has the name now, or creates one."""
-        self.db.close()
+        self.close()
         self.db = self._open()
 
     def start_over(self) -> None:
         """Deletes a damaged file, and creates another."""
-        self.db.close()
+        self.close()
         remove(self.path)
         self.db = self._open()
 
@@ -177,7 +180,7 @@ class Tables:
         return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
-        if _after_fork:
+        if self.path in _inherited:
             raise sqlite3.OperationalError("SQLite cannot be used after a fork")
         # SQLite opens the files by their paths: O_NOFOLLOW is its own, for all but the first.
         for suffix in _SUFFIXES:
@@ -204,7 +207,14 @@ class Tables:
         except BaseException:
             db.close()
             raise
+        _open.append(self.path)
         return db
+
+    def close(self) -> None:
+        """Closes the database."""
+        self.db.close()
+        with suppress(ValueError):
+            _open.remove(self.path)
 
 
 def is_damage(error: Exception) -> bool:
