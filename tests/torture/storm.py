@@ -32,7 +32,9 @@ from contextlib import suppress
 
 from queenbee import Hive
 from queenbee.errors import QueenError
-from tests.torture.linear import PATTERNS, Hold, _held_together
+from queenbee.services import transaction
+from queenbee.store import safe_open
+from tests.torture.linear import PATTERNS, Hold, NoLock, _held_together
 from tests.torture.places import (
     ENVIRONMENT,
     ROOT,
@@ -54,7 +56,6 @@ ISSUES = 5
 HANG_S = 60
 NOBODY = 65_534
 KINDS = ("messages", "assignments", "reservations")
-LAST_YEAR = 253_402_300_799_999
 
 
 class Clock:
@@ -249,6 +250,11 @@ def work(base: str, name: str, who: str) -> None:
     """Works as one droid in this process."""
     os.umask(0)
     notes = os.open(os.path.join(base, "notes", name), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    if os.environ.get("TORTURE_BROKEN") == "lock":
+        transaction.KernelLock = NoLock
+    elif os.environ.get("TORTURE_BROKEN") == "links":
+        safe_open._FILE &= ~os.O_NOFOLLOW
+        safe_open._FOLDER &= ~os.O_NOFOLLOW
     if who == "nobody":
         be_nobody()
     Droid(base, name, notes).work()
@@ -373,8 +379,9 @@ class Weather:
 class Process:
     """A droid's process, and those that took its place."""
 
-    def __init__(self, base: str, name: str, who: str) -> None:
+    def __init__(self, base: str, name: str, who: str, broken: str = "") -> None:
         self.arguments = (base, name, who)
+        self.broken = broken
         self.errors = os.path.join(base, "notes", f"{name}.errors")
         self.start()
 
@@ -383,7 +390,7 @@ class Process:
             self.running = subprocess.Popen(
                 [sys.executable, "-m", "tests.torture.storm", *self.arguments],
                 cwd=ROOT,
-                env=ENVIRONMENT,
+                env={**ENVIRONMENT, "TORTURE_BROKEN": self.broken},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -520,7 +527,9 @@ ANSWERS = {
 """What a droid may be told in this weather."""
 
 
-def run(folder: str, seconds: float, *, seed: int = 1, droids: int = 5) -> dict[str, object]:
+def run(
+    folder: str, seconds: float, *, seed: int = 1, droids: int = 5, broken: str = ""
+) -> dict[str, object]:
     """Lets the storm rage and judges what it left; returns the figures."""
     base = os.path.realpath(folder)
     os.chmod(base, 0o755)
@@ -537,9 +546,9 @@ def run(folder: str, seconds: float, *, seed: int = 1, droids: int = 5) -> dict[
     subprocess.run(["chmod", "-R", "a+rwX", outside], check=True)
     before = snapshot(outside)
     tell_where(base, place)
-    second = os.geteuid() == 0
+    without = no_second_user(base)
     processes = [
-        Process(base, f"d{number}", "nobody" if second and number % 2 else "me")
+        Process(base, f"d{number}", "me" if without or number % 2 == 0 else "nobody", broken)
         for number in range(droids)
     ]
     weather = Weather(base, processes, random.Random(seed))
@@ -561,8 +570,19 @@ def run(folder: str, seconds: float, *, seed: int = 1, droids: int = 5) -> dict[
     return {
         **judge(base, weather.place),
         **weather.done,
-        "second user": "nobody" if second else "skipped: needs root",
+        "second user": f"skipped: {without}" if without else "nobody",
     }
+
+
+def no_second_user(base: str) -> str:
+    """Returns why no second user can take part, or nothing."""
+    if os.geteuid() != 0:
+        return "needs root"
+    above = base
+    while (above := os.path.dirname(above)) != os.sep:
+        if not os.stat(above).st_mode & stat.S_IXOTH:
+            return f"{above} is closed to others"
+    return ""
 
 
 def judge(base: str, place: str) -> dict[str, object]:
