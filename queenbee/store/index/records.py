@@ -329,7 +329,7 @@ class Indexed:
     def close(self) -> None:
         """Closes the database."""
         with self._tables.mutex:
-            self._tables.db.close()
+            self._tables.close()
 
     def _certainly(self, ask: Callable[[], Answer]) -> Answer:
         """Returns an answer; rebuilds the index first if it turns out to be damaged."""
@@ -343,7 +343,7 @@ class Indexed:
         return ask()
 
     def _scan(self) -> Folded:
-        self._tables.db.close()
+        self._tables.close()
         folded = Folded(self.kind, self.ledger)
         folded.refresh()
         return folded
