@@ -33,7 +33,6 @@ from contextlib import suppress
 from queenbee import Hive
 from queenbee.errors import QueenError
 from queenbee.services import transaction
-from queenbee.store import safe_open
 from tests.torture.linear import PATTERNS, Hold, NoLock, _held_together
 from tests.torture.places import (
     ENVIRONMENT,
@@ -252,9 +251,9 @@ def work(base: str, name: str, who: str) -> None:
     notes = os.open(os.path.join(base, "notes", name), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     if os.environ.get("TORTURE_BROKEN") == "lock":
         transaction.KernelLock = NoLock
-    elif os.environ.get("TORTURE_BROKEN") == "links":
-        safe_open._FILE &= ~os.O_NOFOLLOW
-        safe_open._FOLDER &= ~os.O_NOFOLLOW
+    elif os.environ.get("TORTURE_BROKEN") == "outside":
+        with open(os.path.join(base, "outside", "file"), "a", encoding="utf-8") as file:
+            file.write("yours")
     if who == "nobody":
         be_nobody()
     Droid(base, name, notes).work()
