@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from queenbee.services.queue import Place, Queue
     from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
+    from queenbee.services.turns import OnProgress
 
 KIND = "assignments"
 _NAMED = 3
@@ -61,6 +62,7 @@ class Assignments:
         reason: str | None = None,
         anyway: bool = False,
         wait_s: float = 0,
+        on_progress: OnProgress | None = None,
     ) -> Assignment:
         """Takes an issue for the actor; repeating it returns the same assignment.
 
@@ -82,6 +84,7 @@ class Assignments:
             lambda place: self._give(issue_id, actor, worktree, reason, anyway=anyway, place=place),
             wait_s=wait_s,
             kinds=[KIND],
+            on_progress=on_progress,
         )
 
     def stage_claim(

@@ -70,9 +70,23 @@ def claim(
     queen next chooses one for you.
     """
     issue_id = hive.issue_id(issue_id)
-    return hive.assignments.claim(
-        issue_id, worktree=worktree, reason=reason, anyway=anyway, wait_s=wait or 0
-    )
+    watcher = None
+    if wait:
+        from queenbee.cli.progress import waiting  # noqa: PLC0415 - start-up
+
+        watcher = waiting()
+    try:
+        return hive.assignments.claim(
+            issue_id,
+            worktree=worktree,
+            reason=reason,
+            anyway=anyway,
+            wait_s=wait or 0,
+            on_progress=watcher,
+        )
+    finally:
+        if watcher is not None:
+            watcher(None)
 
 
 @command(

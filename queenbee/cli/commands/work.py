@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,6 +20,7 @@ from queenbee.services import work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
@@ -150,7 +152,8 @@ def next_(hive: Hive, patterns: tuple[str, ...], wait: int | None) -> Answer:
     --wait timed out.
     """
 
-    taken = work.take_next(hive, patterns=patterns, wait_s=wait or 0)
+    with _waiting_for("an issue", wait):
+        taken = work.take_next(hive, patterns=patterns, wait_s=wait or 0)
     return Answer(taken, yes=isinstance(taken, work.Begin))
 
 
@@ -219,6 +222,14 @@ def complete(
     return Answer({"completed": done, "next": following}, yes=done.completed)
 
 
+def _waiting_for(what: str, wait_s: int | None) -> AbstractContextManager[None]:
+    if not wait_s:
+        return nullcontext()
+    from queenbee.cli.progress import waiting_for  # noqa: PLC0415 - start-up
+
+    return waiting_for(what, wait_s)
+
+
 def _show_waited(found: Mapping[str, Sequence[object]]) -> None:
     (what, values), *_ = found.items()
     if what == "mail":
@@ -260,9 +271,9 @@ def wait(
     timed out.
     """
     issues = tuple(hive.issue_id(each, recorded=True) for each in issues)
-    return work.wait(
-        hive, work.Wanted(issues=issues, ready=ready, free=free, mail=mail), timeout_s=timeout
-    )
+    wanted = work.Wanted(issues=issues, ready=ready, free=free, mail=mail)
+    with _waiting_for(wanted.shown(), timeout):
+        return work.wait(hive, wanted, timeout_s=timeout)
 
 
 def show_status(status: Status) -> None:
@@ -286,6 +297,10 @@ def show_status(status: Status) -> None:
         say("others", bold=True)
     for member in status.others:
         say(f"  {_member_line(member)}")
+    for waiter in status.queue:
+        since = ago(waiter.since_ms, now_ms)
+        what = printable(waiter.want.shown())
+        say(f"  {printable(waiter.droid)} waits for {what} (began {since})")
     say(f"issues: {summary(status.counts)}", bold=True)
     for issue in status.ready[:_SHOWN]:
         say(f"  ready  P{issue.priority}  {printable(issue.id)}  {_short_title(issue.title)}")
