@@ -15,7 +15,7 @@ from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import parse_since_ms
-from queenbee.errors import InvalidInput
+from queenbee.errors import InvalidInput, UnknownDroid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,8 +134,7 @@ _limit = click.option(
     example="queen msg send reviewer 'Button is ready' --issue qb-42\n"
     "git diff --stat | queen msg send @all -",
 )
-@click.argument("to")
-@click.argument("body")
+@click.argument("words", nargs=-1, metavar="TO... BODY")
 @click.option("--subject", help="A brief subject; default: the body's first line")
 @click.option("--issue", "issue_id", metavar="ID", help="The issue it is about")
 @_importance
@@ -144,20 +143,29 @@ _limit = click.option(
 @click.option("--ack", is_flag=True, help="Ask for an acknowledgement within an hour")
 @click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one within this time")
 def send(
-    hive: Hive, to: str, body: str, ack: bool, ack_within: int | None, **headers: Any
+    hive: Hive, words: tuple[str, ...], ack: bool, ack_within: int | None, **headers: Any
 ) -> Message | Broadcast | list[Message]:
     """Send a message
 
-    TO is a droid, `human`, several separated by commas, or @all: everyone in the hive, and whoever
-    joins within a day. BODY is Markdown; - reads it from standard input.
+    TO is one droid or several, `human`, or @all: everyone in the hive, and whoever joins within a
+    day. BODY is Markdown, in quotes; - reads it from standard input.
     """
+    if len(words) < 2:
+        raise click.UsageError("Missing argument 'BODY'." if words else "Missing argument 'TO'.")
     if headers["issue_id"] is not None:
         headers["issue_id"] = hive.issue_id(headers["issue_id"])
     within_s = ack_within or (_ACK_WITHIN_S if ack else None)
-    sent = hive.messages.send(to, body_or_stdin(body), ack_within_s=within_s, **headers)
-    if to == EVERYONE:
+    *to, body = words
+    names = ",".join(to)
+    try:
+        sent = hive.messages.send(names, body_or_stdin(body), ack_within_s=within_s, **headers)
+    except (UnknownDroid, InvalidInput) as error:
+        if len(to) > 1:
+            error.hint = f"put quotes around text that contains spaces; {error.hint or ''}"
+        raise
+    if names == EVERYONE:
         return Broadcast(sent[0], hive.messages.reach())
-    return sent if "," in to else sent[0]
+    return sent if "," in names else sent[0]
 
 
 @command("inbox", show=show_list, example="queen msg inbox --unread --since 2h")

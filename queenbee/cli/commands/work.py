@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.app import Answer, command
 from queenbee.cli.commands import assignments
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
@@ -60,9 +60,10 @@ def _show_begin(begin: Begin) -> None:
         paragraph(f"reserved {printable(lease.pattern)}")
     _show_members(begin.others, begin.shared_files)
     _show_mail(begin)
-    paragraph(
-        f"when it is done and merged: {suggested('queen complete', printable(issue_id), next=True)}"
-    )
+    if begin.assignment.worktree is not None:
+        paragraph("when it is committed: queen land --check 'YOUR TESTS' --next")
+    else:
+        paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
 
 
 def _how_done(issue: Issue) -> str:
@@ -123,7 +124,7 @@ def _show_nothing(nothing: Nothing) -> None:
     if len(nothing.open) > _SHOWN:
         paragraph(f"  … {len(nothing.open) - _SHOWN} more: queen issues")
     if nothing.state == "under_way":
-        paragraph(f"  to wait until something is ready: queen next --wait {_WAIT}")
+        paragraph(f"  to wait until something is ready or all is done: queen next --wait {_WAIT}")
 
 
 @command(
@@ -166,11 +167,14 @@ def _show_completion(completion: Completion) -> None:
     else:
         held = completion.assignment
         paragraph(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
+    for note in completion.notes:
+        paragraph(f"note: {printable(note)}", bold=True)
     for issue in completion.unblocked:
-        entry(f"now ready: {printable(issue.id)}  ", printable(shortened(issue.title)))
+        entry(f"unblocked: {printable(issue.id)}  ", printable(shortened(issue.title)))
 
 
-def _show_loop(value: dict[str, Any]) -> None:
+def show_loop(value: dict[str, Any]) -> None:
+    """Shows what became of one issue, and the next one."""
     _show_completion(value["completed"])
     if value["next"] is not None:
         show_next(value["next"])
@@ -178,7 +182,7 @@ def _show_loop(value: dict[str, Any]) -> None:
 
 @command(
     "complete",
-    show=lambda value: _show_loop(value) if isinstance(value, dict) else _show_completion(value),
+    show=lambda value: show_loop(value) if isinstance(value, dict) else _show_completion(value),
     example="queen complete qb-42 --reason 'merged in 3f2a1bc' --next\n"
     "queen complete gt-login-001 --no-verify --reason 'the test server is down'",
 )
@@ -207,13 +211,11 @@ def complete(
         unverified=no_verify,
         on_progress=watcher(),
     )
-    for note in done.notes:
-        tell(note)
-    if done.completed:
+    if done.completed and hive.layout.worktree is not None:
         from queenbee.git.landed import unlanded  # noqa: PLC0415 - start-up
 
         if (left := unlanded(hive.layout)) is not None:
-            tell(f"{done.assignment.issue_id} is completed, but {left}")
+            done = done.with_note(f"{done.assignment.issue_id} is completed, but {left}")
     if not take_next:
         return Answer(done, yes=done.completed)
     following = work.take_next(hive) if done.completed else None
