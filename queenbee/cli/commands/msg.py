@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, group, invocation, short_ids
+from queenbee.cli.app import Answer, command, group, invocation, is_mine, short_ids
 from queenbee.cli.options import body_or_stdin, seconds
-from queenbee.cli.rendering import ago, block, table
+from queenbee.cli.rendering import ago, block, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
 from queenbee.core.records import IMPORTANCES, Message
@@ -34,7 +34,6 @@ def show_list(messages: Sequence[Message]) -> None:
     short = short_ids("messages", messages)
     rows = [
         [
-            short[message.id],
             "" if message.read else "new",
             ago(message.created_ms, now_ms),
             message.from_,
@@ -42,11 +41,14 @@ def show_list(messages: Sequence[Message]) -> None:
             _MARKS.get(message.importance, message.importance),
             message.issue_id or "",
             shortened(message.subject or message.body.partition("\n")[0]),
+            short[message.id],
         ]
         for message in messages
     ]
-    headings = ["ID", "", "WHEN", "FROM", "TO", "", "ISSUE", "SUBJECT"]
-    table(headings, rows, empty="No messages.")
+    headings = ["", "WHEN", "FROM", "TO", "", "ISSUE", "SUBJECT", "ID"]
+    # What a narrow list does without: you, on one of the two sides.
+    spare = ["FROM" if all(is_mine(each.from_) for each in messages) else "TO", "ISSUE"]
+    table(headings, rows, empty="No messages.", text=["SUBJECT"], spare=spare)
 
 
 def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
@@ -58,8 +60,8 @@ def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
         subject = message.subject if most is None else shortened(message.subject, 100)
         # A subject that was taken from the body says nothing more.
         said = message.body.lstrip().startswith(message.subject.removesuffix("…"))
-        say(head if said else f"{head}  {printable(subject)}", bold=True)
-        say(f"  {printable(short[message.id])}  {printable(message.created_at)}")
+        paragraph(head if said else f"{head}  {printable(subject)}", bold=True)
+        paragraph(f"  {printable(short[message.id])}  {printable(message.created_at)}")
         block(message.body, most=most)
 
 
@@ -198,7 +200,7 @@ def _show_read(messages: Sequence[Message]) -> None:
     if messages:
         show_whole(messages)
     else:
-        say("No unread messages.")
+        paragraph("No unread messages.")
 
 
 @command("read", show=_show_read, example="queen msg read\nqueen msg read 5W6X")
@@ -274,10 +276,11 @@ def _show_hits(hits: Sequence[Hit]) -> None:
     now_ms = time.time_ns() // 1_000_000
     short = short_ids("messages", [hit.message for hit in hits])
     rows = [
-        [short[hit.message.id], ago(hit.message.created_ms, now_ms), hit.message.from_, hit.snippet]
+        [ago(hit.message.created_ms, now_ms), hit.message.from_, hit.snippet, short[hit.message.id]]
         for hit in hits
     ]
-    table(["ID", "WHEN", "FROM", "TEXT"], rows, empty="Nothing found.")
+    mine = [is_mine(hit.message.from_) for hit in hits]
+    table(["WHEN", "FROM", "TEXT", "ID"], rows, empty="Nothing found.", text=["TEXT"], mine=mine)
 
 
 @command("search", show=_show_hits, example="queen msg search 'login timeout' --issue qb-42")
