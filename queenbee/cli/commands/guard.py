@@ -137,8 +137,9 @@ def install(call: Invocation) -> Answer:
     """Put the guard into git's hooks for commits and pushes
 
     The hooks are pre-commit, prepare-commit-msg (for revert and cherry-pick), pre-applypatch
-    (for am) and pre-push. An existing hook runs after the guard. If lefthook or pre-commit manages the hooks, nothing is
-    changed: the command prints what to add to their configuration and exits with status 1.
+    (for am) and pre-push. An existing hook runs after the guard. If lefthook or pre-commit
+    manages the hooks, nothing is changed: the command prints what to add to their configuration
+    and exits with status 1.
     """
     folder = hooks.HookFolder(os.getcwd())
     states = hooks.install(folder)
