@@ -776,3 +776,18 @@ class TestFiles:
 
         with pytest.raises(Unreadable, match="larger than"):
             read_markdown(str(tmp_path / "a.md"))
+
+
+class TestTooManyLines:
+    @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+    def test_are_refused_before_they_are_parsed(
+        self, tmp_path: Path, ending: str
+    ) -> None:
+        """The time and memory of parsing depend on the lines more than on the bytes."""
+        path = tmp_path / "plan.md"
+        path.write_bytes(f"- a{ending}".encode() * 50_000)
+        assert len(read_markdown(str(path))) == 50_000 * len(f"- a{ending}")
+
+        path.write_bytes(f"- a{ending}".encode() * 50_001)
+        with pytest.raises(Unreadable, match="50,001 lines; a plan has at most 50,000"):
+            read_markdown(str(path))
