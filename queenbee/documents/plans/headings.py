@@ -85,8 +85,8 @@ class Heading:
 class Miss:
     """A heading or line that is not read, although it looks like a phase or a sprint.
 
-    `number` is the sprint that it seems to be, empty if none can be read. A `mention` is probably about a sprint that is
-    elsewhere in the plan, and matters only if there is none.
+    `number` is the sprint that it seems to be, empty if none can be read. A `mention` is probably
+    about a sprint that is elsewhere in the plan, and matters only if there is none.
     """
 
     finding: Finding

@@ -777,6 +777,47 @@ class TestFiles:
             read_markdown(str(tmp_path / "a.md"))
 
 
+class TestDependenciesThatAreNoField:
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "Depends on: 1.1",
+            "*Depends On:* 1.1",
+            "__Depends On:__ Sprint 1.1",
+            "- depends on: `1.1`",
+            "- build client\n  Blocked by: 1.1",
+            "**Depends-On:** 1.1",
+            "**Depends On (soft):** 1.1",
+            "**Depends on sprint:** 1.1",
+            "**Prerequisites:** Sprint 1.1",
+            "**After:** 1.1",
+            "| **Depends On:** | 1.1 |",
+        ],
+    )
+    def test_are_errors_with_the_right_line(self, line: str) -> None:
+        """Without one, the sprint would be planned as if it waited for nothing."""
+        plan = parse_plan(f"{SPRINT}- a\n### Sprint 1.2: B\n{line}\n")
+
+        (error,) = [each for each in plan.findings if each.severity == "error"]
+        assert error.line == 5 + line.count("\n")
+        assert error.hint == "write it as **Depends On:** 1.1"
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "**Depends On:** 1.1",
+            "- **Requires:** 1.1",
+            "Needs: 1.5 GB",
+            "After 1.1, we rest",
+            "> a",
+        ],
+    )
+    def test_other_lines_are_none(self, line: str) -> None:
+        plan = parse_plan(f"{SPRINT}- a\n### Sprint 1.2: B\n{line}\n")
+
+        assert [each for each in plan.findings if each.severity == "error"] == []
+
+
 class TestTooManyLines:
     @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
     def test_are_refused_before_they_are_parsed(self, tmp_path: Path, ending: str) -> None:
