@@ -22,9 +22,9 @@ queenbee_guard() {{
     fi
 }}
 """
-# `git revert` and `git cherry-pick` skip pre-commit and run this hook, as do rebases and `git commit
-# --no-verify`, which pass. A commit by revert or cherry-pick has the message that they left in
-# MERGE_MSG, and with an editor the name of their reflog entry.
+# `git revert` and `git cherry-pick` skip pre-commit and run this hook. So do rebases and
+# `git commit --no-verify`, which pass. A commit by revert or cherry-pick has the message that they
+# left in MERGE_MSG, and with an editor the name of their reflog entry.
 _REPLAYED = """\
 queenbee_replayed() {
     queenbee_dir=$(git rev-parse --git-dir) || return 1

@@ -223,6 +223,7 @@ class Assignments:
         actor = self._store.actor
         if droid == actor:  # Another droid's worktree is not known here.
             worktree = worktree or self._store.layout.worktree
+        self._look(issue_id, reason, *([f"Reassigned to {droid}", "Assigned"] if reason else []))
         with self._store.transaction() as tx:
             current = self.active(issue_id)
             try:
@@ -328,6 +329,7 @@ class Assignments:
     ) -> Assignment:
         actor = self._store.actor
         checked_issue_id(issue_id)
+        self._look(issue_id, reason, *([status.capitalize()] if reason else []))
         with self._store.transaction() as tx:
             lost = self._lost(issue_id) if status == "released" else None
             current = lost or self.check_ending(issue_id)
@@ -348,6 +350,11 @@ class Assignments:
             if also is not None:
                 also(tx)
             return ended
+
+    def _look(self, issue_id: str, reason: str | None, *whats: str) -> None:
+        """Looks at what will be written, and sent, before the lock is taken."""
+        bodies = [_said(what, self._store.actor, reason) for what in whats]
+        self._store.look({"issue_id": issue_id, "reason": reason, "body": bodies})
 
     def _ends_ms(self, issue_id: str) -> list[int]:
         rows = self._store.state(KIND).select({"issue_id": issue_id})
