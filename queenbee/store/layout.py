@@ -10,7 +10,7 @@ import os
 
 from queenbee.core.text import suggested
 from queenbee.errors import NoHive, Unreadable
-from queenbee.store import machine
+from queenbee.store import machine, safe_open
 from queenbee.store import settings as settings_file
 
 TYPE_CHECKING = False
@@ -80,6 +80,9 @@ class Layout:
         """One sentence for each step that led here."""
         anchors = [home.tree, home.common_dir] if home else [self.root]
         self._anchors = [(path, _identity(path)) for path in anchors]
+        for path, identity in self._anchors:
+            if identity is not None:
+                safe_open.anchor(path, identity)
 
     def refuse_if_moved(self) -> None:
         """Raises `Unreadable` if the repository was moved, replaced or deleted since it was found.
@@ -88,11 +91,7 @@ class Layout:
         """
         for path, identity in self._anchors:
             if _identity(path) != identity:
-                raise Unreadable(
-                    f"{path} was moved, replaced or deleted while the hive was open",
-                    hint="open the hive again, where it is now",
-                    path=path,
-                )
+                raise safe_open.moved(path)
 
     @property
     def root(self) -> str:

@@ -115,6 +115,27 @@ class TestCheck:
         assert done.out.endswith(f"left out: what looks like a sprint in line {line}\n")
         assert quick("plan", "check", str(plan), "--json").json["left_out"] == [line]
 
+    def test_with_strict_a_plan_that_leaves_out_a_sprint_is_not_valid(
+        self, quick: QuickQueen, plan: Path
+    ) -> None:
+        assert quick("plan", "check", str(plan), "--strict").code == 0
+        plan.write_text(f"{PLAN}\n- **Sprint 2.2: Lost**\n")
+
+        done = quick("plan", "check", str(plan), "--strict")
+
+        assert (done.code, f"not valid: {plan}" in done.out) == (1, True)
+
+    def test_a_plan_that_cannot_be_read_does_not_hide_the_others(
+        self, quick: QuickQueen, plan: Path
+    ) -> None:
+        done = quick("plan", "check", str(plan), "none.md", str(plan))
+        assert done.code == 4
+        assert done.out.count(f"\nvalid: {plan}") + done.out.startswith("valid:") == 2
+        assert "not valid: none.md" in done.out
+
+        values = quick("plan", "check", str(plan), "none.md", "--json").json
+        assert [value["valid"] for value in values] == [True, False]
+
 
 class TestGraph:
     def test_the_graph_shows_what_waits_for_what(self, quick: QuickQueen, plan: Path) -> None:

@@ -9,16 +9,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import Answer, Invocation, command, group, invocation
+from queenbee.cli.exits import NO, exit_code
 from queenbee.cli.options import agents_dir, dry_run, id_prefix
 from queenbee.cli.rendering import show_findings, verdict
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, suggested
+from queenbee.errors import QueenError
 from queenbee.store.layout import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from queenbee.documents.findings import Finding
     from queenbee.documents.issue_rows import RowImport
+    from queenbee.documents.plans.plan import Plan
     from queenbee.workflows.hive import Hive
 
 _plan = click.argument("path", metavar="PLAN.md")
@@ -66,46 +70,67 @@ def _show_one(value: Mapping[str, Any]) -> None:
 @_source_branch
 @_branch_prefix
 @agents_dir
+@click.option("--strict", is_flag=True, help="Also refuse plans that leave out a sprint")
 def check(
     call: Invocation,
     paths: tuple[str, ...],
     source_branch: str | None,
     branch_prefix: str | None,
     agents_dir: str | None,
+    strict: bool,
 ) -> Answer:
     """Check whether plans can become beads
 
     Exit 0 if they can, 1 with every error and its line if not. - is standard input. With several
-    plans, --json prints a list.
+    plans, --json prints a list; if one cannot be read, the others are still checked, and the exit
+    status is the worst.
+
+    A plan is valid if something only looks like a sprint, but its last line says so; with --strict
+    it is not valid.
     """
+    from queenbee.documents.findings import Finding  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan import Plan, parse_plan  # noqa: PLC0415 - start-up
     from queenbee.workflows.branches import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
     from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
 
     agents = agents_for(os.getcwd(), agents_dir)
     tree = git_tree(os.getcwd())
-    checked = []
+    checked: list[dict[str, object]] = []
+    worst = NO
     for path in paths:
-        plan = parse_plan(_text(path))
+        source = "standard input" if path == "-" else path
+        try:
+            plan = parse_plan(_text(path))
+        except QueenError as error:
+            if len(paths) == 1:
+                raise
+            worst = max(worst, exit_code(error))
+            checked.append(_answer(source, Plan((), ()), [Finding("", error.message)], valid=False))
+            continue
         found = check_plan(
             plan,
             source_branch=source_branch or default_branch(tree),
             branch_prefix=branch_prefix or usual_branch_prefix(tree),
             agents=agents,
         )
-        value = {
-            "source": "standard input" if path == "-" else path,
-            "valid": not any(finding.severity == "error" for finding in found),
-            "phases": [phase.number for phase in plan.phases],
-            "sprints": [sprint.number for sprint in plan.sprints],
-            "skipped": [sprint.number for sprint in plan.skipped],
-            "left_out": list(plan.left_out),
-            "findings": found,
-        }
-        checked.append(value)
+        valid = not any(finding.severity == "error" for finding in found)
+        valid = valid and not (strict and plan.left_out)
+        checked.append(_answer(source, plan, found, valid=valid))
     yes = all(value["valid"] for value in checked)
-    return Answer(checked[0] if len(checked) == 1 else checked, yes=yes)
+    return Answer(checked[0] if len(checked) == 1 else checked, yes=yes, no=worst)
+
+
+def _answer(source: str, plan: Plan, found: Sequence[Finding], *, valid: bool) -> dict[str, object]:
+    return {
+        "source": source,
+        "valid": valid,
+        "phases": [phase.number for phase in plan.phases],
+        "sprints": [sprint.number for sprint in plan.sprints],
+        "skipped": [sprint.number for sprint in plan.skipped],
+        "left_out": list(plan.left_out),
+        "findings": found,
+    }
 
 
 def _text(path: str) -> str:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, command, short_ids, tell
+from queenbee.cli.app import Answer, Invocation, command, is_mine, short_ids, tell
 from queenbee.cli.options import seconds
-from queenbee.cli.rendering import ago, left, purpose, table
+from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
 from queenbee.core.leases import parts_taken
 from queenbee.core.records import Assignment, Reservation
@@ -43,14 +43,21 @@ def show_list(reservations: Sequence[Reservation]) -> None:
             "exclusive" if each.exclusive else "shared",
             _left(each, now_ms),
             each.issue_id or "",
-            short[each.id],
             shortened(each.reason or ""),
+            short[each.id],
         ]
         for each, at_ms in zip(reservations, seen_ms, strict=True)
     ]
     seen = ["SEEN"] if any(seen_ms) else []
-    headings = ["PATTERN", "DROID", *seen, "MODE", "LEFT", "ISSUE", "ID", "REASON"]
-    table(headings, rows, empty="No reservations.")
+    headings = ["PATTERN", "DROID", *seen, "MODE", "LEFT", "ISSUE", "REASON", "ID"]
+    table(
+        headings,
+        rows,
+        empty="No reservations.",
+        text=["REASON", "PATTERN"],
+        spare=["SEEN", "REASON", "ISSUE"],
+        mine=[is_mine(each.droid) for each in reservations],
+    )
 
 
 def _taken(lease: Reservation) -> str:
@@ -68,9 +75,9 @@ def _left(lease: Reservation, now_ms: int) -> str:
 def _show_statuses(statuses: Sequence[PathStatus]) -> None:
     now_ms = time.time_ns() // 1_000_000
     for each in statuses:
-        say(f"{each.status:5} {printable(each.path)}")
+        entry(f"{each.status:5} ", printable(each.path), state=each.status)
         for lease in each.leases if each.status == "held" else ():
-            say(
+            paragraph(
                 f"      by {printable(lease.droid)}: {printable(lease.pattern)}{purpose(lease)}, "
                 f"{left(lease.expires_ms, now_ms)} left"
             )
@@ -187,7 +194,9 @@ def _show_board(board: Board) -> None:
         for each in board.waiters
     ]
     say("")
-    table(["WAITING", "FOR", "MODE", "SINCE", "BEHIND"], rows, empty="")
+    mine = [is_mine(each.waiter.droid) for each in board.waiters]
+    headings = ["WAITING", "FOR", "MODE", "SINCE", "BEHIND"]
+    table(headings, rows, empty="", text=["FOR"], spare=["MODE"], mine=mine)
 
 
 @command("reserved", show=_show_board, example="queen reserved --path src/app.py")
@@ -278,10 +287,12 @@ def _show_conflicts(pairs: Sequence[dict[str, Assignment | Reservation]]) -> Non
             kind = "reservations" if isinstance(each, Reservation) else "assignments"
             short = short_ids(kind, [each])[each.id]
             rows.append([role, what, each.droid, each.created_at, short])
-    table(["", "WHAT", "DROID", "SINCE", "ID"], rows, empty="No conflicts.")
+    headings = ["", "WHAT", "DROID", "SINCE", "ID"]
+    mine = [is_mine(row[2]) for row in rows]
+    table(headings, rows, empty="No conflicts.", text=["WHAT"], spare=["SINCE"], mine=mine)
     if pairs:
-        say("The older grant stands. If yours is superseded, end it:")
-        say("queen release ISSUE, or queen unreserve PATTERN")
+        paragraph("The older grant stands. If yours is superseded, end it:")
+        paragraph("queen release ISSUE, or queen unreserve PATTERN")
 
 
 @command("conflicts", show=_show_conflicts, example="queen conflicts")

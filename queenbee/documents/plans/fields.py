@@ -86,6 +86,12 @@ def gather_fields(blocks: Iterable[Block]) -> Fields:
     return gathered.fields
 
 
+def is_field(line: str) -> bool:
+    """Returns whether a line begins a field that is known, with or without a list's marker."""
+    match = _FIELD.fullmatch(_INNER.sub("", line))
+    return match is not None and match[1].lower() in NAMES
+
+
 def split_items(text: str) -> list[str]:
     """Returns the items of a list inside a value, or the value itself as the only one."""
     items: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codecs import BOM_UTF8 as BOM
 from typing import TYPE_CHECKING
 
-from queenbee.documents.markdown import MAX_BYTES
+from queenbee.documents.markdown import MAX_BYTES, MAX_LINES
 from queenbee.documents.plans.annotate import annotate_plan
 from queenbee.errors import NotFound, Unreadable
 from queenbee.store.documents import read_document, write_named
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def read_markdown(path: str) -> str:
     """Returns the text of a Markdown file, without a byte order mark.
 
-    Raises `NotFound`, or `Unreadable` for a file that is not UTF-8 or larger than 1 MiB.
+    Raises `NotFound`, or `Unreadable` for a file that is not UTF-8, or larger than 1 MiB or
+    50,000 lines.
     """
     if "\0" in path:
         raise NotFound(f"{path!r} does not exist: a file name cannot contain a NUL", path=path)
@@ -35,9 +36,14 @@ def read_markdown_stream(stream: BinaryIO, name: str) -> str:
 
 def _decoded(data: bytes, name: str) -> str:
     try:
-        return data.decode()
+        text = data.decode()
     except UnicodeDecodeError as error:
         raise Unreadable(f"{name} is not UTF-8 (byte {error.start})", path=name) from error
+    lines = text.count("\n") + text.count("\r") - text.count("\r\n")
+    if lines > MAX_LINES:
+        message = f"{name} has {lines:,} lines; a plan has at most {MAX_LINES:,}"
+        raise Unreadable(message, path=name)
+    return text
 
 
 def annotate_file(path: str, beads: Mapping[str, str]) -> bool:

@@ -7,6 +7,7 @@ error that says what to write instead.
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from queenbee.documents.plans.marks import read_marks, read_title_marks
 from queenbee.documents.sprints.numbers import is_phase, is_sprint
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from typing import Literal
 
     from queenbee.documents.plans.marks import Mark
@@ -41,6 +43,7 @@ _WORDS = re.compile("sprint|phase", re.IGNORECASE)
 _HASHES = re.compile(r"#{1,6}(?:\s|\Z)")
 _WORD_AND_NUMBER = re.compile(r"(?:sprint|phase)[\s#*_~]{0,9}[0-9]", re.IGNORECASE)
 _OTHER_WORD = re.compile(r"(?:[^\W\d_]+[ \t]+)?[0-9]+[a-z]*\.[0-9]+[a-z]*[ \t]*[:\uff1a].*")
+_OTHER_DASH = re.compile(r"[0-9]+[a-z]*\.[0-9]+[a-z]*[ \t]+[-–—][ \t].*")
 _BOLD = re.compile(r"(\*\*|__)(.+)\1:?")
 _ITEM = re.compile(
     r"(?:[\s>|]|[-*+](?=\s)|[0-9]{1,9}[.)](?=\s)|\[[ xX]\](?=\s)"
@@ -52,13 +55,18 @@ _NAMED = re.compile(
     re.IGNORECASE,
 )
 _ANY_NUMBER = re.compile(r"([0-9]+[A-Za-z]*(?:\.[0-9A-Za-z]+)*)[\s:\uff1a*_~`/–—-]*(.*)", re.DOTALL)
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
+_LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*\)")
+_COLUMN = re.compile(r"sprints?(?:\s*(?:#|no\.?|number|id))?", re.IGNORECASE)
 _DECORATED_PHASE = re.compile(r"(?<![^\W_])Phase[ \t]+[0-9]+[a-z]*[ \t]*(?::|\Z)")
+_RANGE = re.compile(rf"{_SPRINT_NUMBER}\b")
 _SPRINT_FORM = "### Sprint 1.2: Title"
 _PHASE_FORM = "## Phase 1: Title"
 _SHOWN = 80
 """Characters of a heading that a message repeats."""
 _MAX_TITLE = 500
 _SEPARATORS = (":", "\uff1a", "-", "–", "—")
+_OTHER_CHARACTERS = "it has full-width or invisible characters"
 _FIRST_WORD = "'Sprint' is not its first word"
 _FIRST_PHASE = "'Phase' is not its first word"
 
@@ -77,8 +85,8 @@ class Heading:
 class Miss:
     """A heading or line that is not read, although it looks like a phase or a sprint.
 
-    `number` is the sprint that it seems to be. A `mention` is probably about a sprint that is
-    elsewhere in the plan, and matters only if there is none.
+    `number` is the sprint that it seems to be, empty if none can be read. A `mention` is probably
+    about a sprint that is elsewhere in the plan, and matters only if there is none.
     """
 
     finding: Finding
@@ -98,6 +106,22 @@ def read_heading(text: str, level: int) -> Heading | None:
 
 def near_miss(text: str, level: int, line: int) -> Miss | None:
     """Returns why `read_heading` did not accept a heading that looks like a phase or sprint."""
+    found = _near_miss(text, level, line)
+    plain = common_characters(text)
+    if plain == text or (found is not None and found.number):
+        return found
+    heading = read_heading(plain, level)
+    if heading is not None:
+        return _miss(plain, heading.kind, [_OTHER_CHARACTERS], line, "error")
+    return _near_miss(plain, level, line) or found
+
+
+def common_characters(text: str) -> str:
+    """Returns a text with common characters for full-width ones, and without invisible ones."""
+    return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+
+
+def _near_miss(text: str, level: int, line: int) -> Miss | None:
     plain = read_marks(text).text
     like = _LIKE.match(plain)
     within = _WITHIN.search(plain)
@@ -106,6 +130,9 @@ def near_miss(text: str, level: int, line: int) -> Miss | None:
     if like is None:
         if level == SPRINT_LEVEL and _OTHER_WORD.fullmatch(text):
             return _miss(text, "sprint", [_FIRST_WORD], line, "warning")
+        if level == SPRINT_LEVEL and _OTHER_DASH.fullmatch(text):
+            miss = _miss(text, "sprint", [_FIRST_WORD], line, "warning")
+            return Miss(miss.finding, miss.number, mention=True)
         phase = _DECORATED_PHASE.search(plain) if level == PHASE_LEVEL else None
         if phase is None or _DECORATION.fullmatch(plain[: phase.start()]) is None:
             return None
@@ -116,7 +143,8 @@ def near_miss(text: str, level: int, line: int) -> Miss | None:
     if number is None:
         # "### Sprint planning" may be prose; "## Sprint planning" certainly is.
         if level == SPRINT_LEVEL and text.startswith("Sprint"):
-            return _miss(text, kind, ["it has no number"], line, "warning")
+            miss = _miss(text, kind, ["it has no number"], line, "warning")
+            return Miss(miss.finding, "") if ":" in text and miss.number is None else miss
         return None
     reasons = _reasons(plain, like, number, level)
     return _miss(text, kind, reasons, line, "error") if reasons else None
@@ -127,6 +155,7 @@ def near_miss_line(text: str, line: int) -> Miss | None:
 
     Such a line may be in a paragraph, a list, a table, a quotation or HTML.
     """
+    text = common_characters(text)
     if _WORDS.search(text) is None:
         return None
     lead = _ITEM.match(text)
@@ -135,7 +164,7 @@ def near_miss_line(text: str, line: int) -> Miss | None:
     kind = "phase" if "phase" in rest.lower()[:20] and not _WITHIN.search(rest) else "sprint"
     if _HASHES.match(rest):
         return None  # It is a heading, which is another block.
-    if rest.startswith("#") and _begins_like_one(rest.lstrip("#")):
+    if rest.lstrip("~*_").startswith("#") and _begins_like_one(rest.lstrip("~*_").lstrip("#")):
         reason = "a heading has up to six #, and a space after them"
         return _miss(rest, kind, [reason], line, "error")
     if "|" in lead[0]:
@@ -147,23 +176,41 @@ def near_miss_line(text: str, line: int) -> Miss | None:
         found = _miss(rest, kind, ["bold text is not a heading"], line, "warning")
         return found if kind == "phase" else Miss(found.finding, found.number, mention=True)
     named = _NAMED.match(_undecorated(rest.strip("*_~` ")))
-    if named is None or not (lead[0].strip() or rest.startswith(("**", "__"))):
+    if named is None:
         return None
+    if not (lead[0].strip() or rest.startswith(("**", "__")) or named[0].endswith(":")):
+        return None  # "Sprint 1.2 - 1.4 are about ..." is prose.
     found = _miss(rest, "sprint", ["it is not a heading"], line, "warning")
     return Miss(found.finding, named[1].lower(), mention=True)
 
 
+def sprints_in_table(rows: Sequence[str], line: int) -> Iterator[Miss]:
+    """Yields the misses for the rows of tables whose first column has the numbers of sprints."""
+    inside = False
+    for at, row in enumerate(rows, start=line):
+        first, bar, rest = row.strip(" \t>").removeprefix("|").partition("|")
+        name = first.strip(" \t*_~`")
+        if not bar or _COLUMN.fullmatch(name):
+            inside = bool(bar)
+        elif inside and is_sprint(name.lower()):
+            title = rest.partition("|")[0].strip()
+            found = _miss(f"{name}: {title}", "sprint", ["it is not a heading"], at, "warning")
+            yield Miss(found.finding, name.lower(), mention=True)
+
+
 def indented_heading(text: str, line: int) -> Miss | None:
     """Returns the miss for a line of a paragraph that is a heading but for its indentation."""
-    rest = text.strip()
-    if _WORDS.search(text) is None or _HASHES.match(rest) is None:
+    rest = common_characters(text).strip()
+    if _WORDS.search(rest) is None or _HASHES.match(rest) is None:
         return None
     level = len(rest) - len(rest.lstrip("#"))
     inner = rest.strip("# \t")
     found = read_heading(inner, level)
     if found is None:
         return near_miss(inner, level, line)
-    return _miss(inner, found.kind, ["it is indented by more than three spaces"], line, "error")
+    indented = text.lstrip() != text and text.strip() == rest
+    reason = "it is indented by more than three spaces" if indented else _OTHER_CHARACTERS
+    return _miss(inner, found.kind, [reason], line, "error")
 
 
 def sprint_in_title(heading: Heading, text: str, line: int) -> Miss | None:
@@ -200,7 +247,10 @@ def _within(text: str, plain: str, found: re.Match[str], level: int, line: int) 
     before, after = plain[: found.start()], found[3].lstrip("*_~` \t")
     decorated = _DECORATION.fullmatch(before) is not None and level in (PHASE_LEVEL, SPRINT_LEVEL)
     if not decorated and after[:1] not in _SEPARATORS:
-        return None
+        if level not in (PHASE_LEVEL, SPRINT_LEVEL):
+            return None
+        miss = _miss(text, "sprint", [_FIRST_WORD], line, "warning")
+        return Miss(miss.finding, found[2].lower(), mention=True)
     # "Sprints 1.2: Title" is as likely to be about several sprints as to be one.
     severity: Literal["error", "warning"] = "warning" if found[1][-1] in "sS" else "error"
     miss = _miss(text, "sprint", [_FIRST_WORD], line, severity)
@@ -267,16 +317,18 @@ def _miss(
 
 def _form(text: str, kind: str) -> tuple[str | None, str]:
     """Returns the number of a near miss, and how to write it with its own number and title."""
+    text = _LINK.sub(r"\1", text)
     marked = read_marks(text.lstrip("# \t") if text.startswith("#") else text)
     within = _WITHIN.search(marked.text) if kind == "sprint" else None
     found = _ANY_NUMBER.search(marked.text if within is None else marked.text[within.start(2) :])
     number, title = (found[1].lower(), found[2].strip("*_~`# \t\r\n")) if found else ("", "")
-    title = " ".join(re.sub(r"</\w+>\s*\Z", "", title).split())
-    check = {"done": "\u2705 ", "skipped": "", None: ""}[marked.mark]
+    behind = read_marks(" ".join(re.sub(r"</\w{1,10}>", "", title).split()).lstrip(".,;:)] "))
+    title, mark = behind.text, marked.mark or behind.mark
+    check = "\u2705 " if mark == "done" else ""
     if kind == "phase":
         whole = is_phase(number) and title
         return None, f"## {check}Phase {number}: {title}" if whole else _PHASE_FORM
-    if not is_sprint(number) or not title or len(title) > _MAX_TITLE:
+    if not is_sprint(number) or not title or len(title) > _MAX_TITLE or _RANGE.match(title):
         return (number if is_sprint(number) else None), _SPRINT_FORM
-    skipped = " (SKIPPED)" if marked.mark == "skipped" else ""
+    skipped = " (SKIPPED)" if mark == "skipped" else ""
     return number, f"### {check}Sprint {number}: {title}{skipped}"

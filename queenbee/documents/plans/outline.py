@@ -19,6 +19,7 @@ from queenbee.documents.plans.headings import (
     near_miss_line,
     read_heading,
     sprint_in_title,
+    sprints_in_table,
 )
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ if TYPE_CHECKING:
 _HIDDEN = re.compile(r"[ ]{0,3}#{2,3}[ \t]+(?:Phase|Sprint)[ \t]+[0-9]", re.MULTILINE)
 _VERBATIM = re.compile(r"\s*<(?:[!?]|pre\b|script\b|style\b|textarea\b)", re.IGNORECASE)
 """Comments and code. Other HTML extends to the next empty line, which few people know."""
+_CLOSED = re.compile(
+    r"\s*(?:<!--(?s:.*?)-->|<\?(?s:.*?)\?>|<!\[(?s:.*?)\]\]>|<![a-z](?s:.*?)>"
+    r"|<[a-z](?s:.*?)</(?:pre|script|style|textarea)>)|\s*<!-->",
+    re.IGNORECASE,
+)
 _KEY = re.compile(r"[\w\"'-][\w .\"'-]{0,60}:(?:\s|\Z)")
 _FENCE = re.compile(r"[\s>*+-]*(?:[0-9]{1,9}[.)]\s+)?(```+|~~~+)")
 
@@ -179,7 +185,12 @@ def _stray(block: Block) -> Iterator[Finding | Miss]:
         lost = _HIDDEN.search(block.text) is not None
         message = "this code fence is never closed: everything below it is code"
         yield Finding("", message, "error" if lost else "warning", line=line)
-    elif block.kind == "html" and not _VERBATIM.match(block.text):
+    elif block.kind == "html" and _VERBATIM.match(block.text):
+        if _CLOSED.match(block.text) is None:
+            lost = _HIDDEN.search(block.text) is not None
+            message = "this HTML is never closed: everything below it belongs to it"
+            yield Finding("", message, "error" if lost else "warning", line=line)
+    elif block.kind == "html":
         hint = "put an empty line above it"
         message = "this heading belongs to the HTML above it"
         for at, row in enumerate(block.text.split("\n"), start=line):
@@ -191,6 +202,7 @@ def _stray(block: Block) -> Iterator[Finding | Miss]:
 
 def _stray_lines(block: Block) -> Iterator[Miss]:
     """Yields the lines of a block that look like sprints, except those in code fences."""
+    yield from sprints_in_table(block.text.split("\n"), block.first + 1)
     fence = ""
     for at, row in enumerate(block.text.split("\n"), start=block.first + 1):
         mark = _FENCE.match(row) if block.kind != "paragraph" else None

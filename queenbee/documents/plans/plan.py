@@ -19,7 +19,7 @@ from queenbee.documents.plans.fields import (
     read_priority,
 )
 from queenbee.documents.plans.marks import read_status
-from queenbee.documents.plans.needs import read_needs
+from queenbee.documents.plans.needs import read_needs, unread_needs
 from queenbee.documents.plans.outline import Phase as Phase
 from queenbee.documents.plans.outline import read_outline
 
@@ -99,6 +99,7 @@ def parse_plan(text: str) -> Plan:
     outline = read_outline(text)
     findings = list(outline.findings)
     done = {each.heading.number for each in outline.sections if each.record}
+    known = {each.heading.number for each in outline.sections}
     sprints: list[Sprint] = []
     skipped: list[Sprint] = []
     for section in outline.sections:
@@ -107,6 +108,8 @@ def parse_plan(text: str) -> Plan:
         sprint, found = _sprint(section, done)
         (skipped if sprint.mark == "skipped" else sprints).append(sprint)
         findings += found
+        path = f"sprints[{sprint.number}].depends_on"
+        findings += unread_needs(section.blocks, path, known)
     findings += _notes(outline, skipped)
     findings.sort(key=lambda finding: finding.line or 0)
     return Plan(outline.phases, tuple(sprints), tuple(findings), tuple(skipped), outline.left_out)

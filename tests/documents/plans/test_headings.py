@@ -79,6 +79,23 @@ LOST = {
     "Chinese word": "### 冲刺 1.2: Login",
     "German word": "### Aufgabe 1.2: Login",
     "no word": "### 1.2: Login",
+    "no word, with a dash": "### 1.2 - Login",
+    "plain line": "Sprint 1.2: Login",
+    "plain line in a paragraph": "some text\nSprint 1.2: Login",
+    "italics": "*Sprint 1.2: Login*",
+    "strike around the heading": "~~### Sprint 1.2: Login",
+    "table of numbers": "| Sprint | Title |\n|---|---|\n| 1.2 | Login |",
+    "number in brackets": "### Login (Sprint 1.2)",
+    "full-width letters": "### \uff33\uff50\uff52\uff49\uff4e\uff54 1.2: Login",
+    "full-width digits": "### Sprint \uff11.\uff12: Login",
+    "full-width hash": "\uff03\uff03\uff03 Sprint 1.2: Login",
+    "byte order mark in the middle": "\ufeff### Sprint 1.2: Login",
+    "link": "### [Sprint 1.2: Login](#login)",
+    "link around the number": "### [Sprint 1.2](#login): Login",
+    "full stop for the colon": "### Sprint 1.2. Login",
+    "bracket for the colon": "### Sprint 1.2) Login",
+    "check mark before the colon": "### Sprint 1.2 \u2705: Login",
+    "cell of an HTML table": "<table><tr><td>Sprint 1.2: Login</td></tr></table>",
     "level four": "#### Sprint 1.2: Login",
     "setext": "Sprint 1.2: Login\n=====",
 }
@@ -198,7 +215,9 @@ class TestLostSprints:
     def test_are_findings_with_their_line(self, name: str) -> None:
         lines = LOST[name]
         plan = plan_with(lines)
-        wanted = 7 + next(n for n, line in enumerate(lines.split("\n")) if "1.2" in line)
+        wanted = 7 + next(
+            n for n, line in enumerate(lines.split("\n")) if "1.2" in line or "\uff11" in line
+        )
 
         assert [sprint.number for sprint in plan.sprints] == ["1.1"]
         assert plan.left_out == (wanted,)
@@ -209,7 +228,11 @@ class TestLostSprints:
         (finding,) = plan_with(LOST[name]).findings
         assert finding.hint is not None
         form = finding.hint.removeprefix("write it as ").removesuffix(", at the start of a line")
-        if name == "HTML heading":
+        if name == "number in brackets":
+            assert form == "### Sprint 1.2: Title"  # Its title is before the number.
+            return
+        if name in ("HTML heading", "cell of an HTML table"):
+            assert form == "### Sprint 1.2: Login"
             return  # What follows belongs to the HTML.
 
         plan = plan_with(form)
@@ -236,6 +259,38 @@ class TestLostSprints:
         (finding,) = plan_with("### What we learned in Sprint 1.1: a lot").findings
 
         assert (finding.severity, finding.line) == ("warning", 7)
+
+    def test_a_heading_without_a_number_is_left_out_as_well(self) -> None:
+        plan = plan_with("### Sprint One: Login")
+
+        assert (plan.left_out, [each.line for each in plan.findings]) == ((7,), [7])
+        assert plan_with("### Sprint planning").left_out == ()
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "### Two sprints at once (Sprint 1.1)",
+            "## Looking back at Sprint 1.1",
+            "Sprint 1.1: see above",
+            "| Sprint | Days |\n|---|---|\n| 1.1 | 3 |",
+            "### 1.1 - Setup",
+            "Sprint 1.2 - 1.4 are for later",
+        ],
+    )
+    def test_prose_about_sprints_is_none(self, line: str) -> None:
+        assert plan_with(line).findings == ()
+
+    @pytest.mark.parametrize("opening", ["<!-- not yet", "<pre>", "<style>", "<?php", "<![CDATA["])
+    def test_html_that_is_never_closed_hides_none(self, opening: str) -> None:
+        plan = plan_with(f"{opening}\n### Sprint 1.2: Login")
+
+        (error,) = plan.findings
+        assert (error.line, error.severity) == (7, "error")
+        assert "never closed" in error.message
+
+    @pytest.mark.parametrize("html", ["<!-- a\n-->", "<!-->", "<pre>\n</pre>", "<!doctype html>"])
+    def test_html_that_is_closed_is_no_finding(self, html: str) -> None:
+        assert plan_with(html).findings == ()
 
     @pytest.mark.parametrize(
         "fence", ["```\n{}\n```", "<!--\n{}\n-->", "- x\n\n  ```\n  {}\n  ```\n", "text\n\n    {}"]

@@ -195,7 +195,6 @@ PROSE = [
     "### What 1.2 means: a guess",
     "## 1.2: Overview",
     "## Sprinting 1.2: no",
-    "Sprint 1.2: prose",
     "#hashtag sprint 12",
 ]
 
@@ -776,3 +775,57 @@ class TestFiles:
 
         with pytest.raises(Unreadable, match="larger than"):
             read_markdown(str(tmp_path / "a.md"))
+
+
+class TestDependenciesThatAreNoField:
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "Depends on: 1.1",
+            "*Depends On:* 1.1",
+            "__Depends On:__ Sprint 1.1",
+            "- depends on: `1.1`",
+            "- build client\n  Blocked by: 1.1",
+            "**Depends-On:** 1.1",
+            "**Depends On (soft):** 1.1",
+            "**Depends on sprint:** 1.1",
+            "**Prerequisites:** Sprint 1.1",
+            "**After:** 1.1",
+            "| **Depends On:** | 1.1 |",
+        ],
+    )
+    def test_are_errors_with_the_right_line(self, line: str) -> None:
+        """Without one, the sprint would be planned as if it waited for nothing."""
+        plan = parse_plan(f"{SPRINT}- a\n### Sprint 1.2: B\n{line}\n")
+
+        (error,) = [each for each in plan.findings if each.severity == "error"]
+        assert error.line == 5 + line.count("\n")
+        assert error.hint == "write it as **Depends On:** 1.1"
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "**Depends On:** 1.1",
+            "- **Requires:** 1.1",
+            "Needs: 1.5 GB",
+            "After 1.1, we rest",
+            "> a",
+        ],
+    )
+    def test_other_lines_are_none(self, line: str) -> None:
+        plan = parse_plan(f"{SPRINT}- a\n### Sprint 1.2: B\n{line}\n")
+
+        assert [each for each in plan.findings if each.severity == "error"] == []
+
+
+class TestTooManyLines:
+    @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+    def test_are_refused_before_they_are_parsed(self, tmp_path: Path, ending: str) -> None:
+        """The time and memory of parsing depend on the lines more than on the bytes."""
+        path = tmp_path / "plan.md"
+        path.write_bytes(f"- a{ending}".encode() * 50_000)
+        assert len(read_markdown(str(path))) == 50_000 * len(f"- a{ending}")
+
+        path.write_bytes(f"- a{ending}".encode() * 50_001)
+        with pytest.raises(Unreadable, match="50,001 lines; a plan has at most 50,000"):
+            read_markdown(str(path))
