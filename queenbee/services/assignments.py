@@ -225,6 +225,7 @@ class Assignments:
         actor = self._store.actor
         if droid == actor:  # Another droid's worktree is not known here.
             worktree = worktree or self._store.layout.worktree
+        self._look(issue_id, reason, *([f"Reassigned to {droid}", "Assigned"] if reason else []))
         with self._store.transaction() as tx:
             current = self.active(issue_id)
             try:
@@ -330,6 +331,7 @@ class Assignments:
     ) -> Assignment:
         actor = self._store.actor
         checked_issue_id(issue_id)
+        self._look(issue_id, reason, *([status.capitalize()] if reason else []))
         with self._store.transaction() as tx:
             lost = self._lost(issue_id) if status == "released" else None
             current = lost or self.check_ending(issue_id)
@@ -350,6 +352,11 @@ class Assignments:
             if also is not None:
                 also(tx)
             return ended
+
+    def _look(self, issue_id: str, reason: str | None, *whats: str) -> None:
+        """Looks at what will be written, and sent, before the lock is taken."""
+        bodies = [_said(what, self._store.actor, reason) for what in whats]
+        self._store.look({"issue_id": issue_id, "reason": reason, "body": bodies})
 
     def absurd(self) -> list[Assignment]:
         """Returns the assignments that say that they ended in the future, which only a wrong

@@ -209,6 +209,45 @@ def governing(
                 yield layout
 
 
+def hives_above(folder: str, env: Mapping[str, str]) -> Iterator[Layout]:
+    """Yields the layouts of every hive that governs files in `folder`, the nearest first.
+
+    Beside those that `governing` yields, they are the hives of the repositories around it: a
+    submodule is part of its superproject. Without any, yields nothing.
+    """
+    while True:
+        try:
+            yield from governing(folder, env)
+        except NoHive:
+            pass
+        except Unreadable as error:
+            dot_git = error.details.get("path")
+            if not isinstance(dot_git, str) or os.path.basename(dot_git) != ".git":
+                raise
+            # A `.git` that leads nowhere ends no lease of the repository around it.
+            folder = os.path.dirname(os.path.dirname(dot_git))
+            continue
+        above = _superproject(folder)
+        if above is None or env.get("BEADS_DIR"):
+            return
+        folder = above
+
+
+def _superproject(folder: str) -> str | None:
+    """Returns the folder that holds the submodule that `folder` is in, or None."""
+    here = git_tree(folder)
+    above = os.path.dirname(here.tree) if here is not None else folder
+    around = git_tree(above) if here is not None and above != here.tree else None
+    if here is None or around is None:
+        return None
+    modules = os.path.join(around.git_dir, "modules", "")
+    if here.git_dir.startswith(modules):
+        return above
+    # One that git has not absorbed keeps its own git directory.
+    own = here.git_dir == os.path.join(here.tree, ".git")
+    return above if own and os.path.lexists(os.path.join(around.tree, ".gitmodules")) else None
+
+
 def working_directory() -> str:
     """Returns the working directory. Raises `NoHive` if it was removed."""
     try:

@@ -86,6 +86,7 @@ def complete(
     nothing happens. Raises `NotFound`, `NotYours`, `InvalidInput`, or `Conflict` for a Ralph bead
     that waits for something or lacks its evidence.
     """
+    hive.look({"issue_id": issue_id, "reason": reason})  # Before the checks, which take minutes.
     issue_id = issue_id or _only_one(hive)
     if unverified and not (reason and reason.strip()):
         raise InvalidInput(

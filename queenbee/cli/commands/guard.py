@@ -17,6 +17,7 @@ from queenbee.core.text import mentioned, printable, suggested
 from queenbee.errors import InvalidInput
 from queenbee.git import changes, hooks
 from queenbee.git import guard as rules
+from queenbee.services.leases.paths import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +81,8 @@ def check(
     """
     if sum((bool(paths), staged, range_ is not None, remote is not None)) > 1:
         raise InvalidInput("give one of: --staged, --range, --pre-push, or paths")
-    verdict = rules.check(_change(paths, range_, remote), lambda: call.hive, os.environ)
+    change = _change(paths, range_, remote)
+    verdict = rules.check(change, lambda: call.hive, os.environ, droid=call.actor)
     for note in verdict.notes:
         aside(f"queenbee guard: {printable(note)}")
     for each in verdict.left_out:
@@ -93,7 +95,7 @@ def _change(paths: Sequence[str], range_: str | None, remote: str | None) -> rul
     cwd = os.getcwd()
     if paths:
         return rules.Change(
-            rules.COMMIT, lambda hive: [each.path for each in hive.reservations.check(paths)]
+            rules.COMMIT, lambda tree: [path_of(each, tree=tree, cwd=cwd) for each in paths]
         )
     if range_ is not None:
         return rules.Change(rules.COMMIT, lambda _: changes.in_range(cwd, range_))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, invocation, is_mine, short_ids, tell
+from queenbee.cli.app import Answer, Invocation, command, is_mine, short_ids, tell
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
@@ -18,6 +18,7 @@ from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.errors import InvalidInput
+from queenbee.store.layout import working_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -219,20 +220,27 @@ def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool, stale
     return board(hive, lambda: hive.queue, hive.droids.seen_ms, found)
 
 
-@command("check", show=_show_statuses, example="queen check src/app.py src/db.py")
+@command(
+    "check",
+    show=_show_statuses,
+    example="queen check src/app.py src/db.py",
+    opens_hive=False,
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-def check(hive: Hive, paths: tuple[str, ...]) -> Answer:
+def check(call: Invocation, paths: tuple[str, ...]) -> Answer:
     """Check whether you may edit files
 
     Exit 0 if all are free or yours, 1 if another droid holds one. A PATH is a file name, never a
     pattern; the contents of a folder are not checked.
     """
-    if invocation().beads_dir:
-        statuses = hive.reservations.check(paths)
+    if call.beads_dir:
+        statuses = call.hive.reservations.check(paths)
     else:
         from queenbee.services import governing  # noqa: PLC0415 - start-up
 
-        statuses = governing.check(hive, paths, os.environ)
+        statuses = governing.check(
+            lambda: call.hive, paths, os.environ, cwd=working_directory(), droid=call.actor
+        )
     for path, status in zip(paths, statuses, strict=True):
         if status.status == "held":
             continue
