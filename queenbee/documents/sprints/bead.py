@@ -62,6 +62,13 @@ def sprint_schema(*, strict: bool = False) -> dict[str, Any]:
     if strict:
         metadata["required"] += ["team_name", "agent_type"]
         agent["required"] += ["agent_type"]
+        for owner, name in (
+            (metadata, "team_name"),
+            (metadata, "agent_type"),
+            (agent, "agent_type"),
+        ):
+            # Null means "not yet", which is missing here.
+            owner["properties"][name]["type"] = "string"
     return schema
 
 

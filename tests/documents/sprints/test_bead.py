@@ -647,6 +647,14 @@ class TestTheExportedSchema:
         assert errors(bead) != []
         assert not Draft202012Validator(sprint_schema()).is_valid(bead)
 
+    @pytest.mark.parametrize("name", ["team_name", "agent_type", "qa_agents[0].agent_type"])
+    def test_with_strict_refuses_null_as_the_validator_does(self, name: str) -> None:
+        bead = changed(f"metadata.{name}", None)
+
+        assert errors(bead, strict=True) == [f"metadata.{name}"]
+        assert not Draft202012Validator(sprint_schema(strict=True)).is_valid(bead)
+        assert Draft202012Validator(sprint_schema()).is_valid(bead)
+
     @pytest.mark.parametrize("path", ["C:\\app", "\\\\host\\app", "/a b"])
     def test_accepts_paths_of_every_system(self, path: str) -> None:
         assert Draft202012Validator(sprint_schema()).is_valid(
