@@ -22,7 +22,7 @@ from queenbee.store.layout import git_tree
 from queenbee.store.watch import wait_for_change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from queenbee.services.store import Store
 
@@ -41,8 +41,10 @@ class Landing:
 
     target: str
     commit: str | None
-    merged: int = 0
+    checked: bool = True
     output: str = ""
+    untracked: Sequence[str] = ()
+    """Files of the worktree that git does not track, and so are not part of it."""
 
     @property
     def landed(self) -> bool:
@@ -55,7 +57,9 @@ class Landing:
             "landed": self.landed,
             "target": self.target,
             "commit": self.commit,
+            "checked": self.checked,
             "output": self.output,
+            "untracked": list(self.untracked),
         }
 
 
@@ -70,12 +74,14 @@ def land(
     *,
     check: str | None,
     wait_s: float,
+    held: Callable[[Sequence[str]], list[str]] = lambda _: [],
     tell: Callable[[str], None] = lambda _: None,
 ) -> Landing:
     """Lands the branch of this worktree on the branch of the main worktree, when its turn comes.
 
     `check` is a shell command that runs at the top of this worktree after the merge; by default
-    the one in git's setting `queenbee.check`. Raises `InvalidInput` outside a linked worktree,
+    the one in git's setting `queenbee.check`. `held` names those of the changed files that may not
+    land, because others hold them. Raises `InvalidInput` outside a linked worktree,
     `NotLanded`, and `Busy` if the turn does not come within `wait_s`.
     """
     place = _Place.of(store)
@@ -83,12 +89,20 @@ def land(
     check = check or place.said(CHECK)
     with _Turn(store, place.target, wait_s, tell):
         for _ in range(_TRIES):
-            merged = place.merge()
+            place.merge()
+            if files := held(place.changed()):
+                raise NotLanded(
+                    f"held by others: {', '.join(files[:_SHOWN])}",
+                    hint="queen reserved; or ask the holder",
+                    files=files,
+                )
             if check and (failed := place.fails(check)) is not None:
                 return Landing(place.target, None, output=failed)
             commit = place.advance()
             if commit is not None:
-                return Landing(place.target, commit, merged)
+                return Landing(
+                    place.target, commit, checked=bool(check), untracked=place.untracked()
+                )
             tell(f"{place.target} was moved meanwhile; merging it again")
     raise NotLanded(
         f"{place.target} was moved {_TRIES} times while this worktree was being landed",
@@ -139,8 +153,26 @@ class _Place:
                 files=dirty,
             )
 
-    def merge(self) -> int:
-        """Merges the target into the branch; returns how many commits that brought."""
+    def changed(self) -> list[str]:
+        """Returns the files that differ from the target. Raises `NotLanded` if there are no
+        commits to land.
+        """
+        target = f"refs/heads/{self.target}"
+        if not int(git("rev-list", "--count", f"{target}..HEAD", "--", cwd=self.tree)):
+            raise NotLanded(
+                f"nothing to land: {self.target} has all commits of this worktree",
+                hint="git commit your work; if there is none, queen complete",
+                files=[],
+            )
+        return _names(git("diff", "--name-only", "-z", f"{target}..HEAD", "--", cwd=self.tree))
+
+    def untracked(self) -> list[str]:
+        """Returns the files that git neither tracks nor ignores, but for the hive's own."""
+        found = git("ls-files", "--others", "--exclude-standard", "-z", cwd=self.tree)
+        return [name for name in _names(found) if not name.startswith(".beads/")][:_SHOWN]
+
+    def merge(self) -> None:
+        """Merges the target into the branch. Raises `NotLanded` for a conflict."""
         target = f"refs/heads/{self.target}"
         count = int(git("rev-list", "--count", f"HEAD..{target}", "--", cwd=self.tree))
         if count:
@@ -148,9 +180,7 @@ class _Place:
             done = _as_the_user("merge", "--no-edit", "-m", message, target, cwd=self.tree)
             if done.returncode != 0:
                 found = git("diff", "--name-only", "-z", "--diff-filter=U", cwd=self.tree)
-                files = [each.decode(errors="surrogateescape") for each in found.split(b"\0")]
-                raise self._conflict([each for each in files if each], _said(done))
-        return count
+                raise self._conflict(_names(found), _said(done))
 
     def fails(self, check: str) -> str | None:
         """Runs a check; returns the end of what it printed if it failed, else None."""
@@ -178,7 +208,7 @@ class _Place:
         if int(git("rev-list", "--count", f"HEAD..{target}", "--", cwd=self.tree)):
             return None
         raise NotLanded(
-            f"{self.main_tree} cannot be moved to {head[:10]}: {_said(done)}",
+            f"{self.main_tree} cannot be moved to {head[:10]}: {' '.join(_said(done).split())}",
             hint=f"git -C {shell_word(self.main_tree)} status",
             files=[],
         )
@@ -249,6 +279,10 @@ class _Turn:
 _UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
 _SHOWN = 5
 _LAST_CHARS = 3_000
+
+
+def _names(listed: bytes) -> list[str]:
+    return [os.fsdecode(each) for each in listed.split(b"\0") if each]
 
 
 def _branch(git_dir: str) -> str | None:

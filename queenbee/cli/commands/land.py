@@ -16,6 +16,8 @@ from queenbee.core.text import printable
 from queenbee.services import work
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from queenbee.git.landing import Landing
     from queenbee.workflows.hive import Hive
 
@@ -26,9 +28,30 @@ def _show(value: dict[str, Any]) -> None:
         say(f"the check failed; nothing was landed on {printable(landing.target)}", bold=True)
         block(landing.output, most=40)
         return
-    say(f"landed on {printable(landing.target)} as {landing.commit[:10]}")
+    checked = "" if landing.checked else ", unchecked"
+    say(f"landed on {printable(landing.target)} as {landing.commit[:10]}{checked}")
+    if landing.untracked:
+        say(f"note: not part of it, because untracked: {printable(', '.join(landing.untracked))}")
     if value["completed"] is not None:
         views.show_loop({"completed": value["completed"], "next": value["next"]})
+    elif value["next"] is not None:
+        views.show_next(value["next"])
+
+
+def _held_by_others(hive: Hive) -> Callable[[Sequence[str]], list[str]]:
+    """Returns a function that names the files among these that others hold exclusively."""
+
+    def held(paths: Sequence[str]) -> list[str]:
+        top = [os.path.join(hive.layout.tree, path) for path in paths]
+        return [
+            f"{each.path} ({lease.droid})"
+            for each in (hive.reservations.check(top) if top else ())
+            if each.status == "held"
+            for lease in each.leases[:1]
+            if lease.exclusive
+        ]
+
+    return held
 
 
 @command(
@@ -56,12 +79,13 @@ def land(
     completes ISSUE (default: the one that you have).
 
     If the merge has conflicts, it leaves them to you: resolve them, commit, and run it again. If
-    the check fails (exit 1), nothing is landed.
+    the check fails (exit 1), nothing is landed. It refuses files that another droid holds. The
+    checks of a bead run when it is completed, after that.
     """
     from queenbee.git.landing import land as land_branch  # noqa: PLC0415 - start-up
     from queenbee.workflows.completing import complete  # noqa: PLC0415 - start-up
 
-    landing = land_branch(hive, check=check, wait_s=wait, tell=tell)
+    landing = land_branch(hive, check=check, wait_s=wait, held=_held_by_others(hive), tell=tell)
     value: dict[str, Any] = {"landing": landing, "completed": None, "next": None}
     if landing.commit is None:
         return Answer(value, yes=False)

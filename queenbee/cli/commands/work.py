@@ -111,6 +111,9 @@ def _show_mail(found: Begin | Nothing) -> None:
 
 def _show_nothing(nothing: Nothing) -> None:
     _show_mail(nothing)
+    if not nothing.counts["total"]:
+        paragraph("There are no issues yet: queen issue new TITLE, or queen plan import PLAN.md")
+        return
     if nothing.state == "done":
         paragraph(
             f"Everything is done: {nothing.counts['total']} of {nothing.counts['total']} issues."
