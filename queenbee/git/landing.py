@@ -89,7 +89,8 @@ def land(
     check = check or place.said(CHECK)
     with _Turn(store, place.target, wait_s, tell):
         for _ in range(_TRIES):
-            place.merge()
+            place.refuse_unfinished()
+            head = place.merge()
             if files := held(place.changed()):
                 raise NotLanded(
                     f"held by others: {', '.join(files[:_SHOWN])}",
@@ -98,7 +99,8 @@ def land(
                 )
             if check and (failed := place.fails(check)) is not None:
                 return Landing(place.target, None, output=failed)
-            commit = place.advance()
+            place.refuse_unfinished()
+            commit = place.advance(head)
             if commit is not None:
                 return Landing(
                     place.target, commit, checked=bool(check), untracked=place.untracked()
@@ -171,8 +173,10 @@ class _Place:
         found = git("ls-files", "--others", "--exclude-standard", "-z", cwd=self.tree)
         return [name for name in _names(found) if not name.startswith(".beads/")][:_SHOWN]
 
-    def merge(self) -> None:
-        """Merges the target into the branch. Raises `NotLanded` for a conflict."""
+    def merge(self) -> str:
+        """Merges the target into the branch, and returns its commit. Raises `NotLanded` for a
+        conflict.
+        """
         target = f"refs/heads/{self.target}"
         count = int(git("rev-list", "--count", f"HEAD..{target}", "--", cwd=self.tree))
         if count:
@@ -181,6 +185,7 @@ class _Place:
             if done.returncode != 0:
                 found = git("diff", "--name-only", "-z", "--diff-filter=U", cwd=self.tree)
                 raise self._conflict(_names(found), _said(done))
+        return self._head()
 
     def fails(self, check: str) -> str | None:
         """Runs a check; returns the end of what it printed if it failed, else None."""
@@ -194,16 +199,22 @@ class _Place:
         )
         return None if done.returncode == 0 else _said(done) or f"status {done.returncode}"
 
-    def advance(self) -> str | None:
-        """Moves the target to the branch by fast-forward; returns the commit, or None if the target
-        was moved.
+    def advance(self, head: str) -> str | None:
+        """Moves the target by fast-forward to the commit that was checked, and returns it; None if
+        the target was moved. Raises `NotLanded`.
         """
-        head = git("rev-parse", "HEAD", cwd=self.tree).decode().strip()
+        here, main = git_tree(self.tree), git_tree(self.main_tree)
+        if here is None or main is None or self._head() != head:
+            raise self._changed("this worktree has another commit than the one that was checked")
+        if (_branch(here.git_dir), _branch(main.git_dir)) != (self.branch, self.target):
+            raise self._changed("a worktree is on another branch than before")
         target = f"refs/heads/{self.target}"
         if int(git("rev-list", "--count", f"HEAD..{target}", "--", cwd=self.tree)):
             return None
         done = _as_the_user("merge", "--ff-only", "--quiet", head, cwd=self.main_tree)
         if done.returncode == 0:
+            if git("rev-parse", target, cwd=self.tree).decode().strip() != head:
+                raise self._changed(f"{self.target} is not at {head[:10]} after the merge")
             return head
         if int(git("rev-list", "--count", f"HEAD..{target}", "--", cwd=self.tree)):
             return None
@@ -212,6 +223,12 @@ class _Place:
             hint=f"git -C {shell_word(self.main_tree)} status",
             files=[],
         )
+
+    def _head(self) -> str:
+        return git("rev-parse", "--verify", "HEAD", cwd=self.tree).decode().strip()
+
+    def _changed(self, what: str) -> NotLanded:
+        return NotLanded(f"{what}; nothing was landed", hint="queen land again", files=[])
 
     def said(self, name: str) -> str | None:
         """Returns a setting of git on this machine, or None."""
@@ -277,6 +294,7 @@ class _Turn:
 
 
 _UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
+_OF_A_CALLER = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
 _SHOWN = 5
 _LAST_CHARS = 3_000
 
@@ -296,10 +314,13 @@ def _branch(git_dir: str) -> str | None:
 
 def _as_the_user(*arguments: str, cwd: str) -> subprocess.CompletedProcess[bytes]:
     """Runs git as the user would, with their hooks and settings."""
-    command = ["git", *arguments]
+    command = ["git", "-c", "merge.autoStash=false", *arguments]
+    # A hook or an alias names its own repository; each call here is about that of its folder.
+    env = {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
     return subprocess.run(
         command,
         cwd=cwd,
+        env=env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

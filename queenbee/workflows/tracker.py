@@ -179,6 +179,8 @@ class Tracker:
         actor = self._hive.actor
 
         def changed(row: Row, now_ms: int) -> Row:
+            if not remove:
+                self._check_no_circle(issue_id, on, kind)  # Again: nobody else writes now.
             known = row.get("dependencies")
             kept = [one for one in known if one] if isinstance(known, list) else []
             kept = [one for one in kept if _target(one) not in on]

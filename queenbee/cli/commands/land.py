@@ -12,7 +12,8 @@ from queenbee.cli.commands import work as views
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import block
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable
+from queenbee.core.text import printable, suggested
+from queenbee.errors import InvalidInput
 from queenbee.services import work
 
 if TYPE_CHECKING:
@@ -36,6 +37,21 @@ def _show(value: dict[str, Any]) -> None:
         views.show_loop({"completed": value["completed"], "next": value["next"]})
     elif value["next"] is not None:
         views.show_next(value["next"])
+
+
+def _issue(hive: Hive, issue_id: str | None) -> str | None:
+    """Returns the issue to complete, which the actor may end; None if it has none."""
+    if issue_id is not None:
+        issue_id = hive.issue_id(issue_id)
+        hive.assignments.check_ending(issue_id)
+        return issue_id
+    mine = [each.issue_id for each in hive.assignments.find(droid=hive.actor)]
+    if len(mine) > 1:
+        raise InvalidInput(
+            f"{hive.actor} has several issues: {', '.join(mine)}",
+            hint=f"say which: {suggested('queen land', mine[0])}",
+        )
+    return mine[0] if mine else None
 
 
 def _held_by_others(hive: Hive) -> Callable[[Sequence[str]], list[str]]:
@@ -85,14 +101,13 @@ def land(
     from queenbee.git.landing import land as land_branch  # noqa: PLC0415 - start-up
     from queenbee.workflows.completing import complete  # noqa: PLC0415 - start-up
 
+    issue = _issue(hive, issue_id)
     landing = land_branch(hive, check=check, wait_s=wait, held=_held_by_others(hive), tell=tell)
     value: dict[str, Any] = {"landing": landing, "completed": None, "next": None}
     if landing.commit is None:
         return Answer(value, yes=False)
-    mine = hive.assignments.find(droid=hive.actor)
-    if issue_id is not None or mine:
+    if issue is not None:
         why = f"{reason} ({landing.commit[:10]})" if reason else f"landed as {landing.commit[:10]}"
-        issue = hive.issue_id(issue_id) if issue_id is not None else None
         done = value["completed"] = complete(hive, issue, env=os.environ, reason=why)
         if not done.completed:
             return Answer(value, yes=False)
