@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import tempfile
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -30,6 +31,7 @@ CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""
 _TRIES = 5
 _LOOK_AGAIN_S = 1.0
+_SIGN_EVERY_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,8 @@ def land(
                     hint="queen reserved; or ask the holder",
                     files=files,
                 )
-            if check and (failed := place.fails(check)) is not None:
+            store.note_presence()
+            if check and (failed := place.fails(check, alive=store.note_presence)) is not None:
                 return Landing(place.target, None, output=failed)
             place.refuse_unfinished()
             commit = place.advance(head)
@@ -187,17 +190,34 @@ class _Place:
                 raise self._conflict(_names(found), _said(done))
         return self._head()
 
-    def fails(self, check: str) -> str | None:
-        """Runs a check; returns the end of what it printed if it failed, else None."""
-        done = subprocess.run(
-            ["/bin/sh", "-c", check],
-            cwd=self.tree,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-        )
-        return None if done.returncode == 0 else _said(done) or f"status {done.returncode}"
+    def fails(self, check: str, *, alive: Callable[[], None]) -> str | None:
+        """Runs a check; returns the end of what it printed if it failed, else None.
+
+        `alive` is called now and then, so that nobody takes a long check for silence.
+        """
+        with tempfile.TemporaryFile() as output:
+            running = subprocess.Popen(
+                ["/bin/sh", "-c", check],
+                cwd=self.tree,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+            try:
+                while True:
+                    try:
+                        status = running.wait(timeout=_SIGN_EVERY_S)
+                        break
+                    except subprocess.TimeoutExpired:
+                        alive()
+            except BaseException:
+                running.kill()
+                raise
+            if status == 0:
+                return None
+            output.seek(0)
+            said = output.read().decode(errors="replace").strip()
+        return said[-_LAST_CHARS:] or f"status {status}"
 
     def advance(self, head: str) -> str | None:
         """Moves the target by fast-forward to the commit that was checked, and returns it; None if

@@ -15,7 +15,7 @@ from queenbee.store.identity import checked_droid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from queenbee.core.beads import Issue
     from queenbee.core.queue import Waiter
@@ -258,6 +258,11 @@ class Assignments:
         ahead = self._ahead(issue_id, place) if droid == actor else []
         if current is None and not ahead:
             return
+        blockers: list[str | Waiter] = [*ahead]
+        if current is not None:
+            blockers.insert(0, current.droid)
+        if place is not None and (circle := self._queue().circle(blockers, own=place.name)):
+            raise _endless(issue_id, droid, circle)
         if place is not None:
             place.take(ahead)
         if current is None:
@@ -453,6 +458,16 @@ class Assignments:
         lost = [loser for _, loser in reservations.conflicts() if loser.droid == assignment.droid]
         held = [*reservations.find(droid=assignment.droid), *lost]
         return [lease.id for lease in held if lease.issue_id == assignment.issue_id]
+
+
+def _endless(issue_id: str, droid: str, circle: Sequence[Waiter]) -> Taken:
+    named = [mentioned(each.droid) for each in circle]
+    return Taken(
+        f"waiting for {issue_id} would never end: {' and '.join(named)} would wait for {droid}",
+        hint=f"release what {named[-1]} waits for, then try again: queen release ISSUE",
+        holder=circle[0].droid,
+        circle=[droid, *(each.droid for each in circle)],
+    )
 
 
 def _taken(current: Assignment, to: str | None) -> Taken:

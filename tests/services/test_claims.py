@@ -160,3 +160,18 @@ def test_waiting_for_a_blocked_issue_ends_when_the_tracker_closes_its_blocker(
     later.start()
     assert open_as("docs").assignments.claim("qb-2", wait_s=30).droid == "docs"
     later.join()
+
+
+def test_droids_do_not_wait_for_one_another(
+    open_as: Opener, hive: Hive, reviewer: Hive, tracker: Path
+) -> None:
+    write_lines(tracker, {"id": "qb-8", "status": "open"})
+    hive.assignments.claim("qb-1")
+    reviewer.assignments.claim("qb-8")
+    with reviewer.queue.register(Want(issue_id="qb-1"), 60):
+        with pytest.raises(Taken, match="waiting for qb-8 would never end") as refused:
+            hive.assignments.claim("qb-8", wait_s=30)
+        assert refused.value.details["circle"] == ["ui-engineer", "reviewer"]
+        # Somebody who has nothing that reviewer waits for may wait.
+        with pytest.raises(Busy):
+            open_as("docs").assignments.claim("qb-8", wait_s=0.1)
