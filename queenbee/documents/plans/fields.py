@@ -50,6 +50,8 @@ _FIELD = re.compile(
     r"[ \t]*\*\*[ \t]*([^*\n]{1,60}?)[ \t]*(?::[ \t]*\*\*|\*\*[ \t]*:)[ \t]*(.*)", re.S
 )
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
+_OPEN_BOX = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[ \](?:[ \t]|$)", re.MULTILINE)
+"""An item below a task that is not ticked: then the task is not done, whatever its own box."""
 _INNER = re.compile(r"^[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
 _AGENT = re.compile(r"`?([^\s`(),]+)`?\s*(?:\(([^()]*)\)\s*)?(?:(?:-{1,2}|–|—|:)\s*(.*))?", re.S)
 _QUOTED = re.compile(r"[ \t]*(?:>[ \t]*)+(.*)")
@@ -242,7 +244,7 @@ class _Gathering:
 
     def _add(self, key: str, text: str, *, ticked: bool = False) -> None:
         text, box = strip_box(text)
-        if (ticked or box) and key == "tasks":
+        if (ticked or box) and key == "tasks" and _OPEN_BOX.search(text) is None:
             self.fields.ticked.add(len(self.fields.values[key]))
         self.fields.values[key].append(text.strip())
 

@@ -16,7 +16,7 @@ from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.check import where
 from queenbee.documents.plans.rows import begun_as
 from queenbee.documents.reconcile import match_rows
-from queenbee.documents.sprints.numbers import is_sprint
+from queenbee.documents.sprints.numbers import is_sprint, without_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,11 +39,11 @@ def match_beads(
     }
     moved = {row["id"] for row in annotated.values()}
     rest = {key: row for key, row in known.items() if key not in moved}
-    numbered = match_rows(rest, lambda row: sprint_in(row, setting.plan_file))
+    numbered = match_rows(rest, lambda row: _number_in(row, setting.plan_file))
     found: dict[str, Row] = {}
     for sprint in plan.sprints:
         row = annotated.get(sprint.number)
-        if row is None and (row := numbered.get(sprint.number)) is not None:
+        if row is None and (row := numbered.get(without_zeros(sprint.number))) is not None:
             matching.check_title(sprint, row)
         if row is not None:
             found[sprint.number] = row
@@ -55,6 +55,11 @@ def sprint_in(row: Row, plan_file: str) -> str | None:
     """Returns the sprint of a plan that a bead was made from, or None for another plan's bead."""
     file, sprint = plan_and_sprint(row)
     return sprint if file == plan_file and isinstance(sprint, str) else None
+
+
+def _number_in(row: Row, plan_file: str) -> str | None:
+    sprint = sprint_in(row, plan_file)
+    return None if sprint is None else without_zeros(sprint)
 
 
 class _Matching:
@@ -79,7 +84,7 @@ class _Matching:
         elif file != self._setting.plan_file and file in self._setting.other_plans:
             text = f"the annotation names {sprint.bead_id}, the bead of sprint {number} in {file}"
             self._add(sprint, text, hint="remove the annotation: each plan has its own beads")
-        elif number != sprint.number:
+        elif without_zeros(number) != without_zeros(sprint.number):
             self._check_move(sprint, row, number)
             return row
         else:

@@ -59,8 +59,8 @@ def read_needs(values: Sequence[str], where: str, line: int) -> tuple[list[str],
 def unread_needs(blocks: Sequence[Block], where: str, known: Collection[str]) -> Iterator[Finding]:
     """Yields an error for each line under a sprint that names others to wait for, but is no field.
 
-    `known` are the numbers of the plan's sprints: "Needs: 1.5 GB" is prose. Such a line is
-    `Depends on: 1.1`, which is not bold, or `**Prerequisites:** 1.1`.
+    Such as `Depends on: 1.1`, which is not bold, or `**Prerequisites:** 1.1`. `known` are the
+    numbers of the plan's sprints: "Needs: 1.5 GB" is prose.
     """
     for block in blocks:
         rows = block.text.split("\n") if block.kind in ("paragraph", "list", "other") else ()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -27,20 +28,66 @@ if TYPE_CHECKING:
 SCHEMA_PATH = os.path.join(os.path.dirname(__file__), "sprint-bead.schema.json")
 DEFAULT_ATTEMPTS = 3
 
+_PATTERNS = {
+    "branch": "^(?!-|HEAD$)[a-zA-Z0-9_-]+(?:/[a-zA-Z0-9_-]+)*$",
+    "absolute-path": r"^(?:/|[A-Za-z]:[\\/]|\\\\)[^\u0000]*$",
+    "date-time": "^[0-9]{4}-.{5}[Tt ][0-9]{2}.{6}",
+}
+"""What the formats in the schema mean, as far as a pattern can say it."""
+_MERGE_BEADS = {
+    "if": {"properties": {"issue_type": {"const": "beads-ralph-merge"}}},
+    "then": {
+        "properties": {
+            "metadata": {
+                "required": ["branches_to_merge"],
+                "properties": {"branches_to_merge": {"type": "array", "minItems": 1}},
+            }
+        }
+    },
+}
+
 
 def sprint_schema(*, strict: bool = False) -> dict[str, Any]:
     """Returns the JSON Schema of a sprint bead, Draft 2020-12.
 
-    With `strict` it also requires `team_name` and `agent_type`, which the document requires but
-    its own examples lack.
+    It refuses nothing that `check_bead` accepts; `docs/sprint-beads.md`, section "What is
+    checked", lists what it cannot say. With `strict` it also requires `team_name` and
+    `agent_type`, which the document requires but its own examples lack.
     """
     schema: dict[str, Any] = json.loads(_schema_text())
     metadata, agent = schema["$defs"]["SprintMetadata"], schema["$defs"]["QAAgent"]
     agent["properties"]["output_schema"] = {"$ref": "#/$defs/OutputSchema"}
+    schema |= _MERGE_BEADS
+    _spell_out(schema)
     if strict:
         metadata["required"] += ["team_name", "agent_type"]
         agent["required"] += ["agent_type"]
+        for owner, name in (
+            (metadata, "team_name"),
+            (metadata, "agent_type"),
+            (agent, "agent_type"),
+        ):
+            # Null means "not yet", which is missing here.
+            owner["properties"][name]["type"] = "string"
     return schema
+
+
+def _spell_out(node: object) -> None:
+    """Adds patterns that say what our formats mean: other validators do not know these."""
+    if isinstance(node, list):
+        for each in node:
+            _spell_out(each)
+    elif isinstance(node, dict):
+        name = node.get("format")
+        if isinstance(name, str):
+            node["pattern"] = _PATTERNS[name]
+            if name != "date-time":
+                del node["format"]
+        if isinstance(node.get("pattern"), str):
+            # Python's `$` also matches before a line end, and many validators are in Python.
+            node["pattern"] = re.sub(r"\$\Z", r"$(?!\\n)", node["pattern"])
+        for each in node.values():
+            _spell_out(each)
 
 
 def field_findings(bead: object) -> list[Finding]:

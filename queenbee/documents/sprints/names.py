@@ -50,12 +50,14 @@ def labels(sprint: str) -> list[str]:
 def branch_fault(branch: str) -> str | None:
     """Returns why this cannot be a branch name, or None.
 
-    The document's pattern decides; git refuses three forms that the pattern allows.
+    The document's pattern decides; git refuses four forms that the pattern allows.
     """
     if _BRANCH.fullmatch(branch) is None:
         return "must contain only letters, digits, '/', '_' and '-'"
     if branch.startswith("-"):
         return "must not start with '-'"
+    if branch == "HEAD":
+        return "must be another name: HEAD is git's own"
     if branch.startswith("/") or branch.endswith("/") or "//" in branch:
         return "must not have an empty part before, after or between its '/'"
     return None

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _PHASE = re.compile("[0-9]+[a-z]*")
 _SPRINT = re.compile(r"([0-9]+)([a-z]*)\.([0-9]+)([a-z]*)")
 
+_ZEROS = re.compile("(?<![0-9])0+(?=[0-9])")
+
 Natural = tuple[int, str]
 """A whole number as (count of digits, digits): `int` refuses more than 4,300 digits."""
 
@@ -54,6 +56,11 @@ def parse_sprint(text: str) -> SprintNumber:
         raise ValueError(f"{text!r} is not a sprint number")
     phase, track, group, letters = match.groups()
     return SprintNumber(Track(_natural(phase), track), _natural(group), letters)
+
+
+def without_zeros(sprint: str) -> str:
+    """Returns a sprint number without leading zeros: `1.02` and `1.2` are the same sprint."""
+    return _ZEROS.sub("", sprint)
 
 
 def phase_of(sprint: str) -> str:

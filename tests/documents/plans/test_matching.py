@@ -56,6 +56,19 @@ def by_sprint(found: RowImport) -> dict[str, dict[str, Any]]:
 
 
 class TestRenumbering:
+    @pytest.mark.parametrize("annotate", [True, False])
+    def test_leading_zeros_make_no_other_sprint(self, annotate: bool) -> None:
+        """`1.02` is `1.2`: a second bead for it would let work be done twice."""
+        annotated, rows = first_import()
+        rows = done(rows)
+        text = (annotated if annotate else PLAN).replace("Sprint 1.2", "Sprint 1.02")
+
+        found = imported(text, rows)
+
+        assert [change.kind for change in found.changes] == ["keep", "update"]
+        assert by_sprint(found)["1.02"]["id"] == rows[1]["id"]
+        assert by_sprint(found)["1.02"]["status"] == "closed"
+
     def test_open_beads_follow_their_annotations(self) -> None:
         text, rows = first_import()
         found = by_sprint(imported(renumbered(text), rows))

@@ -544,6 +544,11 @@ class TestFields:
 
         assert (finding.line, finding.severity) == (3, "warning")
 
+    def test_a_ticked_task_with_an_open_one_below_it_is_open(self) -> None:
+        text = f"{SPRINT}- [x] write\n  - [x] draft\n  - [ ] review\n- [x] test\n  - [x] run\n"
+
+        assert only(text).open_tasks == ("write\n- [x] draft\n- [ ] review",)
+
     def test_ticked_tasks_are_known(self) -> None:
         sprint = under_sprint("- **Tasks:**\n  - [x] one\n  - [ ] two\n- [X] three")
 
