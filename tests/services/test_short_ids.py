@@ -109,7 +109,7 @@ def test_what_a_list_shows_is_an_id(quick: QuickQueen) -> None:
     for number in range(30):
         quick("msg", "send", "ui", f"number {number}", as_="api")
     shown = quick("msg", "inbox", "--limit", "30", as_="ui").out.splitlines()[1:]
-    parts = [line.split(" ")[-1] for line in shown]
+    parts = [line.split()[-1] for line in shown]
     assert all(len(part) < 8 for part in parts)
     read = quick("msg", "read", *parts, "--json", as_="ui").json
     assert [each["subject"] for each in read] == [f"number {n}" for n in reversed(range(30))]
