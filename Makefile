@@ -62,12 +62,13 @@ charts: $(STAMP)  ## the same with a million messages, and charts into docs/char
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench --million --charts docs/charts
 
-torture: $(STAMP)  ## crashes, git, races, clones and full disks, for half an hour
-	$(BIN)/python -m tests.torture all
-	$(BIN)/python -m tests.torture all --rotating --count 40 --operations 20000 --histories 20
+torture: $(STAMP)  ## crashes, git, races, clones, full disks, and all at once: STORM=600 seconds
+	$(BIN)/python -m tests.torture all --storm-seconds $(or $(STORM),600)
+	$(BIN)/python -m tests.torture all --rotating --count 40 --operations 20000 --histories 20 --storm-seconds 60
 
-fuzz: $(STAMP)  ## a million hostile lines
+fuzz: $(STAMP)  ## a million hostile lines, and a hundred thousand documents
 	$(BIN)/python -m tests.torture fuzz --executions 1000000
+	$(BIN)/python -m tests.torture fuzz-documents --executions 100000
 
 mutants: $(STAMP)  ## break the code, one change at a time: SAMPLE=400 SEED=1, FOLDERS='core store'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutation]'

@@ -31,6 +31,8 @@ from bench.stores import (
 FLOOR = python("-c", "import click")
 COMMANDS = {
     "msg inbox": ("msg", "inbox"),
+    "next": ("next",),
+    "status": ("status",),
     "msg send": ("msg", "send", "droid-2", "hello", "--issue", "qb-7"),
     "show": ("show", "qb-7"),
     "reserve": ("reserve", "src/new.py"),
@@ -41,7 +43,7 @@ LEASE_COMMANDS = {
     "check, free": ("check", "elsewhere/new.py"),
     "check, held": ("check", "src/app0/module0.py"),
 }
-GOALS = {"msg inbox": 1.3}
+GOALS = {"msg inbox": 1.3, "next": 1.6, "status": 1.6}
 LEASE_GOAL = 1.6
 _AS = ("--as", "droid-1")
 

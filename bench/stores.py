@@ -20,13 +20,17 @@ _FAR_AHEAD_MS = 4_000_000_000_000
 
 
 def make_hive(folder: str, *, messages: int = 0, leases: int = 0, rotate: bool = True) -> None:
-    """Makes a git repository with a hive of so many messages and live reservations in it.
+    """Makes a git repository with a hive of so many messages and live reservations in it, and a
+    hundred issues.
 
     The messages are old, and with `rotate` archived as they would be by then.
     """
     os.makedirs(os.path.join(folder, ".beads"), exist_ok=True)
     subprocess.run(["git", "init", "-q", folder], check=True)
     rng = random.Random(7)
+    with open(os.path.join(folder, ".beads", "issues.jsonl"), "w", encoding="utf-8") as file:
+        rows = ({"id": f"qb-{n}", "title": f"issue {n}", "status": "open"} for n in range(100))
+        file.writelines(f"{json.dumps(row)}\n" for row in rows)
     if messages:
         with open(os.path.join(folder, ".beads", "queen_messages.jsonl"), "wb") as file:
             file.writelines(message_line(number, rng) for number in range(messages))

@@ -38,7 +38,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees who runs it, in which repository, or with which git settings."""
-    for name in (*IDENTITY, "BEADS_DIR", "QUEEN_DEBUG", "QUEEN_DURABILITY", "NO_COLOR"):
+    for name in (*IDENTITY, "BEADS_DIR", "QUEEN_DEBUG", "QUEEN_DURABILITY", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
         monkeypatch.delenv(name, raising=False)

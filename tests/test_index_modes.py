@@ -117,6 +117,7 @@ ui-engineer: complete qb-46 --reason done
 tester: claim qb-21
 writer: next
 writer: complete --next --reason done
+writer: land --next
 writer: next --reserve src/part61/**
 tester: issue new Search --id qb-new --depends-on qb-5
 tester: issue edit qb-new --priority 0

@@ -119,6 +119,10 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     # Help, completion and the search for a mistyped name load the modules of all commands.
     for line in (*COMMANDS, "--help", "guard check --staged"):
         yield loaded(small, QUEEN, *line.split(" "))
+    plain = outside / "plain"  # A team in worktrees reserves nothing.
+    (plain / ".beads").mkdir(parents=True)
+    write_lines(plain / ".beads" / "issues.jsonl", {"id": "qb-1", "status": "open"})
+    yield loaded(plain, QUEEN, "next")
     put_bead(small, ralph_bead("gt-1", "true"))
     for line in (
         "ready",

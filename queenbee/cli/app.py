@@ -91,6 +91,11 @@ def short_ids(kind: str, shown: Sequence[Record]) -> dict[str, str]:
     return invocation().hive.short_ids(kind, [each.id for each in shown])
 
 
+def is_mine(droid: str | None) -> bool:
+    """Returns whether the droid is the one that runs this command."""
+    return droid is not None and droid == invocation().hive.actor_or_none
+
+
 class QueenCommand(click.Command):
     """A command whose function returns the value to show."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.cli.app import invocation
@@ -12,7 +13,7 @@ from queenbee.core.text import printable, shortened
 from queenbee.core.timestamps import format_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from queenbee.checks.engine import Progress
     from queenbee.services.turns import Progress as Waiting
@@ -38,6 +39,21 @@ def waiting() -> Callable[[Waiting | None], None] | None:
     Called with None, it removes the line.
     """
     return _wait_on_terminal if sys.stderr.isatty() and not invocation().json else None
+
+
+@contextmanager
+def waiting_for(what: str, wait_s: float) -> Iterator[None]:
+    """Shows on a terminal what is waited for, and for how long at most, until the block ends."""
+    shown = bool(wait_s) and sys.stderr.isatty() and not invocation().json
+    if shown:
+        columns = shutil.get_terminal_size().columns
+        text = f"waiting for {what}, {format_duration(wait_s)} at most"
+        aside(printable(shortened(text, max(20, columns - 1))), end="")
+    try:
+        yield
+    finally:
+        if shown:
+            aside("\r\x1b[K", end="")
 
 
 def _wait_on_terminal(progress: Waiting | None) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.terminal import say, width
+from queenbee.cli.terminal import columns, cut, encodable, say, tinted, width, wrapped
 from queenbee.core.text import bracketed, mentioned, printable, shortened
 from queenbee.core.timestamps import format_duration
 
@@ -25,30 +25,93 @@ if TYPE_CHECKING:
 
 _LINE_CHARS = 400
 """The length at which a line is cut when it shares a screen with others."""
+_LEAST_COLUMNS = 10
+"""What a column keeps before another is left out: enough to recognise a name or a title."""
+_STATES = frozenset({"", "STATUS", "STATE", "LEFT"})
+"""The headings of columns whose words are ours, and have a colour."""
+_GAP = 2
+"""The blanks between two columns."""
 
 
-def table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, empty: str) -> None:
-    """Prints aligned columns, or a sentence if there is nothing to show."""
+def table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    empty: str,
+    text: Sequence[str] = (),
+    spare: Sequence[str] = (),
+    mine: Sequence[bool] = (),
+) -> None:
+    """Prints aligned columns, or a sentence if there is nothing to show.
+
+    On a terminal, no line is longer than it is wide: the columns in `text` are cut first, then
+    those in `spare` are left out, the first of them first. Rows that are `mine` get a `*`.
+    """
     if not rows:
-        click.echo(empty)
+        paragraph(empty)
         return
-    cells = [[printable(cell) for cell in row] for row in rows]
-    widths = [
-        max(width(row[column]) for row in [list(headings), *cells])
-        for column in range(len(headings))
-    ]
-    say(_aligned(headings, widths), bold=True)
-    for row in cells:
-        say(_aligned(row, widths))
+    lines = [[printable(cell) for cell in row] for row in (headings, *rows)]
+    most = columns()
+    if most is not None:
+        lines = [[encodable(cell) for cell in line] for line in lines]
+        if any(mine):
+            lines = [[mark, *line] for mark, line in zip(("", *_marks(mine)), lines, strict=True)]
+        lines = _fitted(lines, most, text, spare)
+    widths = [max(map(width, column)) for column in zip(*lines, strict=True)]
+    states = [heading in _STATES for heading in lines[0]]
+    for number, line in enumerate(lines):
+        whole = _aligned(line, widths)
+        if most is not None and width(whole) > most:
+            say(cut(whole, most))
+        elif number:
+            tints = zip(line, states, strict=True)
+            cells = [tinted(cell) if state else cell for cell, state in tints]
+            say(_aligned(line, widths, cells))
+        else:
+            say(whole, bold=True)
+
+
+def entry(before: str, text: str, after: str = "", *, state: str | None = None) -> None:
+    """Prints one line of a list: on a terminal, `text` is cut to what the rest leaves.
+
+    `state` is the word with which the line begins; it is shown in its colour.
+    """
+    most = columns()
+    if most is not None:
+        before, text, after = encodable(before), encodable(text), encodable(after)
+        after = cut(after, most // 3)
+        blanks = len(before) - len(before.rstrip())
+        least = min(width(text), _LEAST_COLUMNS) + blanks
+        before = cut(before[: len(before) - blanks], most - width(after) - least) + " " * blanks
+        text = cut(text, most - width(before) - width(after))
+    line = f"{before}{text}{after}"
+    if state is not None and line.lstrip().startswith(state):
+        line = line.replace(state, tinted(state), 1)
+    say(line)
+
+
+def paragraph(text: str, indent: str = "", *, bold: bool = False) -> None:
+    """Prints a line of text; a terminal that is too narrow gets several, broken at blanks.
+
+    All of them are indented as the text is.
+    """
+    most = columns()
+    if most is None:
+        say(f"{indent}{text}" if text else "", bold=bold)
+        return
+    body = text.lstrip(" ")
+    indent = (indent + " " * (len(text) - len(body)))[: most // 3]
+    for line in wrapped(encodable(body), most - len(indent)):
+        say(f"{indent}{line}".rstrip(), bold=bold)
 
 
 def block(text: str, indent: str = "    ", *, most: int | None = None) -> None:
     """Prints a text of several lines, indented; no more than `most` of them."""
     lines = printable(text, keep_newlines=True).split("\n")
     for line in lines[:most]:
-        click.echo(f"{indent}{line if most is None else shortened(line, _LINE_CHARS)}".rstrip())
+        paragraph((line if most is None else shortened(line, _LINE_CHARS)).rstrip(), indent)
     if most is not None and len(lines) > most:
-        click.echo(f"{indent}… {len(lines) - most} more lines")
+        paragraph(f"… {len(lines) - most} more lines", indent)
 
 
 def describe(fields: Mapping[str, object], *, most: int | None = None) -> None:
@@ -64,9 +127,9 @@ def show_findings(findings: Iterable[Finding], source: str) -> None:
     for each in findings:
         place = f"{printable(source)}:{each.line}" if each.line else printable(source)
         path = f" {printable(each.path)}" if each.path else ""
-        say(f"{each.severity:7} {place}:{path} {printable(each.message)}")
+        paragraph(f"{each.severity:7} {place}:{path} {printable(each.message)}")
         if each.hint:
-            say(f"        try: {printable(each.hint)}")
+            paragraph(f"        try: {printable(each.hint)}")
 
 
 def verdict(valid: bool) -> str:
@@ -134,9 +197,51 @@ def error_document(error: QueenError) -> dict[str, object]:
     return {"error": document}
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [cell + " " * (size - width(cell)) for cell, size in zip(cells, widths, strict=True)]
-    return "  ".join(padded).rstrip()
+def _marks(mine: Sequence[bool]) -> list[str]:
+    return ["*" if each else "" for each in mine]
+
+
+def _fitted(
+    lines: Sequence[Sequence[str]], most: int, text: Sequence[str], spare: Sequence[str]
+) -> list[list[str]]:
+    """Returns the lines of a table, the headings first, cut so that each has `most` columns."""
+    widths = [max(map(width, column)) for column in zip(*lines, strict=True)]
+    kept = dict(enumerate(widths))
+    headings = lines[0]
+    if sum(widths) + _GAP * (len(kept) - 1) > most:
+        kept = {n: size for n, size in kept.items() if any(line[n] for line in lines[1:])}
+    for number in [n for name in spare for n in kept if headings[n] == name]:
+        least = sum(min(size, _LEAST_COLUMNS) for size in kept.values())
+        if least + _GAP * (len(kept) - 1) <= most:
+            break
+        del kept[number]
+    sizes = {number: min(size, most) for number, size in kept.items()}
+    room = most - _GAP * (len(sizes) - 1)
+    of_text = [n for n in sizes if headings[n] in text]
+    _shrink(sizes, of_text, room, _LEAST_COLUMNS)
+    _shrink(sizes, list(sizes), room, _LEAST_COLUMNS)
+    _shrink(sizes, list(sizes), room, 1)
+    return [[cut(line[number], size) for number, size in sizes.items()] for line in lines]
+
+
+def _shrink(sizes: dict[int, int], among: Sequence[int], room: int, least: int) -> None:
+    """Makes columns narrower, the widest first, until all fit or these have the least width."""
+    while sum(sizes.values()) > room and among:
+        widest = max(among, key=sizes.__getitem__)
+        if sizes[widest] <= least:
+            return
+        sizes[widest] -= 1
+
+
+def _aligned(
+    cells: Sequence[str], widths: Sequence[int], shown: Sequence[str] | None = None
+) -> str:
+    """Returns a line of a table; `shown` are the cells with their colours."""
+    padded = [
+        text + " " * (size - width(cell))
+        for cell, size, text in zip(cells, widths, shown or cells, strict=True)
+    ]
+    return (" " * _GAP).join(padded).rstrip()
 
 
 def _dumps(value: object) -> str:

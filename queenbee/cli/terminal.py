@@ -6,20 +6,54 @@ import os
 import sys
 import time
 import unicodedata
+from typing import TYPE_CHECKING
 
 import click
 
 from queenbee.core.text import JOINERS
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 BAR_AFTER_S = 1.0
 """A shorter build shows no bar."""
 _BAR_EVERY_S = 0.1
 _BAR_COLUMNS = 30
+_USUAL_COLUMNS = 80
+"""The width of a terminal that does not say how wide it is."""
+
+_COLOURS = {
+    "red": {"held", "failed", "unreadable"},
+    "green": {"ready", "free", "passed"},
+    "yellow": {"active", "in progress", "in_progress", "*"},
+    "dim": {"done", "completed", "closed", "released", "reassigned", "superseded", "expired"},
+}
+"""What a colour means. The word says it too, so nothing is lost without colour."""
+_COLOUR_OF = {word: colour for colour, words in _COLOURS.items() for word in words}
 
 
 def wants_colour() -> bool:
     """Returns whether standard output is a terminal that wants colour."""
-    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    asked = os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
+    return asked and sys.stdout.isatty()
+
+
+def columns() -> int | None:
+    """Returns how many columns a line may take; None if nothing limits it.
+
+    Nothing does where standard output is not a terminal: scripts and agents get whole values.
+    COLUMNS goes before both.
+    """
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit() and len(given) < 6 and int(given):
+        return int(given)
+    if not sys.stdout.isatty():
+        return None
+    try:
+        found = os.get_terminal_size(sys.stdout.fileno()).columns
+    except OSError:
+        found = 0
+    return found or _USUAL_COLUMNS
 
 
 def width(text: str) -> int:
@@ -32,6 +66,62 @@ def width(text: str) -> int:
         else 1
         for char in text
     )  # fmt: skip
+
+
+def encodable(text: str) -> str:
+    """Returns the text with escapes for what the encoding of standard output lacks.
+
+    The output does so anyway: what is measured must be what is shown.
+    """
+    if text.isascii():
+        return text
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def cut(text: str, most: int) -> str:
+    """Returns the text in at most this many columns, with a mark where it was cut."""
+    if _end_of_fit(text, 0, most) == len(text):
+        return text
+    mark = "…" if encodable("…") == "…" else "..."
+    if most <= len(mark):
+        return mark[:most]
+    return text[: _end_of_fit(text, 0, most - len(mark))] + mark
+
+
+def wrapped(text: str, most: int) -> Iterator[str]:
+    """Yields the text in lines of at most this many columns, broken at blanks if there are any."""
+    begin = 0
+    while (end := _end_of_fit(text, begin, most)) < len(text):
+        end = max(end, begin + 1)
+        blank = text.rfind(" ", begin, end + 1)
+        if blank > begin and not text[begin:blank].isspace():
+            end = blank
+        yield text[begin:end].rstrip(" ")
+        begin = end
+        while begin < len(text) and text[begin] == " ":
+            begin += 1
+    yield text[begin:]
+
+
+def _end_of_fit(text: str, begin: int, most: int) -> int:
+    """Returns the index at which a line ends that begins at `begin` and has `most` columns."""
+    if text.isascii():
+        return min(len(text), begin + most)
+    taken = 0
+    for index in range(begin, len(text)):
+        taken += width(text[index])
+        if taken > most:
+            return index
+    return len(text)
+
+
+def tinted(text: str, state: str | None = None) -> str:
+    """Returns the text in the colour of a state, by default of the one that it names itself."""
+    colour = _COLOUR_OF.get(text if state is None else state)
+    if colour is None or not wants_colour():
+        return text
+    return click.style(text, dim=True) if colour == "dim" else click.style(text, fg=colour)
 
 
 def say(text: str, *, bold: bool = False) -> None:

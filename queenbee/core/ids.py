@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 RANDOM_BYTES = 10
-_MAX_MS = (1 << 48) - 1
+MAX_MS = (1 << 48) - 1
 _RANDOM_BITS = 80
 
 
 def ulid(instant_ms: int, random: bytes) -> str:
     """Returns the ULID of an instant (ms since 1970, UTC) and ten random bytes."""
-    if not 0 <= instant_ms <= _MAX_MS or len(random) != RANDOM_BYTES:
+    if not 0 <= instant_ms <= MAX_MS or len(random) != RANDOM_BYTES:
         raise ValueError("a ULID takes 48 bits of milliseconds and 10 random bytes")
     number = instant_ms << _RANDOM_BITS | int.from_bytes(random, "big")
     return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
@@ -79,4 +79,4 @@ def ulid_ms(identifier: str) -> int:
             return -1
         number = number << 5 | digit
     instant_ms = number >> _RANDOM_BITS
-    return instant_ms if len(identifier) == 26 and instant_ms <= _MAX_MS else -1
+    return instant_ms if len(identifier) == 26 and instant_ms <= MAX_MS else -1

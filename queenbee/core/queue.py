@@ -5,7 +5,6 @@ Whoever began to wait first is served first, among those whose wishes exclude ea
 
 from __future__ import annotations
 
-from queenbee.core.glob.pattern import overlap
 from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern
@@ -108,8 +107,10 @@ def clash(one: Want, other: Want, *, fold_case: bool = False) -> str | None:
         return one.issue_id
     if one.any_issue and other.any_issue:
         return "any issue"
-    if not (one.exclusive or other.exclusive):
+    if not (one.exclusive or other.exclusive) or not (one.patterns and other.patterns):
         return None
+    from queenbee.core.glob.pattern import overlap  # noqa: PLC0415 - start-up
+
     for mine in one.patterns:
         for theirs in other.patterns:
             try:

@@ -30,6 +30,21 @@ def mark_of(droid: str, name: str) -> str:
     return f"{droid}:{name}"
 
 
+class Ids:
+    """A field that holds a list of ids."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, record: Record, owner: type | None = None) -> tuple[str, ...]:
+        value = record.fields.get(self.name)
+        if not isinstance(value, list):
+            return ()
+        return tuple(each for each in value if isinstance(each, str))
+
+
 class Text:
     """A field that holds text, and reads as the default if it does not."""
 
@@ -174,6 +189,10 @@ class Assignment(Record):
     reason = OptionalText("reason")
     previous_droid = OptionalText("previous_droid")
     superseded_by = OptionalText("superseded_by")
+    follows = Ids("follows")
+    """Ended grants that this one was made after, although their end is dated later."""
+    outranks = Ids("outranks")
+    """Grants that lost to this one, and that began after the end that it has now."""
 
 
 class Reservation(Record):
@@ -192,6 +211,10 @@ class Reservation(Record):
     session = OptionalText("session")
     worktree = OptionalText("worktree")
     superseded_by = OptionalText("superseded_by")
+    follows = Ids("follows")
+    """Ended grants that this one was made after, although their end is dated later."""
+    outranks = Ids("outranks")
+    """Grants that lost to this one, and that began after the end that it has now."""
 
     @property
     def expires_ms(self) -> int:

@@ -3,15 +3,25 @@
 Before a merge, two clones may each grant the same issue or overlapping files. The older grant wins
 (by `created_at`, then id). The other one is *superseded*, from its beginning and for good, so that
 every clone judges later grants alike. This is a function of the records alone: no line is
-rewritten. `docs/format.md`, section "Superseded grants".
+rewritten, and no clock is read. Where a machine's clock was wrong, its records say themselves what
+came before what (`follows`, `outranks`). `docs/format.md`, section "Superseded grants"; ADR 0021.
 """
 
 from __future__ import annotations
 
 from operator import attrgetter
 
-from queenbee.core.leases import assignment_end_ms, lease_end_ms, parts_taken, stand_against
+from queenbee.core.leases import (
+    NEVER_MS,
+    assignment_end_ms,
+    lease_end_ms,
+    parts_taken,
+    stand_against,
+)
 from queenbee.errors import BadPattern
+
+ENDED = frozenset({"released", "completed", "reassigned"})
+"""The statuses of grants that a droid ended."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,20 +29,22 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Assignment, Reservation
 
+    Grant = Assignment | Reservation
+
 
 def superseded_assignments(of_one_issue: Iterable[Assignment]) -> dict[str, str]:
-    """Returns the winner's id for each superseded assignment of one issue.
-
-    The winners follow one another, so only the last of them can exclude the next.
-    """
-    last: Assignment | None = None
-    ends_ms = 0
+    """Returns the winner's id for each superseded assignment of one issue."""
+    counting: list[tuple[Assignment, int]] = []
     lost: dict[str, str] = {}
     for each in sorted(of_one_issue, key=attrgetter("age")):
-        if last is not None and each.created_ms < ends_ms:
-            lost[each.id] = last.id
+        # What has ended by now can exclude later ones only by name.
+        counting = [(old, end) for old, end in counting if end > each.created_ms or old.outranks]
+        winner = next((old for old, end in counting if _wins(old, end, each)), None)
+        end_ms = assignment_end_ms(each)
+        if winner is None or end_ms <= each.created_ms:
+            counting.append((each, end_ms))
         else:
-            last, ends_ms = each, assignment_end_ms(each)
+            lost[each.id] = winner.id
     return lost
 
 
@@ -48,6 +60,8 @@ def superseded_leases(
     counting: dict[str, Reservation] = {}
     ends: list[tuple[int, str]] = []
     lost: dict[str, str] = {}
+    all_leases = list(all_leases)
+    outranking = _outranking(all_leases)
     for lease in sorted(all_leases, key=attrgetter("age")):
         while ends and ends[0][0] <= lease.created_ms:
             index.discard(heappop(ends)[1])
@@ -60,7 +74,10 @@ def superseded_leases(
             for key, _ in met
             if _excludes(counting[key], lease) and _shares(counting[key], lease, fold_case)
         ]
-        if winners:
+        for older in outranking.get(lease.id, ()):
+            if older.id in counting and _excludes(older, lease):
+                winners += [older] if _overlap(older, lease, fold_case=fold_case) else []
+        if winners and not _never_was(lease):
             lost[lease.id] = min(winners, key=attrgetter("age")).id
         else:
             counting[lease.id] = lease
@@ -73,13 +90,57 @@ def _excludes(older: Reservation, younger: Reservation) -> bool:
     return (
         stand_against(older, droid=younger.droid, exclusive=younger.exclusive)
         and older.age < younger.age
-        and younger.created_ms < lease_end_ms(older)
+        and _wins(older, lease_end_ms(older), younger)
     )
 
 
+def _wins(older: Grant, end_ms: int, younger: Grant) -> bool:
+    """Returns whether the older of two conflicting grants excludes the other one."""
+    if younger.id in older.outranks:
+        return True
+    apart = (_has_ended(older) and older.id in younger.follows) or (
+        _has_ended(younger) and younger.id in older.follows
+    )
+    return younger.created_ms < end_ms and not apart
+
+
+def _has_ended(grant: Grant) -> bool:
+    return grant.deleted or grant.status in ENDED
+
+
+def _never_was(lease: Reservation) -> bool:
+    """Returns whether a lease ends at or before its beginning, by a clock that was set back."""
+    return lease_end_ms(lease) <= lease.created_ms
+
+
+def _outranking(all_leases: Iterable[Reservation]) -> dict[str, list[Reservation]]:
+    """Returns for each lease those that name it as outranked."""
+    found: dict[str, list[Reservation]] = {}
+    for older in all_leases:
+        for identifier in older.outranks:
+            found.setdefault(identifier, []).append(older)
+    return found
+
+
+def _overlap(left: Reservation, right: Reservation, *, fold_case: bool) -> bool:
+    from queenbee.core.glob import overlap  # noqa: PLC0415 - start-up
+
+    try:
+        return overlap(left.pattern, right.pattern, fold_case=fold_case) is not None
+    except BadPattern:
+        return False
+
+
 def _shares(older: Reservation, younger: Reservation, fold_case: bool) -> bool:
-    """Returns whether two overlapping leases overlap in what the older one still covered."""
-    gone = parts_taken(older, until_ms=younger.created_ms)
+    """Returns whether two overlapping leases overlap in what each still covered when the other
+    one was granted.
+    """
+    if younger.id in older.outranks:
+        return True
+    until_ms = NEVER_MS if older.id in younger.follows else younger.created_ms
+    gone = list(parts_taken(older, until_ms=until_ms))
+    if younger.id in older.follows:
+        gone += parts_taken(younger)
     if not gone:
         return True
     from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up

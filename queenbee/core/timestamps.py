@@ -12,12 +12,18 @@ from queenbee.errors import InvalidInput
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+LAST_MS = 253_402_300_799_999
+"""The last instant of the year 9999, which is the last that a timestamp can hold."""
+_FIRST_MS = -62_135_596_800_000
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
 def format_ms(instant_ms: int) -> str:
-    """Returns the instant as UTC, RFC 3339 with milliseconds and `Z`."""
-    instant = _EPOCH + timedelta(milliseconds=instant_ms)
+    """Returns the instant as UTC, RFC 3339 with milliseconds and `Z`.
+
+    Before the year 1 and after 9999, returns the nearest instant that a timestamp can hold.
+    """
+    instant = _EPOCH + timedelta(milliseconds=min(max(instant_ms, _FIRST_MS), LAST_MS))
     # The year is formatted here: strftime drops the leading zeros of years before 1000.
     return f"{instant.year:04d}-{instant:%m-%dT%H:%M:%S}.{instant.microsecond // 1000:03d}Z"
 

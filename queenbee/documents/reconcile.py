@@ -43,7 +43,9 @@ def hashed_id(seed: str, attempt: int) -> str:
     Two clones that import one plan independently make the same ids, and so the same beads;
     random ids would make each sprint twice.
     """
-    number = int.from_bytes(sha256(f"{seed}\0{attempt}".encode()).digest(), "big")
+    number = int.from_bytes(
+        sha256(f"{seed}\0{attempt}".encode(errors="surrogatepass")).digest(), "big"
+    )
     digits = ""
     for _ in range(_ID_LENGTH):
         number, digit = divmod(number, len(_ALPHABET))

@@ -87,6 +87,12 @@ def pushed(cwd: str, remote: str, updates: Iterable[str]) -> list[str]:
     return sorted(_names(log))
 
 
+def is_applied(cwd: str) -> bool:
+    """Returns whether `git am` makes the next commit. Older versions have no `--no-verify`."""
+    path = line("rev-parse", "--git-path", "rebase-apply/applying", cwd=cwd)
+    return path is not None and os.path.exists(os.path.join(cwd, path))
+
+
 def _commit(cwd: str, identifier: str) -> str | None:
     """Returns the commit with an id, or None for zeros and for a commit that is not here."""
     if not identifier.strip("0") or not identifier.isalnum():

@@ -7,13 +7,14 @@ files are never held.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.glob.index import GlobIndex
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError
+from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unreadable
 from queenbee.git.left_out import left_out_of
-from queenbee.services.governing import others_governing
+from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store.layout import git_tree
 from queenbee.store.logbook import note
@@ -98,47 +99,84 @@ class Change:
     """A commit or a push that the guard is asked about."""
 
     def __init__(
-        self, what: str, find: Callable[[Hive], Sequence[str]], *, is_next_commit: bool = False
+        self, what: str, find: Callable[[str], Sequence[str]], *, is_next_commit: bool = False
     ) -> None:
         self.what = what
         self.find = find
-        """Returns the changed paths, from the root of the tree."""
+        """Takes the top of the tree, and returns the changed paths from there."""
         self.is_next_commit = is_next_commit
 
 
-def check(change: Change, open_hive: Callable[[], Hive], env: Mapping[str, str]) -> Verdict:
+def check(
+    change: Change,
+    open_hive: Callable[[], Hive],
+    env: Mapping[str, str],
+    *,
+    droid: str | None = None,
+) -> Verdict:
     """Returns whether a change may pass. Without a hive, everything may.
 
-    Logs a change that passes only because of `QUEEN_GUARD`. Raises `QueenError` if it cannot
-    find out what is held and `QUEEN_GUARD` does not allow that.
+    A lease in any hive above a changed file holds, also if the tree has no hive at its top. Logs
+    a change that passes only because of `QUEEN_GUARD`. Raises `QueenError` if it cannot find out
+    what is held and `QUEEN_GUARD` does not allow that.
     """
     verdict = Verdict(change.what, _mode(env))
-    hive = None
+    hive: Hive | None = None
+    asked: Services | None = None
     try:
-        hive = open_hive()
-        if verdict.mode == OFF:
-            _log(verdict, hive, f"{change.what} by {_name(hive)}: not checked, {VARIABLE}=off")
+        with suppress(NoHive):
+            hive = open_hive()
+            asked = hive
+        tree = hive.layout.tree if hive is not None else _tree()
+        if tree is None:
             return verdict
-        changed = change.find(hive)
-        verdict.held = refusals(hive, changed)
-        # A lease in any hive above a file holds.
+        if hive is not None and verdict.mode == OFF:
+            return _not_looked(verdict, hive)
+        try:
+            changed = change.find(tree)
+        except QueenError:
+            if hive is None:
+                return verdict
+            raise
+        if hive is not None:
+            verdict.held = refusals(hive, changed)
         seen = {each.path for each in verdict.held}
-        for other, paths in others_governing(hive, changed, env):
-            verdict.held += refusals(other, [path for path in paths if path not in seen])
-    except NoHive:
-        return verdict
+        own = hive.layout.beads_dir if hive is not None else None
+        named = hive.actor_or_none if hive is not None else None
+        for layout, paths in governed(tree, changed, env, besides=own):
+            other = opened(layout, env, named or droid, layout.tree)
+            asked = asked or other
+            if verdict.mode == OFF:
+                return _not_looked(verdict, other)
+            left = [there for there, path in paths.items() if path not in seen]
+            verdict.held += refusals(other, left)
     except QueenError as error:
-        return _unchecked(verdict, hive, error)
-    verdict.paths, verdict.nameless = len(changed), hive.actor_or_none is None
-    if change.is_next_commit:
+        return _unchecked(verdict, asked, error)
+    if asked is None:
+        return verdict
+    verdict.paths, verdict.nameless = len(changed), asked.actor_or_none is None
+    if change.is_next_commit and hive is not None:
         verdict.left_out = left_out_of(hive, changed)
     if verdict.held and verdict.mode == WARN:
         names = ", ".join(f"{each.path} ({each.lease.droid})" for each in verdict.held[:_LOGGED])
-        _log(verdict, hive, f"{change.what} by {_name(hive)}: allowed, {VARIABLE}=warn: {names}")
+        _log(verdict, asked, f"{change.what} by {_name(asked)}: allowed, {VARIABLE}=warn: {names}")
     return verdict
 
 
-def _unchecked(verdict: Verdict, hive: Hive | None, error: QueenError) -> Verdict:
+def _not_looked(verdict: Verdict, hive: Services) -> Verdict:
+    _log(verdict, hive, f"{verdict.what} by {_name(hive)}: not checked, {VARIABLE}=off")
+    return verdict
+
+
+def _tree() -> str | None:
+    """Returns the top of the working tree, where no hive says it, or None outside git."""
+    with suppress(Unreadable):
+        found = git_tree(os.path.realpath(os.getcwd()))
+        return found.tree if found is not None else None
+    return None
+
+
+def _unchecked(verdict: Verdict, hive: Services | None, error: QueenError) -> Verdict:
     """Returns the verdict that lets the change pass. Raises the error if the guard is on."""
     if verdict.mode == ON:
         if isinstance(error, StoreError):
@@ -188,7 +226,7 @@ def _mode(env: Mapping[str, str]) -> str:
     return said
 
 
-def _log(verdict: Verdict, hive: Hive | None, text: str) -> None:
+def _log(verdict: Verdict, hive: Services | None, text: str) -> None:
     """Logs in the hive's state directory what passes the guard unchecked or against its verdict."""
     if hive is not None:
         logged = note(hive.layout.state_dir, "guard", text)

@@ -22,9 +22,41 @@ queenbee_guard() {{
     fi
 }}
 """
+# `git revert` and `git cherry-pick` skip pre-commit and run this hook. So do rebases and
+# `git commit --no-verify`, which pass. A commit by revert or cherry-pick has the message that they
+# left in MERGE_MSG, and with an editor the name of their reflog entry.
+_REPLAYED = """\
+queenbee_replayed() {
+    queenbee_dir=$(git rev-parse --git-dir) || return 1
+    if [ -d "$queenbee_dir/rebase-merge" ] || [ -d "$queenbee_dir/rebase-apply" ]; then
+        return 1
+    fi
+    case $2 in
+    message)
+        [ -f "$queenbee_dir/MERGE_MSG" ] && [ "$(cat "$1")" = "$(cat "$queenbee_dir/MERGE_MSG")" ]
+        ;;
+    merge)
+        case $GIT_REFLOG_ACTION in revert* | cherry-pick*) return 0 ;; esac
+        return 1
+        ;;
+    *) return 1 ;;
+    esac
+}
+if queenbee_replayed "$@"; then
+    queenbee_guard prepare-commit-msg "$@" || exit $?
+fi
+"""
+# `git rebase --apply` runs this hook too, but only `git am` has this file.
+_APPLIED = """\
+if [ -f "$(git rev-parse --git-dir)/rebase-apply/applying" ]; then
+    queenbee_guard pre-applypatch "$@" || exit $?
+fi
+"""
 # Git passes the pushed refs on standard input. The guard reads them, and so may the hook after it.
 _STEPS = {
     "pre-commit": _CALL.format(option="--staged") + 'queenbee_guard pre-commit "$@" || exit $?\n',
+    "prepare-commit-msg": _CALL.format(option="--staged") + _REPLAYED,
+    "pre-applypatch": _CALL.format(option="--staged") + _APPLIED,
     "pre-push": _CALL.format(option='--pre-push "$2"')
     + """\
 queenbee_refs=$(cat)

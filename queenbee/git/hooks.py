@@ -26,7 +26,9 @@ from queenbee.git.run import line
 from queenbee.store import safe_open
 from queenbee.store.documents import read_document, take_name, write_document
 
-HOOKS = ("pre-commit", "pre-push")
+HOOKS = ("pre-commit", "prepare-commit-msg", "pre-applypatch", "pre-push")
+_OF_FRAMEWORKS = ("pre-commit", "pre-push")
+"""Where a framework that manages the hooks itself is asked to run the guard."""
 PLAIN, HUSKY, LEFTHOOK, PRE_COMMIT = "git", "husky", "lefthook", "pre-commit"
 
 INSTALLED, ABSENT, OTHER = "installed", "absent", "other"
@@ -144,7 +146,7 @@ class HookFolder:
             return HUSKY
         if any(os.path.isfile(os.path.join(self.tree, each)) for each in _CONFIGS[LEFTHOOK]):
             return LEFTHOOK
-        files = (os.path.join(self.folder, hook) for hook in HOOKS)
+        files = (os.path.join(self.folder, hook) for hook in _OF_FRAMEWORKS)
         if any(_MADE_BY_PRE_COMMIT in (_read(path) or b"") for path in files):
             return PRE_COMMIT
         return PLAIN
@@ -185,12 +187,12 @@ def states(hooks: HookFolder) -> list[HookState]:
         return [_state(hook, hooks.path(hook)) for hook in HOOKS]
     config = hooks.config()
     named = config is not None and b"queen guard" in (_read(config) or b"")
-    aside = [hooks.path(hook) + _SET_ASIDE for hook in HOOKS]
+    aside = [hooks.path(hook) + _SET_ASIDE for hook in _OF_FRAMEWORKS]
     return [
         HookState(hook, legacy, INSTALLED, None)
         if _is_ours(_read(legacy) or b"")
         else HookState(hook, config or hooks.path(hook), INSTALLED if named else ABSENT, None)
-        for hook, legacy in zip(HOOKS, aside, strict=True)
+        for hook, legacy in zip(_OF_FRAMEWORKS, aside, strict=True)
     ]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from queenbee.errors import Held, NoHive, QueenError, Unreadable
-from queenbee.store.layout import git_tree, governing
+from queenbee.errors import Held, QueenError
+from queenbee.store.layout import git_tree, hives_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -175,35 +175,4 @@ def _hives_of(file: str, event: Event, env: Mapping[str, str]) -> Iterator[Layou
         if (here and here.common_dir) != (there and there.common_dir):
             return
         env = {**env, "BEADS_DIR": os.path.join(event.cwd, env["BEADS_DIR"])}
-    while True:
-        try:
-            yield from governing(folder, env)
-        except NoHive:
-            pass
-        except Unreadable as error:
-            dot_git = error.details.get("path")
-            if not isinstance(dot_git, str) or os.path.basename(dot_git) != ".git":
-                raise
-            # A `.git` that leads nowhere ends no lease of the repository around it.
-            folder = os.path.dirname(os.path.dirname(dot_git))
-            continue
-        # A submodule is part of the repository around it.
-        above = _superproject(folder)
-        if above is None or env.get("BEADS_DIR"):
-            return
-        folder = above
-
-
-def _superproject(folder: str) -> str | None:
-    """Returns the folder that holds the submodule that `folder` is in, or None."""
-    here = git_tree(folder)
-    above = os.path.dirname(here.tree) if here is not None else folder
-    around = git_tree(above) if here is not None and above != here.tree else None
-    if here is None or around is None:
-        return None
-    modules = os.path.join(around.git_dir, "modules", "")
-    if here.git_dir.startswith(modules):
-        return above
-    # One that git has not absorbed keeps its own git directory.
-    own = here.git_dir == os.path.join(here.tree, ".git")
-    return above if own and os.path.lexists(os.path.join(around.tree, ".gitmodules")) else None
+    yield from hives_above(folder, env)

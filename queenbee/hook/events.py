@@ -83,6 +83,8 @@ class Event:
         self.agent = _agent(fields, self.name)
         self.session = _text(fields, "session_id", "sessionId", "conversation_id")
         said = _text(fields, "cwd") or _first(fields.get("workspace_roots"))
+        if said is not None and not _may_be_a_name(said):
+            said = None
         self.cwd = os.path.join(cwd, said or "")
         self.files: list[str] = []
         """The files that a tool is about to change, or has changed: absolute names."""
@@ -97,6 +99,14 @@ def read_event(data: bytes, cwd: str) -> Event:
     if not isinstance(fields, dict):
         raise ValueError("the hook's input is not a JSON object")
     return Event(fields, cwd)
+
+
+def _may_be_a_name(text: str) -> bool:
+    """Returns whether a text can name a file: JSON can escape what no file system can hold."""
+    try:
+        return b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
 
 
 def _absolute(name: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queenbee.core.clocks import is_absurd, repaired_end_ms
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
@@ -23,10 +24,9 @@ if TYPE_CHECKING:
     from queenbee.services.queue import Place, Queue
     from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
+    from queenbee.services.turns import OnProgress
 
 KIND = "assignments"
-_CLOCKS_DIFFER_MS = 24 * 3_600_000
-"""A row from further in the future is a mistake, which no completion should repeat."""
 _NAMED = 3
 SUPERVISORS = ("queen", "human")
 """Who may end another droid's assignment."""
@@ -62,6 +62,7 @@ class Assignments:
         reason: str | None = None,
         anyway: bool = False,
         wait_s: float = 0,
+        on_progress: OnProgress | None = None,
     ) -> Assignment:
         """Takes an issue for the actor; repeating it returns the same assignment.
 
@@ -83,6 +84,7 @@ class Assignments:
             lambda place: self._give(issue_id, actor, worktree, reason, anyway=anyway, place=place),
             wait_s=wait_s,
             kinds=[KIND],
+            on_progress=on_progress,
         )
 
     def stage_claim(
@@ -223,6 +225,7 @@ class Assignments:
         actor = self._store.actor
         if droid == actor:  # Another droid's worktree is not known here.
             worktree = worktree or self._store.layout.worktree
+        self._look(issue_id, reason, *([f"Reassigned to {droid}", "Assigned"] if reason else []))
         with self._store.transaction() as tx:
             current = self.active(issue_id)
             try:
@@ -293,7 +296,6 @@ class Assignments:
         *,
         previous: Assignment | None = None,
     ) -> Assignment:
-        tx.not_before(self._ends_ms(issue_id))
         fields = {
             "updated_at": tx.now,
             "issue_id": issue_id,
@@ -303,13 +305,14 @@ class Assignments:
             "worktree": worktree,
             "reason": reason,
             "previous_droid": previous.droid if previous else None,
+            "follows": self._ended_after(issue_id, tx.now_ms, previous) or None,
         }
         return Assignment(tx.create(KIND, fields))
 
     def _move(self, tx: Transaction, old: Assignment, droid: str, reason: str | None) -> None:
         actor = self._store.actor
-        tx.behind(self._outlived_ms(old))
-        tx.update(KIND, old.id, _ending(tx, old, "reassigned", by=actor, reason=reason))
+        changes = self._ending(old, "reassigned", tx.now_ms, by=actor, reason=reason)
+        tx.update(KIND, old.id, changes)
         ended = self._reservations().stage_release(
             tx, self._leases_for(old), by=actor, reason=f"{old.issue_id} was given to {droid}"
         )
@@ -328,6 +331,7 @@ class Assignments:
     ) -> Assignment:
         actor = self._store.actor
         checked_issue_id(issue_id)
+        self._look(issue_id, reason, *([status.capitalize()] if reason else []))
         with self._store.transaction() as tx:
             lost = self._lost(issue_id) if status == "released" else None
             current = lost or self.check_ending(issue_id)
@@ -335,10 +339,10 @@ class Assignments:
             self._reservations().stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
             )
-            tx.behind(self._outlived_ms(current))
+            end_ms = tx.now_ms
             if status == "completed":
-                tx.not_before(self._changed_ms(issue_id, tx.now_ms))
-            changes = _ending(tx, current, status, by=actor, reason=reason)
+                end_ms = max([end_ms, *self._changed_ms(issue_id, end_ms)])
+            changes = self._ending(current, status, end_ms, by=actor, reason=reason)
             ended = Assignment(tx.update(KIND, current.id, changes))
             for droid in dict.fromkeys((current.droid, current.assigned_by)):
                 # Notify whoever gave the work, and the holder if somebody else ended it.
@@ -349,10 +353,47 @@ class Assignments:
                 also(tx)
             return ended
 
-    def _ends_ms(self, issue_id: str) -> list[int]:
-        rows = self._store.state(KIND).select({"issue_id": issue_id})
-        ended = [each for each in map(Assignment, rows) if each.status != "active"]
-        return [assignment_end_ms(each) for each in ended]
+    def _look(self, issue_id: str, reason: str | None, *whats: str) -> None:
+        """Looks at what will be written, and sent, before the lock is taken."""
+        bodies = [_said(what, self._store.actor, reason) for what in whats]
+        self._store.look({"issue_id": issue_id, "reason": reason, "body": bodies})
+
+    def absurd(self) -> list[Assignment]:
+        """Returns the assignments that say that they ended in the future, which only a wrong
+        clock can have written; `stage_repair` repairs them.
+        """
+        present_ms = self._store.present_ms()
+        return [
+            each
+            for status in ASSIGNMENT_STATUSES
+            if status != "active"
+            for each in map(Assignment, self._store.state(KIND).select({"status": status}))
+            if is_absurd(assignment_end_ms(each), present_ms)
+        ]
+
+    def stage_repair(self, tx: Transaction) -> None:
+        """Gives the assignments that a wrong clock ended an end that is not in the future."""
+        present_ms = tx.present_ms()
+        for each in self.absurd():
+            end_ms = repaired_end_ms(each, present_ms, tx.now_ms)
+            if each.status == "completed":
+                end_ms = max([tx.now_ms, *self._changed_ms(each.issue_id, tx.now_ms)])
+            outranks = self._outranked(each, end_ms)
+            changes = {"updated_at": format_ms(end_ms), "outranks": outranks or None}
+            tx.update(KIND, each.id, changes)
+
+    def _ended_after(self, issue_id: str, now_ms: int, moved: Assignment | None) -> list[str]:
+        """Returns the ended assignments of an issue whose end is dated later than now: by another
+        clock than ours, or by ours before it was set back. A new one would lose to them.
+        """
+        rows = map(Assignment, self._store.state(KIND).select({"issue_id": issue_id}))
+        return [
+            each.id
+            for each in rows
+            if each.status != "active"
+            and assignment_end_ms(each) > now_ms
+            and (moved is None or each.id != moved.id)
+        ]
 
     def _changed_ms(self, issue_id: str, now_ms: int) -> list[int]:
         """Returns when the tracker's row changed, if by a clock that is ahead of ours: a row that
@@ -360,7 +401,8 @@ class Assignments:
         """
         issue = self._tracked(issue_id)
         changed_ms = issue and instant_ms(issue.updated_at)
-        return [changed_ms] if changed_ms and changed_ms < now_ms + _CLOCKS_DIFFER_MS else []
+        # A row from further in the future is a mistake, which no completion should repeat.
+        return [changed_ms] if changed_ms and not is_absurd(changed_ms, now_ms) else []
 
     def _lost(self, issue_id: str) -> Assignment | None:
         """Returns a superseded assignment for the actor to end, unless it has one in effect."""
@@ -370,13 +412,37 @@ class Assignments:
         lost = [loser for _, loser in self.conflicts() if loser.issue_id == issue_id]
         return next((each for each in lost if actor in (each.droid, *SUPERVISORS)), None)
 
-    def _outlived_ms(self, ended: Assignment) -> list[int]:
-        """Returns the instants that the end must follow; it must not free what lost to it."""
+    def _outranked(self, ended: Assignment, end_ms: int) -> list[str]:
+        """Returns the assignments that lost to this one and began after it ends. They would count
+        again, if its line did not name them.
+        """
         rows = self._store.state(KIND).select({"issue_id": ended.issue_id})
         all_of_it = [Assignment(row) for row in rows]
         lost = superseded_assignments(all_of_it)
-        followed = [each.created_ms for each in all_of_it if lost.get(each.id) == ended.id]
-        return [ended.created_ms, *followed]
+        return list(
+            dict.fromkeys(
+                [
+                    *ended.outranks,
+                    *(
+                        each.id
+                        for each in all_of_it
+                        if lost.get(each.id) == ended.id and each.created_ms >= end_ms
+                    ),
+                ]
+            )
+        )
+
+    def _ending(
+        self, ended: Assignment, status: str, end_ms: int, *, by: str, reason: str | None
+    ) -> dict[str, object]:
+        """Returns the changes that end an assignment."""
+        return {
+            "updated_at": format_ms(end_ms),
+            "updated_by": by if by != ended.droid else None,
+            "status": status,
+            "reason": reason or ended.reason,
+            "outranks": self._outranked(ended, end_ms) or None,
+        }
 
     def _leases_for(self, assignment: Assignment) -> list[str]:
         """Returns the live leases made for it, and those that lost to an older one: they have no
@@ -386,17 +452,6 @@ class Assignments:
         lost = [loser for _, loser in reservations.conflicts() if loser.droid == assignment.droid]
         held = [*reservations.find(droid=assignment.droid), *lost]
         return [lease.id for lease in held if lease.issue_id == assignment.issue_id]
-
-
-def _ending(
-    tx: Transaction, ended: Assignment, status: str, *, by: str, reason: str | None
-) -> dict[str, object]:
-    return {
-        "updated_at": tx.now,
-        "updated_by": by if by != ended.droid else None,
-        "status": status,
-        "reason": reason or ended.reason,
-    }
 
 
 def _taken(current: Assignment, to: str | None) -> Taken:

@@ -1,4 +1,4 @@
-"""Nested hives: a file is governed by every hive above it within its repository.
+"""Nested hives: a file is governed by every hive above it within its repository, and around it.
 
 Writes go to the nearest (`docs/format.md`, section "Places"), but a lease in any of them holds.
 """
@@ -7,52 +7,87 @@ from __future__ import annotations
 
 import os
 
+from queenbee.errors import NoHive
 from queenbee.services.hive import Services
-from queenbee.services.leases.reservations import PathStatus
-from queenbee.store.layout import governing
+from queenbee.store import identity
+from queenbee.store.layout import hives_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from queenbee.services.leases.reservations import PathStatus
+    from queenbee.store.layout import Layout
 
 
-def others_governing(
-    hive: Services, paths: Iterable[str], env: Mapping[str, str]
-) -> Iterator[tuple[Services, list[str]]]:
-    """Yields the hives beside `hive` that govern some of these paths from the root, with those.
+def governed(
+    tree: str, paths: Iterable[str], env: Mapping[str, str], *, besides: str | None
+) -> Iterator[tuple[Layout, dict[str, str]]]:
+    """Yields the hives, except the one at `besides`, that govern some of these paths from the top
+    of `tree`; each with those paths, by their names from the top of its own tree.
 
     None if the environment names the hive. Raises `Unreadable` for a hive that cannot be used.
     """
     if env.get("BEADS_DIR"):
         return
-    tree, own = hive.layout.tree, hive.layout.beads_dir
-    found: dict[str, tuple[Services, list[str]]] = {}
-    known: dict[str, list[str]] = {}
+    found: dict[str, tuple[Layout, dict[str, str]]] = {}
+    known: dict[str, list[Layout]] = {}
     for path in paths:
-        folder = os.path.dirname(os.path.join(tree, path))
-        while not os.path.isdir(folder):
-            folder = os.path.dirname(folder)
+        folder = _folder(os.path.join(tree, path))
         if folder not in known:
-            layouts = [each for each in governing(folder, env) if each.tree == tree]
-            known[folder] = [each.beads_dir for each in layouts if each.beads_dir != own]
-            for layout in layouts:
-                if layout.beads_dir not in (own, *found):
-                    other = Services(layout, actor=hive.actor_or_none, cwd=tree)
-                    found[layout.beads_dir] = other, []
-        for beads in known[folder]:
-            found[beads][1].append(path)
+            known[folder] = [
+                each
+                for each in hives_above(folder, env)
+                if each.beads_dir != besides and (each.common_dir or each.tree == tree)
+            ]
+        for layout in known[folder]:
+            there = os.path.relpath(os.path.join(tree, path), layout.tree)
+            found.setdefault(layout.beads_dir, (layout, {}))[1][there] = path
     yield from found.values()
 
 
-def check(hive: Services, paths: Sequence[str], env: Mapping[str, str]) -> list[PathStatus]:
+def _folder(file: str) -> str:
+    """Returns the nearest folder above a file that exists."""
+    folder = os.path.dirname(file)
+    while not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return folder
+
+
+def opened(layout: Layout, env: Mapping[str, str], droid: str | None, cwd: str) -> Services:
+    """Returns the hive of a layout, with who acts as `droid` or the environment says."""
+    actor = identity.find_actor(layout, env, droid)
+    return Services(layout, actor=actor[0] if actor else None, cwd=cwd)
+
+
+def check(
+    open_hive: Callable[[], Services],
+    paths: Sequence[str],
+    env: Mapping[str, str],
+    *,
+    cwd: str,
+    droid: str | None = None,
+) -> list[PathStatus]:
     """Returns for each literal path whether it is free, the actor's, or held by another, in any of
-    the hives that govern it.
+    the hives that govern it. Raises `NoHive` if there is none.
+
+    Without a hive here, they are those below, and those of the repository around a submodule.
     """
+    try:
+        hive = open_hive()
+    except NoHive:
+        folders = (_folder(os.path.realpath(os.path.join(cwd, each))) for each in paths)
+        above = next((layout for each in folders for layout in hives_above(each, env)), None)
+        if above is None:
+            raise
+        hive = opened(above, env, droid, cwd)
     statuses = hive.reservations.check(paths)
     by_path = {each.path: each for each in statuses}
-    for other, governed in others_governing(hive, by_path, env):
-        for found in other.reservations.check(governed):
-            known = by_path[found.path]
+    layout = hive.layout
+    for other, names in governed(layout.tree, by_path, env, besides=layout.beads_dir):
+        there = opened(other, env, hive.actor_or_none or droid, other.tree)
+        for found in there.reservations.check(list(names)):
+            known = by_path[names[found.path]]
             if found.status == known.status:
                 known.leases += found.leases
             elif found.status == "held" or known.status == "free":

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 
-from queenbee.core.ids import RANDOM_BYTES, following, ulid
+from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
 from queenbee.store import identity, presence
 from queenbee.store.layout import discover, working_directory
@@ -55,6 +55,7 @@ class Store:
         """Records written here since the last notice whose lines other tools cannot read."""
         self._actor = actor
         self._clock = clock or (lambda: time.time_ns() // 1_000_000)
+        self._own_clock = clock is None
         self._begin()
 
     def _begin(self) -> None:
@@ -138,6 +139,17 @@ class Store:
         """Returns the present, in ms since 1970."""
         return self._clock()
 
+    def present_ms(self) -> int:
+        """Returns the present as far as this machine can tell, in case its clock is behind.
+
+        A clock that was given to `open` is taken at its word.
+        """
+        if not self._own_clock:
+            return self._clock()
+        from queenbee.store.present import present_ms  # noqa: PLC0415 - start-up
+
+        return present_ms(self.layout, self._clock())
+
     def state(self, kind: str) -> Records:
         """Returns the folded state of one kind of record, as of now.
 
@@ -210,7 +222,7 @@ class Store:
         """Returns a new id; ids minted by one store sort in the order they were minted."""
         self._reopen_after_fork()
         with self._minting:
-            now_ms = self.now_ms()
+            now_ms = min(max(self.now_ms(), 0), MAX_MS)
             last_ms, last = self._last_id
             fresh = following(last) if now_ms == last_ms else ulid(now_ms, os.urandom(RANDOM_BYTES))
             self._last_id = (now_ms, fresh)

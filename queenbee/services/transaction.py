@@ -14,7 +14,7 @@ from queenbee.store.lock import KernelLock
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import TracebackType
     from typing import Protocol
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         @property
         def actor_or_none(self) -> str | None: ...
         def now_ms(self) -> int: ...
+        def present_ms(self) -> int: ...
         def note_presence(self) -> None: ...
         def state(self, kind: str) -> Records: ...
         def mint(self, kind: str) -> str: ...
@@ -58,16 +59,9 @@ class Transaction:
         """The instant of this turn, as records hold it."""
         return format_ms(self.now_ms)
 
-    def not_before(self, instants_ms: Iterable[int]) -> None:
-        """Moves this turn to these instants or later, in case the clock was set back.
-
-        A grant that seemed older than the end of the previous one would lose to it.
-        """
-        self.now_ms = max([self.now_ms, *instants_ms])
-
-    def behind(self, instants_ms: Iterable[int]) -> None:
-        """Moves this turn past instants written by a clock that is ahead of ours."""
-        self.not_before(instant + 1 for instant in instants_ms if instant > self.now_ms)
+    def present_ms(self) -> int:
+        """Returns the present as far as this machine can tell, in case its clock is behind."""
+        return self._store.present_ms()
 
     def append(self, kind: str, fields: Mapping[str, object]) -> Fields:
         """Adds a line, to be written at the end of the block, and returns its fields."""

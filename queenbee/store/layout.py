@@ -10,7 +10,7 @@ import os
 
 from queenbee.core.text import suggested
 from queenbee.errors import NoHive, Unreadable
-from queenbee.store import machine
+from queenbee.store import machine, safe_open
 from queenbee.store import settings as settings_file
 
 TYPE_CHECKING = False
@@ -80,6 +80,9 @@ class Layout:
         """One sentence for each step that led here."""
         anchors = [home.tree, home.common_dir] if home else [self.root]
         self._anchors = [(path, _identity(path)) for path in anchors]
+        for path, identity in self._anchors:
+            if identity is not None:
+                safe_open.anchor(path, identity)
 
     def refuse_if_moved(self) -> None:
         """Raises `Unreadable` if the repository was moved, replaced or deleted since it was found.
@@ -88,11 +91,7 @@ class Layout:
         """
         for path, identity in self._anchors:
             if _identity(path) != identity:
-                raise Unreadable(
-                    f"{path} was moved, replaced or deleted while the hive was open",
-                    hint="open the hive again, where it is now",
-                    path=path,
-                )
+                raise safe_open.moved(path)
 
     @property
     def root(self) -> str:
@@ -208,6 +207,45 @@ def governing(
             if layout.beads_dir not in seen:
                 seen.add(layout.beads_dir)
                 yield layout
+
+
+def hives_above(folder: str, env: Mapping[str, str]) -> Iterator[Layout]:
+    """Yields the layouts of every hive that governs files in `folder`, the nearest first.
+
+    Beside those that `governing` yields, they are the hives of the repositories around it: a
+    submodule is part of its superproject. Without any, yields nothing.
+    """
+    while True:
+        try:
+            yield from governing(folder, env)
+        except NoHive:
+            pass
+        except Unreadable as error:
+            dot_git = error.details.get("path")
+            if not isinstance(dot_git, str) or os.path.basename(dot_git) != ".git":
+                raise
+            # A `.git` that leads nowhere ends no lease of the repository around it.
+            folder = os.path.dirname(os.path.dirname(dot_git))
+            continue
+        above = _superproject(folder)
+        if above is None or env.get("BEADS_DIR"):
+            return
+        folder = above
+
+
+def _superproject(folder: str) -> str | None:
+    """Returns the folder that holds the submodule that `folder` is in, or None."""
+    here = git_tree(folder)
+    above = os.path.dirname(here.tree) if here is not None else folder
+    around = git_tree(above) if here is not None and above != here.tree else None
+    if here is None or around is None:
+        return None
+    modules = os.path.join(around.git_dir, "modules", "")
+    if here.git_dir.startswith(modules):
+        return above
+    # One that git has not absorbed keeps its own git directory.
+    own = here.git_dir == os.path.join(here.tree, ".git")
+    return above if own and os.path.lexists(os.path.join(around.tree, ".gitmodules")) else None
 
 
 def working_directory() -> str:

@@ -102,10 +102,10 @@ class KernelLock:
                 lock=self.path,
             )
         try:
-            ours, theirs = os.fstat(self._fd), os.stat(self.path)
+            ours, theirs = os.fstat(self._fd), os.lstat(self.path)
             if (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino):
                 return
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             pass
         raise Busy(
             f"the lock {self.path} was removed while it was held",

@@ -43,6 +43,28 @@ _walked: dict[str, tuple[int, int]] = {}
 walked to again: one call instead of one for each component."""
 
 
+_anchors: dict[str, tuple[int, int]] = {}
+"""The folders that are never made, and in which none is made if another one has their name."""
+
+
+def anchor(path: str, identity: tuple[int, int]) -> None:
+    """Remembers a folder that a hive depends on, by device and inode: the tree, or git's own.
+
+    A repository may be moved at any moment. After a last look, nothing must be made anew where it
+    was, nor in what took its place: both raise `Unreadable`.
+    """
+    _anchors[path] = identity
+
+
+def moved(path: str) -> Unreadable:
+    """Returns the error for a repository that is no longer where it was."""
+    return Unreadable(
+        f"{path} was moved, replaced or deleted while the hive was open",
+        hint="open the hive again, where it is now",
+        path=path,
+    )
+
+
 def open_folder(path: str) -> int:
     """Returns a handle of a folder, for `dir_fd`; the caller closes it."""
     known = _walked.get(path)
@@ -87,13 +109,18 @@ def open_file(path: str, flags: int, mode: int = 0o666) -> int:
 
 
 def make_folder(path: str) -> bool:
-    """Makes a folder, and those above it that are missing; returns whether it made any."""
+    """Makes a folder, and those above it that are missing; returns whether it made any.
+
+    Raises `Unreadable` if one of them is an `anchor`.
+    """
     try:
         os.close(open_folder(path) if HANDLES else _checked(path))
     except FileNotFoundError:
         above, name = os.path.split(path)
         if not name:
             raise
+        if path in _anchors:
+            raise moved(path) from None
         make_folder(above)
     else:
         return False
@@ -105,7 +132,10 @@ def make_folder(path: str) -> bool:
 
 def make_new_folder(path: str) -> None:
     """Makes one folder. Raises `FileExistsError` if there is anything with its name."""
+    above = os.path.dirname(path)
     with At(path) as (name, folder):
+        if above in _anchors and folder is not None and _identity(folder) != _anchors[above]:
+            raise moved(above)
         os.mkdir(name, dir_fd=folder)
         bits = shared_bits(folder)
         if bits and folder is not None:

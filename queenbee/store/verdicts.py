@@ -12,12 +12,15 @@ import os
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 
+_RULES = 2
+"""Changes with the rules of `core.standing`: what an older version found is judged again."""
+
 
 def recall(path: str, of: str) -> dict[str, str] | None:
     """Returns the verdicts that were kept for the lines that `of` stands for, or None."""
     try:
         kept = json.loads(safe_open.read(path))
-        if kept["of"] == of and isinstance(kept["lost"], dict):
+        if kept["rules"] == _RULES and kept["of"] == of and isinstance(kept["lost"], dict):
             return {str(key): str(value) for key, value in kept["lost"].items()}
     except (OSError, QueenError, ValueError, KeyError, TypeError):
         pass
@@ -29,7 +32,8 @@ def keep(path: str, of: str, lost: dict[str, str]) -> None:
     try:
         safe_open.make_folder(os.path.dirname(path))
         temporary = f"{path}.{os.urandom(4).hex()}.tmp"
-        safe_open.write(temporary, json.dumps({"of": of, "lost": lost}).encode())
+        kept = {"rules": _RULES, "of": of, "lost": lost}
+        safe_open.write(temporary, json.dumps(kept).encode())
         safe_open.replace(temporary, path)
     except (OSError, QueenError):
         return

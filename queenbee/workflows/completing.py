@@ -7,7 +7,7 @@ assignment ends, with its leases, its message and the tracker's row, all or noth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
@@ -54,9 +54,17 @@ class Completion:
         """Whether the issue is completed; if not, a check failed and nothing else changed."""
         return self.assignment.status == "completed"
 
+    def with_note(self, note: str) -> Completion:
+        """Returns the same with one more note."""
+        return replace(self, notes=[*self.notes, note])
+
     def to_dict(self) -> dict[str, object]:
-        """Returns the assignment's fields, with `unblocked` and, if checks ran, their record."""
+        """Returns the assignment's fields, with `unblocked`, `notes` if there are any, and, if
+        checks ran, their record.
+        """
         more: dict[str, object] = {"unblocked": [each.id for each in self.unblocked]}
+        if self.notes:
+            more["notes"] = list(self.notes)
         if self.verification is not None:
             more["verification"] = self.verification
         return {**self.assignment.to_dict(), **more}
@@ -78,6 +86,7 @@ def complete(
     nothing happens. Raises `NotFound`, `NotYours`, `InvalidInput`, or `Conflict` for a Ralph bead
     that waits for something or lacks its evidence.
     """
+    hive.look({"issue_id": issue_id, "reason": reason})  # Before the checks, which take minutes.
     issue_id = issue_id or _only_one(hive)
     if unverified and not (reason and reason.strip()):
         raise InvalidInput(

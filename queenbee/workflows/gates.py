@@ -143,6 +143,7 @@ class RuleOptions:
 
 def new_hive_gate(hive: Hive, workflow_id: str, phase_id: str, name: str | None) -> GateView:
     """Creates a pending gate without rules. Raises `InvalidInput`, or `Conflict` if it exists."""
+    hive.look({"workflow_id": workflow_id, "phase_id": phase_id, "name": name})
     document = new_gate(
         workflow_id=workflow_id,
         phase_id=phase_id,
@@ -157,6 +158,8 @@ def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -
 
     Raises as `documents.gates.add_rule`.
     """
+
+    hive.look({"rule": rule})
 
     def added(document: Document) -> Document:
         return add_rule(document, _identified(rule, document))

@@ -20,7 +20,7 @@ from queenbee.documents.sprints.verdict import describe_judges, has_history, spr
 from queenbee.errors import InvalidInput
 from queenbee.workflows.documents import may_be_bead
 from queenbee.workflows.locks import documents_lock, gate_runs
-from queenbee.workflows.verifications import recorder
+from queenbee.workflows.verifications import recorder, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -92,6 +92,7 @@ def run_gate(
             lock=documents_lock(hive),
             again=again,
             max_results_per_rule=hive.layout.settings.gate_results,
+            clean=without_secrets(hive),
         )
 
 

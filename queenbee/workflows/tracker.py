@@ -54,9 +54,16 @@ class Tracker:
         prefix: str | None = None,
         issue_id: str | None = None,
     ) -> str:
-        """Adds an issue, and returns its id. Raises `InvalidInput`, `NotFound`, `Conflict`."""
+        """Adds an issue, and returns its id. Raises `InvalidInput`, `NotFound`, `Conflict`.
+
+        As all that is written, its texts are looked at for credentials first.
+        """
         title = _checked_title(title)
         _check_priority(priority)
+        self._hive.look(
+            {"title": title, "description": description, "acceptance": acceptance}
+            | {"labels": list(labels), "id": issue_id, "prefix": prefix}
+        )
         for each in (*depends_on, *([parent] if parent else [])):
             self._hive.issues.get(each)
         if self.owner:
@@ -96,6 +103,7 @@ class Tracker:
                 f"{wanted['status']!r} is not a status to set",
                 hint=f"one of: {', '.join(_STATUSES)}; or queen issue close, reopen",
             )
+        self._hive.look(wanted)
         issue = self._hive.issues.get(issue_id)
         if self.owner:
             options = [f"--{_OPTION.get(name, name)}={value}" for name, value in wanted.items()]
@@ -109,6 +117,7 @@ class Tracker:
 
         Raises `NotFound`, and `Taken` if a droid works on it, unless `anyway`.
         """
+        self._hive.look({"reason": reason})
         issue = self._hive.issues.get(issue_id)
         holder = self._hive.assignments.active(issue_id)
         if holder is not None and not anyway:

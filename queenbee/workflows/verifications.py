@@ -33,6 +33,24 @@ def recorder(hive: Services) -> Callable[[VerificationRecord], VerificationRecor
     return record
 
 
+def without_secrets(hive: Services) -> Callable[[object], object]:
+    """Returns a function that replaces each text that seems to contain a secret, at any depth."""
+
+    def cleaned(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: cleaned(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [cleaned(each) for each in value]
+        if isinstance(value, str):
+            try:
+                hive.look({"text": value})
+            except LooksLikeSecret:
+                return _LEFT_OUT
+        return value
+
+    return cleaned
+
+
 def last_verification(hive: Services, bead_id: str) -> Mapping[str, object] | None:
     """Returns the newest record of a run of a bead's checks, as it is in the ledger, or None."""
     equals = {"subject_id": bead_id, "subject_kind": "bead"}

@@ -99,7 +99,7 @@ REFUSALS: list[tuple[str, str, int, str, str, str]] = [
     ("u", "msg inbox --since 2024-13-01T00:00:00Z", 2, "invalid_input", "timestamp", "2024-12-14T"),
     ("u", "msg inbox --since yesterday", 2, "invalid_input", "'yesterday' is not a", "90s"),
     ("u", "msg inbox --after {question} --unread", 2, "invalid_input", "--after", "{question}"),
-    ("u", "msg send reviewer on it", 2, "usage", "extra argument (it)", "put quotes around"),
+    ("u", "msg send reviewer on it", 4, "unknown_droid", "is called 'on'", "put quotes around"),
     # What was meant stands in the hint
     ("u", "assign reviewer qb-3", 4, "not_found", "'reviewer'", "queen assign qb-3 reviewer"),
     ("u", "unreserve {lease}", 2, "invalid_input", "is the id of", "queen unreserve --id {lease}"),

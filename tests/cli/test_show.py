@@ -31,7 +31,8 @@ def test_issue_assignment_reservations_and_thread_are_on_one_screen(quick: Quick
         "    A button.",
         "ui-engineer  active",
         "src/ui/**",
-        "ui-engineer → reviewer [qb-1]  Nearly there",
+        "ui-engineer → reviewer [qb-1]",
+        "    Nearly there",
     ):
         assert part in shown
     assert len(shown.splitlines()) <= 24
@@ -56,8 +57,14 @@ def test_json_has_the_whole_thread(quick: QuickQueen) -> None:
     assert len(quick("show", "qb-1", "--json").json["messages"]) == 8
 
 
-def test_an_issue_that_the_tracker_does_not_have_is_shown_as_such(quick: QuickQueen) -> None:
+def test_an_issue_that_the_tracker_does_not_have_is_shown_as_such(
+    quick: QuickQueen, beads: Path
+) -> None:
+    tracker = beads / "issues.jsonl"
+    rows = tracker.read_bytes()
+    write_lines(tracker, {"id": "gone-1", "title": "soon gone", "status": "open"})
     quick("reserve", "a.py", "--issue", "gone-1", as_="ui-engineer")
+    tracker.write_bytes(rows)
     assert quick("show", "gone-1").out.startswith("gone-1 is not in the tracker\n")
 
 

@@ -90,7 +90,7 @@ def test_a_bar_is_shown_during_the_build_and_removed_after_it(large: Path) -> No
     output = shown(large, "msg", "inbox", "--limit", "1")
     assert "building the index [####......" in output
     assert "building the index [##########" in output
-    assert [line.split(" ")[0] for line in left_of(output)] == ["ID", "eign", ""]
+    assert [line.split(" ")[-1] for line in left_of(output)] == ["ID", "eign", ""]
     assert "building" not in shown(large, "msg", "inbox", "--limit", "1")
 
 

@@ -19,11 +19,17 @@ PATTERNS = ("src/a.py", "src/*", "src/**", "docs/**", "**/a.py")
 
 def superseder(lease, rivals_of):
     """The rule as it is stated, one lease at a time: the reference for the sweep."""
+    if never_was(lease):
+        return None
     older = [each for each in rivals_of(lease) if standing._excludes(each, lease)]
     for each in sorted(older, key=lambda each: each.age):
         if superseder(each, rivals_of) is None:
             return each.id
     return None
+
+
+def never_was(lease):
+    return standing.lease_end_ms(lease) <= lease.created_ms
 
 
 def lease(number, droid, born, ends, pattern="src/**", **more):
@@ -147,7 +153,7 @@ class TestLeases:
     @settings(max_examples=150, deadline=None)
     def test_those_that_stand_never_exclude_each_other(self, leases):
         lost = superseded_leases(leases)
-        standing_ones = [each for each in leases if each.id not in lost]
+        standing_ones = [each for each in leases if each.id not in lost and not never_was(each)]
         for one in standing_ones:
             for other in standing_ones:
                 assert (
@@ -162,6 +168,55 @@ class TestLeases:
         chain = [lease(n, "ui" if n % 2 else "api", n * 10, n * 10 + 15) for n in range(3_000)]
         lost = superseded_leases(chain)
         assert lost == {chain[n].id: chain[n - 1].id for n in range(1, 3_000, 2)}
+
+
+class TestWhatARecordSaysAboutTheOrder:
+    """What a machine writes when its clock contradicts what it knows."""
+
+    def test_one_that_follows_an_ended_grant_does_not_lose_to_it(self):
+        ended = lease(1, "ui", 0, 90, status="released", released_at=format_ms(80))
+        late = lease(2, "api", 5, 15, follows=["qr-001"])
+        assert superseded_leases([ended, late]) == {}
+        assert superseded_leases([ended, lease(2, "api", 5, 15)]) == {"qr-002": "qr-001"}
+
+    def test_nor_does_it_exclude_one_that_it_follows(self):
+        ended = lease(2, "ui", 9, 90, status="released", released_at=format_ms(80))
+        assert superseded_leases([lease(1, "api", 5, 15, follows=["qr-002"]), ended]) == {}
+
+    def test_following_a_grant_that_has_not_ended_says_nothing(self):
+        late = lease(2, "api", 5, 15, follows=["qr-001"])
+        assert superseded_leases([lease(1, "ui", 0, 90), late]) == {"qr-002": "qr-001"}
+
+    def test_one_that_is_outranked_stays_lost_after_the_end_of_the_other(self):
+        ended = {"status": "released", "released_at": format_ms(4)}
+        older = lease(1, "ui", 0, 90, outranks=["qr-002"], **ended)
+        assert superseded_leases([older, lease(2, "api", 5, 15)]) == {"qr-002": "qr-001"}
+
+    @pytest.mark.parametrize(
+        "more", [{"pattern": "docs/**"}, {"pattern": "src/["}, {"droid": "ui"}]
+    )
+    def test_one_can_only_outrank_a_younger_grant_that_it_conflicts_with(self, more):
+        older = lease(1, "ui", 0, 2, outranks=["qr-002"])
+        other = {"droid": "api", "born": 5, "ends": 15, **more}
+        assert superseded_leases([older, lease(2, **other)]) == {}
+
+    def test_what_is_not_a_list_of_ids_says_nothing(self):
+        older = lease(1, "ui", 0, 2, outranks="qr-002", follows=[3, None])
+        assert superseded_leases([older, lease(2, "api", 5, 15, outranks=7)]) == {}
+
+    def test_one_that_ended_before_it_began_is_not_superseded(self):
+        gone = lease(2, "api", 5, 15, status="released", released_at=format_ms(1))
+        assert superseded_leases([lease(1, "ui", 0, 90), gone]) == {}
+
+    def test_the_same_holds_for_assignments(self):
+        ended, late = assignment(1, "ui", 0, 80), assignment(2, "api", 5)
+        assert superseded_assignments([ended, late]) == {"qa-002": "qa-001"}
+        follower = assignment(2, "api", 5, follows=["qa-001"])
+        assert superseded_assignments([ended, follower]) == {}
+        older = assignment(1, "ui", 0, 4, outranks=["qa-002"])
+        assert superseded_assignments([older, late]) == {"qa-002": "qa-001"}
+        gone = assignment(2, "api", 5, 1)
+        assert superseded_assignments([assignment(1, "ui", 0), gone]) == {}
 
 
 class TestAssignments:

@@ -276,14 +276,113 @@ def test_a_rebase_goes_through_and_leaves_no_trace_of_trouble(
     assert subjects(guarded)[:2] == ["add held.py", "add free.py"]
 
 
-def test_a_cherry_pick_of_what_another_holds_is_caught_by_the_push_at_the_latest(
-    guarded: Path, try_git: Git, hold: Hold, remote: Path
+def replayable(tree: Path) -> None:
+    """Leaves `topic` with a change of `held.py`, which `main` has as its last commit."""
+    commit_file(tree, "held.py", "1\n2\n3\n")
+    git(tree, "checkout", "-qb", "topic")
+    commit_file(tree, "held.py", "1\n2\ntopic\n")
+    git(tree, "format-patch", "-q", "-1", "-o", str(tree.parent / "patches"))
+    git(tree, "checkout", "-q", "main")
+
+
+REPLAYS = {
+    "cherry-pick": ("cherry-pick", "topic"),
+    "cherry-pick with an editor": ("cherry-pick", "--edit", "topic"),
+    "cherry-pick of a range": ("cherry-pick", "main..topic"),
+    "signed cherry-pick": ("cherry-pick", "-x", "-s", "topic"),
+    "revert": ("revert", "--no-edit", "HEAD"),
+    "revert with an editor": ("revert", "--edit", "HEAD"),
+    "revert of a range": ("revert", "--no-edit", "HEAD~1..HEAD"),
+    "am": ("am", "../patches/0001-add-held.py.patch"),
+}
+
+
+@pytest.mark.parametrize("how", REPLAYS)
+def test_what_another_holds_is_not_replayed(
+    guarded: Path, try_git: Git, hold: Hold, how: str
+) -> None:
+    replayable(guarded)
+    hold("held.py")
+    head = git(guarded, "rev-parse", "HEAD")
+    done = try_git(*REPLAYS[how], GIT_EDITOR="true")
+    assert done.returncode != 0
+    assert "held.py: held by reviewer" in done.stderr
+    assert git(guarded, "rev-parse", "HEAD") == head
+    if how != "revert" and "revert with" not in how:
+        assert try_git(REPLAYS[how][0], "--abort").returncode == 0
+        assert git(guarded, "status", "--porcelain", "--untracked-files=no") == ""
+
+
+@pytest.mark.parametrize("how", REPLAYS)
+def test_the_holder_replays_and_so_does_whoever_says_so(
+    guarded: Path, try_git: Git, hold: Hold, how: str
+) -> None:
+    replayable(guarded)
+    hold("held.py")
+    start = git(guarded, "rev-parse", "HEAD")
+    done = try_git(*REPLAYS[how], as_="reviewer", GIT_EDITOR="true")
+    assert done.returncode == 0, done.stderr
+    git(guarded, "reset", "-q", "--hard", start.strip())
+    assert try_git(*REPLAYS[how], QUEEN_GUARD="warn", GIT_EDITOR="true").returncode == 0
+    assert "allowed, QUEEN_GUARD=warn: held.py" in log_of(guarded)
+
+
+@pytest.mark.parametrize("how", ["cherry-pick", "revert", "revert with an editor"])
+@pytest.mark.parametrize("said", [("--no-edit",), ("-m", "mine"), ("-e",)])
+def test_a_refused_replay_is_committed_with_no_verify(
+    guarded: Path, try_git: Git, hold: Hold, how: str, said: tuple[str, ...]
+) -> None:
+    replayable(guarded)
+    hold("held.py")
+    assert try_git(*REPLAYS[how], GIT_EDITOR="true").returncode != 0
+    assert try_git("commit", *said, GIT_EDITOR="true").returncode == 1
+    done = try_git("commit", "--no-verify", *said, GIT_EDITOR="true")
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_resolved_conflict_of_a_replay_is_refused_and_told_once(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    replayable(guarded)
+    commit_file(guarded, "held.py", "1\n2\nmain\n")
+    assert try_git("cherry-pick", "topic").returncode == 1
+    hold("held.py")
+    stage(guarded, "held.py", "1\n2\nresolved\n")
+    done = try_git("cherry-pick", "--continue", GIT_EDITOR="true")
+    assert done.returncode != 0
+    assert done.stderr.count("held.py: held by reviewer") == 1
+
+
+def test_a_refused_patch_says_how_to_apply_it_anyway(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    replayable(guarded)
+    hold("held.py")
+    done = try_git(*REPLAYS["am"])
+    assert "QUEEN_GUARD=warn (it is logged) for git am --continue\n" in done.stderr
+    assert try_git("am", "--continue", QUEEN_GUARD="warn").returncode == 0
+
+
+@pytest.mark.parametrize("backend", ["--merge", "--apply"])
+def test_a_rebase_of_what_was_committed_before_goes_through(
+    guarded: Path, try_git: Git, hold: Hold, backend: str
 ) -> None:
     diverged(guarded)
-    git(guarded, "push", "-q", "origin", "main")
     hold("held.py")
-    picked = try_git("cherry-pick", "topic").returncode
-    assert 1 in (picked, try_git("push", "origin", "main").returncode)
+    git(guarded, "checkout", "-q", "topic")
+    done = try_git("rebase", backend, "main")
+    assert done.returncode == 0, done.stderr
+    assert subjects(guarded)[:2] == ["add held.py", "add free.py"]
+
+
+def test_a_cherry_pick_without_a_commit_leaves_no_verify_as_it_is(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    replayable(guarded)
+    hold("held.py")
+    assert try_git("cherry-pick", "--no-commit", "topic").returncode == 0
+    assert try_git("commit", "-m", "mine").returncode == 1
+    assert try_git("commit", "--no-verify", "-m", "mine").returncode == 0
 
 
 # Pushes

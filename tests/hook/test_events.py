@@ -120,6 +120,12 @@ def test_a_relative_file_is_one_in_the_sessions_directory() -> None:
     assert events.read_event(data.encode(), "/elsewhere").files == ["/tree/docs/a.md"]
 
 
+@pytest.mark.parametrize("cwd", ["/\ud800", "/a\0b"])
+def test_a_directory_that_no_file_system_can_hold_is_left_out(cwd: str) -> None:
+    data = json.dumps({"hook_event_name": "SessionEnd", "cwd": cwd}).encode()
+    assert events.read_event(data, "/here").cwd == "/here/"
+
+
 def test_arguments_that_come_as_a_json_string_are_read() -> None:
     data = recorded("cursor/pre-write", TREE, tool_input='{"file_path": "/tree/b.py"}')
     assert events.read_event(data, "/").files == ["/tree/b.py"]

@@ -633,7 +633,6 @@ def test_a_name_that_no_file_can_have_does_not_let_a_held_file_pass(
 
 
 def test_a_held_name_with_a_control_character_is_denied(tmp_path: Path) -> None:
-    """No pattern can say it, but it lies in what another droid holds."""
     repo = tmp_path / "shop"
     (repo / ".git").mkdir(parents=True)
     (repo / ".beads").mkdir()

@@ -51,6 +51,21 @@ def test_a_git_file_that_leads_nowhere_does_not_hide_the_repository(tree: Path) 
     assert refused(tree / "src", "app.py")
 
 
+@pytest.mark.parametrize("name", ["new\nline", "\x1b[2J", "latin\udce9", "\x85", 'quo"te\\'])
+def test_a_name_of_any_bytes_is_leased_and_nothing_else_with_it(tree: Path, name: str) -> None:
+    env = {"QUEEN_DROID": "reviewer", "QUEEN_DURABILITY": "buffered"}
+    assert respond(event_of(tree, f"src/{name}"), env, str(tree)) is None
+    (lease,) = Hive.open(tree).reservations.find()
+    assert lease.pattern.isascii() and lease.pattern.isprintable()
+    for _ in range(2):  # Also where the file exists by now.
+        assert refused(tree, f"src/{name}")
+        assert not refused(tree, f"src/{name}x")
+        with open(os.path.join(tree, "src", name), "w"):
+            pass
+    assert respond(event_of(tree, f"src/{name}"), env, str(tree)) is None
+    assert len(Hive.open(tree).reservations.find(droid="reviewer")) == 1
+
+
 def test_a_link_is_followed_before_the_folder_above_it(tree: Path) -> None:
     (tree / "other" / "deep").mkdir(parents=True)
     (tree / "other" / "f.py").write_text("")

@@ -15,6 +15,8 @@ from mutants import mutant
 from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.store import lock
+from queenbee.store.index import tables
+from queenbee.store.index.records import Indexed
 from queenbee.store.lock import KernelLock
 
 
@@ -177,3 +179,43 @@ def test_a_child_that_does_not_close_its_copy_is_noticed(path: str, old: str) ->
         with pytest.raises(Busy):
             KernelLock(path, holder="other", timeout_s=0).__enter__()
         held._fd = -1
+
+
+def two(hive: Hive) -> None:
+    """Sends two messages: the second one needs an index with the first one in it."""
+    for number in (1, 2):
+        hive.messages.send("api", f"message {number} from the child")
+
+
+class TestAForkWhileAThreadWritesTheIndex:
+    @pytest.fixture
+    def busy(self, hive: Hive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hive]:
+        """A hive whose index is locked by this process."""
+        monkeypatch.setattr("queenbee.store.opening.INDEX_FROM_BYTES", 1)
+        hive.messages.send("api", "before the fork")
+        hive.close()
+        state = hive.state("messages")
+        assert isinstance(state, Indexed)
+        with state._tables.transaction():
+            yield hive
+
+    def test_does_not_stop_the_child(self, busy: Hive) -> None:
+        with child(lambda: two(busy)):
+            pass
+
+    def test_nor_one_that_opens_the_hive_itself(self, busy: Hive) -> None:
+        tree = busy.layout.tree
+
+        with child(lambda: two(Hive.open(tree, droid="reviewer"))):
+            pass
+
+    def test_a_child_that_shares_what_sqlite_knows_is_caught(
+        self, busy: Hive, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = mutant(tables, "if self.path in _inherited:", "if False:")
+        monkeypatch.setattr(tables.Tables, "_connect", broken.Tables._connect)
+        with (
+            pytest.raises(AssertionError),
+            child(lambda: two(busy)),
+        ):
+            pass

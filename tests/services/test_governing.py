@@ -131,3 +131,67 @@ def test_an_edit_that_cannot_have_all_of_its_files_has_none(
     assert edited(nested, "docs/a.md", "src/app.py") is None
     assert calls == 2
     assert leased(nested) == leased(nested / "src") == []
+
+
+@pytest.fixture
+def submodule(repo: Path, tmp_path: Path) -> Path:
+    """A submodule without a hive, in a repository that has one."""
+    library = tmp_path / "library"
+    library.mkdir()
+    git(library, "init", "-q")
+    commit_file(library, "z.py")
+    local = ("-c", "protocol.file.allow=always")
+    git(repo, *local, "submodule", "--quiet", "add", str(library), "vendor/lib")
+    git(repo, "commit", "-q", "--no-verify", "-m", "a submodule")
+    module = repo / "vendor" / "lib"
+    (module / "z.py").write_text("z = 2\n")
+    git(module, "add", "z.py")
+    return module
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_what_the_superproject_holds_is_refused_in_a_submodule(
+    repo: Path, submodule: Path, quick: QuickQueen, own: bool
+) -> None:
+    if own:
+        (submodule / ".beads").mkdir()
+    hold(repo, "vendor/lib/**")
+    for cwd, path in ((submodule, "z.py"), (repo, "vendor/lib/z.py")):
+        found = quick("check", "--json", path, as_="me", cwd=cwd)
+        assert (found.code, found.json[0]["status"]) == (1, "held")
+        assert quick("check", path, as_="reviewer", cwd=cwd).code == 0
+        assert quick("guard", "check", path, as_="me", cwd=cwd).code == 1
+    refused = quick("guard", "check", "--staged", as_="me", cwd=submodule)
+    assert refused.code == 1
+    assert "vendor/lib/z.py: held by reviewer" in refused.err + refused.out
+    assert quick("guard", "check", "--staged", as_="reviewer", cwd=submodule).code == 0
+    assert quick("guard", "check", "--staged", as_="me", cwd=repo).code == 0
+
+
+def test_a_submodule_without_any_hive_passes_and_says_so(
+    repo: Path, submodule: Path, quick: QuickQueen
+) -> None:
+    (repo / ".beads").rmdir()
+    assert quick("guard", "check", "--staged", as_="me", cwd=submodule).code == 0
+    assert quick("guard", "check", "--range", "no..such", as_="me", cwd=submodule).code == 0
+    assert "there is no hive here" in quick("check", "z.py", as_="me", cwd=submodule).err
+
+
+def test_the_guard_asks_a_hive_below_if_there_is_none_at_the_top(
+    nested: Path, quick: QuickQueen
+) -> None:
+    (nested / ".beads").rmdir()
+    hold(nested / "src", "*")
+    (nested / "src" / "app.py").write_text("a = 2\n")
+    git(nested, "add", "src/app.py")
+    assert quick("guard", "check", "--staged", as_="me", cwd=nested).code == 1
+    assert quick("guard", "check", "src/app.py", as_="me", cwd=nested).code == 1
+    assert quick("check", "src/app.py", as_="me", cwd=nested).code == 1
+    assert quick("guard", "check", "docs/a.md", as_="me", cwd=nested).code == 0
+    warned = quick("guard", "check", "--staged", as_="me", cwd=nested, env={"QUEEN_GUARD": "warn"})
+    assert warned.code == 0
+    off = quick("guard", "check", "--staged", as_="me", cwd=nested, env={"QUEEN_GUARD": "off"})
+    assert off.code == 0
+    log = next((nested / ".git" / "queenbee").rglob("guard.log")).read_text()
+    assert "QUEEN_GUARD=warn: src/app.py (reviewer)" in log
+    assert "not checked, QUEEN_GUARD=off" in log

@@ -308,6 +308,17 @@ class TestTheThreadsOfOneHive:
         assert hive.messages.sent() == []
         assert hive.messages.send("api", "afterwards")
 
+    def test_write_nothing_while_something_else_has_the_name_of_the_folder(self, hive):
+        state = hive.layout.state_dir
+        with pytest.raises(Busy, match="was removed"), hive.transaction() as tx:
+            tx.create("messages", {"from": "ui", "to": "api"})
+            os.rename(state, state + ".away")
+            with open(state, "w", encoding="utf-8"):
+                pass
+        os.unlink(state)
+        os.rename(state + ".away", state)
+        assert hive.messages.sent() == []
+
     def test_are_told_that_another_one_is_writing(self, hive):
         hive.layout.settings.lock_timeout_s = 0
         with hive.transaction(), pytest.raises(Busy, match="another thread"):

@@ -5,7 +5,9 @@
     python -m tests.torture linear --operations 100000
     python -m tests.torture converge --seconds 120
     python -m tests.torture faults
+    python -m tests.torture storm --storm-seconds 600
     python -m tests.torture fuzz --executions 1000000
+    python -m tests.torture fuzz-documents --executions 100000
     python -m tests.torture all
 
 Each prints its figures and leaves with 1 where a promise did not hold. The tests beside these

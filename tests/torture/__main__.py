@@ -10,17 +10,16 @@ import sys
 import tempfile
 import time
 
-from tests.torture import converge, faults, fuzz, git_torture, kills, linear
+from tests.torture import converge, faults, fuzz, fuzz_documents, git_torture, kills, linear, storm
 from tests.torture.places import ROTATING, Broken
 
 
 def main(arguments: list[str]) -> int:
     """Runs what is named and prints its figures; returns 1 where a promise did not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
-    parser.add_argument(
-        "name", choices=("git", "kills", "linear", "converge", "faults", "fuzz", "all")
-    )
+    parser.add_argument("name", choices=(*RUNS, "fuzz", "fuzz-documents", "all"))
     parser.add_argument("--seconds", type=float, default=60, help="how long git works")
+    parser.add_argument("--storm-seconds", type=float, default=600, help="how long all at once")
     parser.add_argument("--count", type=int, default=200, help="how many random kills")
     parser.add_argument("--operations", type=int, default=100_000)
     parser.add_argument("--histories", type=int, default=60)
@@ -36,7 +35,7 @@ def main(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
-RUNS = ("git", "kills", "linear", "converge", "faults")
+RUNS = ("git", "kills", "linear", "converge", "faults", "storm")
 """What `all` means; the fuzzing has a make target of its own."""
 
 
@@ -71,6 +70,10 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
         return converge.run(folder, histories=options.histories, steps=60, seed=seed)
     if name == "faults":
         return faults.run(folder)
+    if name == "storm":
+        return storm.run(folder, options.storm_seconds, seed=seed)
+    if name == "fuzz-documents":
+        return fuzz_documents.run(options.executions, folder, seed=seed)
     if options.guided:
         fuzz.run_guided(options.executions, folder)  # Ends the process, with 77 at a crash.
     return fuzz.run(options.executions, folder, seed=seed)

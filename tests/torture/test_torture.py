@@ -9,10 +9,11 @@ import pytest
 from mutants import mutant
 
 from queenbee.core import fold as fold_module
+from queenbee.hook import editing
 from queenbee.store import state as state_module
 from queenbee.store.ledger import journal as journal_module
 from queenbee.store.ledger.ledger import Ledger
-from tests.torture import converge, faults, fuzz, git_torture, kills, linear
+from tests.torture import converge, faults, fuzz, fuzz_documents, git_torture, kills, linear, storm
 from tests.torture.places import Broken
 
 
@@ -63,6 +64,23 @@ class TestRaces:
 
     def test_without_the_lock_are_caught(self, folder):
         assert linear.run(folder, 800, processes=4, broken="lock")["violations"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.linux
+class TestEverythingAtOnce:
+    def test_loses_and_doubles_nothing_and_writes_nothing_outside(self, folder):
+        figures = storm.run(folder, 6, seed=1, droids=3)
+        assert figures["acknowledged"] > 0
+        assert figures["moves"] + figures["links"] + figures["kills"] + figures["stops"] > 5
+
+    @pytest.mark.parametrize(
+        ("broken", "what"),
+        [("lock", "granted twice|lost|answers|index|conflict"), ("outside", "outside the hive")],
+    )
+    def test_what_is_broken_is_caught(self, folder, broken, what):
+        with pytest.raises(Broken, match=what):
+            storm.run(folder, 15, seed=2, droids=4, broken=broken)
 
 
 class TestTheCheckerOfRaces:
@@ -153,6 +171,21 @@ def had(act, folder, **more):
         return act(folder, **more)
     except faults.CannotHave as reason:
         pytest.skip(str(reason))
+
+
+class TestAnyDocument:
+    @pytest.mark.slow
+    def test_is_read_or_refused(self, folder):
+        figures = fuzz_documents.run(1_500, folder, seed=1)
+        assert figures["crashes"] == 0
+        assert figures["refused"] > 0
+
+    @pytest.mark.slow
+    def test_a_hook_that_lets_a_held_file_pass_is_caught(self, folder, monkeypatch):
+        broken = mutant(editing, 'if each.status == "held"', "if each is None")
+        monkeypatch.setattr(editing, "answer", broken.answer)
+        with pytest.raises(Broken, match="a held file passes"):
+            fuzz_documents.run(500, folder, seed=1)
 
 
 class TestAnyBytes:

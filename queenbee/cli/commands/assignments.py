@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command
+from queenbee.cli.app import command, is_mine
 from queenbee.cli.options import seconds
-from queenbee.cli.rendering import ago, table
-from queenbee.cli.terminal import say
+from queenbee.cli.rendering import ago, paragraph, table
+from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.errors import NotFound
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 def show_list(assignments: Sequence[Assignment]) -> None:
     """Shows assignments as a table."""
     now_ms = time.time_ns() // 1_000_000
+    ended = any(each.status != "active" for each in assignments)
     rows = [
         [
             each.issue_id,
@@ -31,14 +32,28 @@ def show_list(assignments: Sequence[Assignment]) -> None:
             # Superseded: it no longer counts, although its own line says active.
             "superseded" if each.superseded_by and each.status == "active" else each.status,
             ago(each.created_ms, now_ms),
+            *([_ended(each, now_ms)] if ended else []),
             each.assigned_by,
             each.worktree or "",
             shortened(each.reason or ""),
         ]
         for each in assignments
     ]
-    headings = ["ISSUE", "DROID", "STATUS", "SINCE", "BY", "WORKTREE", "REASON"]
-    table(headings, rows, empty="No assignments.")
+    when = ["SINCE", "ENDED"] if ended else ["SINCE"]
+    headings = ["ISSUE", "DROID", "STATUS", *when, "BY", "WORKTREE", "REASON"]
+    table(
+        headings,
+        rows,
+        empty="No assignments.",
+        text=["WORKTREE", "REASON"],
+        spare=["BY", "WORKTREE", "SINCE", "REASON"] if ended else ["BY", "WORKTREE", "REASON"],
+        mine=[is_mine(each.droid) for each in assignments],
+    )
+
+
+def _ended(assignment: Assignment, now_ms: int) -> str:
+    """Returns how long ago an assignment was completed, released or reassigned."""
+    return "" if assignment.status == "active" else ago(assignment_end_ms(assignment), now_ms)
 
 
 def show_one(assignment: Assignment) -> None:
@@ -48,7 +63,7 @@ def show_one(assignment: Assignment) -> None:
         "released": "was released by",
         "reassigned": "was taken from",
     }.get(assignment.status, assignment.status)
-    say(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}")
+    paragraph(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}")
 
 
 @command("claim", show=show_one, example="queen claim qb-42")
@@ -70,9 +85,23 @@ def claim(
     queen next chooses one for you.
     """
     issue_id = hive.issue_id(issue_id)
-    return hive.assignments.claim(
-        issue_id, worktree=worktree, reason=reason, anyway=anyway, wait_s=wait or 0
-    )
+    watcher = None
+    if wait:
+        from queenbee.cli.progress import waiting  # noqa: PLC0415 - start-up
+
+        watcher = waiting()
+    try:
+        return hive.assignments.claim(
+            issue_id,
+            worktree=worktree,
+            reason=reason,
+            anyway=anyway,
+            wait_s=wait or 0,
+            on_progress=watcher,
+        )
+    finally:
+        if watcher is not None:
+            watcher(None)
 
 
 @command(

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.app import Answer, Invocation, command, group, is_mine
 from queenbee.cli.commands.verify import evidence_path
 from queenbee.cli.exits import NO, exit_code
 from queenbee.cli.options import agents_dir, body_or_stdin
-from queenbee.cli.rendering import describe, show_findings, table, verdict
+from queenbee.cli.rendering import describe, entry, paragraph, show_findings, table, verdict
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, shortened
 from queenbee.errors import QueenError
@@ -37,7 +37,7 @@ def _show_validated(found: Sequence[Validated]) -> None:
         say(f"{verdict(each.valid)}: {printable(name)}", bold=not each.valid)
         show_findings(each.findings, each.source)
     if not found:
-        say("No beads.")
+        paragraph("No beads.")
 
 
 @command(
@@ -107,20 +107,22 @@ def schema(call: Invocation, kind: Kind, strict: bool) -> dict[str, Any]:
 def show_view(view: Mapping[str, Any]) -> None:
     """Shows a bead: its team, gates, checks and last verification."""
     holder = f", with {printable(view['holder'])}" if view["holder"] else ""
-    say(f"{view['kind']} bead{holder}" + (f", {printable(view['file'])}" if view["file"] else ""))
+    paragraph(
+        f"{view['kind']} bead{holder}" + (f", {printable(view['file'])}" if view["file"] else "")
+    )
     if view["team"]:
-        say(f"team {printable(str(view['team']))}")
+        paragraph(f"team {printable(str(view['team']))}")
     if view["waits"]:
-        say(f"not ready: {printable(view['waits'])}")
+        paragraph(f"not ready: {printable(view['waits'])}")
     for name, value in (view.get("sprint") or view.get("session") or {}).items():
         if value not in (None, ""):
-            say(f"  {name}: {printable(str(value))}")
+            paragraph(f"  {name}: {printable(str(value))}")
     for gate in view["gates"]:
-        say(
+        paragraph(
             f"gate {printable(gate['workflow_id'])}/{printable(gate['phase_id'])}: {gate['status']}"
         )
     for line in view["checks"]:
-        say(f"check {printable(line)}")
+        paragraph(f"check {printable(line)}")
     _show_verification(view["verification"], view["missing_evidence"])
 
 
@@ -129,20 +131,20 @@ def _show_verification(record: Mapping[str, Any] | None, missing: Sequence[str])
         return
     reason = f", {printable(str(record['reason']))}" if record.get("reason") else ""
     ended = printable(f"{record.get('finished_at')}: {record.get('verdict')}")
-    say(f"last verification {ended}{reason}")
+    paragraph(f"last verification {ended}{reason}")
     for result in record.get("results") or ():
         evidence = result.get("evidence")
         where = evidence_path(str(evidence)) if evidence else ""
         gone = " (not on this machine)" if where and result.get("name") in missing else ""
-        say(
+        paragraph(
             f"  {result.get('status')}: {printable(str(result.get('name')))}: "
             f"{printable(str(result.get('reason')))} {printable(where)}{gone}".rstrip()
         )
 
 
 def _show_whole(bead: Mapping[str, Any]) -> None:
-    say(f"{printable(bead['id'])}  {printable(bead['title'])}", bold=True)
-    say(f"P{bead['priority']} {printable(bead['status'])}")
+    paragraph(f"{printable(bead['id'])}  {printable(bead['title'])}", bold=True)
+    paragraph(f"P{bead['priority']} {printable(bead['status'])}")
     document = bead["document"]
     describe({**document, "description": document.get("intent") or document.get("description")})
     show_view(bead)
@@ -173,7 +175,14 @@ def _show_briefs(views: Sequence[Mapping[str, Any]]) -> None:
         for view in views
     ]
     headings = ["ID", "", "STATUS", "KIND", "TEAM", "DROID", "TITLE", "NOT READY"]
-    table(headings, rows, empty="No beads.")
+    table(
+        headings,
+        rows,
+        empty="No beads.",
+        text=["TITLE", "NOT READY"],
+        spare=["KIND", "TEAM", "NOT READY"],
+        mine=[is_mine(view["holder"]) for view in views],
+    )
 
 
 @command("list", show=_show_briefs, example="queen bead list --status open")
@@ -202,11 +211,12 @@ def _show_teams(teams: Sequence[Mapping[str, Any]]) -> None:
     for number, each in enumerate(teams):
         if number:
             say("")
-        say(printable(str(each["team"])) if each["team"] else "no team", bold=True)
+        paragraph(printable(str(each["team"])) if each["team"] else "no team", bold=True)
         for bead in each["beads"]:
-            say(f"  {printable(bead['id'])}  P{bead['priority']}  {printable(bead['title'])}")
+            before = f"  {printable(bead['id'])}  P{bead['priority']}  "
+            entry(before, printable(bead["title"]))
     if not teams:
-        say("No beads are ready.")
+        paragraph("No beads are ready.")
 
 
 @command("ready", show=_show_teams, example="queen bead ready --team auth-api")

@@ -11,8 +11,8 @@ import click
 from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.options import body_or_stdin, dry_run, seconds
 from queenbee.cli.progress import watcher
-from queenbee.cli.rendering import show_findings, table
-from queenbee.cli.terminal import aside, say
+from queenbee.cli.rendering import paragraph, show_findings, table
+from queenbee.cli.terminal import aside
 from queenbee.core.text import printable, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError
 
@@ -78,10 +78,10 @@ def _of_plan(plan_file: str | None) -> Iterator[None]:
 def _show_gate(view: GateView) -> None:
     metadata = view.document["metadata"]
     name = f"{metadata['workflow_id']}/{metadata['phase_id']}"
-    say(f"{printable(name)}  {printable(metadata['phase_name'])}", bold=True)
-    say(f"{view.verdict.status}, attempt {view.to_dict()['attempt']}, {printable(view.path)}")
+    paragraph(f"{printable(name)}  {printable(metadata['phase_name'])}", bold=True)
+    paragraph(f"{view.verdict.status}, attempt {view.to_dict()['attempt']}, {printable(view.path)}")
     if view.run:
-        say(view.run)
+        paragraph(view.run)
     rows = [
         [
             str(rule["status"]),
@@ -91,7 +91,9 @@ def _show_gate(view: GateView) -> None:
         ]
         for rule in view.rules
     ]
-    table(["STATUS", "SEVERITY", "RULE", "RESULT"], rows, empty="No rules.")
+    table(
+        ["STATUS", "SEVERITY", "RULE", "RESULT"], rows, empty="No rules.", text=["RESULT", "RULE"]
+    )
     _show_evidence(view)
     show_findings((each for each in view.findings if each.severity == "error"), view.path)
 
@@ -101,27 +103,27 @@ def _show_evidence(view: GateView) -> None:
     for rule in view.rules:
         if rule["evidence"] and rule["status"] != "passed":
             name = printable(str(rule["rule_name"] or rule["rule_id"]))
-            say(f"evidence of {name}: {printable(os.path.relpath(str(rule['evidence'])))}")
+            paragraph(f"evidence of {name}: {printable(os.path.relpath(str(rule['evidence'])))}")
 
 
 def _show_details(view: GateView) -> None:
     """Shows a gate with everything about each rule."""
     metadata = view.document["metadata"]
     name = f"{metadata['workflow_id']}/{metadata['phase_id']}"
-    say(f"{printable(name)}  {printable(metadata['phase_name'])}", bold=True)
-    say(f"{view.verdict.status}, attempt {view.to_dict()['attempt']}, {printable(view.path)}")
+    paragraph(f"{printable(name)}  {printable(metadata['phase_name'])}", bold=True)
+    paragraph(f"{view.verdict.status}, attempt {view.to_dict()['attempt']}, {printable(view.path)}")
     if view.run:
-        say(view.run)
+        paragraph(view.run)
     for rule in view.rules:
         severity = " (warning)" if rule["severity"] == "warning" else ""
-        say(f"{printable(str(rule['rule_id']))}{severity}: {printable(str(rule['checks']))}")
+        paragraph(f"{printable(str(rule['rule_id']))}{severity}: {printable(str(rule['checks']))}")
         result = f"{rule['status']}: {rule['message']}" if rule["message"] else str(rule["status"])
         when = f", {rule['validated_at']}" if rule["validated_at"] else ""
-        say(f"    {printable(result)}{printable(when)}")
+        paragraph(f"    {printable(result)}{printable(when)}")
         if rule["evidence"]:
-            say(f"    evidence: {printable(os.path.relpath(str(rule['evidence'])))}")
+            paragraph(f"    evidence: {printable(os.path.relpath(str(rule['evidence'])))}")
     if not view.rules:
-        say("No rules.")
+        paragraph("No rules.")
     show_findings(view.findings, view.path)
 
 
@@ -148,7 +150,7 @@ def new(
 
 def _show_added(view: GateView) -> None:
     rule = view.rules[-1]
-    say(f"added {printable(str(rule['rule_id']))}: {printable(str(rule['checks']))}")
+    paragraph(f"added {printable(str(rule['rule_id']))}: {printable(str(rule['checks']))}")
     _show_gate(view)
 
 
@@ -231,7 +233,7 @@ def show(hive: Hive, plan_file: str | None, workflow: str | None, phase: str) ->
 def _show_run(value: GateView | Mapping[str, Any]) -> None:
     if isinstance(value, dict):
         for line in value["checks"]:
-            say(printable(line))
+            paragraph(printable(line))
     else:
         _show_gate(value)  # type: ignore[arg-type]
 
@@ -285,7 +287,8 @@ def _show_status(value: GateView | Sequence[GateView | UnusableGate]) -> None:
         for gate in (view.to_dict() for view in value)
         for reason in ["; ".join(gate["blocking"])]
     ]
-    table(["WORKFLOW", "PHASE", "STATUS", "NAME", "BLOCKED BY"], rows, empty="No gates.")
+    headings = ["WORKFLOW", "PHASE", "STATUS", "NAME", "BLOCKED BY"]
+    table(headings, rows, empty="No gates.", text=["NAME", "BLOCKED BY"], spare=["NAME"])
 
 
 @command("status", show=_show_status, example="queen gate status --workflow wf_1")
@@ -317,7 +320,8 @@ def _show_history(attempts: Sequence[Mapping[str, Any]]) -> None:
         ]
         for each in attempts
     ]
-    table(["ATTEMPT", "STATUS", "STARTED", "ENDED", "PASSED", "ERRORS"], rows, empty="None.")
+    headings = ["ATTEMPT", "STATUS", "STARTED", "ENDED", "PASSED", "ERRORS"]
+    table(headings, rows, empty="None.", text=["ERRORS"], spare=["STARTED"])
 
 
 @command("history", show=_show_history, example="queen gate history -w wf_1 -p phase_1")
@@ -334,10 +338,12 @@ def history(
 
 
 def _show_verdict(value: Mapping[str, Any]) -> None:
-    say(f"{value['status']}: {printable(value['workflow_id'])}/{printable(value['phase_id'])}")
+    paragraph(
+        f"{value['status']}: {printable(value['workflow_id'])}/{printable(value['phase_id'])}"
+    )
     run = [value["run"]] if value["run"] else []
     for line in (*run, *value["blocking"], *value["warnings"]):
-        say(f"  {printable(line)}")
+        paragraph(f"  {printable(line)}")
 
 
 _allow_missing = click.option(

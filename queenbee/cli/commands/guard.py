@@ -17,6 +17,7 @@ from queenbee.core.text import mentioned, printable, suggested
 from queenbee.errors import InvalidInput
 from queenbee.git import changes, hooks
 from queenbee.git import guard as rules
+from queenbee.services.leases.paths import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +45,9 @@ def _show_verdict(verdict: rules.Verdict) -> None:
         say(f"  ask: {ask}, or wait until it is released")
         if verdict.nameless:
             say("  if that is you, say so: QUEEN_DROID=NAME, or queen whoami --set NAME")
-        say(f"  to proceed anyway: {rules.BYPASS}, or git {verdict.what} --no-verify")
+        applied = verdict.what == rules.COMMIT and changes.is_applied(os.getcwd())
+        way = "git am --continue" if applied else f"or git {verdict.what} --no-verify"
+        say(f"  to proceed anyway: {rules.BYPASS}{' for ' if applied else ', '}{way}")
 
 
 @command(
@@ -78,7 +81,8 @@ def check(
     """
     if sum((bool(paths), staged, range_ is not None, remote is not None)) > 1:
         raise InvalidInput("give one of: --staged, --range, --pre-push, or paths")
-    verdict = rules.check(_change(paths, range_, remote), lambda: call.hive, os.environ)
+    change = _change(paths, range_, remote)
+    verdict = rules.check(change, lambda: call.hive, os.environ, droid=call.actor)
     for note in verdict.notes:
         aside(f"queenbee guard: {printable(note)}")
     for each in verdict.left_out:
@@ -91,7 +95,7 @@ def _change(paths: Sequence[str], range_: str | None, remote: str | None) -> rul
     cwd = os.getcwd()
     if paths:
         return rules.Change(
-            rules.COMMIT, lambda hive: [each.path for each in hive.reservations.check(paths)]
+            rules.COMMIT, lambda tree: [path_of(each, tree=tree, cwd=cwd) for each in paths]
         )
     if range_ is not None:
         return rules.Change(rules.COMMIT, lambda _: changes.in_range(cwd, range_))
@@ -109,7 +113,7 @@ def _show_hooks(value: dict[str, object]) -> None:
         more = f", then {printable(os.path.basename(each.chained))}" if each.chained else ""
         if each.state == hooks.OTHER:
             more = ", a hook without the guard"
-        say(f"{each.hook:10} {each.state:9} {printable(each.path)}{more}")
+        say(f"{each.hook:18} {each.state:9} {printable(each.path)}{more}")
     if snippet is not None and any(each.state != hooks.INSTALLED for each in states):
         config = value["config"] or f"the configuration of {value['framework']}"
         say(f"{value['framework']} manages the hooks here; add to {printable(str(config))}:")
@@ -132,10 +136,12 @@ def _hooks_answer(
 
 @command("install", show=_show_hooks, example="queen guard install", opens_hive=False)
 def install(call: Invocation) -> Answer:
-    """Put the guard into git's pre-commit and pre-push hooks
+    """Put the guard into git's hooks for commits and pushes
 
-    An existing hook runs after the guard. If lefthook or pre-commit manages the hooks, nothing is
-    changed: the command prints what to add to their configuration and exits with status 1.
+    The hooks are pre-commit, prepare-commit-msg (for revert and cherry-pick), pre-applypatch
+    (for am) and pre-push. An existing hook runs after the guard. If lefthook or pre-commit
+    manages the hooks, nothing is changed: the command prints what to add to their configuration
+    and exits with status 1.
     """
     folder = hooks.HookFolder(os.getcwd())
     states = hooks.install(folder)
@@ -157,7 +163,7 @@ def uninstall(call: Invocation) -> Answer:
 def status(call: Invocation) -> Answer:
     """Show whether git's hooks run the guard
 
-    Exit 0 if both do, 1 if not.
+    Exit 0 if all do, 1 if not.
     """
     folder = hooks.HookFolder(os.getcwd())
     return _hooks_answer(folder, hooks.states(folder), wanted=True)

@@ -28,7 +28,7 @@ def _show(revisions: Sequence[Revision]) -> None:
         ]
         for each in revisions
     ]
-    table(["REV", "WHEN", "WHO", "WHAT"], rows, empty="No lines.")
+    table(["REV", "WHEN", "WHO", "WHAT"], rows, empty="No lines.", text=["WHAT"])
 
 
 @command("history", show=_show, example="queen history 5W6X")

@@ -86,7 +86,7 @@ def _show_stats(rows: Sequence[dict[str, object]]) -> None:
         for row in rows
     ]
     headings = ["LEDGER", "RECORDS", "LAST 7 DAYS", "SIZE", "ARCHIVE", "JOURNAL", "INDEX"]
-    table(headings, cells, empty="No ledgers.")
+    table(headings, cells, empty="No ledgers.", spare=["ARCHIVE", "JOURNAL", "INDEX"])
 
 
 @command("stats", show=_show_stats, example="queen stats")
@@ -108,7 +108,8 @@ def _show_rotation(rows: Sequence[dict[str, object]]) -> None:
         ]
         for row in rows
     ]
-    table(["LEDGER", "MOVED", "LINES", "LEFT", "TO"], cells, empty="No ledgers.")
+    headings = ["LEDGER", "MOVED", "LINES", "LEFT", "TO"]
+    table(headings, cells, empty="No ledgers.", text=["TO"])
 
 
 def _first_and_last(paths: list[str]) -> str:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command
-from queenbee.cli.rendering import describe, summary, table
+from queenbee.cli.app import command, is_mine
+from queenbee.cli.rendering import describe, paragraph, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
 from queenbee.core.readiness import counts
@@ -33,7 +33,8 @@ def show_list(issues: Sequence[Issue], *, empty: str = "No issues.") -> None:
         [each.id, f"P{each.priority}", each.status, each.issue_type, shortened(each.title, 70)]
         for each in issues
     ]
-    table(["ID", "", "STATUS", "TYPE", "TITLE"], rows, empty=empty)
+    headings = ["ID", "", "STATUS", "TYPE", "TITLE"]
+    table(headings, rows, empty=empty, text=["TITLE"], spare=["TYPE"])
 
 
 class Listed:
@@ -60,8 +61,9 @@ def _show_issues(listed: Listed) -> None:
         for each in listed.standings
     ]
     if rows:
-        table(["ISSUE", "", "STATE", "WHO", "TITLE"], rows, empty="")
-    say(summary(listed.counts) if listed.counts["total"] else "No issues.")
+        mine = [is_mine(each.holder) for each in listed.standings]
+        table(["ISSUE", "", "STATE", "WHO", "TITLE"], rows, empty="", text=["TITLE"], mine=mine)
+    paragraph(summary(listed.counts) if listed.counts["total"] else "No issues.")
 
 
 @command("issues", show=_show_issues, example="queen issues --all")
@@ -92,13 +94,13 @@ def _show_overview(view: Overview) -> None:
     if view.deleted is not None:
         _show_deleted(view.deleted)
     elif issue is None:
-        say(f"{printable(view.issue_id)} is not in the tracker", bold=True)
+        paragraph(f"{printable(view.issue_id)} is not in the tracker", bold=True)
     else:
-        say(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
+        paragraph(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
         blocked = f", waits for {printable(', '.join(view.blockers))}" if view.blockers else ""
         holder = next((each.droid for each in view.assignments if each.status == "active"), None)
         status = issue.status if holder is None else f"{issue.status}, {holder} has it"
-        say(f"P{issue.priority} {printable(issue.issue_type)}, {printable(status)}{blocked}")
+        paragraph(f"P{issue.priority} {printable(issue.issue_type)}, {printable(status)}{blocked}")
         describe(issue.fields, most=_DESCRIPTION_LINES)
     if view.bead is not None:
         from queenbee.cli.commands.bead import show_view  # noqa: PLC0415 - start-up
@@ -112,19 +114,19 @@ def _show_overview(view: Overview) -> None:
     earlier = len(view.messages) - _MESSAGES
     if earlier > 0:
         thread = suggested("queen msg thread", printable(view.issue_id))
-        say(f"… {earlier} earlier messages: {thread}")
+        paragraph(f"… {earlier} earlier messages: {thread}")
     message_views.show_whole(view.messages[-_MESSAGES:], most=_BODY_LINES)
     if not view.messages:
-        say("No messages.")
+        paragraph("No messages.")
 
 
 def _show_deleted(issue: Issue) -> None:
-    say(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
+    paragraph(f"{printable(issue.id)}  {printable(issue.title)}", bold=True)
     texts = {name: issue.fields.get(name) for name in ("deleted_by", "deleted_at", "delete_reason")}
     by = f" by {texts['deleted_by']}" if texts["deleted_by"] else ""
     at = f" at {texts['deleted_at']}" if texts["deleted_at"] else ""
     why = f": {texts['delete_reason']}" if texts["delete_reason"] else ""
-    say(printable(f"deleted from the tracker{by}{at}{why}"))
+    paragraph(printable(f"deleted from the tracker{by}{at}{why}"))
 
 
 @command("show", show=_show_overview, example="queen show qb-42")

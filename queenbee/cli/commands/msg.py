@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, group, invocation, short_ids
+from queenbee.cli.app import Answer, command, group, invocation, is_mine, short_ids
 from queenbee.cli.options import body_or_stdin, seconds
-from queenbee.cli.rendering import ago, block, table
+from queenbee.cli.rendering import ago, block, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import parse_since_ms
-from queenbee.errors import InvalidInput
+from queenbee.errors import InvalidInput, UnknownDroid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,6 @@ def show_list(messages: Sequence[Message]) -> None:
     short = short_ids("messages", messages)
     rows = [
         [
-            short[message.id],
             "" if message.read else "new",
             ago(message.created_ms, now_ms),
             message.from_,
@@ -42,11 +41,14 @@ def show_list(messages: Sequence[Message]) -> None:
             _MARKS.get(message.importance, message.importance),
             message.issue_id or "",
             shortened(message.subject or message.body.partition("\n")[0]),
+            short[message.id],
         ]
         for message in messages
     ]
-    headings = ["ID", "", "WHEN", "FROM", "TO", "", "ISSUE", "SUBJECT"]
-    table(headings, rows, empty="No messages.")
+    headings = ["", "WHEN", "FROM", "TO", "", "ISSUE", "SUBJECT", "ID"]
+    # What a narrow list does without: you, on one of the two sides.
+    spare = ["FROM" if all(is_mine(each.from_) for each in messages) else "TO", "ISSUE"]
+    table(headings, rows, empty="No messages.", text=["SUBJECT"], spare=spare)
 
 
 def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
@@ -58,8 +60,8 @@ def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
         subject = message.subject if most is None else shortened(message.subject, 100)
         # A subject that was taken from the body says nothing more.
         said = message.body.lstrip().startswith(message.subject.removesuffix("…"))
-        say(head if said else f"{head}  {printable(subject)}", bold=True)
-        say(f"  {printable(short[message.id])}  {printable(message.created_at)}")
+        paragraph(head if said else f"{head}  {printable(subject)}", bold=True)
+        paragraph(f"  {printable(short[message.id])}  {printable(message.created_at)}")
         block(message.body, most=most)
 
 
@@ -132,8 +134,7 @@ _limit = click.option(
     example="queen msg send reviewer 'Button is ready' --issue qb-42\n"
     "git diff --stat | queen msg send @all -",
 )
-@click.argument("to")
-@click.argument("body")
+@click.argument("words", nargs=-1, metavar="TO... BODY")
 @click.option("--subject", help="A brief subject; default: the body's first line")
 @click.option("--issue", "issue_id", metavar="ID", help="The issue it is about")
 @_importance
@@ -142,20 +143,29 @@ _limit = click.option(
 @click.option("--ack", is_flag=True, help="Ask for an acknowledgement within an hour")
 @click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one within this time")
 def send(
-    hive: Hive, to: str, body: str, ack: bool, ack_within: int | None, **headers: Any
+    hive: Hive, words: tuple[str, ...], ack: bool, ack_within: int | None, **headers: Any
 ) -> Message | Broadcast | list[Message]:
     """Send a message
 
-    TO is a droid, `human`, several separated by commas, or @all: everyone in the hive, and whoever
-    joins within a day. BODY is Markdown; - reads it from standard input.
+    TO is one droid or several, `human`, or @all: everyone in the hive, and whoever joins within a
+    day. BODY is Markdown, in quotes; - reads it from standard input.
     """
+    if len(words) < 2:
+        raise click.UsageError("Missing argument 'BODY'." if words else "Missing argument 'TO'.")
     if headers["issue_id"] is not None:
         headers["issue_id"] = hive.issue_id(headers["issue_id"])
     within_s = ack_within or (_ACK_WITHIN_S if ack else None)
-    sent = hive.messages.send(to, body_or_stdin(body), ack_within_s=within_s, **headers)
-    if to == EVERYONE:
+    *to, body = words
+    names = ",".join(to)
+    try:
+        sent = hive.messages.send(names, body_or_stdin(body), ack_within_s=within_s, **headers)
+    except (UnknownDroid, InvalidInput) as error:
+        if len(to) > 1:
+            error.hint = f"put quotes around text that contains spaces; {error.hint or ''}"
+        raise
+    if names == EVERYONE:
         return Broadcast(sent[0], hive.messages.reach())
-    return sent if "," in to else sent[0]
+    return sent if "," in names else sent[0]
 
 
 @command("inbox", show=show_list, example="queen msg inbox --unread --since 2h")
@@ -190,7 +200,7 @@ def _show_read(messages: Sequence[Message]) -> None:
     if messages:
         show_whole(messages)
     else:
-        say("No unread messages.")
+        paragraph("No unread messages.")
 
 
 @command("read", show=_show_read, example="queen msg read\nqueen msg read 5W6X")
@@ -266,10 +276,11 @@ def _show_hits(hits: Sequence[Hit]) -> None:
     now_ms = time.time_ns() // 1_000_000
     short = short_ids("messages", [hit.message for hit in hits])
     rows = [
-        [short[hit.message.id], ago(hit.message.created_ms, now_ms), hit.message.from_, hit.snippet]
+        [ago(hit.message.created_ms, now_ms), hit.message.from_, hit.snippet, short[hit.message.id]]
         for hit in hits
     ]
-    table(["ID", "WHEN", "FROM", "TEXT"], rows, empty="Nothing found.")
+    mine = [is_mine(hit.message.from_) for hit in hits]
+    table(["WHEN", "FROM", "TEXT", "ID"], rows, empty="Nothing found.", text=["TEXT"], mine=mine)
 
 
 @command("search", show=_show_hits, example="queen msg search 'login timeout' --issue qb-42")

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, invocation, short_ids, tell
+from queenbee.cli.app import Answer, Invocation, command, is_mine, short_ids, tell
 from queenbee.cli.options import seconds
-from queenbee.cli.rendering import ago, left, purpose, table
+from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
 from queenbee.core.leases import parts_taken
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.errors import InvalidInput
+from queenbee.store.layout import working_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,14 +43,21 @@ def show_list(reservations: Sequence[Reservation]) -> None:
             "exclusive" if each.exclusive else "shared",
             _left(each, now_ms),
             each.issue_id or "",
-            short[each.id],
             shortened(each.reason or ""),
+            short[each.id],
         ]
         for each, at_ms in zip(reservations, seen_ms, strict=True)
     ]
     seen = ["SEEN"] if any(seen_ms) else []
-    headings = ["PATTERN", "DROID", *seen, "MODE", "LEFT", "ISSUE", "ID", "REASON"]
-    table(headings, rows, empty="No reservations.")
+    headings = ["PATTERN", "DROID", *seen, "MODE", "LEFT", "ISSUE", "REASON", "ID"]
+    table(
+        headings,
+        rows,
+        empty="No reservations.",
+        text=["REASON", "PATTERN"],
+        spare=["SEEN", "REASON", "ISSUE"],
+        mine=[is_mine(each.droid) for each in reservations],
+    )
 
 
 def _taken(lease: Reservation) -> str:
@@ -67,9 +75,9 @@ def _left(lease: Reservation, now_ms: int) -> str:
 def _show_statuses(statuses: Sequence[PathStatus]) -> None:
     now_ms = time.time_ns() // 1_000_000
     for each in statuses:
-        say(f"{each.status:5} {printable(each.path)}")
+        entry(f"{each.status:5} ", printable(each.path), state=each.status)
         for lease in each.leases if each.status == "held" else ():
-            say(
+            paragraph(
                 f"      by {printable(lease.droid)}: {printable(lease.pattern)}{purpose(lease)}, "
                 f"{left(lease.expires_ms, now_ms)} left"
             )
@@ -186,7 +194,9 @@ def _show_board(board: Board) -> None:
         for each in board.waiters
     ]
     say("")
-    table(["WAITING", "FOR", "MODE", "SINCE", "BEHIND"], rows, empty="")
+    mine = [is_mine(each.waiter.droid) for each in board.waiters]
+    headings = ["WAITING", "FOR", "MODE", "SINCE", "BEHIND"]
+    table(headings, rows, empty="", text=["FOR"], spare=["MODE"], mine=mine)
 
 
 @command("reserved", show=_show_board, example="queen reserved --path src/app.py")
@@ -210,20 +220,27 @@ def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool, stale
     return board(hive, lambda: hive.queue, hive.droids.seen_ms, found)
 
 
-@command("check", show=_show_statuses, example="queen check src/app.py src/db.py")
+@command(
+    "check",
+    show=_show_statuses,
+    example="queen check src/app.py src/db.py",
+    opens_hive=False,
+)
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-def check(hive: Hive, paths: tuple[str, ...]) -> Answer:
+def check(call: Invocation, paths: tuple[str, ...]) -> Answer:
     """Check whether you may edit files
 
     Exit 0 if all are free or yours, 1 if another droid holds one. A PATH is a file name, never a
     pattern; the contents of a folder are not checked.
     """
-    if invocation().beads_dir:
-        statuses = hive.reservations.check(paths)
+    if call.beads_dir:
+        statuses = call.hive.reservations.check(paths)
     else:
         from queenbee.services import governing  # noqa: PLC0415 - start-up
 
-        statuses = governing.check(hive, paths, os.environ)
+        statuses = governing.check(
+            lambda: call.hive, paths, os.environ, cwd=working_directory(), droid=call.actor
+        )
     for path, status in zip(paths, statuses, strict=True):
         if status.status == "held":
             continue
@@ -270,10 +287,12 @@ def _show_conflicts(pairs: Sequence[dict[str, Assignment | Reservation]]) -> Non
             kind = "reservations" if isinstance(each, Reservation) else "assignments"
             short = short_ids(kind, [each])[each.id]
             rows.append([role, what, each.droid, each.created_at, short])
-    table(["", "WHAT", "DROID", "SINCE", "ID"], rows, empty="No conflicts.")
+    headings = ["", "WHAT", "DROID", "SINCE", "ID"]
+    mine = [is_mine(row[2]) for row in rows]
+    table(headings, rows, empty="No conflicts.", text=["WHAT"], spare=["SINCE"], mine=mine)
     if pairs:
-        say("The older grant stands. If yours is superseded, end it:")
-        say("queen release ISSUE, or queen unreserve PATTERN")
+        paragraph("The older grant stands. If yours is superseded, end it:")
+        paragraph("queen release ISSUE, or queen unreserve PATTERN")
 
 
 @command("conflicts", show=_show_conflicts, example="queen conflicts")

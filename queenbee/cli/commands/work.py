@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Answer, command, tell
+from queenbee.cli.app import Answer, command
 from queenbee.cli.commands import assignments
 from queenbee.cli.options import seconds
-from queenbee.cli.rendering import ago, describe, summary
-from queenbee.cli.terminal import say
+from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.services import work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
@@ -51,19 +52,20 @@ def show_next(found: Begin | Nothing) -> None:
 def _show_begin(begin: Begin) -> None:
     issue_id, issue = begin.assignment.issue_id, begin.issue
     title = f": {printable(issue.title)}" if issue is not None else ""
-    say(f"{printable(issue_id)} is {'still ' if begin.again else ''}yours{title}", bold=True)
+    paragraph(f"{printable(issue_id)} is {'still ' if begin.again else ''}yours{title}", bold=True)
     if issue is not None:
-        say(f"P{issue.priority} {printable(issue.issue_type)}")
+        paragraph(f"P{issue.priority} {printable(issue.issue_type)}")
         describe(issue.fields)
     for each in begin.builds_on:
-        say(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
+        paragraph(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
     for lease in begin.leases:
-        say(f"reserved {printable(lease.pattern)}")
+        paragraph(f"reserved {printable(lease.pattern)}")
     _show_members(begin.others, begin.shared_files)
     _show_mail(begin)
-    say(
-        f"when it is done and merged: {suggested('queen complete', printable(issue_id), next=True)}"
-    )
+    if begin.assignment.worktree is not None:
+        paragraph("when it is committed: queen land --check 'YOUR TESTS' --next")
+    else:
+        paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
 
 
 def _how_done(issue: Issue) -> str:
@@ -75,14 +77,15 @@ def _how_done(issue: Issue) -> str:
 
 def _show_members(members: Sequence[Member], shared: Mapping[str, Sequence[str]]) -> None:
     for member in members[:_SHOWN]:
-        say(_member_line(member))
+        _show_member(member)
         if files := shared.get(member.droid):
-            say(f"    works in the same files as you: {printable(', '.join(files[:_SHOWN]))}")
+            shared_with = printable(", ".join(files[:_SHOWN]))
+            paragraph(f"    works in the same files as you: {shared_with}")
     if len(members) > _SHOWN:
-        say(f"… {len(members) - _SHOWN} more droids: queen status --json")
+        paragraph(f"… {len(members) - _SHOWN} more droids: queen status --json")
 
 
-def _member_line(member: Member) -> str:
+def _show_member(member: Member, indent: str = "") -> None:
     now_ms = time.time_ns() // 1_000_000
     doing = [
         f"{each.issue_id} {shortened(member.titles.get(each.issue_id, ''), _TITLE)}".strip()
@@ -93,7 +96,8 @@ def _member_line(member: Member) -> str:
         doing.append(f"holds {', '.join(patterns)}")
     place = f" in {member.worktree}" if member.worktree else ""
     seen = f", seen {ago(member.last_seen_ms, now_ms)}" if member.last_seen_ms else ""
-    return f"{printable(member.droid)}: {printable('; '.join(doing))}{printable(place)}{seen}"
+    what = f"{printable('; '.join(doing))}{printable(place)}"
+    paragraph(f"{indent}{printable(member.droid)}: {what}{seen}")
 
 
 def _show_mail(found: Begin | Nothing) -> None:
@@ -102,25 +106,27 @@ def _show_mail(found: Begin | Nothing) -> None:
 
         msg.show_whole(found.mail)
     if found.unread:
-        say(f"{found.unread} more unread messages: queen msg read")
+        paragraph(f"{found.unread} more unread messages: queen msg read")
 
 
 def _show_nothing(nothing: Nothing) -> None:
     _show_mail(nothing)
     if nothing.state == "done":
-        say(f"Everything is done: {nothing.counts['total']} of {nothing.counts['total']} issues.")
+        paragraph(
+            f"Everything is done: {nothing.counts['total']} of {nothing.counts['total']} issues."
+        )
         return
-    say(f"Nothing is ready for you: {summary(nothing.counts)}")
+    paragraph(f"Nothing is ready for you: {summary(nothing.counts)}")
     for each in nothing.open[:_SHOWN]:
         title = printable(shortened(each.issue.title, _TITLE))
         why = obstacle(each)
         if each.state == "ready" and nothing.ahead:
             why = f"left to {printable(', '.join(nothing.ahead))}, who has waited longer"
-        say(f"  {printable(each.issue.id)}  {title}  ({why})")
+        entry(f"  {printable(each.issue.id)}  ", title, f"  ({why})")
     if len(nothing.open) > _SHOWN:
-        say(f"  … {len(nothing.open) - _SHOWN} more: queen issues")
+        paragraph(f"  … {len(nothing.open) - _SHOWN} more: queen issues")
     if nothing.state == "under_way":
-        say(f"  to wait until something is ready: queen next --wait {_WAIT}")
+        paragraph(f"  to wait until something is ready or all is done: queen next --wait {_WAIT}")
 
 
 @command(
@@ -149,7 +155,8 @@ def next_(hive: Hive, patterns: tuple[str, ...], wait: int | None) -> Answer:
     --wait timed out.
     """
 
-    taken = work.take_next(hive, patterns=patterns, wait_s=wait or 0)
+    with _waiting_for("an issue", wait):
+        taken = work.take_next(hive, patterns=patterns, wait_s=wait or 0)
     return Answer(taken, yes=isinstance(taken, work.Begin))
 
 
@@ -162,12 +169,15 @@ def _show_completion(completion: Completion) -> None:
         assignments.show_one(completion.assignment)
     else:
         held = completion.assignment
-        say(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
+        paragraph(f"{printable(held.issue_id)} is still assigned to {printable(held.droid)}")
+    for note in completion.notes:
+        paragraph(f"note: {printable(note)}", bold=True)
     for issue in completion.unblocked:
-        say(f"now ready: {printable(issue.id)}  {printable(shortened(issue.title))}")
+        entry(f"unblocked: {printable(issue.id)}  ", printable(shortened(issue.title)))
 
 
-def _show_loop(value: dict[str, Any]) -> None:
+def show_loop(value: dict[str, Any]) -> None:
+    """Shows what became of one issue, and the next one."""
     _show_completion(value["completed"])
     if value["next"] is not None:
         show_next(value["next"])
@@ -175,7 +185,7 @@ def _show_loop(value: dict[str, Any]) -> None:
 
 @command(
     "complete",
-    show=lambda value: _show_loop(value) if isinstance(value, dict) else _show_completion(value),
+    show=lambda value: show_loop(value) if isinstance(value, dict) else _show_completion(value),
     example="queen complete qb-42 --reason 'merged in 3f2a1bc' --next\n"
     "queen complete gt-login-001 --no-verify --reason 'the test server is down'",
 )
@@ -204,17 +214,23 @@ def complete(
         unverified=no_verify,
         on_progress=watcher(),
     )
-    for note in done.notes:
-        tell(note)
     if done.completed and hive.layout.worktree is not None:
         from queenbee.git.landed import unlanded  # noqa: PLC0415 - start-up
 
         if (left := unlanded(hive.layout)) is not None:
-            tell(f"{done.assignment.issue_id} is completed, but {left}")
+            done = done.with_note(f"{done.assignment.issue_id} is completed, but {left}")
     if not take_next:
         return Answer(done, yes=done.completed)
     following = work.take_next(hive) if done.completed else None
     return Answer({"completed": done, "next": following}, yes=done.completed)
+
+
+def _waiting_for(what: str, wait_s: int | None) -> AbstractContextManager[None]:
+    if not wait_s:
+        return nullcontext()
+    from queenbee.cli.progress import waiting_for  # noqa: PLC0415 - start-up
+
+    return waiting_for(what, wait_s)
 
 
 def _show_waited(found: Mapping[str, Sequence[object]]) -> None:
@@ -229,7 +245,7 @@ def _show_waited(found: Mapping[str, Sequence[object]]) -> None:
         issues.show_list(values, empty="Everything is done.")  # type: ignore[arg-type]
     else:
         word = "done" if what == "issues" else "free"
-        say(f"{word}: {printable(', '.join(map(str, values)))}")
+        paragraph(f"{word}: {printable(', '.join(map(str, values)))}")
 
 
 @command(
@@ -258,42 +274,49 @@ def wait(
     timed out.
     """
     issues = tuple(hive.issue_id(each, recorded=True) for each in issues)
-    return work.wait(
-        hive, work.Wanted(issues=issues, ready=ready, free=free, mail=mail), timeout_s=timeout
-    )
+    wanted = work.Wanted(issues=issues, ready=ready, free=free, mail=mail)
+    with _waiting_for(wanted.shown(), timeout):
+        return work.wait(hive, wanted, timeout_s=timeout)
 
 
 def show_status(status: Status) -> None:
     """Shows the whole team on one screen."""
     now_ms = time.time_ns() // 1_000_000
     if status.actor is None:
-        say("no name is set for you: --as NAME, QUEEN_DROID=NAME, or queen whoami --set NAME")
+        paragraph("no name is set for you: --as NAME, QUEEN_DROID=NAME, or queen whoami --set NAME")
     else:
-        say(f"{printable(status.actor)} (you)", bold=True)
+        paragraph(f"{printable(status.actor)} (you)", bold=True)
     if status.actor is not None and status.me is None:
-        say("  no issue and no reservation")
+        paragraph("  no issue and no reservation")
     elif status.me is not None:
         for each in status.me.assignments:
             title = printable(shortened(status.titles.get(each.issue_id, ""), _TITLE))
-            say(f"  {printable(each.issue_id)}  {title}  ({ago(each.created_ms, now_ms)})")
+            since = f"  ({ago(each.created_ms, now_ms)})"
+            entry(f"  {printable(each.issue_id)}  ", title, since)
         for lease in status.me.leases:
-            say(f"  holds {printable(lease.pattern)}")
+            entry("  holds ", printable(lease.pattern))
     if status.unread:
-        say(f"  {status.unread} unread: queen msg read")
+        paragraph(f"  {status.unread} unread: queen msg read")
     if status.others:
-        say("others", bold=True)
+        paragraph("others", bold=True)
     for member in status.others:
-        say(f"  {_member_line(member)}")
-    say(f"issues: {summary(status.counts)}", bold=True)
+        _show_member(member, "  ")
+    for waiter in status.queue:
+        since = ago(waiter.since_ms, now_ms)
+        what = printable(waiter.want.shown())
+        paragraph(f"{printable(waiter.droid)} waits for {what} (began {since})", "  ")
+    paragraph(f"issues: {summary(status.counts)}", bold=True)
     for issue in status.ready[:_SHOWN]:
-        say(f"  ready  P{issue.priority}  {printable(issue.id)}  {_short_title(issue.title)}")
+        before = f"  ready  P{issue.priority}  {printable(issue.id)}  "
+        entry(before, _short_title(issue.title), state="ready")
     if len(status.ready) > _SHOWN:
-        say(f"  … {len(status.ready) - _SHOWN} more: queen ready")
+        paragraph(f"  … {len(status.ready) - _SHOWN} more: queen ready")
     for done in status.done:
         ended_ms = instant_ms(done.updated_at) or 0
         title = _short_title(status.titles.get(done.issue_id, ""))
         when = ago(ended_ms, now_ms)
-        say(f"  done   {when}  {printable(done.issue_id)}  {title}  by {printable(done.droid)}")
+        before = f"  done   {when}  {printable(done.issue_id)}  "
+        entry(before, title, f"  by {printable(done.droid)}", state="done")
 
 
 def _short_title(title: str) -> str:

@@ -36,6 +36,23 @@ SPECIAL = frozenset("*?[{}\\")
 
 _IN_CLASS = frozenset("[]\\-!^")
 
+_HEX = frozenset("0123456789abcdefABCDEF")
+
+
+def unwritable(char: str) -> bool:
+    r"""Returns whether a pattern writes this character of a path as `\uHHHH`.
+
+    They are control characters, and bytes that are not UTF-8 as Python reads them from the file
+    system. They do not survive terminals, logs or JSON, but a file may be named with them.
+    """
+    code = ord(char)
+    return code < 0x20 or 0x7F <= code < 0xA0 or 0xDC80 <= code < 0xDD00
+
+
+def escaped(char: str) -> str:
+    r"""Returns the text that stands for this one character: `\[`, `\u000a`."""
+    return f"\\u{ord(char):04x}" if unwritable(char) else "\\" + char
+
 
 class Group:
     """A pair of braces with at least two different alternatives."""
@@ -109,10 +126,13 @@ def _check_characters(text: str) -> None:
         return
     for index, char in enumerate(text):
         code = ord(char)
+        hint = f"write {escaped(char)}" if unwritable(char) and code else None
         if code < 0x20 or 0x7F <= code < 0xA0:
-            raise BadPattern(text, index + 1, f"it contains the control character U+{code:04X}")
+            reason = f"it contains the control character U+{code:04X}"
+            raise BadPattern(text, index + 1, reason, hint=hint)
         if 0xD800 <= code < 0xE000:
-            raise BadPattern(text, index + 1, f"U+{code:04X} is not a character of UTF-8 text")
+            reason = f"U+{code:04X} is not a character of UTF-8 text"
+            raise BadPattern(text, index + 1, reason, hint=hint)
 
 
 class _Reader:
@@ -170,6 +190,14 @@ class _Reader:
         self.at += 1
         if not char:
             raise self.fail(column, "the backslash at the end escapes nothing")
+        if char == "u":
+            digits = self.text[self.at : self.at + 4]
+            self.at += 4
+            code = int(digits, 16) if len(digits) == 4 and _HEX.issuperset(digits) else 0
+            if code and unwritable(chr(code)):
+                return chr(code)
+            reason = "\\u does not stand for a control character or a byte that is not UTF-8"
+            raise self.fail(column, reason, "write any other character itself")
         if char == "/" or char == "_" or char.isalnum():
             reason = f"a backslash before {char} escapes nothing"
             raise self.fail(column, reason, "separate folders with /")
@@ -360,8 +388,8 @@ def _render(items: list[Item], depth: int) -> str:
     parts = []
     for what, _ in items:
         if isinstance(what, str):
-            escape = what in SPECIAL or (depth > 0 and what == ",")
-            parts.append("\\" + what if escape else what)
+            escape = what in SPECIAL or (depth > 0 and what == ",") or unwritable(what)
+            parts.append(escaped(what) if escape else what)
         elif isinstance(what, int):
             parts.append(_MARKS[what])
         elif isinstance(what, Group):

@@ -16,7 +16,9 @@ from queenbee.core.glob.parse import (
     SPECIAL,
     STAR,
     Group,
+    escaped,
     parse,
+    unwritable,
 )
 from queenbee.core.glob.runs import meet
 from queenbee.core.glob.segments import Segment, common_name, sample_name
@@ -105,7 +107,10 @@ def escape(path: str) -> str:
         first = next(index for index, name in enumerate(names) if name in _NO_NAMES)
         column = sum(len(name) + 1 for name in names[:first]) + 1
         raise BadPattern(path, column, "it is not a path from the root with a name between slashes")
-    text = "".join("\\" + char if char in SPECIAL else char for char in path)
+    text = "".join(
+        escaped(char) if char in SPECIAL or (unwritable(char) and char != "\0") else char
+        for char in path
+    )
     return parse("\\" + text if text[0] == "!" else text).normal
 
 

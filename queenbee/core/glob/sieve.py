@@ -7,7 +7,7 @@ from the letter that every path of the new pattern has there.
 from __future__ import annotations
 
 from queenbee.core.glob.chars import fold
-from queenbee.core.glob.parse import SPECIAL
+from queenbee.core.glob.parse import SPECIAL, unwritable
 from queenbee.core.glob.pattern import Branch, literal_head
 from queenbee.core.glob.segments import Segment
 
@@ -42,6 +42,8 @@ def sift(
     # A literal that looks like a wildcard could match a real wildcard in a text.
     prefix = prefix[: next((at for at, char in enumerate(prefix) if char in SPECIAL), None)]
     tail = tail[max(tail.rfind(char) for char in (*SPECIAL, "]")) + 1 :][-_TAIL:]
+    # In a text, `\u000a` ends in other letters than the character that it stands for.
+    tail = tail[max((at + 1 for at, char in enumerate(tail) if unwritable(char)), default=0) :]
     kept = []
     untidy = _untidy("\n".join(["", *[text for _, text in left], ""]))
     if untidy:

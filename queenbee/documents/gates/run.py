@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from queenbee.checks.check import FileExists
 from queenbee.checks.verification import Subject
@@ -54,12 +54,14 @@ def run_gate(
     lock: Lock = nullcontext,
     again: bool = False,
     max_results_per_rule: int = MAX_RESULTS_PER_RULE,
+    clean: Callable[[object], object] = lambda result: result,
 ) -> GateRun:
     """Returns the result of all rules of a gate; its file and the record say the same.
 
     A gate that failed starts a new attempt, and keeps the old one in its history; with `again`,
     so does one that has passed, and it has not passed until this run is over. `lock` keeps
-    other processes out while the gate's file is rewritten; no rule runs under it. Raises
+    other processes out while the gate's file is rewritten; no rule runs under it. `clean` returns
+    a result as it may be written. Raises
     `NotFound`, `Unreadable`, `InvalidInput` for a gate without rules, `Conflict` for one that
     has passed or whose attempt another run has ended, and `ChecksInterrupted` on Ctrl-C,
     after the results so far are written.
@@ -70,7 +72,7 @@ def run_gate(
 
     # 1. On disk the gate is in progress before the first rule runs.
     begun = update_gate(folder, workflow_id, phase_id, begin, lock=lock).document
-    kept = _Results(begun, runner.now_ms, max_results_per_rule)
+    kept = _Results(begun, runner.now_ms, max_results_per_rule, clean)
     checks = gate_checks(begun)
     coming = iter([*checks[1:], None])
 
@@ -102,13 +104,20 @@ def run_gate(
 class _Results:
     """The results of one run that are not in the gate's file yet."""
 
-    def __init__(self, begun: Document, now_ms: Callable[[], int], max_results: int) -> None:
+    def __init__(
+        self,
+        begun: Document,
+        now_ms: Callable[[], int],
+        max_results: int,
+        clean: Callable[[object], object],
+    ) -> None:
         self.attempt = attempt_of(begun)
         self.overtaken = False
         """Whether another run has ended the attempt."""
         self._rules = iter(begun["validation_config"]["rules"])
         self._now_ms = now_ms
         self._max_results = max_results
+        self._clean = clean
         self._results: list[RuleResult] = []
         self._errors: list[GateError] = []
 
@@ -118,6 +127,7 @@ class _Results:
         result = gate_result(
             rule, found, result_id=f"res_{_uuid()}", now_ms=self._now_ms(), evidence=evidence
         )
+        result = cast("RuleResult", self._clean(result))
         self._results.append(result)
         if result["status"] == "failed":
             self._errors.append(gate_error(rule, result, error_id=f"err_{_uuid()}"))

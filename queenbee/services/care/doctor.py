@@ -12,10 +12,11 @@ from ulid import ULID
 
 from queenbee.core import glob
 from queenbee.core.beads import DEFAULT_PRIORITY
+from queenbee.core.clocks import CLOCKS_DIFFER_MS, is_absurd
 from queenbee.core.kinds import kind_of
 from queenbee.core.readiness import missing_blockers
 from queenbee.core.records import Message, Reservation
-from queenbee.core.timestamps import instant_ms
+from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern, QueenError
 from queenbee.services.care.ignored import ignored_ledgers
 from queenbee.services.diagnosis import Diagnosis
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.services.hive import Services
-
-_CLOCK_SLACK_MS = 24 * 3_600_000
 
 
 def examine(hive: Services) -> list[Diagnosis]:
@@ -64,6 +63,7 @@ def examine(hive: Services) -> list[Diagnosis]:
     try:
         found += _issues(hive)
         found += _conflicts(hive)
+        found += _clocks(hive)
         found += hive.documents.examine()
     except QueenError as error:
         found.append(Diagnosis(error.code, hive.layout.issues_path, error.message, hint=error.hint))
@@ -75,7 +75,8 @@ def repair(hive: Services) -> list[Diagnosis]:
     gone marked as fixed.
 
     Heals journal and ledgers, ends torn lines, removes conflict markers (and nothing else),
-    restores `.gitattributes`, and rebuilds an index that differs from its ledger.
+    restores `.gitattributes`, and rebuilds an index that differs from its ledger. Ends leases that
+    a wrong clock granted, and adds lines that give a sensible end to what ended in the future.
     """
     before = examine(hive)
     with hive.transaction() as tx:
@@ -85,6 +86,9 @@ def repair(hive: Services) -> list[Diagnosis]:
                 for path in _tracked_files(hive, kind):
                     _without_markers(path)
             tx.touch(kind)
+        if any(each.code == "clock" for each in before):
+            hive.reservations.stage_repair(tx, by=hive.actor_or_none or "queen")
+            hive.assignments.stage_repair(tx)
     if any(each.code == "index" for each in before):
         hive.rebuild_indexes()
     hive.documents.repair()
@@ -257,11 +261,11 @@ def _common(hive: Services, fields: dict[str, object]) -> Iterator[str]:
     created_ms = instant_ms(fields.get("created_at"))
     if created_ms is None:
         yield "created_at is missing or not a timestamp"
-    elif created_ms > hive.now_ms() + _CLOCK_SLACK_MS:
+    elif is_absurd(created_ms, hive.now_ms()) and is_absurd(created_ms, hive.present_ms()):
         yield f"created at {fields['created_at']}, in the future: a clock was wrong"
     elif (minted_ms := _minted_ms(str(fields["id"]))) is not None and abs(
         minted_ms - created_ms
-    ) > _CLOCK_SLACK_MS:
+    ) > CLOCKS_DIFFER_MS:
         yield "its id and its created_at are more than a day apart"
 
 
@@ -310,6 +314,35 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
     if absent:
         text = f"{absent} issues have no priority, which means {DEFAULT_PRIORITY}"
         yield Diagnosis("absent_priority", path, text, severity="note")
+
+
+def _clocks(hive: Services) -> Iterator[Diagnosis]:
+    """Returns the grants that a wrong clock dated, and a clock that is behind."""
+    now_ms, present_ms = hive.now_ms(), hive.present_ms()
+    if is_absurd(present_ms, now_ms):
+        yield Diagnosis(
+            "clock_behind",
+            hive.layout.beads_dir,
+            f"the clock says {format_ms(now_ms)}, but most files here are from "
+            f"{format_ms(present_ms)} or later: leases seem to last longer than they do",
+            hint="set the clock of this machine",
+        )
+    hint = "queen doctor --fix"
+    held, ended = hive.reservations.absurd()
+    path = hive.layout.ledger_path("reservations")
+    for lease in held:
+        text = (
+            f"{lease.id}: {lease.droid} holds {lease.pattern} until {lease.expires_at}, "
+            f"reserved at {lease.created_at}: a clock was wrong"
+        )
+        yield Diagnosis("clock", path, text, hint=hint)
+    for lease in ended:
+        text = f"{lease.id}: released at {lease.released_at}, in the future: a clock was wrong"
+        yield Diagnosis("clock", path, text, hint=hint)
+    path = hive.layout.ledger_path("assignments")
+    for each in hive.assignments.absurd():
+        text = f"{each.id}: {each.status} at {each.updated_at}, in the future: a clock was wrong"
+        yield Diagnosis("clock", path, text, hint=hint)
 
 
 def _conflicts(hive: Services) -> Iterator[Diagnosis]:

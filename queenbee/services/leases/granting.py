@@ -6,6 +6,7 @@ Everything here happens inside one transaction; `reservations` decides when.
 from __future__ import annotations
 
 from queenbee.core import leases
+from queenbee.core.clocks import held_absurdly
 from queenbee.core.glob.pattern import is_literal, literal_path
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_ms
@@ -89,9 +90,9 @@ def grant(
     With a `queue`, those who have waited longer for the same come first; `place` is the request's
     own place in it, which a refusal takes.
     """
-    parted: list[int] = []
+    parted: dict[str, list[Reservation]] = {pattern: [] for pattern in request.patterns}
     met = {
-        pattern: live.overlapping(state, pattern, tx.now_ms, parted=parted)
+        pattern: live.overlapping(state, pattern, tx.now_ms, parted=parted[pattern])
         for pattern in request.patterns
     }
     conflicts = [
@@ -106,20 +107,40 @@ def grant(
             raise _refused(tx, state, request, conflicts, ahead, queue, place)
     if conflicts:
         _take_over(tx, state, live, request, conflicts)
-    tx.not_before(parted)
-    if state.greatest("released_at") > tx.now:
-        tx.not_before(_ends_ms(state, met, fold_case=live.fold_case))
+        for lease, pattern, _ in conflicts:
+            parted[pattern].append(lease)
+    ended = _ended_after(state, tx) if state.greatest("released_at") > tx.now else []
     return [
-        _granted(tx, request, pattern, [lease for lease, _ in leased])
+        _granted(
+            tx,
+            state,
+            live,
+            request,
+            pattern,
+            [lease for lease, _ in leased],
+            _followed(tx, live, request, pattern, ended, parted[pattern]),
+        )
         for pattern, leased in met.items()
     ]
 
 
 def extend(
-    tx: Transaction, lease: Reservation, ttl_s: int, changes: Mapping[str, object]
+    tx: Transaction,
+    state: Records,
+    live: LiveLeases,
+    lease: Reservation,
+    ttl_s: int,
+    changes: Mapping[str, object],
 ) -> Reservation:
-    """Moves the end of a lease to `ttl_s` from now, but never to an earlier time."""
-    until_ms = max(lease.expires_ms, tx.now_ms + ttl_s * 1000)
+    """Moves the end of a lease to `ttl_s` from now, but never to an earlier time: except that a
+    lease from a wrong clock, which might last for years, then lasts `ttl_s`.
+    """
+    until_ms = tx.now_ms + ttl_s * 1000
+    if lease.expires_ms > until_ms:
+        if held_absurdly(lease, tx.now_ms) and held_absurdly(lease, tx.present_ms()):
+            changes = {**changes, **outranked(state, live, {lease.id: until_ms})[lease.id]}
+        else:
+            until_ms = lease.expires_ms
     changes = {**changes, "updated_at": tx.now, "expires_at": format_ms(until_ms)}
     return Reservation(tx.update(KIND, lease.id, changes))
 
@@ -132,15 +153,34 @@ def end(
     changes: Mapping[str, str],
 ) -> list[Reservation]:
     """Ends leases now, with changes such as who ended them and why."""
-    # A lease must not seem to end before a grant that lost to it: that grant would then count.
-    lost = [loser for loser, by in live.verdicts(state).items() if by in lease_ids]
-    tx.behind(Reservation(state.get(each) or {}).created_ms for each in [*lease_ids, *lost])
+    names = outranked(state, live, dict.fromkeys(lease_ids, tx.now_ms))
     changes = {**changes, "status": "released", "released_at": tx.now}
-    return [Reservation(tx.update(KIND, each, changes)) for each in lease_ids]
+    return [Reservation(tx.update(KIND, each, {**changes, **names[each]})) for each in lease_ids]
+
+
+def outranked(
+    state: Records, live: LiveLeases, ends_ms: Mapping[str, int]
+) -> dict[str, dict[str, object]]:
+    """Returns what the line that ends each of these leases at an instant must add: `outranks`, the
+    grants that lost to it, if they began after that. They would count again.
+    """
+    named = {each: list(Reservation(state.get(each) or {}).outranks) for each in ends_ms}
+    for loser, winner in live.verdicts(state).items():
+        if winner in named and loser not in named[winner]:
+            begun_ms = Reservation(state.get(loser) or {}).created_ms
+            if begun_ms >= ends_ms[winner]:
+                named[winner].append(loser)
+    return {each: {"outranks": ids} if ids else {} for each, ids in named.items()}
 
 
 def _granted(
-    tx: Transaction, request: Request, pattern: str, overlapping: Sequence[Reservation]
+    tx: Transaction,
+    state: Records,
+    live: LiveLeases,
+    request: Request,
+    pattern: str,
+    overlapping: Sequence[Reservation],
+    follows: Sequence[str],
 ) -> Reservation:
     """Adds the lease on one pattern, or extends the one that the droid has on it."""
     for lease in overlapping:
@@ -154,7 +194,7 @@ def _granted(
                 changes["reason"] = request.reason
             if lease.session and not request.origin:
                 changes["session"] = ""  # Reserved by name: it no longer ends with the session.
-            return extend(tx, lease, request.ttl_s, changes)
+            return extend(tx, state, live, lease, request.ttl_s, changes)
     fields = {
         "expires_at": format_ms(tx.now_ms + request.ttl_s * 1000),
         "pattern": pattern,
@@ -164,17 +204,42 @@ def _granted(
         "exclusive": request.exclusive,
         "reason": request.reason,
         **request.origin,
+        "follows": follows or None,
     }
     return Reservation(tx.create(KIND, fields))
 
 
-def _ends_ms(state: Records, patterns: Iterable[str], *, fold_case: bool) -> list[int]:
-    """Returns the ends of the released leases that overlap these patterns."""
-    return [
-        leases.lease_end_ms(lease)
-        for lease in map(Reservation, state.select({"status": "released"}))
-        if any(overlaps(lease, each, fold_case=fold_case) for each in patterns)
+def _ended_after(state: Records, tx: Transaction) -> list[Reservation]:
+    """Returns the released leases whose end is dated later than now: by another clock than ours,
+    or by ours before it was set back. A grant that seems to begin before it would lose to them.
+    """
+    released = map(Reservation, state.select({"status": "released"}))
+    return [lease for lease in released if leases.lease_end_ms(lease) > tx.now_ms]
+
+
+def _followed(
+    tx: Transaction,
+    live: LiveLeases,
+    request: Request,
+    pattern: str,
+    ended: Sequence[Reservation],
+    parted: Sequence[Reservation],
+) -> list[str]:
+    """Returns what a new lease must name as `follows`: the conflicting leases that ended, or lost
+    the files of this pattern, at an instant that is dated later than now.
+    """
+    late = [lease for lease in ended if overlaps(lease, pattern, fold_case=live.fold_case)]
+    late += [
+        lease
+        for lease in parted
+        if max([lease.created_ms, *leases.parts_taken(lease).values()]) > tx.now_ms
     ]
+    follows = [
+        lease.id
+        for lease in late
+        if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
+    ]
+    return list(dict.fromkeys(follows))
 
 
 def _take_over(
@@ -226,14 +291,12 @@ def _end_for(
     changes: Mapping[str, str],
 ) -> None:
     """Ends a lease for these files only; the rest of it goes on."""
-    lost = [loser for loser, by in live.verdicts(state).items() if by == lease.id]
-    tx.behind(Reservation(state.get(each) or {}).created_ms for each in [lease.id, *lost])
     by, reason = changes["released_by"], changes["release_reason"]
     entries = [{"pattern": each, "at": tx.now, "by": by, "reason": reason} for each in files]
     known = lease.fields.get("taken_over")
-    tx.update(
-        KIND, lease.id, {"taken_over": [*(known if isinstance(known, list) else []), *entries]}
-    )
+    taken_over = [*(known if isinstance(known, list) else []), *entries]
+    names = outranked(state, live, {lease.id: tx.now_ms})[lease.id]
+    tx.update(KIND, lease.id, {"taken_over": taken_over, **names})
 
 
 def _ahead(
@@ -292,4 +355,8 @@ def _refused(
         place.take(ahead)
     from queenbee.services.leases.refusals import held  # noqa: PLC0415 - start-up
 
-    return held(state, tx.now_ms, request.droid, request.patterns, conflicts, ahead, circle)
+    refusal = held(state, tx.now_ms, request.droid, request.patterns, conflicts, ahead, circle)
+    wrong = [lease for lease, _, _ in conflicts if held_absurdly(lease, tx.now_ms)]
+    if wrong and not circle and held_absurdly(wrong[0], tx.present_ms()):
+        refusal.hint = "a wrong clock granted it; to end it: queen doctor --fix"
+    return refusal

@@ -50,11 +50,11 @@ class LiveLeases:
         self._verdicts: tuple[str, dict[str, str]] | None = None
 
     def overlapping(
-        self, state: Records, pattern: str, now_ms: int, *, parted: list[int] | None = None
+        self, state: Records, pattern: str, now_ms: int, *, parted: list[Reservation] | None = None
     ) -> list[tuple[Reservation, str]]:
         """Returns the live leases that overlap a pattern, each with a path that both cover.
 
-        Adds to `parted` when files were taken over from these leases, in ms since 1970.
+        Adds to `parted` those from which files were taken over.
         """
         with self._alone():
             index = self._followed(state, now_ms)
@@ -66,8 +66,8 @@ class LiveLeases:
         shared = []
         for lease, witness in met:
             taken = leases.parts_taken(lease)
-            if parted is not None:
-                parted += taken.values()
+            if parted is not None and taken:
+                parted.append(lease)
             left = _outside(lease, pattern, taken, self.fold_case) if taken else witness
             if left is not None:
                 shared.append((lease, left))

@@ -120,7 +120,8 @@ def _hint(
     circle: Sequence[Waiter],
 ) -> str:
     if circle:
-        return f"release what {mentioned(circle[-1].droid)} waits for, then try again: queen unreserve PATTERN"
+        last = mentioned(circle[-1].droid)
+        return f"release what {last} waits for, then try again: queen unreserve PATTERN"
     first = holders[0] if holders else None
     asked = patterns[first.asked if first else next(iter(patterns))]
     droid = first.lease.droid if first else ahead[0].droid

@@ -156,7 +156,24 @@ class Reservations:
         with self.store.transaction() as tx:
             live = self._live.everything(self.store.state(KIND), tx.now_ms)
             mine = self._chosen(live, droid, patterns, ids, everything=everything)
-            return [extend(tx, lease, ttl_s, {}) for lease in mine]
+            state = self.store.state(KIND)
+            return [extend(tx, state, self._live, lease, ttl_s, {}) for lease in mine]
+
+    def absurd(self) -> tuple[list[Reservation], list[Reservation]]:
+        """Returns the leases that a wrong clock granted and that have not ended, and the
+        released ones that say that they end in the future; `stage_repair` repairs both.
+        """
+        from queenbee.services.leases.repairing import absurd  # noqa: PLC0415 - start-up
+
+        return absurd(self.store.state(KIND), self.store.now_ms(), self.store.present_ms())
+
+    def stage_repair(self, tx: Transaction, *, by: str) -> None:
+        """Ends the leases that a wrong clock granted, and gives those that it released an end
+        that is not in the future.
+        """
+        from queenbee.services.leases.repairing import repair  # noqa: PLC0415 - start-up
+
+        repair(tx, self.store.state(KIND), self._live, by=by)
 
     def stale(self) -> list[Reservation]:
         """Returns the live leases whose droid has written nothing for half of their TTL, so that

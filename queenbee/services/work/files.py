@@ -10,6 +10,8 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from queenbee.services.work.members import live_leases
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -53,7 +55,7 @@ def occupied(hive: Services, found: Mapping[str, Standing], actor: str) -> Occup
         for path in files_of(each.issue, tree)
     }
     result = Occupied()
-    has_leases = any(lease.droid != actor for lease in hive.reservations.find())
+    has_leases = any(lease.droid != actor for lease in live_leases(hive))
     if not busy and not has_leases:
         return result
     for each in found.values():

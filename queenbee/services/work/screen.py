@@ -36,6 +36,8 @@ class Status:
         )
         self.ready: list[Issue] = [each for each in ordered if found[each.id].state == "ready"]
         """What the actor could take, in the order in which `queen next` takes it."""
+        self.queue = hive.queue.everything()
+        """Those who wait, in the order in which they are served."""
         done = [
             each
             for each in hive.assignments.find(status="completed")
@@ -52,6 +54,7 @@ class Status:
             "me": self.me.to_dict() if self.me is not None else None,
             "unread": self.unread,
             "others": [each.to_dict() for each in self.others],
+            "queue": [each.to_dict() for each in self.queue],
             "counts": self.counts,
             "ready": [each.to_dict() for each in self.ready],
             "done": [each.to_dict() for each in self.done],

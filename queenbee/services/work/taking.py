@@ -12,7 +12,7 @@ from queenbee.core.readiness import counts, in_order_to_take
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
 from queenbee.services.work.files import files_of, occupied
-from queenbee.services.work.members import Member, team
+from queenbee.services.work.members import Member, live_leases, team
 from queenbee.services.work.waiting import Watch
 
 if TYPE_CHECKING:
@@ -173,10 +173,14 @@ def _wait_and_take(
 
 def _take(hive: Services, patterns: Sequence[str], place: Place) -> Begin | Nothing:
     found = hive.issues.standings()
-    if _mine(hive, found) is None:
+    assignment = _mine(hive, found)
+    # Neither needs the lock: nothing is written.
+    if assignment is not None and not patterns:
+        return _begin(hive, assignment, again=True)
+    if assignment is None:
         issue, ahead = _first(hive, found, place)
         if issue is None:
-            return Nothing(found, ahead)  # No need to take the lock.
+            return Nothing(found, ahead)
     with hive.transaction() as tx:
         found = hive.issues.standings()
         assignment = _mine(hive, found)
@@ -188,8 +192,12 @@ def _take(hive: Services, patterns: Sequence[str], place: Place) -> Begin | Noth
             assignment = hive.assignments.stage_claim(tx, issue.id)
         if patterns:
             hive.reservations.stage_reserve(tx, patterns, issue_id=assignment.issue_id)
+    return _begin(hive, assignment, again=again)
+
+
+def _begin(hive: Services, assignment: Assignment, *, again: bool) -> Begin:
     issue_id = assignment.issue_id
-    held = hive.reservations.find(droid=assignment.droid)
+    held = live_leases(hive, droid=assignment.droid)
     return Begin(hive, assignment, [one for one in held if one.issue_id == issue_id], again=again)
 
 

@@ -72,6 +72,12 @@ class Wanted:
                 "nothing to wait for", hint="queen wait ISSUE, --ready, --free PATTERN or --mail"
             )
 
+    def shown(self) -> str:
+        """Returns what is wanted, for a sentence."""
+        parts = [*self.issues, *self.free]
+        parts += ["an issue that is ready"] if self.ready else []
+        return ", ".join([*parts, *(["mail"] if self.mail else [])])
+
 
 def wait(hive: Services, wanted: Wanted, *, timeout_s: float) -> dict[str, object]:
     """Waits until what is wanted is there, and returns what that is.

@@ -257,7 +257,7 @@ class Indexed:
                 f'WITH RECURSIVE each(value) AS (SELECT min("{column}") FROM records UNION ALL '  # noqa: S608
                 f'SELECT (SELECT min("{column}") FROM records WHERE "{column}" > value) FROM each '
                 "WHERE value IS NOT NULL) SELECT value FROM each WHERE value IS NOT NULL UNION "
-                f'SELECT NULL WHERE EXISTS (SELECT 1 FROM records WHERE "{column}" IS NULL)'  # noqa: S608
+                f'SELECT NULL WHERE EXISTS (SELECT 1 FROM records WHERE "{column}" IS NULL)'
             )
         return {value for (value,) in rows}
 
@@ -329,7 +329,7 @@ class Indexed:
     def close(self) -> None:
         """Closes the database."""
         with self._tables.mutex:
-            self._tables.db.close()
+            self._tables.close()
 
     def _certainly(self, ask: Callable[[], Answer]) -> Answer:
         """Returns an answer; rebuilds the index first if it turns out to be damaged."""
@@ -343,7 +343,7 @@ class Indexed:
         return ask()
 
     def _scan(self) -> Folded:
-        self._tables.db.close()
+        self._tables.close()
         folded = Folded(self.kind, self.ledger)
         folded.refresh()
         return folded

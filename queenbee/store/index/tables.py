@@ -42,6 +42,23 @@ _BATCH = 500
 """Ids in one query: old builds of SQLite allow 999 parameters."""
 
 
+_open: list[str] = []
+"""The databases that are open in this process."""
+_inherited: frozenset[str] = frozenset()
+"""Those that were open in its parent when it was forked."""
+
+
+def _note_fork() -> None:
+    global _inherited  # noqa: PLW0603 - SQLite's own state is one per process, too
+    _inherited |= frozenset(_open)
+
+
+# SQLite remembers for the whole process what it has locked. A child inherits that, also of what
+# another thread of its parent had locked at that moment and the child cannot release: it would wait
+# for itself. So it folds these ledgers in memory.
+os.register_at_fork(after_in_child=_note_fork)
+
+
 class Tables:
     """An open index. Raises `sqlite3.Error` or `OSError` if it cannot be used."""
 
@@ -143,12 +160,12 @@ class Tables:
 
     def reopen(self) -> None:
         """Opens the file that has the name now, or creates one."""
-        self.db.close()
+        self.close()
         self.db = self._open()
 
     def start_over(self) -> None:
         """Deletes a damaged file, and creates another."""
-        self.db.close()
+        self.close()
         remove(self.path)
         self.db = self._open()
 
@@ -163,6 +180,8 @@ class Tables:
         return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
+        if self.path in _inherited:
+            raise sqlite3.OperationalError("SQLite cannot be used after a fork")
         # SQLite opens the files by their paths: O_NOFOLLOW is its own, for all but the first.
         for suffix in _SUFFIXES:
             safe_open.refuse_links(self.path + suffix)
@@ -188,7 +207,14 @@ class Tables:
         except BaseException:
             db.close()
             raise
+        _open.append(self.path)
         return db
+
+    def close(self) -> None:
+        """Closes the database."""
+        self.db.close()
+        with suppress(ValueError):
+            _open.remove(self.path)
 
 
 def is_damage(error: Exception) -> bool:

@@ -229,6 +229,18 @@ class TestScans:
         assert scan_covering(long, [("k", "src/*"), ("l", "lib/*")]) == ["k"]
         assert scan_covering("src/a\nb", [("k", "src/*")]) == ["k"]
 
+    @pytest.mark.parametrize("name", ["src/a\nb", "src/b\n", "\n", "\n/b", "src/\nbcdef"])
+    def test_find_a_name_that_is_written_escaped(self, name: str) -> None:
+        held = [("k", globs.escape(name)), ("l", "src/a"), ("m", r"src/\u000d")]
+        assert scan_covering(name, held) == ["k"]
+        assert scan_overlapping(globs.escape(name), held) == [("k", name)]
+        assert scan_overlapping("**/*" + globs.escape(name[-2:].strip("/")), held) == [("k", name)]
+        index = GlobIndex()
+        for key, pattern in held:
+            index.add(key, pattern)
+        assert index.covering(name) == ["k"]
+        assert index.overlapping(globs.escape(name)) == [("k", name)]
+
 
 def check_the_sieve_is_sound(sieve: object) -> None:
     """Fails if the sieve holds back one of a few texts that do cover the path."""
@@ -270,6 +282,13 @@ def test_the_sieve_lets_through_every_way_to_write_a_pattern() -> None:
 def test_a_broken_sieve_is_caught(old: str, new: str) -> None:
     with pytest.raises(AssertionError):
         check_the_sieve_is_sound(mutant(globsieve, old, new))
+
+
+def test_a_sieve_that_takes_an_escape_for_letters_is_caught() -> None:
+    broken = mutant(globsieve, "if unwritable(char)", "if False")
+    held = [("k", r"src/b\u000a")]
+    assert globsieve.sift(held, "src/b\n", "b\n", False) == held
+    assert broken.sift(held, "src/b\n", "b\n", False) == []
 
 
 @pytest.mark.parametrize(

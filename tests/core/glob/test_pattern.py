@@ -151,7 +151,7 @@ class TestLiterals:
         assert globs.is_literal(pattern)
 
     @examples(150)
-    @given(st.text(alphabet="ab[]{}*?!\\,-./", min_size=1, max_size=12))
+    @given(st.text(alphabet="ab[]{}*?!\\,-./u0\n\x7f\x85\udce9", min_size=1, max_size=12))
     def test_an_escaped_path_covers_only_itself(self, path: str) -> None:
         if all(map(usable, path.split("/"))):
             pattern = globs.escape(path)
@@ -165,10 +165,44 @@ class TestLiterals:
                 globs.escape(path)
 
     def test_a_path_that_no_pattern_can_name_is_refused_with_the_column(self) -> None:
-        for path, column in [("a\nb", 2), ("a//b", 3), ("a/../b", 3), ("", 1), ("/a", 1)]:
+        for path, column in [
+            ("a\0b", 2),
+            ("a\ud800", 2),
+            ("a//b", 3),
+            ("a/../b", 3),
+            ("", 1),
+            ("/a", 1),
+        ]:
             with pytest.raises(BadPattern) as refused:
                 globs.escape(path)
             assert refused.value.column == column
+
+    @pytest.mark.parametrize(
+        ("name", "pattern"),
+        [
+            ("a\nb", r"a\u000ab"),
+            ("\x1b[2J", r"\u001b\[2J"),
+            ("\x7f", r"\u007f"),
+            ("\x85", r"\u0085"),
+            ("latin\udce9", r"latin\udce9"),
+            ("u000a", "u000a"),
+            (r"\u000a", r"\\u000a"),
+        ],
+    )
+    def test_a_name_that_no_text_should_hold_has_an_escaped_form(
+        self, name: str, pattern: str
+    ) -> None:
+        assert globs.escape(name) == pattern
+        assert pattern.isascii()
+        assert globs.normalise(pattern) == pattern
+        assert globs.literal_path(pattern) == name
+        assert globs.overlap(pattern, "*") == name
+        assert globs.overlap(pattern, "{x,y," + pattern + "}") == name
+        assert globs.overlap(pattern, pattern + "?") is None
+        assert globs.matches(pattern, name, fold_case=True)
+
+    def test_the_digits_of_an_escape_are_small_in_the_normal_form(self) -> None:
+        assert globs.normalise(r"a\u000A") == r"a\u000a"
 
     @pytest.mark.parametrize("pattern", ["*", "a?", "[ab]", "{a,b}", "**", "src/"])
     def test_a_pattern_with_something_to_match_is_not_literal(self, pattern: str) -> None:

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, write_lines
+from hives import Clock, QuickQueen, write_lines
 
 from queenbee import Hive
+from queenbee.core.queue import Want
 from queenbee.errors import Busy, InvalidInput, NotFound
 from queenbee.services.work import Wanted, wait
 
@@ -89,3 +90,16 @@ def test_the_command_exits_with_status_6_at_the_timeout(quick: QuickQueen) -> No
     ready = quick("wait", "--ready", "--timeout", "0s", as_="ui")
     assert ready.code == 0
     assert "qb-1" in ready.out
+
+
+def test_the_status_shows_who_waits_for_what(
+    reviewer: Hive, quick: QuickQueen, frozen: Clock
+) -> None:
+    with (
+        reviewer.queue.register(Want(["src/**"]), 60),
+        reviewer.queue.register(Want(any_issue=True), 60),
+    ):
+        shown = quick("status", as_="ui").out
+        assert "reviewer waits for src/**" in shown
+        assert "reviewer waits for any issue" in shown
+        assert len(quick("status", "--json", as_="ui").json["queue"]) == 2

@@ -1,0 +1,228 @@
+"""`queen land`: one after the other; what was checked is what lands; a failure lands nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import Queen, QuickQueen, commit_file, git, write_lines
+
+from queenbee import Hive
+from queenbee.errors import Busy, InvalidInput
+from queenbee.git.landed import unlanded
+from queenbee.git.landing import NotLanded, land
+from queenbee.store import waiting_line
+
+Worktree = Callable[[str], Path]
+
+
+@pytest.fixture
+def worktree(repo: Path, tmp_path: Path) -> Worktree:
+    """Makes a linked worktree on a branch of its own."""
+
+    def made(name: str) -> Path:
+        git(repo, "worktree", "add", "-q", str(tmp_path / name), "-b", name)
+        return tmp_path / name
+
+    return made
+
+
+def opened(tree: Path, droid: str = "ui") -> Hive:
+    return Hive.open(tree, droid=droid, env={})
+
+
+def head(tree: Path, name: str = "HEAD") -> str:
+    return git(tree, "rev-parse", name).strip()
+
+
+def landed(tree: Path, **more: object) -> str | None:
+    return land(opened(tree), **{"check": None, "wait_s": 10, **more}).commit  # type: ignore[arg-type]
+
+
+def test_the_target_and_its_worktree_are_moved(repo: Path, worktree: Worktree) -> None:
+    tree = worktree("one")
+    commit_file(tree, "new.txt", "x\n")
+    assert landed(tree) == head(tree) == head(repo, "main")
+    assert (repo / "new.txt").read_text() == "x\n"
+    assert git(repo, "status", "--porcelain", "--untracked-files=no") == ""
+
+
+def test_what_others_landed_is_merged_and_checked_first(repo: Path, worktree: Worktree) -> None:
+    one, two = worktree("one"), worktree("two")
+    commit_file(one, "one.txt", "1\n")
+    commit_file(two, "two.txt", "2\n")
+    landed(one)
+    assert landed(two, check="test -f one.txt && test -f two.txt") == head(repo, "main")
+    first_parents = git(repo, "log", "--first-parent", "--format=%s", "main")
+    assert first_parents.startswith("Merge branch 'main' into two")
+
+
+def test_a_check_that_fails_lands_nothing(repo: Path, worktree: Worktree) -> None:
+    tree = worktree("one")
+    commit_file(tree, "new.txt", "x\n")
+    before = head(repo, "main")
+    done = land(opened(tree), check="echo went wrong; exit 3", wait_s=10)
+    assert (done.commit, done.output) == (None, "went wrong")
+    assert head(repo, "main") == before
+
+
+def test_the_check_of_this_machine_is_the_default(repo: Path, worktree: Worktree) -> None:
+    tree = worktree("one")
+    commit_file(tree, "new.txt", "x\n")
+    git(repo, "config", "queenbee.check", "exit 1")
+    assert landed(tree) is None
+    assert landed(tree, check="true") is not None
+
+
+def test_a_conflict_is_left_to_be_resolved(repo: Path, worktree: Worktree) -> None:
+    one, two = worktree("one"), worktree("two")
+    commit_file(one, "README.md", "one\n")
+    commit_file(two, "README.md", "two\n")
+    landed(one)
+    before = head(repo, "main")
+    for _ in range(2):  # The first time it arises; the second time it is not resolved yet.
+        with pytest.raises(NotLanded, match=r"main and two conflict: README\.md"):
+            landed(two)
+    assert head(repo, "main") == before
+    (two / "README.md").write_text("both\n")
+    git(two, "commit", "-qam", "both")
+    assert landed(two) == head(repo, "main")
+
+
+def test_what_is_not_committed_is_refused(repo: Path, worktree: Worktree) -> None:
+    tree = worktree("one")
+    (tree / "README.md").write_text("changed\n")
+    with pytest.raises(NotLanded, match=r"not committed: README\.md"):
+        landed(tree)
+
+
+def test_work_in_the_main_worktree_is_not_overwritten(repo: Path, worktree: Worktree) -> None:
+    tree = worktree("one")
+    commit_file(tree, "README.md", "one\n")
+    (repo / "README.md").write_text("being edited\n")
+    before = head(repo, "main")
+    with pytest.raises(NotLanded, match="cannot be moved"):
+        landed(tree)
+    assert head(repo, "main") == before
+    assert (repo / "README.md").read_text() == "being edited\n"
+
+
+def test_a_target_that_moves_during_the_check_is_merged_again(
+    repo: Path, worktree: Worktree
+) -> None:
+    tree = worktree("one")
+    commit_file(tree, "new.txt", "x\n")
+    commit = f"cd {repo} && touch late.txt && git add late.txt && git commit -qm late"
+    moves = f"test -f late.txt || ({commit})"
+    assert landed(tree, check=moves) == head(repo, "main")
+    assert (tree / "late.txt").exists()
+
+
+def test_outside_a_linked_worktree_there_is_nothing_to_land(repo: Path) -> None:
+    with pytest.raises(InvalidInput, match="not a linked worktree"):
+        landed(repo)
+
+
+class TestTheTurn:
+    def test_is_waited_for(self, repo: Path, worktree: Worktree) -> None:
+        tree = worktree("one")
+        commit_file(tree, "new.txt", "x\n")
+        hive = opened(tree)
+        folder = os.path.join(hive.layout.state_dir, "landing", "main")
+        with hive.transaction():
+            pass
+        entry = waiting_line.enter(folder, {"droid": "api"}, hive.now_ms())
+        told: list[str] = []
+        with pytest.raises(Busy, match="api lands on main"):
+            land(hive, check=None, wait_s=0.2, tell=told.append)
+        assert told == ["waiting for api, who lands on main"]
+        entry.leave()
+        assert landed(tree) == head(repo, "main")
+
+    def test_ends_with_a_killed_process(self, repo: Path, worktree: Worktree, queen: Queen) -> None:
+        one, two = worktree("one"), worktree("two")
+        commit_file(one, "one.txt", "1\n")
+        commit_file(two, "two.txt", "2\n")
+        slow = queen.start("land", "--check", "sleep 60", cwd=one, as_="ui")
+        folder = Path(opened(one).layout.state_dir) / "landing" / "main"
+        while not (folder.is_dir() and any(folder.iterdir())):
+            time.sleep(0.02)
+        slow.send_signal(signal.SIGKILL)
+        slow.communicate()
+        assert queen("land", cwd=two, as_="api").code == 0
+        assert head(two) == head(repo, "main")
+        assert not (repo / "one.txt").exists()
+
+    def test_is_taken_by_many_at_once_and_each_lands_once(
+        self, repo: Path, worktree: Worktree, queen: Queen
+    ) -> None:
+        trees = [worktree(f"w{number}") for number in range(5)]
+        for number, tree in enumerate(trees):
+            commit_file(tree, f"file{number}.txt", "x\n")
+        started = [
+            queen.start("land", "--check", f"test -f file{number}.txt", cwd=tree, as_=f"d{number}")
+            for number, tree in enumerate(trees)
+        ]
+        assert [each.wait(120) for each in started] == [0] * 5
+        for each in started:
+            each.communicate()
+        assert {path.name for path in repo.glob("file*.txt")} == {
+            f"file{number}.txt" for number in range(5)
+        }
+        for tree in trees:
+            assert (
+                subprocess.run(
+                    ["git", "merge-base", "--is-ancestor", "HEAD", "main"], cwd=tree, check=False
+                ).returncode
+                == 0
+            )
+
+
+class TestTheCommand:
+    def test_completes_the_issue_and_takes_the_next(
+        self, quick: QuickQueen, beads: Path, repo: Path, worktree: Worktree
+    ) -> None:
+        rows = ({"id": f"qb-{n}", "title": f"do {n}", "status": "open"} for n in (1, 2))
+        write_lines(beads / "issues.jsonl", *rows)
+        tree = worktree("one")
+        quick("next", as_="ui", cwd=tree)
+        commit_file(tree, "new.txt", "x\n")
+        refused = quick("land", "--check", "exit 1", as_="ui", cwd=tree)
+        assert (refused.code, "nothing was landed" in refused.out) == (1, True)
+        assert quick("assignments", "--json", as_="ui").json[0]["issue_id"] == "qb-1"
+        shown = quick("land", "--check", "true", "--reason", "done", "--next", as_="ui", cwd=tree)
+        assert shown.code == 0, shown
+        short = head(repo, "main")[:10]
+        assert shown.out.startswith(f"landed on main as {short}\nqb-1 was completed by ui\n")
+        assert "qb-2 is yours" in shown.out
+        (done,) = quick("assignments", "--status", "completed", "--json").json
+        assert done["reason"] == f"done ({short})"
+
+    def test_completing_without_landing_says_so(
+        self, quick: QuickQueen, beads: Path, worktree: Worktree
+    ) -> None:
+        write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+        tree = worktree("one")
+        quick("claim", "qb-1", as_="ui", cwd=tree)
+        commit_file(tree, "new.txt", "x\n")
+        shown = quick("complete", as_="ui", cwd=tree)
+        assert (
+            "note: qb-1 is completed, but 1 commit of this worktree is not on main yet" in shown.out
+        )
+
+
+def test_what_is_landed_is_told_apart(repo: Path, worktree: Worktree) -> None:
+    tree = worktree("one")
+    assert unlanded(opened(tree).layout) is None
+    commit_file(tree, "new.txt", "x\n")
+    assert unlanded(opened(tree).layout) == "1 commit of this worktree is not on main yet"
+    commit_file(tree, "other.txt", "x\n")
+    assert unlanded(opened(tree).layout) == "2 commits of this worktree are not on main yet"
+    landed(tree)
+    assert unlanded(opened(tree).layout) is None
+    assert unlanded(opened(repo).layout) is None
