@@ -885,6 +885,25 @@ class TestAnnotationsThatCannotBeRead:
         assert parse_plan(f"{SPRINT}\n{line}\n").findings == ()
 
 
+class TestSourceBranches:
+    @pytest.mark.parametrize(
+        "branch",
+        ["-x", "--upload-pack=x", "a b", "a..b", "a~1", "a:b", "a/", "/a", "x.lock", "a@{1"],
+    )
+    def test_that_git_refuses_are_errors(self, branch: str) -> None:
+        """An agent passes the name to git, where a dash would begin an option."""
+        plan = parse_plan(f"{SPRINT}**Source Branch:** `{branch}`\n- a\n")
+        for found in (check_plan(plan), check_plan(parse_plan(SPRINT), source_branch=branch)):
+            (error,) = [each for each in found if each.severity == "error"]
+            assert error.path == "sprints[1.1].source_branch"
+
+    @pytest.mark.parametrize("branch", ["main", "release/1.2", "v1.2.x", "\u00e9t\u00e9", "a@b"])
+    def test_of_git_are_accepted(self, branch: str) -> None:
+        plan = parse_plan(f"{SPRINT}**Source Branch:** `{branch}`\n- a\n")
+
+        assert [each for each in check_plan(plan) if each.severity == "error"] == []
+
+
 class TestTooManyLines:
     @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
     def test_are_refused_before_they_are_parsed(self, tmp_path: Path, ending: str) -> None:
