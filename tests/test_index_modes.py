@@ -116,7 +116,7 @@ ui-engineer: claim qb-46
 ui-engineer: complete qb-46 --reason done
 tester: claim qb-21
 writer: next
-writer: complete --next --reason done
+writer: complete qb-5 --next --reason done
 writer: land --next
 writer: next --reserve src/part61/**
 tester: issue new Search --id qb-new --depends-on qb-5

@@ -80,10 +80,10 @@ reservations in .beads/, with no server.
 
 \b
 The loop of an agent:
-  queen next                    take an issue, and read all that you need to begin
-  ...                           work, test, commit
-  queen land --check CMD --next merge, test and land it, complete it, and take the next one
-  queen complete ISSUE --next   the same where there is nothing to merge
+  queen next                      take an issue, and read all that you need to begin
+  ...                             work, test, commit
+  queen land --check CMD --next   merge, test and land it, complete it, take the next one
+  queen complete ISSUE --next     the same where there is nothing to merge
 
 In a git worktree of your own, you need to reserve only what nobody else may touch meanwhile, such
 as a migration. In a working tree that you share, reserve files before you edit them.

@@ -22,7 +22,7 @@ from queenbee.store.layout import git_tree
 from queenbee.store.watch import wait_for_change
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from queenbee.services.store import Store
 
@@ -41,8 +41,10 @@ class Landing:
 
     target: str
     commit: str | None
-    merged: int = 0
+    checked: bool = True
     output: str = ""
+    untracked: Sequence[str] = ()
+    """Files of the worktree that git does not track, and so are not part of it."""
 
     @property
     def landed(self) -> bool:
@@ -55,7 +57,9 @@ class Landing:
             "landed": self.landed,
             "target": self.target,
             "commit": self.commit,
+            "checked": self.checked,
             "output": self.output,
+            "untracked": list(self.untracked),
         }
 
 
@@ -70,12 +74,14 @@ def land(
     *,
     check: str | None,
     wait_s: float,
+    held: Callable[[Sequence[str]], list[str]] = lambda _: [],
     tell: Callable[[str], None] = lambda _: None,
 ) -> Landing:
     """Lands the branch of this worktree on the branch of the main worktree, when its turn comes.
 
     `check` is a shell command that runs at the top of this worktree after the merge; by default
-    the one in git's setting `queenbee.check`. Raises `InvalidInput` outside a linked worktree,
+    the one in git's setting `queenbee.check`. `held` names those of the changed files that may not
+    land, because others hold them. Raises `InvalidInput` outside a linked worktree,
     `NotLanded`, and `Busy` if the turn does not come within `wait_s`.
     """
     place = _Place.of(store)
@@ -83,12 +89,22 @@ def land(
     check = check or place.said(CHECK)
     with _Turn(store, place.target, wait_s, tell):
         for _ in range(_TRIES):
-            merged = place.merge()
+            place.refuse_unfinished()
+            head = place.merge()
+            if files := held(place.changed()):
+                raise NotLanded(
+                    f"held by others: {', '.join(files[:_SHOWN])}",
+                    hint="queen reserved; or ask the holder",
+                    files=files,
+                )
             if check and (failed := place.fails(check)) is not None:
                 return Landing(place.target, None, output=failed)
-            commit = place.advance()
+            place.refuse_unfinished()
+            commit = place.advance(head)
             if commit is not None:
-                return Landing(place.target, commit, merged)
+                return Landing(
+                    place.target, commit, checked=bool(check), untracked=place.untracked()
+                )
             tell(f"{place.target} was moved meanwhile; merging it again")
     raise NotLanded(
         f"{place.target} was moved {_TRIES} times while this worktree was being landed",
@@ -139,8 +155,28 @@ class _Place:
                 files=dirty,
             )
 
-    def merge(self) -> int:
-        """Merges the target into the branch; returns how many commits that brought."""
+    def changed(self) -> list[str]:
+        """Returns the files that differ from the target. Raises `NotLanded` if there are no
+        commits to land.
+        """
+        target = f"refs/heads/{self.target}"
+        if not int(git("rev-list", "--count", f"{target}..HEAD", "--", cwd=self.tree)):
+            raise NotLanded(
+                f"nothing to land: {self.target} has all commits of this worktree",
+                hint="git commit your work; if there is none, queen complete",
+                files=[],
+            )
+        return _names(git("diff", "--name-only", "-z", f"{target}..HEAD", "--", cwd=self.tree))
+
+    def untracked(self) -> list[str]:
+        """Returns the files that git neither tracks nor ignores, but for the hive's own."""
+        found = git("ls-files", "--others", "--exclude-standard", "-z", cwd=self.tree)
+        return [name for name in _names(found) if not name.startswith(".beads/")][:_SHOWN]
+
+    def merge(self) -> str:
+        """Merges the target into the branch, and returns its commit. Raises `NotLanded` for a
+        conflict.
+        """
         target = f"refs/heads/{self.target}"
         count = int(git("rev-list", "--count", f"HEAD..{target}", "--", cwd=self.tree))
         if count:
@@ -148,9 +184,8 @@ class _Place:
             done = _as_the_user("merge", "--no-edit", "-m", message, target, cwd=self.tree)
             if done.returncode != 0:
                 found = git("diff", "--name-only", "-z", "--diff-filter=U", cwd=self.tree)
-                files = [each.decode(errors="surrogateescape") for each in found.split(b"\0")]
-                raise self._conflict([each for each in files if each], _said(done))
-        return count
+                raise self._conflict(_names(found), _said(done))
+        return self._head()
 
     def fails(self, check: str) -> str | None:
         """Runs a check; returns the end of what it printed if it failed, else None."""
@@ -164,24 +199,36 @@ class _Place:
         )
         return None if done.returncode == 0 else _said(done) or f"status {done.returncode}"
 
-    def advance(self) -> str | None:
-        """Moves the target to the branch by fast-forward; returns the commit, or None if the target
-        was moved.
+    def advance(self, head: str) -> str | None:
+        """Moves the target by fast-forward to the commit that was checked, and returns it; None if
+        the target was moved. Raises `NotLanded`.
         """
-        head = git("rev-parse", "HEAD", cwd=self.tree).decode().strip()
+        here, main = git_tree(self.tree), git_tree(self.main_tree)
+        if here is None or main is None or self._head() != head:
+            raise self._changed("this worktree has another commit than the one that was checked")
+        if (_branch(here.git_dir), _branch(main.git_dir)) != (self.branch, self.target):
+            raise self._changed("a worktree is on another branch than before")
         target = f"refs/heads/{self.target}"
         if int(git("rev-list", "--count", f"HEAD..{target}", "--", cwd=self.tree)):
             return None
         done = _as_the_user("merge", "--ff-only", "--quiet", head, cwd=self.main_tree)
         if done.returncode == 0:
+            if git("rev-parse", target, cwd=self.tree).decode().strip() != head:
+                raise self._changed(f"{self.target} is not at {head[:10]} after the merge")
             return head
         if int(git("rev-list", "--count", f"HEAD..{target}", "--", cwd=self.tree)):
             return None
         raise NotLanded(
-            f"{self.main_tree} cannot be moved to {head[:10]}: {_said(done)}",
+            f"{self.main_tree} cannot be moved to {head[:10]}: {' '.join(_said(done).split())}",
             hint=f"git -C {shell_word(self.main_tree)} status",
             files=[],
         )
+
+    def _head(self) -> str:
+        return git("rev-parse", "--verify", "HEAD", cwd=self.tree).decode().strip()
+
+    def _changed(self, what: str) -> NotLanded:
+        return NotLanded(f"{what}; nothing was landed", hint="queen land again", files=[])
 
     def said(self, name: str) -> str | None:
         """Returns a setting of git on this machine, or None."""
@@ -247,8 +294,13 @@ class _Turn:
 
 
 _UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
+_OF_A_CALLER = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
 _SHOWN = 5
 _LAST_CHARS = 3_000
+
+
+def _names(listed: bytes) -> list[str]:
+    return [os.fsdecode(each) for each in listed.split(b"\0") if each]
 
 
 def _branch(git_dir: str) -> str | None:
@@ -262,10 +314,13 @@ def _branch(git_dir: str) -> str | None:
 
 def _as_the_user(*arguments: str, cwd: str) -> subprocess.CompletedProcess[bytes]:
     """Runs git as the user would, with their hooks and settings."""
-    command = ["git", *arguments]
+    command = ["git", "-c", "merge.autoStash=false", *arguments]
+    # A hook or an alias names its own repository; each call here is about that of its folder.
+    env = {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
     return subprocess.run(
         command,
         cwd=cwd,
+        env=env,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -84,6 +84,7 @@ class Assignments:
             lambda place: self._give(issue_id, actor, worktree, reason, anyway=anyway, place=place),
             wait_s=wait_s,
             kinds=[KIND],
+            files=[self._store.layout.issues_path],
             on_progress=on_progress,
         )
 

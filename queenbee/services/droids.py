@@ -18,6 +18,10 @@ _JUDGED = 200
 take longer in a large hive, and what changes an older record makes a new one nearly always."""
 
 
+_GRACE_MS = 5_000
+"""As long as a waiter that is stopped keeps its place after the end of its wait."""
+
+
 class Droids:
     """The names in `.factory/droids/`, and those that have acted in this hive."""
 
@@ -115,8 +119,13 @@ class Droids:
             return False
         from queenbee.store.waiting_line import live  # noqa: PLC0415 - start-up
 
-        line = live(self._store.layout.queue_dir)
-        return any(fields.get("droid") == name for _, fields in line)
+        now_ms = self._store.now_ms()
+        return any(
+            fields.get("droid") == name
+            # One that is stopped waits no longer than it wanted to.
+            and (instant_ms(fields.get("until")) or 0) + _GRACE_MS >= now_ms
+            for _, fields in live(self._store.layout.queue_dir)
+        )
 
     def _written_ms(self, name: str) -> int | None:
         """Returns when a droid wrote the newest line of its own."""

@@ -7,6 +7,7 @@ import time
 
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, IssueClosed
+from queenbee.store.files import stamp_of
 from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
@@ -53,6 +54,7 @@ def served(
     *,
     wait_s: float,
     kinds: Sequence[str],
+    files: Sequence[str] = (),
     on_progress: OnProgress | None = None,
 ) -> Granted:
     """Returns what `attempt` returns, as soon as it is the actor's turn.
@@ -61,10 +63,10 @@ def served(
     holds what is wanted, or because of `Queue.ahead_of`. It takes the place, behind those whom it
     found ahead, in the transaction that refuses. A `circle` in the refusal's details ends the wait;
     `ends_ms` there says when another attempt makes sense even if nothing is written. `kinds` are
-    the ledgers to watch. Raises `Busy` after `wait_s`.
+    the ledgers to watch, and `files` what else is. Raises `Busy` after `wait_s`.
     """
     with queue.place(want, wait_s) as place:
-        turn = _Turn(store, queue, place, wait_s, kinds, on_progress)
+        turn = _Turn(store, queue, place, wait_s, kinds, on_progress, files)
         while True:
             turn.look()
             try:
@@ -87,7 +89,9 @@ class _Turn:
         wait_s: float,
         kinds: Sequence[str],
         on_progress: OnProgress | None,
+        files: Sequence[str],
     ) -> None:
+        self._files = files
         self._store = store
         self._queue = queue
         self._place = place
@@ -150,9 +154,14 @@ class _Turn:
         return self._stamp_of_ledgers(), tuple(each.name for each in self._ahead)
 
     def _stamp_of_ledgers(self) -> tuple[object, ...]:
-        return tuple(each.stamp() for each in self._ledgers)
+        stamps = (stamp_of(path) for path in self._files)
+        return (*(each.stamp() for each in self._ledgers), *stamps)
 
     def _paths(self) -> list[str]:
         """Returns files whose folders to watch: those of the ledgers and of the line."""
         paths = [path for each in self._ledgers for path in (each.path, each.journal_path)]
-        return [*paths, os.path.join(self._store.layout.queue_dir, self._place.name or "")]
+        return [
+            *paths,
+            *self._files,
+            os.path.join(self._store.layout.queue_dir, self._place.name or ""),
+        ]

@@ -15,7 +15,7 @@ from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.issue_rows import close_row, current_rows, metadata_of
 from queenbee.documents.sprints.teams import is_sprint_bead
-from queenbee.errors import ExternalFailure, InvalidInput, NotFound
+from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.services.messages import stage
 from queenbee.store.issues_file import read_rows_exactly
 from queenbee.workflows.documents import may_be_bead
@@ -72,7 +72,7 @@ class Completion:
 
 def complete(
     hive: Hive,
-    issue_id: str | None = None,
+    issue_id: str,
     *,
     env: Mapping[str, str],
     reason: str | None = None,
@@ -81,13 +81,12 @@ def complete(
 ) -> Completion:
     """Runs the checks of an issue that the actor may complete, and completes it if they pass.
 
-    The issue is the actor's only one by default. With `unverified` no check runs, and the reason,
+    With `unverified` no check runs, and the reason,
     which is then required, is recorded instead. If the actor has completed the issue already,
     nothing happens. Raises `NotFound`, `NotYours`, `InvalidInput`, or `Conflict` for a Ralph bead
     that waits for something or lacks its evidence.
     """
     hive.look({"issue_id": issue_id, "reason": reason})  # Before the checks, which take minutes.
-    issue_id = issue_id or _only_one(hive)
     if unverified and not (reason and reason.strip()):
         raise InvalidInput(
             "completing without checks needs a reason",
@@ -127,19 +126,6 @@ def end(
     ids = [each.issue.id for each in behind]
     unblocked = [now[each].issue for each in ids if each in now and now[each].state == "ready"]
     return Completion(ended, record, unblocked, notes)
-
-
-def _only_one(hive: Hive) -> str:
-    mine = hive.assignments.find(droid=hive.actor)
-    if len(mine) == 1:
-        return mine[0].issue_id
-    if not mine:
-        raise NotFound(f"{hive.actor} has no issue to complete", hint="queen next")
-    ids = ", ".join(each.issue_id for each in mine)
-    raise InvalidInput(
-        f"{hive.actor} has several issues: {ids}",
-        hint=f"say which: {suggested('queen complete', mine[0].issue_id)}",
-    )
 
 
 def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import one_line, shell_word
 from queenbee.errors import ExternalFailure
+from queenbee.store.layout import git_tree
 
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout
@@ -82,8 +83,11 @@ class Owner:
 
 
 def _path_of(name: str, tree: str) -> str | None:
-    """Returns the path of a program; one in the repository is not ours to run."""
+    """Returns the path of a program; one in a worktree of the repository is not ours to run."""
     path = shutil.which(name)
-    if path is None or os.path.realpath(path).startswith(os.path.join(tree, "")):
+    if path is None:
         return None
-    return path
+    folder = os.path.dirname(os.path.realpath(path))
+    here, there = git_tree(tree), git_tree(folder)
+    ours = here is not None and there is not None and here.common_dir == there.common_dir
+    return None if ours or folder.startswith(tree) else path

@@ -14,7 +14,7 @@ from queenbee.core.beads import DONE, read_rows
 from queenbee.core.names import checked_issue_id
 from queenbee.core.readiness import BLOCKING
 from queenbee.core.text import one_line, suggested
-from queenbee.core.timestamps import format_ms, instant_ms
+from queenbee.core.timestamps import format_ms, instant_ms, parse_ms
 from queenbee.documents.issue_rows import close_row, current_rows, later_than, new_row
 from queenbee.documents.reconcile import fresh_id, hashed_id
 from queenbee.errors import Conflict, InvalidInput, Taken
@@ -104,6 +104,8 @@ class Tracker:
                 hint=f"one of: {', '.join(_STATUSES)}; or queen issue close, reopen",
             )
         self._hive.look(wanted)
+        if "defer_until" in wanted:
+            wanted["defer_until"] = _checked_time(str(wanted["defer_until"]))
         issue = self._hive.issues.get(issue_id)
         if self.owner:
             options = [f"--{_OPTION.get(name, name)}={value}" for name, value in wanted.items()]
@@ -177,6 +179,8 @@ class Tracker:
         actor = self._hive.actor
 
         def changed(row: Row, now_ms: int) -> Row:
+            if not remove:
+                self._check_no_circle(issue_id, on, kind)  # Again: nobody else writes now.
             known = row.get("dependencies")
             kept = [one for one in known if one] if isinstance(known, list) else []
             kept = [one for one in kept if _target(one) not in on]
@@ -280,6 +284,11 @@ def _checked_title(title: str) -> str:
     if not title.strip():
         raise InvalidInput("an issue needs a title", hint="queen issue new 'Fix the login form'")
     return one_line(title).strip()
+
+
+def _checked_time(text: str) -> str:
+    """Returns a time as rows hold it; a date is its first moment. Raises `InvalidInput`."""
+    return format_ms(parse_ms(f"{text}T00:00:00Z" if len(text) == len("2026-01-31") else text))
 
 
 def _check_priority(priority: object) -> None:

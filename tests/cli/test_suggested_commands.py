@@ -110,7 +110,7 @@ class World:
 
     def lease(self, pattern: str = "src/**", **fields: Any) -> None:
         held = {"pattern": pattern, "exclusive": True, "status": "active"}
-        ends = {"expires_at": "2999-01-01T00:00:00.000Z"}
+        ends = {"expires_at": format_ms(time.time_ns() // 1_000_000 + 7_200_000)}
         hostile = {"droid": self.hostile, "issue_id": self.hostile, "reason": self.hostile}
         self.line("reservations", "qr-1", **{**held, **ends, **hostile, **fields})
 

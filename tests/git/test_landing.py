@@ -210,7 +210,7 @@ class TestTheCommand:
         tree = worktree("one")
         quick("claim", "qb-1", as_="ui", cwd=tree)
         commit_file(tree, "new.txt", "x\n")
-        shown = quick("complete", as_="ui", cwd=tree)
+        shown = quick("complete", "qb-1", as_="ui", cwd=tree)
         assert (
             "note: qb-1 is completed, but 1 commit of this worktree is not on main yet" in shown.out
         )
@@ -226,3 +226,75 @@ def test_what_is_landed_is_told_apart(repo: Path, worktree: Worktree) -> None:
     landed(tree)
     assert unlanded(opened(tree).layout) is None
     assert unlanded(opened(repo).layout) is None
+
+
+class TestWhatLands:
+    """What was checked, on the branch that was named, or nothing."""
+
+    @pytest.mark.parametrize(
+        ("check", "text"),
+        [
+            ("echo evil > README.md; git commit -qam unchecked", "another commit than the one"),
+            ("echo good > README.md", r"not committed: README\.md"),
+            ("git switch -q -c other", "on another branch than before"),
+        ],
+    )
+    def test_is_what_was_checked(
+        self, repo: Path, worktree: Worktree, check: str, text: str
+    ) -> None:
+        tree = worktree("one")
+        commit_file(tree, "new.txt", "x\n")
+        before = head(repo, "main")
+        with pytest.raises(NotLanded, match=text):
+            landed(tree, check=check)
+        assert head(repo, "main") == before
+
+    def test_is_not_on_a_branch_that_was_switched_to(self, repo: Path, worktree: Worktree) -> None:
+        tree = worktree("one")
+        commit_file(tree, "new.txt", "x\n")
+        before = head(repo, "main")
+        with pytest.raises(NotLanded, match="on another branch than before"):
+            landed(tree, check=f"git -C {repo} switch -q -c release")
+        assert head(repo, "main") == head(repo, "release") == before
+
+    def test_is_something(self, worktree: Worktree) -> None:
+        tree = worktree("one")
+        (tree / "new.txt").write_text("not added\n")
+        with pytest.raises(NotLanded, match="nothing to land"):
+            landed(tree)
+
+    def test_names_what_is_not_part_of_it(self, repo: Path, worktree: Worktree) -> None:
+        tree = worktree("one")
+        commit_file(tree, "new.txt", "x\n")
+        (tree / "other.txt").write_text("not added\n")
+        assert land(opened(tree), check=None, wait_s=10).untracked == ["other.txt"]
+
+    def test_is_not_held_by_others(self, quick: QuickQueen, repo: Path, worktree: Worktree) -> None:
+        tree = worktree("one")
+        commit_file(tree, "new.txt", "x\n")
+        quick("reserve", "new.txt", as_="api")
+        refused = quick("land", as_="ui", cwd=tree)
+        assert (refused.code, "held by others: new.txt (api)" in refused.err) == (5, True)
+        quick("unreserve", "--all", as_="api")
+        assert quick("land", as_="ui", cwd=tree).code == 0
+
+    def test_moves_the_target_also_when_a_hook_names_a_repository(
+        self, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tree = worktree("one")
+        commit_file(tree, "new.txt", "x\n")
+        monkeypatch.setenv("GIT_DIR", str(repo / ".git" / "worktrees" / "one"))
+        assert landed(tree) is not None
+        monkeypatch.delenv("GIT_DIR")
+        assert head(repo, "main") == head(tree)
+
+    def test_is_refused_with_the_issue_of_somebody_else_before_anything_moves(
+        self, quick: QuickQueen, beads: Path, repo: Path, worktree: Worktree
+    ) -> None:
+        write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+        quick("claim", "qb-1", as_="api")
+        tree = worktree("one")
+        commit_file(tree, "new.txt", "x\n")
+        before = head(repo, "main")
+        assert quick("land", "qb-1", as_="ui", cwd=tree).code == 5
+        assert head(repo, "main") == before

@@ -150,3 +150,13 @@ def test_a_quiet_holder_of_an_issue_can_be_nudged_and_relieved(
     assert "queen assign qb-1 reviewer --reassign" in str(refused.value.hint)
     moved = reviewer.assignments.assign("qb-1", "reviewer", reassign=True)
     assert (moved.droid, moved.previous_droid) == ("reviewer", "ui-engineer")
+
+
+def test_waiting_for_a_blocked_issue_ends_when_the_tracker_closes_its_blocker(
+    open_as: Opener, tracker: Path
+) -> None:
+    row = {"id": "qb-1", "status": "closed", "updated_at": "2024-12-14T11:00:00Z"}
+    later = threading.Timer(0.3, lambda: write_lines(tracker, row))
+    later.start()
+    assert open_as("docs").assignments.claim("qb-2", wait_s=30).droid == "docs"
+    later.join()

@@ -267,7 +267,7 @@ class TestTheCommand:
         first = quick("issue", "new", "First").out.strip()
         second = quick("issue", "new", "Second", "--depends-on", first).out.strip()
         assert quick("next", "--json").json["issue_id"] == first
-        done = quick("complete", "--next", "--json", "--reason", "merged").json
+        done = quick("complete", first, "--next", "--json", "--reason", "merged").json
         assert done["completed"]["unblocked"] == [second]
         assert done["next"]["issue_id"] == second
         shown = quick("complete", second, "--next")

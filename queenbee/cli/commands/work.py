@@ -111,6 +111,9 @@ def _show_mail(found: Begin | Nothing) -> None:
 
 def _show_nothing(nothing: Nothing) -> None:
     _show_mail(nothing)
+    if not nothing.counts["total"]:
+        paragraph("There are no issues yet: queen issue new TITLE, or queen plan import PLAN.md")
+        return
     if nothing.state == "done":
         paragraph(
             f"Everything is done: {nothing.counts['total']} of {nothing.counts['total']} issues."
@@ -189,17 +192,17 @@ def show_loop(value: dict[str, Any]) -> None:
     example="queen complete qb-42 --reason 'merged in 3f2a1bc' --next\n"
     "queen complete gt-login-001 --no-verify --reason 'the test server is down'",
 )
-@click.argument("issue_id", required=False, metavar="[ISSUE]")
+@click.argument("issue_id", metavar="ISSUE")
 @click.option("--reason", help="What was done, or why the checks are skipped")
 @click.option("--no-verify", is_flag=True, help="Skip its checks; needs --reason")
 @click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
 def complete(
-    hive: Hive, issue_id: str | None, reason: str | None, no_verify: bool, take_next: bool
+    hive: Hive, issue_id: str, reason: str | None, no_verify: bool, take_next: bool
 ) -> Answer:
     """Complete an issue and release the files reserved for it
 
-    Without ISSUE, the one that you have. If the issue is a bead, its checks run first. If one
-    fails, the command exits with status 1 and nothing else changes.
+    If the issue is a bead, its checks run first. If one fails, the command exits with status 1 and
+    nothing else changes.
 
     With --next it also takes the next issue, and exits with status 0 if there is none for you.
     """
@@ -208,7 +211,7 @@ def complete(
 
     done = complete_issue(
         hive,
-        None if issue_id is None else hive.issue_id(issue_id, recorded=True),
+        hive.issue_id(issue_id, recorded=True),
         env=os.environ,
         reason=reason,
         unverified=no_verify,

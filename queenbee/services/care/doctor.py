@@ -12,7 +12,7 @@ from ulid import ULID
 
 from queenbee.core import glob
 from queenbee.core.beads import DEFAULT_PRIORITY
-from queenbee.core.clocks import CLOCKS_DIFFER_MS, is_absurd
+from queenbee.core.clocks import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
 from queenbee.core.kinds import kind_of
 from queenbee.core.readiness import missing_blockers
 from queenbee.core.records import Message, Reservation
@@ -326,6 +326,7 @@ def _clocks(hive: Services) -> Iterator[Diagnosis]:
             f"the clock says {format_ms(now_ms)}, but most files here are from "
             f"{format_ms(present_ms)} or later: leases seem to last longer than they do",
             hint="set the clock of this machine",
+            severity="note",
         )
     hint = "queen doctor --fix"
     held, ended = hive.reservations.absurd()
@@ -335,7 +336,9 @@ def _clocks(hive: Services) -> Iterator[Diagnosis]:
             f"{lease.id}: {lease.droid} holds {lease.pattern} until {lease.expires_at}, "
             f"reserved at {lease.created_at}: a clock was wrong"
         )
-        yield Diagnosis("clock", path, text, hint=hint)
+        # Another program may have meant it: only a grant of the future is surely a mistake.
+        sure = changed_absurdly(lease, present_ms)
+        yield Diagnosis("clock", path, text, hint=hint, severity="error" if sure else "note")
     for lease in ended:
         text = f"{lease.id}: released at {lease.released_at}, in the future: a clock was wrong"
         yield Diagnosis("clock", path, text, hint=hint)
