@@ -38,3 +38,7 @@ def test_watching_exports_again_after_each_change(queen: Queen, beads: Path) -> 
         watching.send_signal(signal.SIGINT)
         watching.communicate(timeout=60)
     assert watching.returncode == 130
+
+
+def test_without_a_ledger_it_says_so(quick: QuickQueen) -> None:
+    assert quick("index", "export").out == "No ledgers.\n"

@@ -44,7 +44,7 @@ def rebuild(hive: Hive) -> list[dict[str, object]]:
 
 @command(
     "export",
-    show=lambda paths: say("\n".join(f"wrote {path}" for path in paths)),
+    show=lambda paths: say("\n".join(f"wrote {path}" for path in paths) or "No ledgers."),
     example="queen index export",
 )
 @click.option("--watch", is_flag=True, help="Write them again after every change, until Ctrl-C")
@@ -56,8 +56,12 @@ def export(hive: Hive, watch: bool) -> list[str]:
     from queenbee.services.care import indexes  # noqa: PLC0415 - start-up
 
     if watch:
-        indexes.keep_exported(hive, lambda paths: aside(f"wrote {len(paths)} files"))
+        indexes.keep_exported(hive, lambda paths: aside(f"wrote {_files(paths)}"))
     return indexes.export(hive)
+
+
+def _files(paths: Sequence[str]) -> str:
+    return "1 file" if len(paths) == 1 else f"{len(paths)} files"
 
 
 index = group(

@@ -14,7 +14,7 @@ from queenbee.documents.findings import Finding
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.plans.branches import default_prefix, shared_places
 from queenbee.documents.plans.graph import plan_dependencies
-from queenbee.documents.sprints.names import branch_fault, branch_name
+from queenbee.documents.sprints.names import branch_fault, branch_name, source_branch_fault
 from queenbee.documents.sprints.numbers import Natural, Track, is_sprint, parse_sprint, phase_of
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ def check_plan(
     found += shared_places(plan, prefix)
     for sprint in plan.sprints:
         found += _sprint_rules(sprint, prefix)
+        source = sprint.source_branch or source_branch
+        if (fault := source_branch_fault(source)) is not None:
+            path = where(sprint, "source_branch")
+            found.append(Finding(path, f"{source!r} {fault}", line=sprint.line))
         if agents is not None:
             found += _agent_rules(sprint, agents)
     found += [*_default_rules(plan), *_git_rules(plan, source_branch, prefix)]

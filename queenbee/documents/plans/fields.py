@@ -54,6 +54,7 @@ _OPEN_BOX = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[ \](?:[ \t]|$)", re
 """An item below a task that is not ticked: then the task is not done, whatever its own box."""
 _INNER = re.compile(r"^[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
 _AGENT = re.compile(r"`?([^\s`(),]+)`?\s*(?:\(([^()]*)\)\s*)?(?:(?:-{1,2}|–|—|:)\s*(.*))?", re.S)
+_LIST_BELOW = re.compile(r"\n[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
 _QUOTED = re.compile(r"[ \t]*(?:>[ \t]*)+(.*)")
 
 
@@ -223,6 +224,9 @@ class _Gathering:
                 self._add(current, text, ticked=item.ticked)
         for line, label, value in later:
             self._open(label, value, line)
+        value = later[-1][2] if later else match[2] if match else ""
+        if self._current is not None and _LIST_BELOW.search(value):
+            self._current = None  # Its value is the list in this item, so the next item is none.
 
     def _split(self, item: Item) -> tuple[str, list[tuple[int, str, str]]]:
         """Returns the text of an item up to the first field in it, and (line, name, value) of each.
@@ -240,7 +244,8 @@ class _Gathering:
                 self._warn_of_misspelling(match[1], item.first + offset + 1)
             (later[-1][2] if later else own).append(row)
         text = "\n".join(own).strip()
-        return text, [(line, label, "\n".join(rows).strip()) for line, label, rows in later]
+        # A line end at the beginning stays: the list below the field is then its value.
+        return text, [(line, label, "\n".join(rows).rstrip()) for line, label, rows in later]
 
     def _add(self, key: str, text: str, *, ticked: bool = False) -> None:
         text, box = strip_box(text)
@@ -265,8 +270,9 @@ class _Gathering:
         self._current, self._has_value = key, bool(value.strip())
         self.fields.lines.setdefault(key, line)
         values = self.fields.values.setdefault(key, [])
-        if "\n" in value and key not in _WORDS:
-            for each in split_items(value):
+        items = split_items(value) if "\n" in value else []
+        if items and (key not in _WORDS or len(items) == 1):
+            for each in items:
                 self._add(key, each)
         elif value.strip():
             values.append(value.strip())

@@ -116,7 +116,9 @@ def _sites(
                 f"has the {kind} {name}, which {rows[name]['id']} (sprint {number} of {file}) has"
             )
             severity: Literal["error", "warning"] = "warning" if had == name else "error"
-            hint = f"give it another **{kind.title()}:**, or use --branch-prefix"
+            hint = f"give it another **{kind.title()}:**"
+            if sprint.branch is None and sprint.worktree is None:
+                hint += ", or use --branch-prefix"
             path = where(sprint, kind)
             collisions.append(Finding(path, text, severity, hint=hint, line=sprint.line))
             break

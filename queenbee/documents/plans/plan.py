@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 ANNOTATION = re.compile(r"[ \t]{0,3}<!--[ \t]*beads-ralph:[ \t]*([^\s<>]+?)[ \t]*-->[ \t]*")
 
+_ALMOST = re.compile(r"^[ \t>]*<!--\s*beads?[-_ ]?ralph\b", re.IGNORECASE | re.MULTILINE)
+
 
 @dataclass(frozen=True)
 class Sprint:
@@ -108,8 +110,9 @@ def parse_plan(text: str) -> Plan:
         sprint, found = _sprint(section, done)
         (skipped if sprint.mark == "skipped" else sprints).append(sprint)
         findings += found
-        path = f"sprints[{sprint.number}].depends_on"
-        findings += unread_needs(section.blocks, path, known)
+        path = f"sprints[{sprint.number}]"
+        findings += unread_needs(section.blocks, f"{path}.depends_on", known)
+        findings += _unread_annotations(section.blocks, path)
     findings += _notes(outline, skipped)
     findings.sort(key=lambda finding: finding.line or 0)
     return Plan(outline.phases, tuple(sprints), tuple(findings), tuple(skipped), outline.left_out)
@@ -165,6 +168,17 @@ def _annotated(section: Sequence[Block]) -> tuple[str, ...]:
     """Returns the beads that the annotations in a section name, each once."""
     found = (ANNOTATION.fullmatch(block.text) for block in section if block.kind == "html")
     return tuple(dict.fromkeys(match[1] for match in found if match))
+
+
+def _unread_annotations(section: Sequence[Block], where: str) -> Iterator[Finding]:
+    """Yields an error for each line that is nearly an annotation: its bead would be forgotten."""
+    for block in section:
+        if block.kind in ("fence", "code") or ANNOTATION.fullmatch(block.text):
+            continue
+        for match in _ALMOST.finditer(block.text):
+            line = block.first + 1 + block.text.count("\n", 0, match.start())
+            hint = "write <!-- beads-ralph: bd-a1b2c3 --> on a line of its own, below the heading"
+            yield Finding(where, "this annotation cannot be read", hint=hint, line=line)
 
 
 class _Reader:

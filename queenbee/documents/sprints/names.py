@@ -10,6 +10,7 @@ import re
 
 from queenbee.documents.text import slug
 
+_NOT_IN_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|/\.|^[./]|[./]$|\.lock$")
 _BRANCH = re.compile("[a-zA-Z0-9/_-]+")
 
 
@@ -60,6 +61,15 @@ def branch_fault(branch: str) -> str | None:
         return "must be another name: HEAD is git's own"
     if branch.startswith("/") or branch.endswith("/") or "//" in branch:
         return "must not have an empty part before, after or between its '/'"
+    return None
+
+
+def source_branch_fault(branch: str) -> str | None:
+    """Returns why this cannot be a branch of git, or None; unlike ours, it may contain dots."""
+    if branch.startswith("-"):
+        return "must not start with '-'"
+    if _NOT_IN_REF.search(branch):
+        return "cannot be a branch: git refuses this name"
     return None
 
 

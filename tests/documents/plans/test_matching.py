@@ -259,6 +259,7 @@ class TestPlaces:
         assert (
             f"has the branch x, which {rows[0]['id']} (sprint 1.1 of plans/a.md)" in error.message
         )
+        assert error.hint == "give it another **Branch:**"  # A prefix does not change this branch.
 
     def test_that_of_a_finished_bead_may_be_used_again(self) -> None:
         text = PLAN.replace("Setup\n", "Setup\n**Branch:** x\n\n")

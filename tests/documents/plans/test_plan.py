@@ -823,6 +823,87 @@ class TestDependenciesThatAreNoField:
         assert [each for each in plan.findings if each.severity == "error"] == []
 
 
+class TestFieldsInAnItem:
+    def test_a_list_below_a_field_ends_with_its_item(self) -> None:
+        """The next item is a task; it was taken for a criterion, and no work was planned for it."""
+        text = "- write\n  **Acceptance Criteria:**\n  - ok\n  - fine\n- test\n"
+        sprint = only(SPRINT + text)
+
+        assert (sprint.tasks, sprint.acceptance) == (("write", "test"), ("ok", "fine"))
+
+    def test_fields_in_a_list_end_with_their_items(self) -> None:
+        sprint = only(f"{SPRINT}- **Acceptance Criteria:**\n  - ok\n- test\n")
+
+        assert (sprint.tasks, sprint.acceptance) == (("test",), ("ok",))
+
+    def test_a_list_of_one_below_a_field_has_no_marker(self) -> None:
+        text = (
+            "1. write\n   **QA Agents:**\n   - `q` (haiku) - run it\n   **Branch:**\n   - `x/y`\n"
+        )
+        sprint = only(SPRINT + text)
+
+        assert sprint.qa_agents == (AgentRef("q", "haiku", "run it"),)
+        assert sprint.branch == "x/y"
+
+    def test_items_after_a_field_without_a_list_of_its_own_are_its_value(self) -> None:
+        sprint = only(f"{SPRINT}- write\n**Acceptance Criteria:**\n- ok\n- fine\n")
+
+        assert (sprint.tasks, sprint.acceptance) == (("write",), ("ok", "fine"))
+
+
+class TestAnnotationsThatCannotBeRead:
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "<!-- beads-ralph: bd-1 --> login",
+            "<!-- Beads-Ralph: bd-1 -->",
+            "<!-- bead-ralph: bd-1 -->",
+            "<!-- beads-ralph bd-1 -->",
+            "<!-- beads-ralph: bd 1 -->",
+            "<!--\nbeads-ralph: bd-1\n-->",
+            "- a\n  <!-- beads-ralph: bd-1 -->",
+            "> <!-- beads-ralph: bd-1 -->",
+        ],
+    )
+    def test_are_errors_with_their_line(self, line: str) -> None:
+        """Without its annotation, a finished sprint that was renumbered would be done again."""
+        (error,) = parse_plan(f"{SPRINT}\n{line}\n").findings
+
+        assert (error.severity, error.message) == ("error", "this annotation cannot be read")
+        assert error.line == (5 if line.startswith("- a") else 4)
+
+    @pytest.mark.parametrize(
+        "line",
+        [
+            "<!-- beads-ralph: bd-1 -->",
+            "- Write `<!-- beads-ralph: bd-1 -->` below it",
+            "```\n<!-- bead-ralph: x -->\n```",
+            "<!-- about beads-ralph -->",
+        ],
+    )
+    def test_other_lines_are_none(self, line: str) -> None:
+        assert parse_plan(f"{SPRINT}\n{line}\n").findings == ()
+
+
+class TestSourceBranches:
+    @pytest.mark.parametrize(
+        "branch",
+        ["-x", "--upload-pack=x", "a b", "a..b", "a~1", "a:b", "a/", "/a", "x.lock", "a@{1"],
+    )
+    def test_that_git_refuses_are_errors(self, branch: str) -> None:
+        """An agent passes the name to git, where a dash would begin an option."""
+        plan = parse_plan(f"{SPRINT}**Source Branch:** `{branch}`\n- a\n")
+        for found in (check_plan(plan), check_plan(parse_plan(SPRINT), source_branch=branch)):
+            (error,) = [each for each in found if each.severity == "error"]
+            assert error.path == "sprints[1.1].source_branch"
+
+    @pytest.mark.parametrize("branch", ["main", "release/1.2", "v1.2.x", "\u00e9t\u00e9", "a@b"])
+    def test_of_git_are_accepted(self, branch: str) -> None:
+        plan = parse_plan(f"{SPRINT}**Source Branch:** `{branch}`\n- a\n")
+
+        assert [each for each in check_plan(plan) if each.severity == "error"] == []
+
+
 class TestTooManyLines:
     @pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
     def test_are_refused_before_they_are_parsed(self, tmp_path: Path, ending: str) -> None:
