@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.names import is_name
 from queenbee.core.readiness import counts, in_order_to_take
 from queenbee.services.work.files import occupied
-from queenbee.services.work.members import Member, team
+from queenbee.services.work.members import MOST_UNREAD, Member, team
 
 if TYPE_CHECKING:
     from queenbee.core.beads import Issue
@@ -26,7 +26,9 @@ class Status:
         """None if the actor has neither an issue nor a lease."""
         self.others = [each for each in members if each.droid != self.actor]
         known = self.actor is not None and is_name(self.actor)
-        self.unread = len(hive.messages.inbox(unread=True)) if known else 0
+        mail = hive.messages.inbox(unread=True, limit=MOST_UNREAD) if known else []
+        self.unread = len(mail)
+        """Up to a hundred."""
         found = hive.issues.standings()
         self.counts = counts(found.values())
         actor = self.actor or ""

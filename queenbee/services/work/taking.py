@@ -12,7 +12,7 @@ from queenbee.core.readiness import counts, in_order_to_take
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
 from queenbee.services.work.files import files_of, occupied
-from queenbee.services.work.members import Member, live_leases, team
+from queenbee.services.work.members import MOST_UNREAD, Member, live_leases, team
 from queenbee.services.work.waiting import Watch
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ class _Answer:
         self.mail: list[Message] = []
         """The oldest unread messages, which are read now."""
         self.unread = 0
-        """How many more there are."""
+        """How many more there are, up to a hundred."""
 
     def take_mail(self, hive: Services) -> None:
         """Reads the actor's mail, and marks it as read."""
-        unread = hive.messages.inbox(unread=True)[::-1]
+        unread = hive.messages.inbox(unread=True, limit=MOST_UNREAD)[::-1]
         self.mail = unread[:_MAIL]
         self.unread = len(unread) - len(self.mail)
         if self.mail:
