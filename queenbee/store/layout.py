@@ -321,7 +321,12 @@ def _find_beads(
     folder, how = _nearest(cwd, here)
     beads = os.path.join(folder, BEADS)
     if os.path.islink(beads):
-        target = os.path.realpath(beads)
+        try:
+            target = os.path.realpath(beads)
+        except OSError as error:  # Something else took its place at this very moment.
+            raise Unreadable(
+                f"{beads} changed while it was read: {error.strerror}", hint="try again", path=beads
+            ) from error
         _refuse_outside(target, f"the symbolic link {beads}", env, here)
         return target, [how, f"{beads} is a symbolic link to {target}"]
     return beads, [how]

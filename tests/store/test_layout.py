@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 
 import pytest
 from hives import Queen, commit_file, git
@@ -551,3 +552,20 @@ def test_a_folder_that_is_named_by_a_slip_is_not_filled_with_ledgers(repo):
     assert "queen init --beads-dir" in refused.value.hint
     (repo / "src" / "queen.toml").touch()
     assert discover(str(repo), {}, beads_dir="src").beads_dir == str(repo / "src")
+
+
+def test_a_link_that_is_replaced_at_that_moment_is_a_clear_error(
+    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (repo / ".beads").rmdir()
+    (repo / ".beads").symlink_to(tmp_path)
+
+    def replaced(path: str, *more: object, **options: object) -> str:
+        if path.endswith(".beads"):
+            raise OSError(22, "Invalid argument", path)
+        return real(path)
+
+    real = os.path.realpath
+    monkeypatch.setattr(os.path, "realpath", replaced)
+    with pytest.raises(Unreadable, match="changed while it was read"):
+        discover(str(repo), {})

@@ -76,7 +76,10 @@ class TestEverythingAtOnce:
 
     @pytest.mark.parametrize(
         ("broken", "what"),
-        [("lock", "granted twice|lost|answers|index|conflict"), ("outside", "outside the hive")],
+        [
+            ("lock", "granted twice|lost|answers|index|conflict|forked children"),
+            ("outside", "outside the hive"),
+        ],
     )
     def test_what_is_broken_is_caught(self, folder, broken, what):
         with pytest.raises(Broken, match=what):
