@@ -41,7 +41,10 @@ _DAY_S = 86_400
 
 
 class Setting:
-    """One setting: its name in the file, its attribute in `Settings`, and its allowed values."""
+    """One setting: its name in the file, its attribute in `Settings`, and its allowed values.
+
+    `reserve` in the table `[hook]` has the name `hook.reserve` and the attribute `hook_reserve`.
+    """
 
     __slots__ = ("allowed", "attribute", "default", "name")
 
@@ -50,7 +53,7 @@ class Setting:
         self.default = default
         self.allowed = allowed
         """The allowed values, for a hint."""
-        self.attribute = name + unit
+        self.attribute = name.replace(".", "_") + unit
 
     def read(self, value: object) -> object:
         """Returns the meaning of a value in the file, or None if it is not allowed."""
@@ -167,7 +170,7 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
     that is not allowed: guessing at shared settings would let two processes disagree.
     """
     path = os.path.join(beads_dir, FILE_NAME)
-    values = _read(path)
+    values = _by_name(path, _read(path))
     said: dict[str, object] = {}
     for setting in SETTINGS:
         if setting.name in values:
@@ -188,6 +191,25 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
             )
         said["durability"] = durability
     return Settings(said, unknown=tuple(sorted(values)))
+
+
+def _by_name(path: str, values: Mapping[str, object]) -> dict[str, object]:
+    """Returns the values by the names of settings: those of a table that has some, one by one."""
+    tables = {setting.name.partition(".")[0] for setting in SETTINGS if "." in setting.name}
+    found: dict[str, object] = {}
+    for name, value in values.items():
+        if name not in tables:
+            found[name] = value
+        elif isinstance(value, dict):
+            found.update({f"{name}.{key}": each for key, each in value.items()})
+        else:
+            raise Unreadable(
+                f"{path}: {name} cannot be {value!r}",
+                hint=f"write a table: [{name}]",
+                path=path,
+                setting=name,
+            )
+    return found
 
 
 def _read(path: str) -> dict[str, object]:

@@ -33,7 +33,7 @@ def test_the_template_says_what_the_defaults_are(tmp_path):
     uncommented = "".join(
         line.removeprefix("# ").partition("  #")[0] + "\n"
         for line in settings.TEMPLATE.splitlines()
-        if " = " in line
+        if " = " in line or line.startswith("# [")
     )
     spelled, plain = load(tmp_path, uncommented), settings.Settings()
     assert all(
@@ -106,6 +106,38 @@ def test_settings_that_are_not_a_file_are_refused(tmp_path, make):
 
 def test_settings_of_a_later_version_are_kept_and_named(tmp_path):
     assert load(tmp_path, 'zeal = 3\n[later]\nx = 1\nttl = "9h"').unknown == ("later", "zeal")
+
+
+@pytest.fixture
+def zeal(monkeypatch):
+    """A table of settings with one in it."""
+    found = settings._Choice("bees.zeal", "high", "low")
+    monkeypatch.setattr(settings, "SETTINGS", (*settings.SETTINGS, found))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        (None, "high"),
+        ('[bees]\nzeal = "low"', "low"),
+        ('bees.zeal = "low"', "low"),
+        ("[bees]\n", "high"),
+        ('zeal = "low"', "high"),
+    ],
+)
+def test_a_setting_may_be_in_a_table(tmp_path, zeal, text, value):
+    assert load(tmp_path, text).bees_zeal == value
+
+
+@pytest.mark.parametrize("text", ["bees = 3", '[bees]\nzeal = "some"', "[[bees]]\nzeal = 1"])
+def test_a_wrong_value_in_a_table_is_refused_and_named(tmp_path, zeal, text):
+    with pytest.raises(Unreadable, match="bees") as refused:
+        load(tmp_path, text)
+    assert "bees" in refused.value.hint
+
+
+def test_what_is_unknown_in_a_table_is_kept_and_named(tmp_path, zeal):
+    assert load(tmp_path, "[bees]\nnumber = 3").unknown == ("bees.number",)
 
 
 def test_the_environment_overrides_durability(tmp_path):
