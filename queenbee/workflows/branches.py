@@ -11,12 +11,13 @@ import re
 from typing import TYPE_CHECKING
 
 from queenbee.documents.plans.branches import PREFIXES
+from queenbee.store.worktrees import branch_head, current_branch
 
 if TYPE_CHECKING:
     from queenbee.store.layout import GitTree
 
 DEFAULT = "main"
-_REF = re.compile(r"ref: refs/(?:remotes/origin|heads)/(\S+)\s*\Z")
+_REF = re.compile(r"ref: refs/remotes/origin/(\S+)\s*\Z")
 
 
 def default_branch(tree: GitTree | None) -> str:
@@ -32,8 +33,7 @@ def default_branch(tree: GitTree | None) -> str:
     for name in (DEFAULT, "master"):
         if _has_branch(tree, name):
             return name
-    head = _named_by(os.path.join(tree.common_dir, "HEAD"))
-    return head if head is not None and head != ".invalid" else DEFAULT
+    return current_branch(tree.common_dir) or DEFAULT
 
 
 def usual_branch_prefix(tree: GitTree | None) -> str | None:
@@ -44,10 +44,7 @@ def usual_branch_prefix(tree: GitTree | None) -> str | None:
 
 
 def _has_branch(tree: GitTree, name: str) -> bool:
-    if os.path.isfile(os.path.join(tree.common_dir, "refs", "heads", name)):
-        return True
-    packed = _read(os.path.join(tree.common_dir, "packed-refs"))
-    return f" refs/heads/{name}\n" in packed
+    return branch_head(tree.common_dir, name) is not None
 
 
 def _named_by(path: str) -> str | None:
