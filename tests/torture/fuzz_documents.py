@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from contextlib import redirect_stderr, suppress
 
-from agent_inputs import FIXTURES
+from agent_inputs import FIXTURES, SHAPES
 
 from queenbee.documents.gates.gate import (
     begin_attempt,
@@ -355,7 +355,10 @@ def mutated_bytes(rng: random.Random, seed: bytes) -> bytes:
     return bytes(data)
 
 
-EVENTS = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.rglob("*.json"))]
+EVENTS = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.rglob("*.json"))] + [
+    json.dumps(json.loads(path.read_text(encoding="utf-8"))["input"])
+    for path in sorted(SHAPES.rglob("*.json"))
+]
 CLAUDE = (FIXTURES / "claude" / "pre-edit.json").read_text(encoding="utf-8")
 GATE = new_gate(
     workflow_id="shop", phase_id="phase-1", phase_name="Basics", now_ms=NOW_MS, rules=RULES
