@@ -20,7 +20,7 @@ _CONTEXT = {
     GEMINI: frozenset(("sessionstart", "beforeagent", "aftertool")),
     CURSOR: frozenset(("sessionstart", "posttooluse")),
     COPILOT: frozenset(("sessionstart", "posttooluse", "subagentstart")),
-    OPENCODE: frozenset(("sessionstart", "userpromptsubmit", "posttooluse")),
+    OPENCODE: frozenset(("sessionstart", "userpromptsubmit", "posttooluse", "subagentstart")),
 }
 """The events, letters only, at which an agent shows what a hook adds to its model."""
 _CONTEXT_OF_ANY = frozenset((
@@ -53,6 +53,16 @@ def context(event: Event, text: str) -> Answer:
         return {"additionalContext": text}
     answer = _specific(event, {"additionalContext": text})
     return {"additionalContext": text, **answer} if event.agent == COPILOT else answer
+
+
+def with_name(event: Event, answer: Answer, name: str | None) -> Answer:
+    """Returns the answer with the name that the session's shell commands should act under.
+
+    Our plugin for OpenCode reads it; the other agents have a file for it, or nothing.
+    """
+    if event.agent != OPENCODE or name is None:
+        return answer
+    return {**answer, "env": {"QUEEN_DROID": name}}
 
 
 def reads_context(event: Event) -> bool:

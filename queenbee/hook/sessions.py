@@ -40,7 +40,7 @@ def begin(event: Event, env: Mapping[str, str]) -> Answer:
         _remember_name(env, actor.name)
     hive = Services(layout, actor=actor.name)
     hive.note_presence()
-    return answers.context(event, _briefing(hive, actor))
+    return answers.with_name(event, answers.context(event, _briefing(hive, actor)), actor.name)
 
 
 def begin_subagent(event: Event, env: Mapping[str, str]) -> Answer | None:
@@ -50,12 +50,13 @@ def begin_subagent(event: Event, env: Mapping[str, str]) -> Answer | None:
     if actor.name is None or actor.parent is None:
         return None
     Services(layout, actor=actor.name).note_presence()
-    return answers.context(
+    answer = answers.context(
         event,
         f"QueenBee: several agents share this repository; you are {actor.name}, a subagent of "
         f"{actor.parent}. Files that you edit are reserved for you until you are done. "
         f"Give each queen command your name: --as {actor.name}.",
     )
+    return answers.with_name(event, answer, actor.name)
 
 
 def end(event: Event, env: Mapping[str, str]) -> None:
