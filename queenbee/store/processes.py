@@ -9,6 +9,11 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+_PROC = os.path.isdir("/proc/self")
+"""Whether this system describes its processes in files, as Linux does."""
+if not _PROC:
+    import subprocess
+
 _PASSING = frozenset((
     "sh", "ash", "bash", "busybox", "dash", "fish", "ksh", "tcsh", "zsh", "env", "timeout",
     "queen-hook",
@@ -57,7 +62,7 @@ def _place() -> str:
 
 
 def _look(pid: int) -> tuple[str, int, str] | None:
-    return _of_proc(pid) if os.path.isdir("/proc/self") else _of_ps(pid)
+    return _of_proc(pid) if _PROC else _of_ps(pid)
 
 
 def _of_proc(pid: int) -> tuple[str, int, str] | None:
@@ -77,8 +82,6 @@ def _of_proc(pid: int) -> tuple[str, int, str] | None:
 
 def _of_ps(pid: int) -> tuple[str, int, str] | None:
     """Returns the same where there is no /proc; 5 ms, once in a session."""
-    import subprocess  # noqa: PLC0415 - start-up
-
     try:
         ran = subprocess.run(
             ["ps", "-o", "ppid=,comm=", "-p", str(pid)],

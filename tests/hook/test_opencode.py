@@ -58,7 +58,10 @@ const ctx = {
   tool: on("tool"),
   session: { ...on("session"), prompt: async (what) => { prompts.push(what) } },
   event: { subscribe: async function* () {
-    for (;;) { while (queue.length) yield queue.shift(); await new Promise((next) => (wake = next)) }
+    for (;;) {
+      while (queue.length) yield queue.shift()
+      await new Promise((next) => (wake = next))
+    }
   } },
 }
 await plugin.setup(ctx)
@@ -160,7 +163,8 @@ def test_a_subagent_is_one_of_its_session(tree: Path, version: str, path_with_ho
     await happens("session.created", { info: { id: "ses_first" } })
     await happens("session.created", { info: { id: "ses_child99", parentID: "ses_first" } })
     await edit("ses_child99", "src/app.py")
-    console.log(JSON.stringify([await edit("ses_first", "src/app.py"), await asks("ses_child99", "x")]))
+    const refusal = await edit("ses_first", "src/app.py")
+    console.log(JSON.stringify([refusal, await asks("ses_child99", "x")]))
     """
     refused, told = run(tree, version, steps, path_with_hook)
     assert "src/app.py is reserved by opencode-sesfirst.schild99" in refused
@@ -235,7 +239,8 @@ def test_a_hook_that_is_missing_or_broken_stops_nothing(
         program.chmod(0o755)
     path = f"{program.parent}:/usr/bin:/bin"
     steps = """
-    console.log(JSON.stringify([await edit("ses_first", "a.py") ?? null, await edited("s", "a.py")]))
+    const refusal = await edit("ses_first", "a.py") ?? null
+    console.log(JSON.stringify([refusal, await edited("s", "a.py")]))
     """
     assert run(tree, version, steps, path) == [None, "done"]
     assert holders(tree) == {}

@@ -53,5 +53,6 @@ def test_a_process_of_another_machine_cannot_be_told(noted: str) -> None:
 def test_without_proc_the_same_process_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = processes.caller().split(" ")[:2]
     monkeypatch.setattr(processes, "_look", processes._of_ps)
+    monkeypatch.setattr(processes, "subprocess", subprocess, raising=False)
     assert processes.caller().split(" ")[:2] == expected
     assert processes.is_running(processes.caller()) is True
