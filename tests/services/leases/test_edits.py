@@ -75,8 +75,10 @@ def test_a_free_file_is_leased_for_a_quarter_of_an_hour(hive: Hive, beads: Path)
     (row,) = records(beads / "queen_reservations.jsonl")
     assert row["pattern"] == "src/app.py"
     assert row["session"] == SESSION
-    assert row["exclusive"] is True
+    assert row["exclusive"] is False
     assert "worktree" not in row
+    assert row["branch"] == "main"
+    assert row["tree_id"] == (beads.parent / ".git" / "queenbee-tree").read_text().strip()
     (lease,) = hive.reservations.find()
     assert lease.expires_ms - lease.created_ms == 15 * 60 * 1000
 
