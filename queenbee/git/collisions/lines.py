@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     from queenbee.git.collisions.pairs import Merger
     from queenbee.git.collisions.values import ConflictingFile
 
+CHANGES = (
+    *("-U0", "--diff-algorithm=histogram", "--no-ext-diff", "--no-textconv", "--no-color"),
+    *("--no-indent-heuristic", "--inter-hunk-context=0", "--src-prefix=a/", "--dst-prefix=b/"),
+)
+"""Options of `git diff`: the changes as git's merge sees them."""
 MOST = 20
 """Places that are named in one file."""
 
@@ -68,7 +73,7 @@ def locate(files: Sequence[ConflictingFile], merger: Merger) -> None:
             wanted.setdefault((each.stages[1][1], each.stages[side][1]), len(wanted))
     if not wanted:
         return
-    diffs = _by_file(merger.diff(list(wanted)))
+    diffs = by_file(merger.diff(list(wanted)))
     for each in texts:
         base = each.stages[1][1]
         of_a, of_b = (diffs.get(wanted[base, each.stages[side][1]]) for side in (2, 3))
@@ -105,7 +110,7 @@ def _told(group: Sequence[Hunk]) -> list[tuple[int, int, tuple[bytes, ...]]]:
     return [(each.base, each.base_count, tuple(each.text)) for each in group]
 
 
-def _by_file(diff: bytes) -> dict[int, list[Hunk]]:
+def by_file(diff: bytes) -> dict[int, list[Hunk]]:
     """Returns the hunks of each file of a diff by its number; a binary one is left out."""
     found: dict[int, list[Hunk]] = {}
     for number, lines in _sections(diff):
@@ -120,10 +125,10 @@ def _sections(diff: bytes) -> Iterator[tuple[int, list[bytes]]]:
     left = 0
     for line in diff.split(b"\n"):
         # A text may have a line that looks like a heading; within a hunk, none is.
-        if left <= 0 and line.startswith(b"diff --git a/"):
+        if left <= 0 and line.startswith(b"diff --git "):
             if number >= 0:
                 yield number, lines
-            number, lines = int(line.rpartition(b" b/")[2]), []
+            number, lines = int(line.rpartition(b"/")[2]), []
         elif left <= 0 and line.startswith(b"@@ "):
             _, minus, plus, *_ = line.split(b" ")
             left = _range(minus)[1] + _range(plus)[1]

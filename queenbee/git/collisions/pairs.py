@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.errors import ExternalFailure
+from queenbee.git.collisions.lines import CHANGES
 from queenbee.git.collisions.values import ConflictingFile
 from queenbee.git.run import git
 
@@ -89,9 +90,7 @@ class Merger:
             )
             trees.append(self._git("mktree", stdin=rows).decode().strip())
         return self._git(
-            *("diff-tree", "-p", "-U0", "--diff-algorithm=histogram", "--no-renames"),
-            *("--no-ext-diff", "--no-textconv", "--no-color", "--no-indent-heuristic"),
-            *("--inter-hunk-context=0", "--src-prefix=a/", "--dst-prefix=b/"),
+            *("diff-tree", "-p", "--no-renames", *CHANGES),
             *trees,
         )
 
