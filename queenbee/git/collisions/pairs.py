@@ -28,6 +28,7 @@ _KINDS = {
     "CONFLICT (rename/rename)": "rename/rename",
     "CONFLICT (rename/delete)": "rename/delete",
     "CONFLICT (rename involved in collision)": "rename/add",
+    "CONFLICT (binary)": "binary",
     "CONFLICT (distinct modes)": "mode",
     "CONFLICT (distinct types)": "mode",
     "CONFLICT (file/directory)": "file/directory",
