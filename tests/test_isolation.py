@@ -16,7 +16,7 @@ from hives import git
 
 from queenbee.core.text import shell_quoted
 from queenbee.git import hook_scripts
-from queenbee.hook import claude
+from queenbee.agents import claude
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 LIBRARY = str(Path(__file__).parents[1])

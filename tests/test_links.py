@@ -26,7 +26,7 @@ from queenbee.documents.ralph.store import find_bead, update_bead
 from queenbee.documents.sessions.files import write_session_folder
 from queenbee.errors import QueenError
 from queenbee.git import hooks
-from queenbee.hook import claude
+from queenbee.agents import claude
 from queenbee.services.care import doctor, indexes
 from queenbee.services.notices import _add_keys
 from queenbee.store import presence, safe_open, setup, verdicts

@@ -10,7 +10,7 @@ from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.commands.hive import tell_without_hive
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
-from queenbee.hook import claude
+from queenbee.agents import claude
 from queenbee.store.layout import git_tree
 
 _settings = click.option(

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.errors import Unreadable
-from queenbee.hook import claude
+from queenbee.agents import claude
 
 EVENTS = ["PreToolUse", "PostToolUse", "SessionStart", "SessionEnd"]
 WANTED = claude.groups("queen-hook")

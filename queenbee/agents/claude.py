@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import shell_quoted
 from queenbee.errors import NotFound, Unreadable, Unwritable
-from queenbee.hook.json_text import Container, begin, cut, insert
+from queenbee.agents.json_text import Container, begin, cut, insert
 from queenbee.store import safe_open
 from queenbee.store.documents import read_document, write_document
 
