@@ -59,6 +59,7 @@ _SECTIONS = {
     },
     "Care": {
         "init": "hive",
+        "setup": "setup",
         "where": "hive",
         "whoami": "hive",
         "hooks": "hooks",

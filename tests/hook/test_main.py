@@ -24,10 +24,10 @@ from agent_inputs import (
 from hives import git, records, snapshot, without_override, write_lines
 
 from queenbee import Hive, Reservation
-from queenbee.core.queue import Want
 from queenbee.agents import claude
-from queenbee.hook import sessions
+from queenbee.core.queue import Want
 from queenbee.hook import main as hook
+from queenbee.hook import sessions
 from queenbee.services.leases import edits
 from queenbee.store.lock import KernelLock
 
