@@ -13,13 +13,13 @@ from queenbee.errors import InvalidInput, NoHive, NotFound
 from queenbee.git import hooks as git_hooks
 from queenbee.store import safe_open
 from queenbee.store.layout import discover, git_tree
+from queenbee.store.setup import folders_to_grant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.agents.agent import Agent
     from queenbee.agents.edits import Part
-    from queenbee.store.layout import Layout
 
 AGENTS: dict[str, Agent] = {
     each.name: each
@@ -49,7 +49,7 @@ def place_of(cwd: str, env: Mapping[str, str], *, user: bool, undo: bool = False
     roots: list[str] = []
     if home is not None:
         with suppress(NoHive):
-            roots = folders_of(discover(cwd, env, must_exist=not undo))
+            roots = folders_to_grant(discover(cwd, env, must_exist=not undo))
     return Place(
         env,
         tree=None if user or home is None else home.tree,
@@ -57,13 +57,6 @@ def place_of(cwd: str, env: Mapping[str, str], *, user: bool, undo: bool = False
         mcp=mcp_command(),
         roots=roots,
     )
-
-
-def folders_of(layout: Layout) -> list[str]:
-    """Returns the folders that an agent must be able to write to, to use a hive."""
-    if layout.state_dir.startswith(layout.beads_dir + os.sep):
-        return [layout.beads_dir]
-    return [layout.state_dir, layout.beads_dir]
 
 
 class Setup:
