@@ -60,6 +60,7 @@ _SECTIONS = {
     },
     "Care": {
         "init": "hive",
+        "setup": "setup",
         "where": "hive",
         "whoami": "hive",
         "hooks": "hooks",
