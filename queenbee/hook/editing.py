@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 
 from queenbee.errors import Held, NotFound, QueenError
+from queenbee.hook import events
 from queenbee.store.layout import git_tree, hives_above
 
 TYPE_CHECKING = False
@@ -46,13 +47,24 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
                 _keep(place, event)
             except Held as refusal:
                 _give_back(places[:count])
-                held = _held(_look(place.hive, place.paths))
+                held = _held(_look(place.hive, place.paths, event.session))
                 return _refused(place, held, event, refusal)
             except Exception:
                 _give_back(places[:count])
                 raise
     if errors:
         raise errors[0]
+    return _foreseen(places, event)
+
+
+def _foreseen(places: Sequence[_Place], event: Event) -> Answer | None:
+    """Returns what to tell of a conflict with what others announced in their worktrees."""
+    for place in places:
+        announced = any(not each.exclusive for status in place.statuses for each in status.leases)
+        if event.kind == events.AFTER_EDIT and place.writes and announced:
+            from queenbee.hook import foreseen  # noqa: PLC0415 - start-up
+
+            return foreseen.answer(event, place.hive, place.statuses)
     return None
 
 
@@ -73,11 +85,13 @@ class _Place:
 
     __slots__ = ("granted", "hive", "paths", "statuses", "writes")
 
-    def __init__(self, hive: Services, paths: Sequence[str], *, writes: bool) -> None:
+    def __init__(
+        self, hive: Services, paths: Sequence[str], session: str | None, *, writes: bool
+    ) -> None:
         self.hive = hive
         self.paths = paths
         self.writes = writes
-        self.statuses = _look(hive, paths)
+        self.statuses = _look(hive, paths, session)
         self.granted: list[str] = []
         """The ids of the leases that were granted for this edit."""
 
@@ -99,7 +113,7 @@ def _opened(
         return None
     try:
         hive = open_hive(governed.layout, env, event)
-        place = _Place(hive, list(dict.fromkeys(paths)), writes=governed.writes)
+        place = _Place(hive, list(dict.fromkeys(paths)), event.session, writes=governed.writes)
         if event.subagent is not None and _held(place.statuses):
             _take_from_parent(place, event, env)
         return place
@@ -125,16 +139,16 @@ def _take_from_parent(place: _Place, event: Event, env: Mapping[str, str]) -> No
     if ids:
         with suppress(NotFound):  # It ended in the meantime.
             open_as(place.hive.layout, parent).reservations.release(ids=list(dict.fromkeys(ids)))
-        place.statuses = _look(place.hive, place.paths)
+        place.statuses = _look(place.hive, place.paths, event.session)
     for status in _held(place.statuses):
         if all(lease.droid == parent for lease in status.leases):
             status.status = _OF_PARENT
 
 
-def _look(hive: Services, paths: Sequence[str]) -> list[PathStatus]:
+def _look(hive: Services, paths: Sequence[str], session: str | None) -> list[PathStatus]:
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
-    return edits.look(hive.reservations, paths)
+    return edits.look(hive.reservations, paths, session)
 
 
 def _keep(place: _Place, event: Event) -> None:

@@ -17,7 +17,7 @@ from queenbee import Hive
 
 pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="the plugin needs node")
 
-PLUGIN = files("queenbee.hook").joinpath("opencode.js")
+PLUGIN = files("queenbee.agents").joinpath("opencode_plugin.js")
 
 ONE = """
 import plugin from "./queenbee.mjs"

@@ -1,5 +1,7 @@
+// queenbee: made by `queen setup`, which replaces this file
+//
 // QueenBee's plugin for OpenCode 1 and 2: it asks `queen-hook` before and after each tool, and passes
-// on what it answers. Put it into `.opencode/plugins/`, or run `queen setup opencode`.
+// on what it answers.
 //
 // OpenCode 1 calls `server` and reads the hooks that it returns; OpenCode 2 calls `setup`. Only the
 // default is exported: OpenCode 1 takes every other export for a plugin of its own.
