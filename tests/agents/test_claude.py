@@ -146,7 +146,7 @@ def test_a_hook_that_moved_is_replaced_not_added(settings: Path) -> None:
     claude.install(str(settings), claude.groups("'/old place/queen-hook'"))
     claude.install(str(settings), WANTED)
     found = commands(settings)
-    assert len([each for each in found if "queen-hook" in each]) == 4
+    assert len([each for each in found if "queen-hook" in each]) == len(EVENTS)
     assert not any("/old place" in each for each in found)
     claude.uninstall(str(settings))
     assert settings.read_text() == json.dumps(THEIRS, indent=2)
