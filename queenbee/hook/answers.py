@@ -78,7 +78,7 @@ def reads_context(event: Event) -> bool:
 def hold(event: Event, reason: str) -> Answer:
     """Returns the answer that keeps an agent from stopping: it goes on with `reason` as its task.
 
-    Only at an event for which `can_hold` is true, and not if `event.held` is: an agent that was
+    Only at an event for which `can_hold` is true, and not if `event.was_kept` is: an agent that was
     kept once and stops again has nothing to add.
     """
     if _native(event, CURSOR):

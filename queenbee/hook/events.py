@@ -16,9 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 BEFORE_EDIT = "before edit"
-AFTER_EDIT = "after edit"
+AFTER_EDIT = "after edit"  # Or after another tool: then it has no files.
 SESSION_START = "session start"
 SESSION_END = "session end"
+PROMPT = "prompt"
+STOP = "stop"
 SUBAGENT_START = "subagent start"
 SUBAGENT_END = "subagent end"
 OTHER = "other"
@@ -39,6 +41,13 @@ _KINDS = {
     "aftertabfileedit": AFTER_EDIT,
     "sessionstart": SESSION_START,
     "sessionend": SESSION_END,
+    "userpromptsubmit": PROMPT,
+    "userpromptsubmitted": PROMPT,
+    "beforesubmitprompt": PROMPT,
+    "beforeagent": PROMPT,
+    "stop": STOP,
+    "agentstop": STOP,
+    "afteragent": STOP,
     "subagentstart": SUBAGENT_START,
     "subagentstop": SUBAGENT_END,
 }
@@ -94,7 +103,8 @@ class Event:
     """One call of the hook: the agent, what happens, the session and the files."""
 
     __slots__ = (
-        "agent", "cwd", "files", "held", "kind", "letters", "name", "session", "source", "subagent",
+        "agent", "cwd", "files", "kind", "letters", "name", "session", "source", "subagent",
+        "was_kept",
     )  # fmt: skip
 
     def __init__(self, fields: Mapping[str, object], cwd: str) -> None:
@@ -109,10 +119,10 @@ class Event:
         self.source = _text(fields, "source", "reason") or ""
         """Why a session starts (`startup`, `resume`, `clear`, `compact`) or ends."""
         count = fields.get("loop_count")
-        self.held = fields.get("stop_hook_active") is True or (
+        self.was_kept = fields.get("stop_hook_active") is True or (
             isinstance(count, int) and not isinstance(count, bool) and count > 0
         )
-        """Whether a hook has kept the agent from stopping already, in this turn."""
+        """Whether the agent goes on only because a hook did not let it stop."""
         said = _text(fields, "cwd") or _first(fields.get("workspace_roots"))
         if said is not None and not _may_be_a_name(said):
             said = None
