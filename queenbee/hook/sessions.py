@@ -62,6 +62,7 @@ def begin_subagent(event: Event, env: Mapping[str, str]) -> Answer | None:
 def end(event: Event, env: Mapping[str, str]) -> None:
     """Ends the leases that the edits of this session and its subagents took."""
     layout = discover(event.cwd, env)
+    names.end(layout, event)
     if event.session:
         held = [
             lease.droid
@@ -70,7 +71,6 @@ def end(event: Event, env: Mapping[str, str]) -> None:
         ]
         for droid in dict.fromkeys(held):
             end_session(open_as(layout, droid).reservations, event.session)
-    names.end(layout, event)
 
 
 def end_subagent(event: Event, env: Mapping[str, str]) -> None:
