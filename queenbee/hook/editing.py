@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 
 from queenbee.errors import Held, QueenError
+from queenbee.hook import events
 from queenbee.store.layout import git_tree, hives_above
 
 TYPE_CHECKING = False
@@ -50,6 +51,17 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
                 raise
     if errors:
         raise errors[0]
+    return _foreseen(places, event)
+
+
+def _foreseen(places: Sequence[_Place], event: Event) -> Answer | None:
+    """Returns what to tell of a conflict with what others announced in their worktrees."""
+    for place in places:
+        announced = any(not each.exclusive for status in place.statuses for each in status.leases)
+        if event.kind == events.AFTER_EDIT and place.writes and announced:
+            from queenbee.hook import foreseen  # noqa: PLC0415 - start-up
+
+            return foreseen.answer(event, place.hive, place.statuses)
     return None
 
 

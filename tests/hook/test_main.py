@@ -24,9 +24,10 @@ from agent_inputs import (
 from hives import git, records, snapshot, without_override, write_lines
 
 from queenbee import Hive, Reservation
+from queenbee.agents import claude
 from queenbee.core.queue import Want
-from queenbee.hook import claude, sessions
 from queenbee.hook import main as hook
+from queenbee.hook import sessions
 from queenbee.services.leases import edits
 from queenbee.store.lock import KernelLock
 
@@ -586,7 +587,7 @@ def test_no_event_imports_expensive_modules(tree: Path, name: str) -> None:
     loaded = set(done.stdout.decode().split())
     assert "queenbee.services.hive" in loaded
     assert not loaded.intersection(_HEAVY)
-    assert "queenbee.hook.claude" not in loaded
+    assert "queenbee.agents" not in loaded
 
 
 def test_an_edit_loads_the_rest_only_when_it_is_needed(tree: Path) -> None:
