@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 1 << 20
 _WILD = re.compile(r"[*?\[]")
+_STARS = re.compile(r"\*+")
+_MOST_STARS = 3
+"""A regular expression tries every way to share a name among its stars: a clone could name a
+pattern that takes for ever. Lines with more of them count for nothing."""
 _BRACKETS = re.compile(r"\[[^]\[]+\]")
 
 
@@ -158,6 +162,8 @@ def _may_match(line: str, names: Sequence[str]) -> bool:
     """
     text = line.rstrip(" ")
     if not text or text[0] in "#!":
+        return False
+    if len(_STARS.findall(text)) > _MOST_STARS:
         return False
     if "\\" in text:
         return True

@@ -259,3 +259,10 @@ def test_another_order_of_the_rules_is_caught(repo: Path, old: str, new: str) ->
     assert ignored(layout_of(repo), paths, {}) == expected
     broken = mutant(ignore_files, old, new)
     assert broken.ignored(layout_of(repo), paths, {}) != expected
+
+
+def test_a_pattern_that_would_take_for_ever_counts_for_nothing(repo: Path) -> None:
+    """It would try more than 10^17 ways; what it names is leased."""
+    name = "a" * 200 + ".py"
+    (repo / ".gitignore").write_text("*a" * 12 + "b*\n" + "[a]*" * 12 + "b\n")
+    assert ignored(layout_of(repo), [name], {}) == set()
