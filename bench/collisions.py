@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import statistics
 import tempfile
+from collections.abc import Iterator
 
 from bench.processes import Command, git, installed, python, seconds
 from queenbee import Hive
@@ -24,24 +26,23 @@ HOOK_RUNS = 15
 _STATUS = ["git", "--no-optional-locks", "status", "--porcelain", "--untracked-files=all"]
 
 
-def figures() -> list[tuple[str, str]]:
-    """Returns what was measured, with its figure."""
+def figures() -> Iterator[tuple[str, str]]:
+    """Yields what was measured, with its figure."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
         repo = os.path.join(folder, "repo")
         _make(repo)
         trees: list[str] = []
-        rows = []
         for count in TREES:
             while len(trees) < count:
                 trees.append(_add(repo, os.path.join(folder, f"tree{len(trees)}"), len(trees)))
-            rows += _compared(repo, trees)
-        return [*rows, *_hook(repo, trees)]
+            yield from _compared(repo, trees)
+        yield from _hook(repo, trees)
 
 
 def main() -> None:
     """Prints the figures."""
     for what, figure in figures():
-        print(f"{what:56} {figure}")
+        print(f"{what:56} {figure}", flush=True)
 
 
 def _make(repo: str) -> None:
@@ -88,7 +89,7 @@ def _compared(repo: str, trees: list[str]) -> list[tuple[str, str]]:
     cases: dict[str, list[float]] = {"first": [], "one worktree has changed": [], "again": []}
     floor = []
     for run in range(RUNS):
-        os.system(f"rm -rf {cache}")
+        shutil.rmtree(cache, ignore_errors=True)
         floor.append(seconds(_STATUS, trees[0]))
         cases["first"].append(_took(command, repo))
         _edit(trees[0], 99, f"run {run}")
