@@ -7,7 +7,6 @@ for every file, that removing it again gives back what there was.
 from __future__ import annotations
 
 import codecs
-import difflib
 import os
 import stat
 from contextlib import suppress
@@ -79,6 +78,8 @@ class Edit:
 
     def diff(self) -> str:
         """Returns the change as a unified diff."""
+        import difflib  # noqa: PLC0415 - start-up
+
         old, new = (_lines(data) for data in (self.before, self.after))
         left, right = (
             self.path if data is not None else os.devnull for data in (self.before, self.after)
