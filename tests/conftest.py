@@ -113,6 +113,19 @@ def open_as(repo: Path, clock: Clock) -> Callable[[str], Hive]:
 
 
 @pytest.fixture
+def open_beside(repo: Path, clock: Clock) -> Callable[[str], Hive]:
+    """Opens the same hive for a droid that has a worktree of its own."""
+
+    def opened(droid: str) -> Hive:
+        tree = repo.parent / f"tree-of-{droid}"
+        if not tree.exists():
+            git(repo, "worktree", "add", "-q", str(tree), "-b", f"of-{droid}")
+        return Hive.open(tree, droid=droid, env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
+
+    return opened
+
+
+@pytest.fixture
 def hive(open_as: Callable[[str], Hive]) -> Hive:
     """The hive of `repo`, open for `ui-engineer`."""
     return open_as("ui-engineer")

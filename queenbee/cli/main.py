@@ -44,6 +44,7 @@ _SECTIONS = {
         "check": "reservations",
         "overlap": "reservations",
         "conflicts": "reservations",
+        "collisions": "collisions",
         "nudge": "nudge",
     },
     "Talk": {
