@@ -111,16 +111,14 @@ class Edit:
             self.after = bom + text.encode("utf-8", "surrogateescape")
 
 
-def gathered(parts: Iterable[Part], tree: str | None) -> list[Edit]:
+def gathered(parts: Iterable[Part]) -> list[Edit]:
     """Returns the files of the parts, each once, also if several paths are links to one file.
 
-    Raises `Unreadable` if a link in the tree leads out of it.
+    Raises `Unreadable` if a link in a working tree leads out of it.
     """
     files: dict[str, tuple[str, dict[object, Part]]] = {}
     for part in parts:
         real = safe_open.resolved(part.path)
-        if tree is not None and not real.startswith(tree + os.sep) and _is_in(part.path, tree):
-            raise safe_open.linked(part.path)
         _, keys = files.setdefault(real, (part.path, {}))
         keys.setdefault((type(part), part.key()), part)
     return [Edit(path, real, list(keys.values())) for real, (path, keys) in files.items()]

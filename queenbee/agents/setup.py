@@ -75,7 +75,7 @@ class Setup:
         parts = [part for agent in self.agents for part in agent.parts(place)]
         if undo:
             parts = _without_shared(parts, self.agents, place)
-        self.edits = edits.gathered(parts, place.tree)
+        self.edits = edits.gathered(parts)
         for edit in self.edits:
             if undo:
                 edit.undo()
@@ -142,7 +142,7 @@ class Setup:
 def is_set_up(agent: Agent, place: Place) -> bool:
     """Returns whether an agent's hook is in its settings in a place."""
     hook = agent.parts(place)[0]
-    (edit,) = edits.gathered([hook], place.tree)
+    (edit,) = edits.gathered([hook])
     return edit.text is not None and hook.removed(edit.text) != edit.text
 
 

@@ -45,7 +45,7 @@ def refused(act: Callable[[], object]) -> bool:
 
 def check_that_what_cannot_be_restored_is_refused(module: types.ModuleType, folder: Path) -> None:
     (folder / "file").write_text("theirs\n")
-    (edit,) = module.gathered([Forgetful(folder / "file", loses="theirs\n")], None)
+    (edit,) = module.gathered([Forgetful(folder / "file", loses="theirs\n")])
     assert refused(edit.set_up)
 
 
@@ -53,7 +53,7 @@ def check_that_a_read_only_file_stops_every_write(module: types.ModuleType, fold
     for name in ("one", "two"):
         (folder / name).write_text("theirs\n")
     (folder / "two").chmod(0o444)
-    found = module.gathered([Forgetful(folder / name) for name in ("one", "two")], None)
+    found = module.gathered([Forgetful(folder / name) for name in ("one", "two")])
     for edit in found:
         edit.set_up()
     assert refused(lambda: module.write(found, None))
@@ -64,7 +64,7 @@ def check_that_a_failed_write_restores_the_others(module: types.ModuleType, fold
     (folder / "one").write_text("theirs\n")
     (folder / "two").mkdir()
     first, second = (Forgetful(folder / "one"), Forgetful(folder / "three"))
-    found = module.gathered([first, second], None)
+    found = module.gathered([first, second])
     for edit in found:
         edit.set_up()
     found[1].real = str(folder / "two")  # A folder: it cannot be replaced by a file.
