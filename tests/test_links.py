@@ -162,7 +162,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     def set_up(agent: Agent) -> None:
         run = f"queen-hook {clock.now_ms}"
         place = Place({}, tree=str(repo), hook=run, mcp=["queen", "mcp"], roots=[])
-        edits = gathered(agent.parts(place), str(repo))
+        edits = gathered(agent.parts(place))
         for edit in edits:
             edit.set_up()
         write_edits(edits, str(repo))
