@@ -34,6 +34,14 @@ TEMPLATE = """\
 # rotate_at = "4MiB"     # at this size, a ledger's closed records move to .beads/archive/;
 #                        # "off": only when you run queen rotate
 # archive_after = "1d"   # how long a record must be closed before it moves
+
+# [land]
+# check = ""             # the shell command that must pass before queen land lands anything
+# check_timeout = "1h"   # how long it may take
+# strategy = "merge"     # "rebase": put your commits on top; "squash": make one commit of them
+# union = []             # files that everybody appends to, as in .gitignore: where both sides
+#                        # only added lines, queen land keeps both
+# keep_turn = "10m"      # how long your turn waits for you to resolve a conflict
 """
 
 _UNITS = {"KiB": 1024, "MiB": 1024 * 1024}
@@ -125,6 +133,29 @@ class _Size(Setting):
         return size if 0 < size <= self.most_bytes else None
 
 
+class _Text(Setting):
+    __slots__ = ("most",)
+
+    def __init__(self, name: str, default: str, most: int) -> None:
+        self.most = most
+        super().__init__(name, default, f"a text of at most {most} characters")
+
+    def read(self, value: object) -> object:
+        return value if isinstance(value, str) and len(value) <= self.most else None
+
+
+class _Patterns(Setting):
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, (), 'a list of patterns such as ["CHANGELOG.md"]')
+
+    def read(self, value: object) -> object:
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            return None
+        return tuple(value)
+
+
 SETTINGS = (
     _Choice("state", "git", "beads"),
     _Choice("droids", "auto", "strict", "off"),
@@ -137,6 +168,11 @@ SETTINGS = (
     _Number("gate_results", 10, 10_000),
     _Flag("close_on_complete", default=True),
     _Size("rotate_at", 4 * 1024 * 1024, 64 * 1024 * 1024),
+    _Text("land.check", "", 4096),
+    _Duration("land.check_timeout", 3600, 1, _DAY_S),
+    _Choice("land.strategy", "merge", "rebase", "squash"),
+    _Patterns("land.union"),
+    _Duration("land.keep_turn", 600, 0, _DAY_S),
 )
 
 
@@ -155,6 +191,11 @@ class Settings:
     close_on_complete: bool
     rotate_at_bytes: int
     """0 if ledgers are not rotated automatically."""
+    land_check: str
+    land_check_timeout_s: float
+    land_strategy: str
+    land_union: tuple[str, ...]
+    land_keep_turn_s: float
 
     def __init__(self, said: Mapping[str, object] | None = None, unknown: tuple[str, ...] = ()):
         for setting in SETTINGS:
