@@ -310,5 +310,5 @@ class _Kept:
 
 
 def _lander(fields: Fields, state: str) -> Lander:
-    said = (str(fields.get(each) or "") for each in ("droid", "target", "since"))
-    return Lander(*said, state)
+    droid, target, since = (str(fields.get(each) or "") for each in ("droid", "target", "since"))
+    return Lander(droid, target, since, state)

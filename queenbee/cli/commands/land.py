@@ -10,6 +10,7 @@ import click
 from queenbee.cli.app import Answer, command, tell
 from queenbee.cli.commands import work as views
 from queenbee.cli.options import seconds
+from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
@@ -83,9 +84,7 @@ def land(
         if issue_id or check or reason or take_next or go_on:
             raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
         landings.abort(hive, tell=tell)
-        value = {"landing": None, "told": [], "completed": None, "next": None}
-        return Answer(value, yes=True)
-    from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
+        return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
     from queenbee.git.landing.issue import land_issue  # noqa: PLC0415 - start-up
 
     done = land_issue(

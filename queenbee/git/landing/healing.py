@@ -61,9 +61,10 @@ def restore(commands: Commands, tree: str, before: str, after: str) -> list[str]
     left = []
     dirty = _dirty(tree)
     for each in changed:
-        if each.path in dirty if each.before else os.path.lexists(os.path.join(tree, each.path)):
-            if not _restore_file(commands, tree, each, before, after):
-                left.append(each.path)
+        there = os.path.lexists(os.path.join(tree, each.path))
+        touched = each.path in dirty if each.before is not None else there
+        if touched and not _restore_file(commands, tree, each, before, after):
+            left.append(each.path)
     return left
 
 

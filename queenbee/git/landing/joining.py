@@ -68,7 +68,7 @@ class Joining:
         if place.is_rebasing:
             self._go_on_rebasing(self._commands("rebase", "--continue", cwd=place.tree))
             return
-        done = self._commands("commit", "--no-edit", "--cleanup=strip", cwd=place.tree)
+        done = self._commit_merge()
         if done.status != 0:
             raise _refused("the merge cannot be committed", done)
 
@@ -107,6 +107,11 @@ class Joining:
             self._commands("merge", "--abort", cwd=place.tree, to_the_end=True, note=note)
         self._commands.stop_if_asked()
         raise _refused(f"{place.target} cannot be merged", done)
+
+    def _commit_merge(self, note: Note | None = None) -> Done:
+        # Without an editor, git keeps its comments on the conflicts in the message.
+        how = ("commit", "--no-edit", "--cleanup=strip")
+        return self._commands(*how, cwd=self._place.tree, note=note)
 
     def _rebase(self, target: str, note: Note) -> None:
         place = self._place

@@ -14,6 +14,7 @@ A note says which step is under way, before it begins. ADR 0025.
 
 from __future__ import annotations
 
+import subprocess
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -344,8 +345,6 @@ class _One:
 
 def _merged(ours: str, theirs: str, tree: str) -> str | None:
     """Returns the tree that a merge writes, also one with conflicts."""
-    import subprocess  # noqa: PLC0415 - start-up
-
     done = subprocess.run(
         ["git", "merge-tree", "--write-tree", "--no-messages", ours, theirs],
         cwd=tree,

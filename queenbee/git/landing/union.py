@@ -6,8 +6,11 @@ Only in the files that the setting `[land] union` names; for the others, the ref
 from __future__ import annotations
 
 import os
+import subprocess
 import tempfile
 from typing import TYPE_CHECKING
+
+from pathspec import GitIgnoreSpec
 
 from queenbee.core.marked_conflicts import MARKER_SIZE, keeping_both
 from queenbee.git.run import git
@@ -51,8 +54,6 @@ class Unmerged:
         """
         if not patterns or not self._entries:
             return self.files
-        from pathspec import GitIgnoreSpec  # noqa: PLC0415 - start-up
-
         spec = GitIgnoreSpec.from_lines(patterns)
         return [
             path
@@ -91,8 +92,6 @@ class Unmerged:
 
 def _merge_file(*arguments: str, cwd: str) -> bytes | None:
     """Returns the marked text, or None if git cannot merge it. Its status is that of conflicts."""
-    import subprocess  # noqa: PLC0415 - start-up
-
     done = subprocess.run(
         ["git", "merge-file", "--stdout", "--quiet", *arguments],
         cwd=cwd,
