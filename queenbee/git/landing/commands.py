@@ -55,6 +55,16 @@ class Commands:
         if self.interrupts.count:
             raise KeyboardInterrupt("interrupted while landing")
 
+    def wait_for_index(self, git_dir: str) -> None:
+        """Returns when no process of git changes an index, or after some seconds: git would fail
+        in the middle of a merge.
+        """
+        lock = os.path.join(git_dir, "index.lock")
+        until_s = time.monotonic() + _PATIENCE_S
+        while os.path.lexists(lock) and time.monotonic() < until_s:
+            self.stop_if_asked()
+            time.sleep(_AGAIN_S)
+
     def __call__(
         self,
         *arguments: str,

@@ -86,6 +86,7 @@ class Joining:
     def _merge(self, target: str, note: Note) -> None:
         place = self._place
         place.refuse_overwriting(target)
+        self._commands.wait_for_index(place.git_dir)
         note.write(step="merge", tree=place.tree, before=place.head(), after=target)
         message = self._subject or f"Merge branch '{place.branch}'"
         how = ("--no-edit", "--ff", "--commit", "--no-squash", "--no-stat", "-m", message)
@@ -116,6 +117,7 @@ class Joining:
     def _rebase(self, target: str, note: Note) -> None:
         place = self._place
         place.refuse_overwriting(target)
+        self._commands.wait_for_index(place.git_dir)
         note.write(step="rebase", tree=place.tree, before=place.head(), after=target)
         done = self._commands("rebase", target, cwd=place.tree, note=note)
         self._go_on_rebasing(done, note)

@@ -214,7 +214,7 @@ class _One:
             elif step == "advance":
                 continue  # For the turn, which alone may touch the main worktree.
             else:
-                self._heal_own(note)
+                self._heal(note, self.place.tree, self.place.git_dir, self.place.branch)
                 note.remove()
         return done
 
@@ -305,12 +305,6 @@ class _One:
         except ExternalFailure:
             return False
 
-    def _heal_own(self, note: Note) -> None:
-        place, step = self.place, note.fields.get("step")
-        self._heal(note, place.tree, place.git_dir, place.branch)
-        if step == "rebase" and place.is_rebasing:
-            self.joining.abort()
-
     def _heal(self, note: Note, tree: str, git_dir: str, branch: str) -> None:
         """Brings a worktree back to the commit that it still has. Raises `NotLanded` where that is
         for somebody else to decide.
@@ -319,22 +313,24 @@ class _One:
         before, after = str(fields.get("before") or ""), str(fields.get("after") or "")
         if not before or not after:
             return
-        began_ns = fields.get("began_ns")
-        began_ns = began_ns if isinstance(began_ns, int) else 0
-        if kept := healing.remove_locks(git_dir, place.common_dir, branch, began_ns):
+        if kept := healing.remove_locks(git_dir, place.common_dir, branch, note.written_ns):
             raise NotLanded(
                 f"git is at work in {tree}, or was killed there: {kept[0]}",
                 hint="if no git command runs there, remove that file",
                 files=[],
             )
-        if fields.get("step") == "rebase":
-            return
+        if fields.get("step") == "rebase" and place.is_rebasing:
+            # What git wrote for the first of its moves; aborting knows only what git tracks.
+            self._restore(tree, before, after)
+            self.joining.abort()
         if fields.get("step") == "merge":
             if place.is_merging:
                 self.joining.abort()
-                return
-            after = _merged(before, after, tree) or ""
-        if not after or place.commit("HEAD", cwd=tree) != before:
+            after = _merged(before, after, tree) or after
+        self._restore(tree, before, after)
+
+    def _restore(self, tree: str, before: str, after: str) -> None:
+        if self.place.commit("HEAD", cwd=tree) != before:
             return
         if left := healing.restore(self.commands, tree, before, after):
             self._tell(

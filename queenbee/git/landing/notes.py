@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Unreadable
-from queenbee.store import safe_open
+from queenbee.store import safe_open, waiting_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _END = ".note"
 _MOST_BYTES = 64 * 1024
+_PATIENCE_S = 5.0
+_AGAIN_S = 0.02
 
 
 class Note:
@@ -43,10 +45,15 @@ class Note:
 
     def write(self, **fields: object) -> None:
         """Replaces what the note says, at once: a reader sees the old or the new."""
-        self.fields = {**fields, "began_ns": time.time_ns()}
+        self.fields = fields
         line = json.dumps(self.fields).encode(errors="surrogatepass") + b"\n"
         os.pwrite(self.fd, line, 0)
         os.ftruncate(self.fd, len(line))
+
+    @property
+    def written_ns(self) -> int:
+        """When it was last written, by the clock of the file system, as for git's files."""
+        return os.fstat(self.fd).st_mtime_ns
 
     def remove(self) -> None:
         """Ends the note: nothing is left to do."""
@@ -62,7 +69,11 @@ class Note:
 
 
 def left_behind(folder: str) -> Iterator[Note]:
-    """Yields the notes of landings that were killed, locked by the caller, oldest first."""
+    """Yields the notes of landings that were killed, locked by the caller, oldest first.
+
+    Waits for a git that goes on without its landing, but not for ever: a landing that is stopped
+    keeps its note.
+    """
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(_END))
     except OSError:
@@ -74,7 +85,7 @@ def left_behind(folder: str) -> Iterator[Note]:
         except (OSError, Unreadable):
             continue
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(fd, 0.0 if waiting_line.is_live(folder, name.removesuffix(_END)) else _PATIENCE_S)
             first = os.pread(fd, _MOST_BYTES, 0).partition(b"\n")[0]
             fields = json.loads(first) if first else {}
         except BlockingIOError:
@@ -87,3 +98,17 @@ def left_behind(folder: str) -> Iterator[Note]:
             yield note
         finally:
             note.close()
+
+
+def _lock(fd: int, wait_s: float) -> None:
+    """Locks a file. Raises `BlockingIOError` if another process keeps it locked."""
+    until_s = time.monotonic() + wait_s
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until_s:
+                raise
+            time.sleep(_AGAIN_S)
+        else:
+            return
