@@ -14,6 +14,7 @@ A note says which step is under way, before it begins. ADR 0025.
 
 from __future__ import annotations
 
+import os
 import subprocess
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -228,7 +229,10 @@ class _One:
         """Takes back what a killed landing left half done in the main worktree."""
         place = self.place
         for note in left_behind(self._folder):
-            if note.fields.get("step") != "advance" or self._has_landed(note.fields.get("after")):
+            fields = note.fields
+            if not fields or not os.path.isdir(str(fields.get("tree"))):
+                note.remove()  # Killed before its first step, or its worktree was removed.
+            if fields.get("step") != "advance" or self._has_landed(fields.get("after")):
                 continue
             self._heal(note, place.main_tree, place.common_dir, place.target)
             note.remove()

@@ -65,12 +65,14 @@ class Unmerged:
         text = self._both(path)
         if text is None:
             return False
-        mode = self._entries[path]["2"][0]
         blob = git("hash-object", "-w", "--stdin", cwd=self._tree, stdin=text).decode().strip()
-        entry = f"{mode},{blob},{path}"
-        done = commands("update-index", "--add", "--cacheinfo", entry, cwd=self._tree)
-        if done.status == 0:
-            done = commands("checkout-index", "-f", "--", path, cwd=self._tree)
+        # The file before the index: a merge can be taken back at any moment in between.
+        filtered = git("cat-file", "--filters", f"--path={path}", blob, cwd=self._tree)
+        fd = os.open(os.path.join(self._tree, path), os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
+        with open(fd, "wb") as file:
+            file.write(filtered)
+        literally = {"GIT_LITERAL_PATHSPECS": "1"}
+        done = commands("add", "--", path, cwd=self._tree, env=literally)
         return done.status == 0
 
     def _both(self, path: str) -> bytes | None:
