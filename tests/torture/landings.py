@@ -232,7 +232,7 @@ def at_once(folder: str, *, agents: int, landings: int, seed: int) -> dict[str, 
         thread.start()
     kills = 0
     while any(thread.is_alive() for thread in threads):
-        time.sleep(rng.uniform(0.1, 0.8))
+        time.sleep(rng.uniform(0.5, 3))
         alive = [each for each in list(running.values()) if each.poll() is None]
         if alive:
             rng.choice(alive).kill()
