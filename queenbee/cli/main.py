@@ -44,6 +44,7 @@ _SECTIONS = {
         "check": "reservations",
         "overlap": "reservations",
         "conflicts": "reservations",
+        "collisions": "collisions",
         "nudge": "nudge",
     },
     "Talk": {
@@ -59,6 +60,7 @@ _SECTIONS = {
     },
     "Care": {
         "init": "hive",
+        "setup": "setup",
         "where": "hive",
         "whoami": "hive",
         "hooks": "hooks",

@@ -76,6 +76,14 @@ class Layout:
             if here
             else os.path.join(beads_dir, ".queenbee", "droid")
         )
+        self.git_dir = here.git_dir if here else None
+        """The git directory of the working tree that we are in; None outside git."""
+        own_name = f"worktree-{os.path.basename(here.git_dir)}" if here and here.linked else "main"
+        kept = os.path.join(state_dir, "trees", own_name)
+        self.tree_id_paths = (
+            (os.path.join(here.git_dir, "queenbee-tree"), kept) if here else (kept,)
+        )
+        """Where the id of this working tree may be; the first that can be written has it."""
         self.how = how
         """One sentence for each step that led here."""
         anchors = [home.tree, home.common_dir] if home else [self.root]

@@ -133,12 +133,13 @@ class TestTheCheckerOfRaces:
         note = [asked, answered, "api", "reserve", "a/x.py", outcome, {"exclusive": True}]
         assert (linear.violations([*map(list, self.HELD), note]) == []) == possible
 
-    def test_lets_readers_share(self):
+    @pytest.mark.parametrize(("other", "possible"), [("two", True), ("one", False)])
+    def test_lets_droids_share_in_two_working_trees_only(self, other, possible):
         notes = [
-            [1, 2, "ui", "reserve", "a/*", "done", {"exclusive": False}],
-            [3, 4, "api", "reserve", "a/*", "done", {"exclusive": False}],
+            [1, 2, "ui", "reserve", "a/*", "done", {"exclusive": False, "tree": "one"}],
+            [3, 4, "api", "reserve", "a/*", "done", {"exclusive": False, "tree": other}],
         ]
-        assert linear.violations(notes) == []
+        assert (linear.violations(notes) == []) == possible
 
     def test_knows_an_issue_that_two_droids_have(self):
         notes = [

@@ -11,7 +11,7 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from queenbee.git.landing.place import NotLanded
-from queenbee.git.landing.union import Unmerged
+from queenbee.git.landing.union import Unmerged, spec_of
 from queenbee.git.run import git, line
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Joining:
         self._place = place
         self._commands: Commands = place.commands
         self._strategy = strategy
-        self._union = union
+        self._union = spec_of(union)
         self._subject = subject
 
     def join(self, note: Note) -> str:

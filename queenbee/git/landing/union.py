@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pathspec import GitIgnoreSpec
 
 from queenbee.core.marked_conflicts import MARKER_SIZE, keeping_both
+from queenbee.errors import InvalidInput
 from queenbee.git.run import git
 
 if TYPE_CHECKING:
@@ -22,6 +23,16 @@ if TYPE_CHECKING:
 
 _STAGES = frozenset({"1", "2", "3"})
 _REGULAR = frozenset({"100644", "100755"})
+
+
+def spec_of(patterns: Sequence[str]) -> GitIgnoreSpec:
+    """Returns what the setting names. Raises `InvalidInput` for what is no pattern."""
+    try:
+        return GitIgnoreSpec.from_lines(patterns)
+    except ValueError as error:
+        raise InvalidInput(
+            f"[land] union: {error}", hint='write patterns as in .gitignore: ["CHANGELOG.md"]'
+        ) from error
 
 
 class Unmerged:
@@ -48,13 +59,10 @@ class Unmerged:
         """Returns the files in which both sides only added lines at one place."""
         return [path for path in self._entries if self._both(path) is not None]
 
-    def keep_both(self, commands: Commands, patterns: Sequence[str]) -> list[str]:
-        """Resolves those of the files that `patterns` name and in which both sides only added
-        lines; returns the ones that are still in conflict.
+    def keep_both(self, commands: Commands, spec: GitIgnoreSpec) -> list[str]:
+        """Resolves those of the files that `spec` names and in which both sides only added lines;
+        returns the ones that are still in conflict.
         """
-        if not patterns or not self._entries:
-            return self.files
-        spec = GitIgnoreSpec.from_lines(patterns)
         return [
             path
             for path in self._entries
