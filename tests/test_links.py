@@ -222,7 +222,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
 
     def keep_turn() -> None:
         with LandingTurn(hive, "main", 0, lambda _: None) as turn:
-            turn.keep(60)
+            turn.keep(1)
 
     def session() -> None:
         folder = repo / "sessions" / f"at-{clock.now_ms}"
