@@ -83,6 +83,19 @@ def landers(store: Store) -> list[Lander]:
     return found
 
 
+def is_turn(store: Store, token: str) -> bool:
+    """Returns whether a token is that of a landing of this worktree, whose turn it is now."""
+    name, _, entry = token.rpartition("/")
+    folder = folder_of(store, name)
+    first = next(waiting_line.live(folder), None)
+    kept = _Kept.read(store, folder)
+    keeps = kept is not None and kept.holds() and kept.entry == entry and kept.runs()
+    if not keeps and (first is None or first[0] != entry):
+        return False
+    fields = dict(waiting_line.live(folder)).get(entry)
+    return fields is not None and fields.get("tree") == store.layout.tree
+
+
 class LandingTurn:
     """The actor's turn at landing on a branch; `with` waits for it, and gives it on at the end."""
 
@@ -109,6 +122,11 @@ class LandingTurn:
     def name(self) -> str:
         """The name of the place in the line."""
         return self._entry.name if self._entry is not None else ""
+
+    @property
+    def token(self) -> str:
+        """What `is_turn` recognises while the turn lasts."""
+        return f"{self._target}/{self.name}"
 
     def check(self) -> None:
         """Raises `Busy` if the turn went to somebody else, because this process did not move."""

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 from bead_files import put_bead, ralph_bead
-from hives import QuickQueen, commit_file, git, write_lines
+from hives import Queen, QuickQueen, commit_file, git, write_lines
+
+from queenbee import Hive
+from queenbee.git import hooks
+from queenbee.store import working_tree
 
 
 @pytest.fixture
@@ -87,3 +91,42 @@ def test_a_commit_that_landing_makes_names_the_issue(
 
 def test_abort_takes_nothing_else(quick: QuickQueen, tree: Path) -> None:
     assert quick("land", "--abort", "--next", as_="ui", cwd=tree).code == 2
+
+
+class TestTheGuard:
+    """In the hook `pre-commit` of the commit that ends a merge with conflicts."""
+
+    @pytest.fixture
+    def conflict(self, quick: QuickQueen, repo: Path, beads: Path, tree: Path) -> Path:
+        """A worktree where landing resolves a conflict by itself, in a file that another droid has
+        announced there.
+        """
+        (beads / "queen.toml").write_text('[land]\nunion = ["README.md"]\n')
+        text = (tree / "README.md").read_text()
+        commit_file(tree, "README.md", f"{text}from one\n")
+        commit_file(repo, "README.md", f"{text}from main\n")
+        hooks.install(hooks.HookFolder(str(repo)))
+        other = Hive.open(tree, droid="api", env={})
+        with other.transaction() as tx:
+            fields = {"pattern": "README.md", "exclusive": False, "droid": "api"}
+            tree_id = working_tree.keep_tree_id(other.layout)
+            made = {"tree_id": tree_id, "session": "s", "status": "active"}
+            ends = {"expires_at": "2099-01-01T00:00:00.000Z"}
+            tx.create("reservations", {**fields, **made, **ends})
+        return tree
+
+    def test_lets_a_landing_pass_what_others_announced(
+        self, queen: Queen, repo: Path, conflict: Path
+    ) -> None:
+        done = queen("land", as_="ui", cwd=conflict)
+        assert done.code == 0, done
+        assert (repo / "README.md").read_text().endswith("from main\nfrom one\n")
+
+    def test_asks_whether_the_turn_is_under_way(
+        self, queen: Queen, repo: Path, conflict: Path
+    ) -> None:
+        (conflict / "README.md").write_text("by hand\n")
+        git(conflict, "add", "README.md")
+        for token in ("main/01HF0000000000000000000000", "main", "x"):
+            env = {"QUEEN_LANDING": token}
+            assert queen("guard", "check", "--staged", as_="ui", cwd=conflict, env=env).code == 1

@@ -48,6 +48,8 @@ class Commands:
 
     def __init__(self, interrupts: Interrupts) -> None:
         self.interrupts = interrupts
+        self.token = ""
+        """What tells the guard, in git's hooks, that this is a landing whose turn it is."""
         self.env = {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
 
     def stop_if_asked(self) -> None:
@@ -82,7 +84,13 @@ class Commands:
             ["/bin/sh", "-c", 'exec "$@" 2>&1', "git", *command],
             cwd,
             # English, whatever the user reads: `is_locked` reads it. It changes no encoding.
-            {**self.env, "LANGUAGE": "en", "GIT_EDITOR": "true", **(env or {})},
+            {
+                **self.env,
+                "LANGUAGE": "en",
+                "GIT_EDITOR": "true",
+                "QUEEN_LANDING": self.token,
+                **(env or {}),
+            },
             _LONGEST_S,
             pass_fds=() if note is None else (note.fd,),
         )

@@ -140,6 +140,7 @@ def land(
         with ExitStack() as stack:
             turn = LandingTurn(store, one.place.target, wait_s, tell, one.commands.stop_if_asked)
             stack.enter_context(turn)
+            one.commands.token = turn.token
             one.heal_main()
             note = Note.new(turn.folder, turn.name)
             stack.callback(note.close)
