@@ -34,6 +34,7 @@ from queenbee.git import hooks
 from queenbee.git.collisions.cache import Cache
 from queenbee.git.collisions.foreseen import keep
 from queenbee.services.care import doctor, indexes
+from queenbee.services.landing_turn import LandingTurn
 from queenbee.services.notices import _add_keys
 from queenbee.store import presence, safe_open, setup, verdicts
 from queenbee.store.identity import remember
@@ -91,6 +92,7 @@ PLACES = {
     ".beads/.queenbee/index/messages.sqlite3-shm": "refused",
     ".beads/.queenbee/index/messages.sqlite3-journal": "refused",
     ".beads/.queenbee/index/leases.verdicts.json": "the link is replaced",
+    ".beads/.queenbee/landing/main/kept": "the link is replaced",
     ".beads/.queenbee/droids": "not written",
     ".beads/.queenbee/droids/ui": "not written",
     ".beads/.queenbee/told": "not written",
@@ -242,6 +244,10 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
             cache.results["x"], cache.changed = clock.now_ms, True
         keep(str(state / "collisions" / "bases" / "1"), b"x", str(clock.now_ms).encode())
 
+    def keep_turn() -> None:
+        with LandingTurn(hive, "main", 0, lambda _: None) as turn:
+            turn.keep(1)
+
     def session() -> None:
         folder = repo / "sessions" / f"at-{clock.now_ms}"
         write_session_folder(str(folder), {"team-session.json": b"{}"})
@@ -281,6 +287,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
         "annotate",
         lambda: annotate_file(str(repo / "docs" / "plan.md"), {"1.1": f"bd-{clock.now_ms}"}),
     )
+    do("turn", keep_turn)
     do("session", session)
     layout.identity_path = str(state / "droid")
     do("name", lambda: remember(layout, "ui"))
