@@ -42,10 +42,10 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
             if not place.writes or place.hive.actor_or_none is None:
                 continue
             try:
-                _keep(place, event)
+                _keep(place, event, env)
             except Held as refusal:
                 _give_back(places[:count])
-                held = _held(_look(place.hive, place.paths))
+                held = _held(_look(place.hive, place.paths, event.session))
                 return _refused(place, held, event, refusal)
             except Exception:
                 _give_back(places[:count])
@@ -90,11 +90,13 @@ class _Place:
 
     __slots__ = ("granted", "hive", "paths", "statuses", "writes")
 
-    def __init__(self, hive: Services, paths: Sequence[str], *, writes: bool) -> None:
+    def __init__(
+        self, hive: Services, paths: Sequence[str], session: str | None, *, writes: bool
+    ) -> None:
         self.hive = hive
         self.paths = paths
         self.writes = writes
-        self.statuses = _look(hive, paths)
+        self.statuses = _look(hive, paths, session)
         self.granted: list[str] = []
         """The ids of the leases that were granted for this edit."""
 
@@ -116,22 +118,22 @@ def _opened(
         return None
     try:
         hive = open_hive(governed.layout, env, event)
-        return _Place(hive, list(dict.fromkeys(paths)), writes=governed.writes)
+        return _Place(hive, list(dict.fromkeys(paths)), event.session, writes=governed.writes)
     except (QueenError, OSError, ValueError) as error:
         errors.append(error)
         return None
 
 
-def _look(hive: Services, paths: Sequence[str]) -> list[PathStatus]:
+def _look(hive: Services, paths: Sequence[str], session: str | None) -> list[PathStatus]:
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
-    return edits.look(hive.reservations, paths)
+    return edits.look(hive.reservations, paths, session)
 
 
-def _keep(place: _Place, event: Event) -> None:
+def _keep(place: _Place, event: Event, env: Mapping[str, str]) -> None:
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
-    granted = edits.keep(place.hive.reservations, place.statuses, event.session)
+    granted = edits.keep(place.hive.reservations, place.statuses, event.session, env)
     place.granted = [lease.id for lease in granted]
 
 
