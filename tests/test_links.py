@@ -38,6 +38,7 @@ from queenbee.store import presence, safe_open, setup, verdicts
 from queenbee.store.identity import remember
 from queenbee.store.layout import discover
 from queenbee.store.logbook import note
+from queenbee.store.working_tree import keep_tree_id
 from queenbee.workflows.locks import documents_lock, gate_runs, run_lock
 
 PLACES = {
@@ -97,6 +98,7 @@ PLACES = {
     ".beads/.queenbee/hook.log": "not written",
     ".beads/.queenbee/hook.log.1": "the link is replaced",
     ".beads/.queenbee/droid": "refused",
+    ".beads/.queenbee/trees/main": "the link is replaced",
 }
 """Every file of the tree that is opened for writing, and what happens if it is a link."""
 
@@ -266,6 +268,8 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     do("session", session)
     layout.identity_path = str(state / "droid")
     do("name", lambda: remember(layout, "ui"))
+    layout.tree_id_paths = (str(state / "trees" / "main"),)
+    do("tree", lambda: keep_tree_id(layout))
     hive.close()
     return refused
 

@@ -41,7 +41,7 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
             if not place.writes or place.hive.actor_or_none is None:
                 continue
             try:
-                _keep(place, event)
+                _keep(place, event, env)
             except Held as refusal:
                 _give_back(places[:count])
                 held = _held(_look(place.hive, place.paths, event.session))
@@ -122,10 +122,10 @@ def _look(hive: Services, paths: Sequence[str], session: str | None) -> list[Pat
     return edits.look(hive.reservations, paths, session)
 
 
-def _keep(place: _Place, event: Event) -> None:
+def _keep(place: _Place, event: Event, env: Mapping[str, str]) -> None:
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
-    granted = edits.keep(place.hive.reservations, place.statuses, event.session)
+    granted = edits.keep(place.hive.reservations, place.statuses, event.session, env)
     place.granted = [lease.id for lease in granted]
 
 
