@@ -31,6 +31,8 @@ from queenbee.documents.ralph.store import find_bead, update_bead
 from queenbee.documents.sessions.files import write_session_folder
 from queenbee.errors import QueenError
 from queenbee.git import hooks
+from queenbee.git.collisions.cache import Cache
+from queenbee.git.collisions.foreseen import keep
 from queenbee.services.care import doctor, indexes
 from queenbee.services.landing_turn import LandingTurn
 from queenbee.services.notices import _add_keys
@@ -97,16 +99,26 @@ PLACES = {
     ".beads/.queenbee/told/ui": "not written",
     ".beads/.queenbee/hook.log": "not written",
     ".beads/.queenbee/hook.log.1": "the link is replaced",
+    ".beads/.queenbee/collisions": "not written",
+    ".beads/.queenbee/collisions/results.json": "the link is replaced",
+    ".beads/.queenbee/collisions/objects-0123abcd": "not written",
+    ".beads/.queenbee/collisions/objects-0123abcd/info": "not written",
+    ".beads/.queenbee/collisions/objects-0123abcd/info/alternates": "not written",
+    ".beads/.queenbee/collisions/bases": "not written",
+    ".beads/.queenbee/collisions/bases/1": "the link is replaced",
     ".beads/.queenbee/droid": "refused",
     ".beads/.queenbee/trees/main": "the link is replaced",
 }
 """Every file of the tree that is opened for writing, and what happens if it is a link."""
+
+GENERATION = "0123abcd"
 
 ALSO = (
     ".beads/queen_*.idx.json",
     ".beads/archive/queen_*.jsonl",
     ".beads/evidence/gt-1/*-2/01-tests.log",
     ".beads/.queenbee/droids/ui-*",
+    ".beads/.queenbee/collisions/objects-*/info/alternates",
     ".git/*",
     "sessions/*",
 )
@@ -152,7 +164,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     def set_up(agent: Agent) -> None:
         run = f"queen-hook {clock.now_ms}"
         place = Place({}, tree=str(repo), hook=run, mcp=["queen", "mcp"], roots=[])
-        edits = gathered(agent.parts(place), str(repo))
+        edits = gathered(agent.parts(place))
         for edit in edits:
             edit.set_up()
         write_edits(edits, str(repo))
@@ -222,6 +234,16 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
 
         Tables("messages", layout.index_path("messages")).db.close()
 
+    def compared() -> None:
+        known = {"version": 1, "generation": GENERATION, "results": {}}
+        objects = state / "collisions" / f"objects-{GENERATION}"
+        if not os.path.lexists(state / "collisions"):
+            objects.mkdir(parents=True)
+            (state / "collisions" / "results.json").write_text(json.dumps(known))
+        with Cache(layout, str(repo / ".git")) as cache:
+            cache.results["x"], cache.changed = clock.now_ms, True
+        keep(str(state / "collisions" / "bases" / "1"), b"x", str(clock.now_ms).encode())
+
     def keep_turn() -> None:
         with LandingTurn(hive, "main", 0, lambda _: None) as turn:
             turn.keep(1)
@@ -259,6 +281,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     )
     for agent in AGENTS.values():
         do(f"setup {agent.name}", lambda agent=agent: set_up(agent))  # type: ignore[misc]
+    do("collisions", compared)
     do("guard", lambda: hooks.install(hooks.HookFolder(str(repo))))
     do(
         "annotate",
