@@ -10,6 +10,8 @@ from queenbee.agents.agent import Agent, Place, instructions, skill
 from queenbee.agents.hook_entries import HookEntries
 from queenbee.agents.json_member import JsonMember
 from queenbee.agents.launch import guarded
+from queenbee.errors import QueenError
+from queenbee.store.documents import read_document
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,9 +59,9 @@ def parts(place: Place) -> list[Part]:
 def _reads_agents(place: Place) -> bool:
     """Returns whether CLAUDE.md takes in AGENTS.md, which then is enough."""
     try:
-        with open(os.path.join(place.tree or "", "CLAUDE.md"), encoding="utf-8") as file:
-            return any(line.strip() == "@AGENTS.md" for line in file)
-    except (OSError, UnicodeDecodeError):
+        text = read_document(os.path.join(place.tree or "", "CLAUDE.md")).decode()
+        return "@AGENTS.md" in map(str.strip, text.splitlines())
+    except (QueenError, UnicodeDecodeError):
         return False
 
 
