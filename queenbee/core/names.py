@@ -12,6 +12,8 @@ ALWAYS_KNOWN = frozenset({"human", "queen"})
 EVERYONE = "@all"
 MAX_LENGTH = 64
 MAX_ISSUE_ID_LENGTH = 128
+_ID_CHARS = 8
+"""What a name made for a session has of the session's id."""
 
 _FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _REST = _FIRST | frozenset("._-")
@@ -45,6 +47,21 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     lowered = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return lowered[close[0]] if close else None
+
+
+def session_name(agent: str, session: str | None) -> str | None:
+    """Returns a name made for a session, such as `claude-1b4e28ba`, or None without an id.
+
+    The name has the start of a random UUID, as agents show it, or the end of any other id: ids
+    that start with the time are alike if the sessions started together.
+    """
+    letters = "".join(char for char in session or "" if char.isascii() and char.isalnum())
+    if not letters:
+        return None
+    random = session is not None and len(letters) == 32 and session[14:15] == "4"
+    part = letters[:_ID_CHARS] if random else letters[-_ID_CHARS:]
+    prefix = agent if is_name(agent) and len(agent) < MAX_LENGTH - _ID_CHARS else "agent"
+    return f"{prefix}-{part}"
 
 
 def checked_issue_id(issue_id: str) -> str:

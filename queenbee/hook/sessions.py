@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from queenbee.core.names import MAX_LENGTH, is_name
+from queenbee.core.names import session_name
 from queenbee.core.text import mentioned, one_line, quotation, suggested
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import UnknownDroid
@@ -28,7 +28,6 @@ MOST_CHARS = 80
 """Limit of other people's text, which is data and not an instruction to the agent."""
 _SHOWN = 3
 """Items of each list: three lists with headings and two lines about the session make 14."""
-_ID_CHARS = 8
 _LOCK_TIMEOUT_S = 2.0
 """For a busy hive: longer than any write takes, shorter than an agent's timeout."""
 
@@ -85,21 +84,6 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
         except UnknownDroid:
             name = None
     return Actor(name, derived=True)
-
-
-def session_name(agent: str, session: str | None) -> str | None:
-    """Returns a name made for a session, such as `claude-1b4e28ba`, or None without an id.
-
-    The name has the start of a random UUID, as agents show it, or the end of any other id: ids
-    that start with the time are alike if the sessions started together.
-    """
-    letters = "".join(char for char in session or "" if char.isascii() and char.isalnum())
-    if not letters:
-        return None
-    random = session is not None and len(letters) == 32 and session[14:15] == "4"
-    part = letters[:_ID_CHARS] if random else letters[-_ID_CHARS:]
-    prefix = agent if is_name(agent) and len(agent) < MAX_LENGTH - _ID_CHARS else "agent"
-    return f"{prefix}-{part}"
 
 
 def _briefing(hive: Services, actor: Actor) -> str:
