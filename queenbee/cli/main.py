@@ -61,6 +61,7 @@ _SECTIONS = {
         "init": "hive",
         "where": "hive",
         "whoami": "hive",
+        "mcp": "mcp",
         "hooks": "hooks",
         "guard": "guard",
         "doctor": "doctor",
