@@ -18,6 +18,7 @@ from anyio import CapacityLimiter, from_thread, to_thread
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
+from mcp.shared.message import SessionMessage
 
 from queenbee.core.plain import error_document
 from queenbee.core.text import printable, shortened
@@ -25,6 +26,7 @@ from queenbee.errors import Bug, Busy, InvalidInput, NotFound, QueenError
 from queenbee.mcp import arguments, resources
 from queenbee.mcp.answers import answered, document_of, refused
 from queenbee.mcp.guide import INSTRUCTIONS, LOOP
+from queenbee.mcp.incoming import mend
 from queenbee.mcp.tools import TOOLS, Call
 from queenbee.version import __version__
 
@@ -58,8 +60,10 @@ async def _serve(workspace: Workspace) -> None:
         server = server_of(workspace)
         stop = anyio.CancelScope()
         group.start_soon(_cancel_at_signal, stop)
+        mended, read = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        group.start_soon(mend, incoming, outgoing, mended)
         with stop:
-            await server.run(incoming, outgoing, server.create_initialization_options())
+            await server.run(read, outgoing, server.create_initialization_options())
         workspace.close()
         if stop.cancel_called:
             # The thread that reads standard input would wait for its end, and we with it.
@@ -116,6 +120,7 @@ class _Handlers:
         self._workspace = workspace
         self._short = CapacityLimiter(1)
         self._long = CapacityLimiter(MOST_LONG_CALLS)
+        self._long_calls = 0
         self._asking = anyio.Lock()
         self._uris: list[str] | None = None
         """The roots that the client named; None if it has not been asked yet."""
@@ -154,12 +159,18 @@ class _Handlers:
                 raise InvalidInput("root is a string")
             values = arguments.read(name, tool.arguments, given)
             is_long = tool.is_long(values)
-            if is_long and not self._long.available_tokens:
+            if is_long and self._long_calls == MOST_LONG_CALLS:
                 raise Busy(f"{MOST_LONG_CALLS} calls of this client wait already", hint="try later")
         except QueenError as error:
             return refused(error, [])
         run = self._prepared(ctx, tool, values, uris, root, session, own=is_long)
-        return await to_thread.run_sync(run, limiter=self._long if is_long else self._short)
+        if not is_long:
+            return await to_thread.run_sync(run, limiter=self._short)
+        self._long_calls += 1
+        try:
+            return await to_thread.run_sync(run, limiter=self._long)
+        finally:
+            self._long_calls -= 1
 
     def _prepared(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from mcp_clients import ERAS, inside
-from token_counts import tokens
+from tokens import tokens
 
 from queenbee.mcp.guide import INSTRUCTIONS
 
