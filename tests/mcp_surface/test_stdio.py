@@ -351,3 +351,38 @@ def _until(look: Any) -> None:
     while not look():
         assert time.monotonic() < deadline_s
         time.sleep(0.02)
+
+
+@pytest.mark.linux
+def test_a_completion_that_is_cancelled_ends_its_checks(repo: Path, other: Hive) -> None:
+    put_bead(repo, ralph_bead("gt-1", "echo $$ > running; sleep 1000"))
+    running = repo / "running"
+
+    async def run() -> None:
+        async with over_stdio(repo, "--as", "ui") as client:
+            assert not (await client.call_tool("claim", {"issue": "gt-1"})).is_error
+            with anyio.CancelScope() as scope:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(client.call_tool, "complete", {"issue": "gt-1"})
+                    while not running.exists() or not running.read_text().strip():
+                        await anyio.sleep(0.02)
+                    scope.cancel()
+            process = int(running.read_text())
+            with anyio.fail_after(30):
+                while _is_alive(process):
+                    await anyio.sleep(0.02)
+            held = result_of(await client.call_tool("status", {}))["me"]["issues"]
+            assert [each["issue_id"] for each in held] == ["gt-1"]
+            skipped = {"issue": "gt-1", "no_verify": True, "reason": "the check hangs"}
+            done = result_of(await client.call_tool("complete", skipped))
+            assert done["status"] == "completed"
+
+    anyio.run(run)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return "Z" not in (Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:1])
