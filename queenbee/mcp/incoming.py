@@ -23,7 +23,7 @@ async def mend(
     mended: ObjectSendStream[SessionMessage | Exception],
 ) -> None:
     """Passes on what a client sends until it ends; what cannot be mended is answered here."""
-    async with mended:
+    async with incoming, mended:
         async for item in incoming:
             if not isinstance(item, Exception):
                 await mended.send(item)
