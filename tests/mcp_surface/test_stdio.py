@@ -69,6 +69,14 @@ class Raw:
     def call(self, name: object, given: object) -> dict[str, Any]:
         return self.ask("tools/call", {"name": name, "arguments": given})
 
+    def close(self) -> None:
+        """Ends the server, however the test left it."""
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
     def ends(self) -> int:
         """Waits for the end, and checks what was still written."""
         out, err = self.process.communicate(timeout=30)
@@ -84,9 +92,7 @@ def raw(repo: Path) -> Iterator[Raw]:
     assert server.ask("initialize", INITIALIZE)["result"]["serverInfo"]["name"] == "queenbee"
     server.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
     yield server
-    if server.process.poll() is None:
-        server.process.kill()
-        server.process.communicate()
+    server.close()
 
 
 @pytest.fixture
