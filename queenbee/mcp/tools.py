@@ -309,7 +309,7 @@ TOOLS = {
             "Reserve files before you edit them: all patterns or none",
             {
                 "patterns": texts("e.g. src/api/**", required=True),
-                "shared": flag("for reading"),
+                "shared": flag("others may edit too, in their own worktrees"),
                 "ttl": duration("default 2h"),
                 "issue": word(),
                 "reason": text(),
