@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
-from queenbee.core.names import session_name
+from queenbee.core.names import joined, part_of, session_name
 from queenbee.core.text import quotation, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError, UnknownDroid, Unreadable
-from queenbee.store import identity
+from queenbee.store import identity, sessions
 from queenbee.store.files import stamp_of
 from queenbee.store.layout import Layout, discover
 from queenbee.store.settings import FILE_NAME
@@ -117,17 +118,20 @@ class Workspace:
         name made for the session.
 
         The name that a worktree remembers is the first session's; a second one that is started
-        there has a name of its own. A hive that accepts only listed droids accepts no such name;
-        then nobody acts. Raises `InvalidInput` for a malformed name.
+        there is `NAME-PART`, as its hooks are. A hive that accepts only listed droids accepts no
+        such name; then nobody acts. Raises `InvalidInput` for a malformed name.
         """
         if layout is None:
             return self._droid or session.name
         found = identity.find_actor(layout, self.env, self._droid)
-        if found is not None and (
-            found[1] != layout.identity_path or self._holds_it(session, layout)
-        ):
+        if found is not None and found[1] != layout.identity_path:
             return found[0]
         made = session.name
+        if found is not None:
+            known = sessions.current(layout, session.identifier, time.time_ns() // 1_000_000)
+            if known.first if known is not None else self._holds_it(session, layout):
+                return found[0]
+            made = joined(found[0], "-", part_of(session.identifier))
         try:
             return None if made is None else identity.checked_droid(layout, made)
         except UnknownDroid:

@@ -89,7 +89,7 @@ def test_two_sessions_in_one_process_are_two_droids(repo: Path) -> None:
     workspace = Workspace({}, str(repo))
     left, right = (workspace.session("codex", {"threadId": each}) for each in ("a" * 9, "b" * 9))
     assert workspace.name(left, layout) == "ui"
-    assert workspace.name(right, layout) == "codex-bbbbbbbb"
+    assert workspace.name(right, layout) == "ui-bbbbbbbb"
     assert workspace.name(left, layout) == "ui"
 
 
