@@ -32,6 +32,7 @@ READS = {
     "where": [""],
     "whoami": [""],
     "version": [""],
+    "mcp": [""],
     "completion": ["bash"],
     "msg inbox": [
         "",

@@ -14,10 +14,10 @@ import click
 
 from queenbee.cli import exits
 from queenbee.cli.app import Invocation, QueenGroup
-from queenbee.cli.rendering import error_document
 from queenbee.cli.terminal import aside
+from queenbee.core.plain import error_document
 from queenbee.core.text import printable, shell_word
-from queenbee.errors import NoHive, QueenError, Unwritable
+from queenbee.errors import Bug, NoHive, QueenError, Unwritable
 from queenbee.version import __version__
 
 _SECTIONS = {
@@ -63,6 +63,7 @@ _SECTIONS = {
         "setup": "setup",
         "where": "hive",
         "whoami": "hive",
+        "mcp": "mcp",
         "guard": "guard",
         "doctor": "doctor",
         "history": "history",
@@ -187,7 +188,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("QUEEN_DEBUG"):
             raise
-        refusal = _bug(error)
+        refusal = Bug.of(error)
     _report(refusal, call, as_json=as_json)
     if isinstance(refusal, Unwritable):
         _discard_output()
@@ -226,13 +227,6 @@ def _usage_error(error: click.ClickException) -> QueenError:
     if message.startswith("Got unexpected extra argument"):
         hint = f"put quotes around text that contains spaces; {hint}"
     return exits.UsageError(message, hint=hint)
-
-
-def _bug(error: Exception) -> QueenError:
-    return exits.Bug(
-        f"a bug in queen: {type(error).__name__}: {error}",
-        hint="run it again with QUEEN_DEBUG=1 and report what it prints",
-    )
 
 
 def _with_hive(hint: str, beads_dir: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 
 from queenbee.core.names import ALWAYS_KNOWN, checked_name, is_name, nearest
@@ -33,6 +34,37 @@ def find_actor(layout: Layout, env: Mapping[str, str], given: str | None) -> tup
     except (OSError, UnicodeDecodeError):
         return None
     return (checked_name(remembered), layout.identity_path) if remembered else None
+
+
+class Hold:
+    """The name that a worktree remembers, held by one server while its process lives."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        """Lets another server have the name; harmless if that was done before."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def hold(layout: Layout) -> Hold | None:
+    """Takes the name that the worktree remembers for a server that lives as long as its client.
+
+    Returns None if another server has it: two clients that were started in one worktree are two
+    droids. The kernel ends the hold of a process that dies. Raises `OSError` if no name is
+    remembered.
+    """
+    fd = safe_open.open_file(layout.identity_path, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return Hold(fd)
 
 
 def nobody() -> NoActor:

@@ -13,7 +13,7 @@ import pytest
 from agent_inputs import NAME, OTHER_SESSION, SESSION, recorded
 
 from queenbee import Hive
-from queenbee.hook.names import session_name
+from queenbee.core.names import session_name
 from queenbee.hook.sessions import MOST_LINES
 
 Ask = Callable[..., dict[str, Any] | None]

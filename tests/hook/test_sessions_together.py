@@ -21,8 +21,8 @@ from hives import commit_file, git
 from mutants import mutant
 
 from queenbee import Hive
+from queenbee.core.names import joined
 from queenbee.hook import names
-from queenbee.hook.names import joined
 from queenbee.store import sessions
 from queenbee.store.layout import discover
 

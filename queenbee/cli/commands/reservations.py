@@ -18,6 +18,7 @@ from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.errors import InvalidInput
+from queenbee.services.leases import notes
 from queenbee.store.layout import working_directory
 
 if TYPE_CHECKING:
@@ -245,13 +246,8 @@ def check(call: Invocation, paths: tuple[str, ...]) -> Answer:
         statuses = governing.check(
             lambda: call.hive, paths, os.environ, cwd=working_directory(), droid=call.actor
         )
-    for path, status in zip(paths, statuses, strict=True):
-        if status.status == "held":
-            continue
-        if os.path.isdir(path) and not os.path.islink(path):
-            tell(f"{path} is a folder: its contents were not checked; see: queen reserved")
-        elif set("*?{") & set(path) and not os.path.lexists(path):
-            tell(f"{path} was treated as a file name, not as a pattern; see: queen reserved")
+    for note in notes.of_checked(paths, statuses, os.curdir):
+        tell(note)
     return Answer(statuses, yes=all(each.status != "held" for each in statuses))
 
 

@@ -212,21 +212,16 @@ def complete(
     With --next it also takes the next issue, and exits with status 0 if there is none for you.
     """
     from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
-    from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
+    from queenbee.git.completing import complete as complete_issue  # noqa: PLC0415 - start-up
 
     done = complete_issue(
         hive,
-        hive.issue_id(issue_id, recorded=True),
+        issue_id,
         env=os.environ,
         reason=reason,
         unverified=no_verify,
         on_progress=watcher(),
     )
-    if done.completed and hive.layout.worktree is not None:
-        from queenbee.git.landed import unlanded  # noqa: PLC0415 - start-up
-
-        if (left := unlanded(hive.layout)) is not None:
-            done = done.with_note(f"{done.assignment.issue_id} is completed, but {left}")
     if not take_next:
         return Answer(done, yes=done.completed)
     following = work.take_next(hive) if done.completed else None

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Assignment, Message, Reservation
     from queenbee.services.hive import Services
     from queenbee.services.queue import Place
+    from queenbee.services.work.waiting import OnProgress
 
 _MAIL = 5
 """The unread messages that are given whole, oldest first; the others stay unread."""
@@ -138,24 +139,33 @@ class Nothing(_Answer):
 
 
 def take_next(
-    hive: Services, *, patterns: Sequence[str] = (), wait_s: float = 0
+    hive: Services,
+    *,
+    patterns: Sequence[str] = (),
+    wait_s: float = 0,
+    on_progress: OnProgress | None = None,
 ) -> Begin | Nothing:
     """Takes the next issue for the actor, with leases on the patterns, all or nothing.
 
     An issue that the actor has already comes first. Whoever waits longest is served first. With
     `wait_s`, waits until there is an issue or everything is done. Raises `Held` if somebody else
-    holds one of the patterns, and `Busy` when that time runs out.
+    holds one of the patterns, and `Busy` when that time runs out. While it waits, `on_progress` is
+    called about once a second; an exception that it raises ends the wait.
     """
     with hive.queue.place(Want(any_issue=True), wait_s) as place:
-        taken = _wait_and_take(hive, patterns, place, wait_s)
+        taken = _wait_and_take(hive, patterns, place, wait_s, on_progress)
     taken.take_mail(hive)
     return taken
 
 
 def _wait_and_take(
-    hive: Services, patterns: Sequence[str], place: Place, wait_s: float
+    hive: Services,
+    patterns: Sequence[str],
+    place: Place,
+    wait_s: float,
+    on_progress: OnProgress | None,
 ) -> Begin | Nothing:
-    watch = Watch(hive, ("assignments",), issues=True)
+    watch = Watch(hive, ("assignments",), issues=True, on_progress=on_progress)
     deadline_s = time.monotonic() + wait_s
     while True:
         watch.look()
