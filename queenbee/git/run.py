@@ -34,6 +34,13 @@ _ENVIRONMENT = {
 }
 
 
+_OF_A_CALLER = (
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
+)  # fmt: skip
+"""What git sets for a hook or an alias, to say which repository, tree and index it works on."""
+
+
 class NotTrusted(ExternalFailure):
     """Git refuses to work in a repository that belongs to another user."""
 
@@ -41,13 +48,20 @@ class NotTrusted(ExternalFailure):
 
 
 def git(
-    *arguments: str, cwd: str, stdin: bytes = b"", config: Mapping[str, str] | None = None
+    *arguments: str,
+    cwd: str,
+    stdin: bytes = b"",
+    config: Mapping[str, str] | None = None,
+    elsewhere: bool = False,
 ) -> bytes:
     """Returns what git prints. Raises `ExternalFailure` if it fails or is not installed.
 
-    `config` overrides the repository's own.
+    `config` overrides the repository's own. `elsewhere` asks about the worktree at `cwd`, even in
+    a hook that git runs for another one.
     """
     env = {**os.environ, **_ENVIRONMENT, **_overriding(config or {})}
+    for name in _OF_A_CALLER if elsewhere else ():
+        env.pop(name, None)
     command = ["git", *_QUIET, *arguments]
     try:
         done = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, env=env)
@@ -70,24 +84,25 @@ def git(
     return done.stdout
 
 
-def line(*arguments: str, cwd: str) -> str | None:
+def line(*arguments: str, cwd: str, elsewhere: bool = False) -> str | None:
     """Returns the one line that git prints, or None if it fails or prints nothing.
 
     Raises `NotTrusted`, which is no answer to any question.
     """
     try:
-        return os.fsdecode(git(*arguments, cwd=cwd)).rstrip("\n") or None
+        return os.fsdecode(git(*arguments, cwd=cwd, elsewhere=elsewhere)).rstrip("\n") or None
     except NotTrusted:
         raise
     except ExternalFailure:
         return None
 
 
-def without_filters(cwd: str) -> dict[str, str]:
+def without_filters(cwd: str, *, elsewhere: bool = False) -> dict[str, str]:
     """Returns the config for commands that read files of the tree: git would pass each through the
     programs that the repository's config names as filters.
     """
-    names = line("config", "--null", "--name-only", "--get-regexp", r"^filter\.", cwd=cwd) or ""
+    wanted = ("config", "--null", "--name-only", "--get-regexp", r"^filter\.")
+    names = line(*wanted, cwd=cwd, elsewhere=elsewhere) or ""
     drivers = dict.fromkeys(name.rpartition(".")[0] for name in names.split("\0") if name)
     values = {"clean": "", "smudge": "", "process": "", "required": "false"}
     return {f"{driver}.{key}": value for driver in drivers for key, value in values.items()}

@@ -14,7 +14,7 @@ from queenbee.cli.rendering import block
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, suggested
 from queenbee.errors import InvalidInput
-from queenbee.services import work
+from queenbee.git import touched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -112,5 +112,5 @@ def land(
         if not done.completed:
             return Answer(value, yes=False)
     if take_next:
-        value["next"] = work.take_next(hive)
+        value["next"] = touched.take_next(hive)
     return Answer(value, yes=True)
