@@ -69,11 +69,6 @@ class TestRaces:
 @pytest.mark.slow
 @pytest.mark.linux
 class TestEverythingAtOnce:
-    @pytest.mark.xfail(
-        raises=Broken,
-        strict=False,
-        reason="a child that is forked beside a writing thread hangs in some runs: not yet found",
-    )
     def test_loses_and_doubles_nothing_and_writes_nothing_outside(self, folder):
         figures = storm.run(folder, 6, seed=1, droids=3)
         assert figures["acknowledged"] > 0
