@@ -14,6 +14,7 @@ from queenbee.errors import NoHive, QueenError
 from queenbee.git.unmerged import DELETED, UNTRACKED, Neighbours, base_of
 from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
+from queenbee.store.worktrees import are_several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.services.work import Begin, Nothing
-    from queenbee.store.layout import Layout
     from queenbee.store.worktrees import Worktree
 
 BUDGET_S = 0.06
@@ -36,7 +36,7 @@ _MOST_AGE_S = 30
 _MOST_FILES = 20
 """So many files of each worktree are named for a pattern."""
 _MOST_RANGES = 20
-_MOST_CHARS = 80
+_MOST_CHARS = 60
 _SHOWN = 4
 ADDED, DROPPED, EDITED = "added", "deleted", "changed"
 
@@ -73,6 +73,11 @@ class Touch:
         """Whose it is, for people: the droid, else the branch, else the folder."""
         return self.droid or self.branch or self.worktree
 
+    @property
+    def branch_or_folder(self) -> str:
+        """What tells it from other work in the same file."""
+        return self.branch or self.worktree
+
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
         return {
@@ -86,10 +91,14 @@ class Touch:
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""
         place = f"branch {_safe(self.branch)}" if self.branch else f"in {_safe(self.worktree)}"
-        about = f", {_safe(self.issue_id)}" if self.issue_id else ""
-        state = "" if self.committed else ", uncommitted"
+        facts = [
+            *([place] if self.droid else []),
+            *([_safe(self.issue_id)] if self.issue_id else []),
+            *(["uncommitted"] if not self.committed else []),
+        ]
         where = f" {_ranges(self.lines)}" if self.lines else ""
-        return f"{_safe(self.name)} {self.how} {_safe(self.path)}{where} ({place}{about}{state})"
+        more = f" ({', '.join(facts)})" if facts else ""
+        return f"{_safe(self.name)} {self.how} {_safe(self.path)}{where}{more}"
 
 
 class Seen:
@@ -140,16 +149,6 @@ class Checked:
         return {**self.status.to_dict(), "touched_by": [each.to_dict() for each in self.others]}
 
 
-def has_neighbours(layout: Layout) -> bool:
-    """Returns whether the repository has linked worktrees; it costs a few microseconds."""
-    if layout.common_dir is None:
-        return False
-    try:
-        return bool(os.listdir(os.path.join(layout.common_dir, "worktrees")))
-    except OSError:
-        return False
-
-
 def by_others(hive: Services, paths: Iterable[str], *, budget_s: float = BUDGET_S) -> Seen:
     """Returns the unmerged work of other worktrees in files, named from the root.
 
@@ -157,7 +156,7 @@ def by_others(hive: Services, paths: Iterable[str], *, budget_s: float = BUDGET_
     does not answer, nothing is known.
     """
     wanted = [path for path in dict.fromkeys(paths) if not is_exempt(hive.layout, path)]
-    if not wanted or not has_neighbours(hive.layout):
+    if not wanted or not are_several(hive.layout):
         return Seen()
     found = Neighbours(hive.layout, budget_s=budget_s)
     met = [(other, path) for other in found.others for path in wanted if found.has(other, path)]
@@ -169,7 +168,7 @@ def covered(hive: Services, leases: Iterable[Reservation], *, budget_s: float = 
 
     What is not committed is as of at most half a minute ago.
     """
-    if not has_neighbours(hive.layout):
+    if not are_several(hive.layout):
         return Seen()
     index = _index(hive, leases)
     found = Neighbours(hive.layout, budget_s=budget_s)

@@ -3,6 +3,7 @@
     main.respond     reads the event (events) and decides what handles it
     editing          an edit: which hives it concerns, and whether another droid holds a file
     refusals         the text of a refusal
+    neighbours       who else has unmerged work in the file
     sessions         the start and the end of a session, and the name that it acts under
     answers          the JSON that the asking agent reads
 
@@ -84,7 +85,12 @@ def _answer(event: Event, env: Mapping[str, str]) -> Answer | None:
     if event.files:
         from queenbee.hook import editing  # noqa: PLC0415 - start-up
 
-        return editing.answer(event, env)
+        refusal = editing.answer(event, env)
+        if refusal is not None:
+            return refusal
+        from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
+
+        return neighbours.answer(event, env)
     if event.kind not in (events.SESSION_START, events.SESSION_END):
         return None
     from queenbee.hook import sessions  # noqa: PLC0415 - start-up
