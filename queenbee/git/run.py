@@ -41,6 +41,9 @@ _OF_A_CALLER = (
 """What git sets for a hook or an alias, to say which repository, tree and index it works on."""
 
 
+_LAST_CHARS = 1_000
+
+
 class NotTrusted(ExternalFailure):
     """Git refuses to work in a repository that belongs to another user."""
 
@@ -95,6 +98,32 @@ def line(*arguments: str, cwd: str, elsewhere: bool = False) -> str | None:
         raise
     except ExternalFailure:
         return None
+
+
+def as_the_user(*arguments: str, cwd: str) -> str:
+    """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
+    returns what it printed. Raises `ExternalFailure`, which has that at its end.
+    """
+    env = {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    except OSError as error:
+        raise ExternalFailure(f"git cannot be run: {error.strerror}", program="git") from error
+    said = os.fsdecode(done.stdout).strip()
+    if done.returncode != 0:
+        raise ExternalFailure(
+            f"git {arguments[0]} failed: {said[-_LAST_CHARS:] or done.returncode}",
+            program="git",
+            status=done.returncode,
+        )
+    return said
 
 
 def without_filters(cwd: str, *, elsewhere: bool = False) -> dict[str, str]:

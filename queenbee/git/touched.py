@@ -35,6 +35,8 @@ _MOST_AGE_S = 30
 """A pattern covers files that nobody looked at one by one: what was listed then is good enough."""
 _MOST_FILES = 20
 """So many files of each worktree are named for a pattern."""
+_SURE = 2
+"""So many of them get their lines, whatever time is left."""
 _MOST_RANGES = 20
 _MOST_CHARS = 60
 _SHOWN = 4
@@ -255,22 +257,26 @@ def _touches(
     hive: Services, found: Neighbours, met: Sequence[tuple[Worktree, str]]
 ) -> Iterator[Touch]:
     owners: dict[str, Owner] = {}
-    for other, path in met:
+    for count, (other, path) in enumerate(met):
         work = found.work(other)
         assert work is not None
         if other.git_dir not in owners:
             owners[other.git_dir] = Owner(hive, other)
         touch = Touch(path, owners[other.git_dir], work)
-        if touch.how != EDITED or _add_lines(touch, found, other, work):
+        if touch.how != EDITED or _add_lines(
+            touch, found, other, work, in_time=found.in_time or count < _SURE
+        ):
             yield touch
 
 
-def _add_lines(touch: Touch, found: Neighbours, other: Worktree, work: Work) -> bool:
+def _add_lines(
+    touch: Touch, found: Neighbours, other: Worktree, work: Work, *, in_time: bool
+) -> bool:
     """Adds to a touch which lines it changes; returns whether it changes anything at all."""
     stamp = _stamp(os.path.join(other.path, touch.path))
     kept: Any = work.lines.get(touch.path)
     if not isinstance(kept, list) or kept[0] != stamp:
-        if not found.in_time:
+        if not in_time:
             return True
         try:
             kept = [stamp, *_difference(found, other, work, touch.path)]

@@ -36,6 +36,8 @@ _MOST_NOTES = 500
 """Of files that were not there, and of line numbers."""
 _RACE_NS = 100_000_000
 """A file may change in the same tick of the clock in which git looked at it."""
+_FIRST_S = 0.5
+"""More, for worktrees that nobody has looked at: that happens once."""
 _STALE_NS = 300 * 1_000_000_000
 """What no stamp says, such as another `.gitignore`, is seen after five minutes."""
 
@@ -106,16 +108,17 @@ class Work:
 class Neighbours:
     """The other worktrees of a repository, with what is known of their work.
 
-    Spends at most about `budget_s` on asking git; `unlooked` then has the worktrees whose work is
-    not known, or known only as it was before.
+    With `own`, that of the present one too. Spends at most about `budget_s` on asking git;
+    `unlooked` then has the worktrees whose work is not known, or known only as it was before.
     """
 
-    def __init__(self, layout: Layout, *, budget_s: float) -> None:
+    def __init__(self, layout: Layout, *, budget_s: float, own: bool = False) -> None:
         found = worktrees(layout)
-        self.others = [each for each in found if each.path != layout.tree]
+        self.others = [each for each in found if own or each.path != layout.tree]
         self.unlooked: dict[str, Worktree] = {}
         self._layout = layout
         self._deadline_s = time.monotonic() + budget_s
+        self._first_deadline_s = self._deadline_s + (_FIRST_S if budget_s > 0 else 0)
         self._path = os.path.join(layout.state_dir, "index", "unmerged.json")
         self._kept = _load(self._path) if self.others else {}
         self._known: set[str] = set()
@@ -214,9 +217,11 @@ class Neighbours:
     def _refreshed(self, other: Worktree) -> Work | None:
         """Returns the work of a worktree as it is now; if there is no time, as it was."""
         before = self._kept.get(other.git_dir)
-        if other.git_dir in self._known or not self.in_time:
-            if other.git_dir not in self._known:
-                self.unlooked[other.git_dir] = other
+        if other.git_dir in self._known:
+            return before
+        deadline_s = self._deadline_s if before is not None else self._first_deadline_s
+        if time.monotonic() >= deadline_s:
+            self.unlooked[other.git_dir] = other
             return before
         try:
             work = refresh(other, self._target, self.config(other), before)
