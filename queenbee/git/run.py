@@ -34,13 +34,12 @@ _ENVIRONMENT = {
 }
 
 
-_OF_A_CALLER = (
-    "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR",
-    "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
-)  # fmt: skip
-"""What git sets for a hook or an alias, to say which repository, tree and index it works on."""
-
-
+_OF_A_CALLER = frozenset({
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE",
+    "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
+    "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
+})  # fmt: skip
+"""What a hook or an alias says of its own repository."""
 _LAST_CHARS = 1_000
 
 
@@ -55,16 +54,14 @@ def git(
     cwd: str,
     stdin: bytes = b"",
     config: Mapping[str, str] | None = None,
-    elsewhere: bool = False,
+    repository: Mapping[str, str] | None = None,
 ) -> bytes:
     """Returns what git prints. Raises `ExternalFailure` if it fails or is not installed.
 
-    `config` overrides the repository's own. `elsewhere` asks about the worktree at `cwd`, even in
-    a hook that git runs for another one.
+    `config` overrides the repository's own. `repository` holds the variables that name the
+    repository, tree and index that are meant, in place of a calling hook's.
     """
-    env = {**os.environ, **_ENVIRONMENT, **_overriding(config or {})}
-    for name in _OF_A_CALLER if elsewhere else ():
-        env.pop(name, None)
+    env = _environment(config, repository)
     command = ["git", *_QUIET, *arguments]
     try:
         done = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, env=env)
@@ -87,13 +84,13 @@ def git(
     return done.stdout
 
 
-def line(*arguments: str, cwd: str, elsewhere: bool = False) -> str | None:
+def line(*arguments: str, cwd: str, repository: Mapping[str, str] | None = None) -> str | None:
     """Returns the one line that git prints, or None if it fails or prints nothing.
 
     Raises `NotTrusted`, which is no answer to any question.
     """
     try:
-        return os.fsdecode(git(*arguments, cwd=cwd, elsewhere=elsewhere)).rstrip("\n") or None
+        return os.fsdecode(git(*arguments, cwd=cwd, repository=repository)).rstrip("\n") or None
     except NotTrusted:
         raise
     except ExternalFailure:
@@ -126,15 +123,25 @@ def as_the_user(*arguments: str, cwd: str) -> str:
     return said
 
 
-def without_filters(cwd: str, *, elsewhere: bool = False) -> dict[str, str]:
+def without_filters(cwd: str, *, repository: Mapping[str, str] | None = None) -> dict[str, str]:
     """Returns the config for commands that read files of the tree: git would pass each through the
     programs that the repository's config names as filters.
     """
     wanted = ("config", "--null", "--name-only", "--get-regexp", r"^filter\.")
-    names = line(*wanted, cwd=cwd, elsewhere=elsewhere) or ""
+    names = line(*wanted, cwd=cwd, repository=repository) or ""
     drivers = dict.fromkeys(name.rpartition(".")[0] for name in names.split("\0") if name)
     values = {"clean": "", "smudge": "", "process": "", "required": "false"}
     return {f"{driver}.{key}": value for driver in drivers for key, value in values.items()}
+
+
+def _environment(
+    config: Mapping[str, str] | None, repository: Mapping[str, str] | None
+) -> dict[str, str]:
+    env = {**os.environ, **_ENVIRONMENT, **_overriding(config or {})}
+    if repository is not None:
+        env = {name: value for name, value in env.items() if name not in _OF_A_CALLER}
+        env.update(repository)
+    return env
 
 
 def _overriding(config: Mapping[str, str]) -> dict[str, str]:

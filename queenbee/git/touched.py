@@ -306,7 +306,7 @@ def _difference(
         *("--src-prefix=a/", "--dst-prefix=b/", "--end-of-options", base, "--", path),
         cwd=other.path,
         config=found.config(other),
-        elsewhere=True,
+        repository={},
     )
     return _read(said)
 

@@ -196,7 +196,7 @@ class Neighbours:
         own = os.path.join(other.git_dir, "config.worktree")
         key = own if os.path.exists(own) else ""
         if key not in self._filters:
-            self._filters[key] = without_filters(other.path, elsewhere=True)
+            self._filters[key] = without_filters(other.path, repository={})
         return self._filters[key]
 
     def _current(self, other: Worktree) -> Work | None:
@@ -244,18 +244,18 @@ def refresh(
     from queenbee.git.run import git, line  # noqa: PLC0415 - start-up
 
     def names(*arguments: str) -> set[str]:
-        return _names(git(*arguments, cwd=other.path, elsewhere=True))
+        return _names(git(*arguments, cwd=other.path, repository={}))
 
     index = _index(other)
     at_ns = time.time_ns()
-    head = other.head or line("rev-parse", "--verify", "HEAD", cwd=other.path, elsewhere=True)
+    head = other.head or line("rev-parse", "--verify", "HEAD", cwd=other.path, repository={})
     work = Work(head, target, index)
     work.at_ns = at_ns
     if before is not None and (before.head, before.target) == (head, target):
         work.committed, work.lines = before.committed, before.lines
     elif head is not None and target is not None and head != target:
         diff = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
-        base = line("merge-base", target, head, cwd=other.path, elsewhere=True)
+        base = line("merge-base", target, head, cwd=other.path, repository={})
         if base != head:
             work.committed = names(*diff, target, head)
             if base not in (None, target):
@@ -266,7 +266,7 @@ def refresh(
         "--ignore-submodules=dirty",
         cwd=other.path,
         config=config,
-        elsewhere=True,
+        repository={},
     )
     entries = [os.fsdecode(each) for each in status.split(b"\0") if each]
     found = {text[3:]: _how(text[:2]) for text in entries if not text.endswith("/")}
@@ -285,7 +285,7 @@ def base_of(other: Worktree, work: Work) -> str | None:
 
     if work.head is None or work.target in (None, work.head):
         return work.head
-    return line("merge-base", str(work.target), work.head, cwd=other.path, elsewhere=True)
+    return line("merge-base", str(work.target), work.head, cwd=other.path, repository={})
 
 
 def _is_settled(work: Work, file: str, path: str) -> bool:
@@ -321,7 +321,7 @@ def _target(layout: Layout, found: Sequence[Worktree]) -> str | None:
     from queenbee.git.run import line  # noqa: PLC0415 - start-up
 
     try:
-        return line("rev-parse", "--verify", "HEAD", cwd=main.path, elsewhere=True)
+        return line("rev-parse", "--verify", "HEAD", cwd=main.path, repository={})
     except ExternalFailure:
         return None
 

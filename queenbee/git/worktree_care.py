@@ -173,7 +173,7 @@ def _unlanded(found: Worktree, work: Work | None) -> int | None:
     said = line(
         *("rev-list", "--count", "--end-of-options", f"{work.target}..{work.head}"),
         cwd=found.path,
-        elsewhere=True,
+        repository={},
     )
     return int(said) if said is not None else None
 

@@ -115,7 +115,7 @@ class _Making:
         if here is None:
             raise NotFound(f"{hive.layout.tree} is not in git", hint="git init")
         top = here.main_tree or here.common_dir
-        if line("check-ref-format", "--branch", name, cwd=top, elsewhere=True) != name:
+        if line("check-ref-format", "--branch", name, cwd=top, repository={}) != name:
             raise InvalidInput(f"{name!r} cannot be the name of a branch", hint="choose another")
         if path is None:
             parent, repository = os.path.split(top)
@@ -151,7 +151,7 @@ class _Making:
                 hint="choose another: " + suggested("queen worktree add", self.name, path="DIR"),
             )
         base = target_branch(self._layout) or "HEAD"
-        self._base = line("rev-parse", "--verify", base, cwd=self._top, elsewhere=True)
+        self._base = line("rev-parse", "--verify", base, cwd=self._top, repository={})
         if self._base is None:
             raise Conflict("there is no commit to begin with", hint="git commit")
         write_document(self._note, json.dumps({"path": self.path, "base": self._base}).encode())
@@ -208,7 +208,7 @@ class _Making:
 
     def _tip(self) -> str | None:
         ref = f"refs/heads/{self.name}"
-        return line("rev-parse", "--verify", "--quiet", ref, cwd=self._top, elsewhere=True)
+        return line("rev-parse", "--verify", "--quiet", ref, cwd=self._top, repository={})
 
     def _clear(self) -> None:
         """Removes what a git that was killed, or that failed, has left. Raises `ExternalFailure`.

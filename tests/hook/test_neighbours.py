@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_inputs import NAME, SESSION
+from agent_inputs import SESSION
 from hives import commit_file, git
 
 from queenbee.hook import neighbours
@@ -73,7 +73,8 @@ def test_it_is_told_once_for_each_file_and_branch(repo: Path, mine: Path, ask: A
     (third / "app.py").write_text("c = 1\n")
     text = told(ask(edit(mine)))
     assert text is not None and "docs" in text and "api" not in text
-    assert told(ask(edit(mine, session_id="another"), QUEEN_DROID=NAME))
+    text = told(ask(edit(added(repo, "fourth"), session_id="another")))
+    assert text is not None and "docs" in text and "api" in text
 
 
 @pytest.mark.usefixtures("at_once")
@@ -147,7 +148,7 @@ def test_old_sessions_are_forgotten(repo: Path, mine: Path, ask: Ask) -> None:
         path = folder / f"{number}.json"
         path.write_text("[]")
         os.utime(path, (1, 1))
-    assert ask(edit(mine, session_id="new"), QUEEN_DROID=NAME) is None
+    assert ask(edit(mine, "new.py", session_id="new")) is None
     assert len(list(folder.iterdir())) == 2
 
 
