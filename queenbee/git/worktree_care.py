@@ -15,6 +15,7 @@ from queenbee.services.leases.edits import is_exempt
 from queenbee.store.layout import git_tree
 
 if TYPE_CHECKING:
+    from queenbee.core.records import Assignment
     from queenbee.git.unmerged import Work
     from queenbee.services.hive import Services
     from queenbee.store.worktrees import Worktree
@@ -99,6 +100,25 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
     the files are lost, and the branch stays.
     """
     place = _named(hive, name)
+    _refuse_claimed(hive, place)
+    return _removed(hive, place, force=force)
+
+
+def abandon(hive: Services, path: str) -> Removed:
+    """Removes a worktree that its agent leaves for good, with what is not committed in it; gives
+    back its issues, ends its leases, and keeps a branch that has not landed.
+    """
+    place = next((each for each in places(hive) if each.path == path), None)
+    if place is None:
+        raise NotFound(f"{path} is not a worktree of this repository", hint="queen worktree list")
+    removed = _removed(hive, place, force=True)
+    for each in _claimed(hive, place):
+        of_droid = type(hive)(hive.layout, actor=each.droid)
+        of_droid.assignments.release(each.issue_id, reason=f"its worktree {place.name} was removed")
+    return removed
+
+
+def _removed(hive: Services, place: Place, *, force: bool) -> Removed:
     here = git_tree(hive.layout.tree)
     if not place.linked or here is None:
         raise Conflict(f"{place.path} is the main worktree", hint="queen worktree list")
@@ -107,7 +127,6 @@ def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
             f"you are in {place.path}",
             hint=f"{suggested('cd', here.main_tree or here.common_dir)}, then the same again",
         )
-    _refuse_claimed(hive, place)
     if not force:
         _refuse_unfinished(place)
     top = here.main_tree or here.common_dir
@@ -132,13 +151,21 @@ def _named(hive: Services, name: str) -> Place:
     raise NotFound(f"there is no worktree {name!r}", hint="queen worktree list")
 
 
-def _refuse_claimed(hive: Services, place: Place) -> None:
-    held = [
+def _claimed(hive: Services, place: Place) -> list[Assignment]:
+    """Returns the issues that somebody has in a worktree."""
+    return [
         each
         for each in hive.assignments.find()
-        if each.worktree == place.name
-        or (each.worktree is None and place.droid is not None and each.droid == place.droid)
+        if place.linked
+        and (
+            each.worktree == place.name
+            or (each.worktree is None and place.droid is not None and each.droid == place.droid)
+        )
     ]
+
+
+def _refuse_claimed(hive: Services, place: Place) -> None:
+    held = _claimed(hive, place)
     if held:
         first = held[0]
         raise Conflict(

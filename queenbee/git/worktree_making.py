@@ -31,8 +31,8 @@ from queenbee.store.worktrees import target_branch, worktrees
 
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment
+    from queenbee.services.hive import Services
     from queenbee.store.worktrees import Worktree
-    from queenbee.workflows.hive import Hive
 
 _PATIENCE_S = 2.0
 """For a git that outlived a killed call and is about to finish."""
@@ -64,7 +64,7 @@ class Made:
         }
 
 
-def add(hive: Hive, name: str, *, issue_id: str | None = None, path: str | None = None) -> Made:
+def add(hive: Services, name: str, *, issue_id: str | None = None, path: str | None = None) -> Made:
     """Makes a worktree with a branch `name` for the droid `name`, beside the main one, from the
     commit of the main branch; and claims an issue for it. Repeating it changes nothing.
 
@@ -99,7 +99,7 @@ def add(hive: Hive, name: str, *, issue_id: str | None = None, path: str | None 
 class _Making:
     """What is being made, and what git has made of it so far."""
 
-    def __init__(self, hive: Hive, name: str, top: str, path: str) -> None:
+    def __init__(self, hive: Services, name: str, top: str, path: str) -> None:
         self.name = name
         self.path = path
         self.folder = os.path.join(hive.layout.state_dir, "making")
@@ -110,7 +110,7 @@ class _Making:
         self._note = os.path.join(self.folder, f"{name}.json")
 
     @classmethod
-    def of(cls, hive: Hive, name: str, path: str | None) -> _Making:
+    def of(cls, hive: Services, name: str, path: str | None) -> _Making:
         here = git_tree(hive.layout.tree)
         if here is None:
             raise NotFound(f"{hive.layout.tree} is not in git", hint="git init")

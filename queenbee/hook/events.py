@@ -18,6 +18,8 @@ BEFORE_EDIT = "before edit"
 AFTER_EDIT = "after edit"
 SESSION_START = "session start"
 SESSION_END = "session end"
+WORKTREE_CREATE = "worktree create"
+WORKTREE_REMOVE = "worktree remove"
 OTHER = "other"
 
 CLAUDE = "claude"
@@ -34,6 +36,8 @@ _KINDS = {
     "afterfileedit": AFTER_EDIT,
     "sessionstart": SESSION_START,
     "sessionend": SESSION_END,
+    "worktreecreate": WORKTREE_CREATE,
+    "worktreeremove": WORKTREE_REMOVE,
 }
 _TOOLS = frozenset({
     "edit", "write", "multiedit", "notebookedit",  # Claude Code
@@ -75,7 +79,7 @@ _PATCH_LINES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "***
 class Event:
     """One call of the hook: the agent, what happens, the session and the files."""
 
-    __slots__ = ("agent", "cwd", "files", "kind", "name", "session")
+    __slots__ = ("agent", "cwd", "files", "kind", "name", "session", "worktree")
 
     def __init__(self, fields: Mapping[str, object], cwd: str) -> None:
         self.name = _text(fields, "hook_event_name", "hookEventName") or ""
@@ -86,6 +90,8 @@ class Event:
         if said is not None and not _may_be_a_name(said):
             said = None
         self.cwd = os.path.join(cwd, said or "")
+        self.worktree = _text(fields, "worktree_path" if self.kind == WORKTREE_REMOVE else "name")
+        """The name of a worktree to be made, or the path of one to be removed."""
         self.files: list[str] = []
         """The files that a tool is about to change, or has changed: absolute names."""
         if self.kind in (BEFORE_EDIT, AFTER_EDIT):
