@@ -177,12 +177,7 @@ class Neighbours:
         if not self._dirty:
             return
         known = {each.git_dir for each in worktrees(self._layout)}
-        entries = {key: work.to_dict() for key, work in self._kept.items() if key in known}
-        temporary = f"{self._path}.{os.urandom(4).hex()}.tmp"
-        with suppress(OSError, QueenError):
-            safe_open.make_folder(os.path.dirname(self._path))
-            safe_open.write(temporary, json.dumps({"format": _FORMAT, "of": entries}).encode())
-            safe_open.replace(temporary, self._path)
+        _store(self._path, {key: each for key, each in self._kept.items() if key in known})
         self._dirty = False
 
     def _asked_ns(self, git_dir: str) -> int:
@@ -334,6 +329,15 @@ def _load(path: str) -> dict[str, Work]:
     except (OSError, QueenError, ValueError, KeyError, TypeError, AttributeError):
         pass
     return {}
+
+
+def _store(path: str, works: Mapping[str, Work]) -> None:
+    entries = {key: work.to_dict() for key, work in works.items()}
+    temporary = f"{path}.{os.urandom(4).hex()}.tmp"
+    with suppress(OSError, QueenError):
+        safe_open.make_folder(os.path.dirname(path))
+        safe_open.write(temporary, json.dumps({"format": _FORMAT, "of": entries}).encode())
+        safe_open.replace(temporary, path)
 
 
 def _names(listed: bytes) -> set[str]:

@@ -154,7 +154,7 @@ class _Making:
         self._base = line("rev-parse", "--verify", base, cwd=self._top, repository={})
         if self._base is None:
             raise Conflict("there is no commit to begin with", hint="git commit")
-        write_document(self._note, json.dumps({"path": self.path, "base": self._base}).encode())
+        _write_note(self._note, self.path, self._base)
 
     def make(self) -> str:
         """Makes the worktree, or what is missing of it, and returns its git directory."""
@@ -249,6 +249,10 @@ class _Making:
                 if os.path.realpath(os.path.dirname(os.path.join(git_dir, said))) == self.path:
                     found.append(git_dir)
         return found
+
+
+def _write_note(note: str, path: str, base: str) -> None:
+    write_document(note, json.dumps({"path": path, "base": base}).encode())
 
 
 def _is_empty(path: str) -> bool:

@@ -75,7 +75,7 @@ def _new(layout: Layout, files: Sequence[str], event: Event, actor: str | None) 
     from queenbee.services.leases.edits import changed_paths  # noqa: PLC0415 - start-up
 
     now_s = time.time()
-    kept = os.path.join(layout.state_dir, "told", f"{_file_name(event.session)}.json")
+    kept = os.path.join(layout.state_dir, "neighbours", f"{_file_name(event.session)}.json")
     told = _load(kept)
     paths = [
         path

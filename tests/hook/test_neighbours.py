@@ -137,13 +137,13 @@ def test_a_series_of_edits_asks_once(repo: Path, mine: Path, ask: Ask) -> None:
 
 
 def told_files(repo: Path) -> list[Path]:
-    return list((repo / ".git" / "queenbee" / "told").glob("*.json"))
+    return list((repo / ".git" / "queenbee" / "neighbours").glob("*.json"))
 
 
 @pytest.mark.usefixtures("at_once")
 def test_old_sessions_are_forgotten(repo: Path, mine: Path, ask: Ask) -> None:
     assert ask(edit(mine)) is None
-    folder = repo / ".git" / "queenbee" / "told"
+    folder = repo / ".git" / "queenbee" / "neighbours"
     for number in range(60):
         path = folder / f"{number}.json"
         path.write_text("[]")
@@ -165,4 +165,4 @@ def test_a_session_without_a_usable_id_writes_nothing_elsewhere(
 
 def test_one_worktree_has_no_neighbours(tree: Path, ask: Ask) -> None:
     assert ask(edit(tree, "src/app.py")) is None
-    assert not (tree / ".git" / "queenbee" / "told").exists()
+    assert not (tree / ".git" / "queenbee" / "neighbours").exists()
