@@ -68,6 +68,7 @@ READS = {
     "check": ["src/part61/x.py docs/60.md free.py lib/13/a", "src/part75/y", "lib/13.py"],
     "overlap": ["src/* src/a", "a b"],
     "conflicts": [""],
+    "collisions": ["", "--order"],
     "issues": ["", "--all", "--status closed"],
     "status": [""],
     "wait": ["--ready --timeout 0s", "qb-5 --free src/** --timeout 0s", "--mail --timeout 0s"],
@@ -159,6 +160,8 @@ tester: rotate --older-than 1h
 tester: doctor --fix
 tester: init
 tester: whoami --set tester
+tester: setup claude
+tester: setup --undo
 tester: hooks install claude
 tester: hooks uninstall claude
 tester: guard install

@@ -17,6 +17,11 @@ from mutants import mutant
 from pages import ROOT
 
 from queenbee import Hive
+from queenbee.agents import claude
+from queenbee.agents.agent import Agent, Place
+from queenbee.agents.edits import gathered
+from queenbee.agents.edits import write as write_edits
+from queenbee.agents.setup import AGENTS
 from queenbee.checks.check import Check, CheckResult, Command
 from queenbee.checks.evidence import EvidenceOfRun, write_failures
 from queenbee.cli.exits import UNREADABLE, exit_code
@@ -26,14 +31,18 @@ from queenbee.documents.ralph.store import find_bead, update_bead
 from queenbee.documents.sessions.files import write_session_folder
 from queenbee.errors import QueenError
 from queenbee.git import hooks, unmerged, worktree_making
-from queenbee.hook import claude, neighbours
+from queenbee.git.collisions.cache import Cache
+from queenbee.git.collisions.foreseen import keep
+from queenbee.hook import neighbours
 from queenbee.services.care import doctor, indexes
+from queenbee.services.landing_turn import LandingTurn
 from queenbee.services.notices import _add_keys
 from queenbee.store import presence, safe_open, setup, verdicts
 from queenbee.store.identity import remember
 from queenbee.store.layout import discover
 from queenbee.store.lock import LongLock
 from queenbee.store.logbook import note
+from queenbee.store.working_tree import keep_tree_id
 from queenbee.workflows.locks import documents_lock, gate_runs, run_lock
 
 PLACES = {
@@ -52,6 +61,20 @@ PLACES = {
     ".beads/evidence/gt-1/failures.txt": "refused",
     ".claude/state/validation/phase_flow_build.json": "refused",
     ".claude/settings.json": "refused",
+    "CLAUDE.md": "refused",
+    "AGENTS.md": "refused",
+    "GEMINI.md": "refused",
+    ".mcp.json": "refused",
+    ".claude/skills/queenbee/SKILL.md": "refused",
+    ".agents/skills/queenbee/SKILL.md": "refused",
+    ".codex/hooks.json": "refused",
+    ".codex/config.toml": "refused",
+    ".gemini/settings.json": "refused",
+    ".cursor/hooks.json": "refused",
+    ".cursor/mcp.json": "refused",
+    ".opencode/plugins/queenbee.js": "refused",
+    "opencode.json": "refused",
+    ".github/hooks/queenbee.json": "refused",
     ".githooks/pre-commit": "the link is replaced, or the folder refused",
     "docs/plan.md": "refused",
     ".beads/.queenbee/.gitignore": "made only if nothing has the name",
@@ -71,6 +94,7 @@ PLACES = {
     ".beads/.queenbee/index/messages.sqlite3-shm": "refused",
     ".beads/.queenbee/index/messages.sqlite3-journal": "refused",
     ".beads/.queenbee/index/leases.verdicts.json": "the link is replaced",
+    ".beads/.queenbee/landing/main/kept": "the link is replaced",
     ".beads/.queenbee/droids": "not written",
     ".beads/.queenbee/droids/ui": "not written",
     ".beads/.queenbee/told": "not written",
@@ -83,15 +107,26 @@ PLACES = {
     ".beads/.queenbee/making/api.json": "refused",
     ".beads/.queenbee/hook.log": "not written",
     ".beads/.queenbee/hook.log.1": "the link is replaced",
+    ".beads/.queenbee/collisions": "not written",
+    ".beads/.queenbee/collisions/results.json": "the link is replaced",
+    ".beads/.queenbee/collisions/objects-0123abcd": "not written",
+    ".beads/.queenbee/collisions/objects-0123abcd/info": "not written",
+    ".beads/.queenbee/collisions/objects-0123abcd/info/alternates": "not written",
+    ".beads/.queenbee/collisions/bases": "not written",
+    ".beads/.queenbee/collisions/bases/1": "the link is replaced",
     ".beads/.queenbee/droid": "refused",
+    ".beads/.queenbee/trees/main": "the link is replaced",
 }
 """Every file of the tree that is opened for writing, and what happens if it is a link."""
+
+GENERATION = "0123abcd"
 
 ALSO = (
     ".beads/queen_*.idx.json",
     ".beads/archive/queen_*.jsonl",
     ".beads/evidence/gt-1/*-2/01-tests.log",
     ".beads/.queenbee/droids/ui-*",
+    ".beads/.queenbee/collisions/objects-*/info/alternates",
     ".git/*",
     "sessions/*",
 )
@@ -133,6 +168,14 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
 
     def send(body: str = "hello") -> None:
         hive.messages.send("api", body)
+
+    def set_up(agent: Agent) -> None:
+        run = f"queen-hook {clock.now_ms}"
+        place = Place({}, tree=str(repo), hook=run, mcp=["queen", "mcp"], roots=[])
+        edits = gathered(agent.parts(place))
+        for edit in edits:
+            edit.set_up()
+        write_edits(edits, str(repo))
 
     def two_lines() -> None:
         with hive.transaction() as tx:
@@ -205,6 +248,20 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
         with LongLock(str(folder / "lock"), holder="ui"):
             worktree_making._write_note(str(folder / "api.json"), "x", str(clock.now_ms))
 
+    def compared() -> None:
+        known = {"version": 1, "generation": GENERATION, "results": {}}
+        objects = state / "collisions" / f"objects-{GENERATION}"
+        if not os.path.lexists(state / "collisions"):
+            objects.mkdir(parents=True)
+            (state / "collisions" / "results.json").write_text(json.dumps(known))
+        with Cache(layout, str(repo / ".git")) as cache:
+            cache.results["x"], cache.changed = clock.now_ms, True
+        keep(str(state / "collisions" / "bases" / "1"), b"x", str(clock.now_ms).encode())
+
+    def keep_turn() -> None:
+        with LandingTurn(hive, "main", 0, lambda _: None) as turn:
+            turn.keep(1)
+
     def session() -> None:
         folder = repo / "sessions" / f"at-{clock.now_ms}"
         write_session_folder(str(folder), {"team-session.json": b"{}"})
@@ -239,14 +296,20 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
             str(repo / claude.SETTINGS), claude.groups(f"queen-hook {clock.now_ms}")
         ),
     )
+    for agent in AGENTS.values():
+        do(f"setup {agent.name}", lambda agent=agent: set_up(agent))  # type: ignore[misc]
+    do("collisions", compared)
     do("guard", lambda: hooks.install(hooks.HookFolder(str(repo))))
     do(
         "annotate",
         lambda: annotate_file(str(repo / "docs" / "plan.md"), {"1.1": f"bd-{clock.now_ms}"}),
     )
+    do("turn", keep_turn)
     do("session", session)
     layout.identity_path = str(state / "droid")
     do("name", lambda: remember(layout, "ui"))
+    layout.tree_id_paths = (str(state / "trees" / "main"),)
+    do("tree", lambda: keep_tree_id(layout))
     hive.close()
     return refused
 

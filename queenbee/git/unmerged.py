@@ -185,13 +185,13 @@ class Neighbours:
 
     def config(self, other: Worktree) -> dict[str, str]:
         """Returns the config without which git would run a program that is named as a filter."""
-        from queenbee.git.run import without_filters  # noqa: PLC0415 - start-up
+        from queenbee.git.run import without_programs  # noqa: PLC0415 - start-up
 
         # The settings are shared, unless a worktree has some of its own.
         own = os.path.join(other.git_dir, "config.worktree")
         key = own if os.path.exists(own) else ""
         if key not in self._filters:
-            self._filters[key] = without_filters(other.path, repository={})
+            self._filters[key] = without_programs(other.path, {})[0]
         return self._filters[key]
 
     def _current(self, other: Worktree) -> Work | None:

@@ -6,12 +6,14 @@ import os
 from contextlib import suppress
 
 from queenbee.errors import Held, QueenError
+from queenbee.hook import events
 from queenbee.store.layout import git_tree, hives_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from queenbee.core.records import Reservation
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
     from queenbee.services.hive import Services
@@ -40,17 +42,35 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
             if not place.writes or place.hive.actor_or_none is None:
                 continue
             try:
-                _keep(place, event)
+                _keep(place, event, env)
             except Held as refusal:
                 _give_back(places[:count])
-                held = _held(_look(place.hive, place.paths))
+                held = _held(_look(place.hive, place.paths, event.session))
                 return _refused(place, held, event, refusal)
             except Exception:
                 _give_back(places[:count])
                 raise
     if errors:
         raise errors[0]
+    return _foreseen(places, event)
+
+
+def _foreseen(places: Sequence[_Place], event: Event) -> Answer | None:
+    """Returns what to tell of a conflict with what others announced in their worktrees."""
+    if event.kind != events.AFTER_EDIT:
+        return None
+    for place in places:
+        leases = [each for status in place.statuses for each in status.leases]
+        if place.writes and any(_is_elsewhere(lease, place.hive) for lease in leases):
+            from queenbee.hook import foreseen  # noqa: PLC0415 - start-up
+
+            return foreseen.answer(event, place.hive, place.statuses)
     return None
+
+
+def _is_elsewhere(lease: Reservation, hive: Services) -> bool:
+    own = (hive.actor_or_none, hive.layout.worktree)
+    return not lease.exclusive and (lease.droid, lease.worktree) != own
 
 
 class _Governed:
@@ -70,11 +90,13 @@ class _Place:
 
     __slots__ = ("granted", "hive", "paths", "statuses", "writes")
 
-    def __init__(self, hive: Services, paths: Sequence[str], *, writes: bool) -> None:
+    def __init__(
+        self, hive: Services, paths: Sequence[str], session: str | None, *, writes: bool
+    ) -> None:
         self.hive = hive
         self.paths = paths
         self.writes = writes
-        self.statuses = _look(hive, paths)
+        self.statuses = _look(hive, paths, session)
         self.granted: list[str] = []
         """The ids of the leases that were granted for this edit."""
 
@@ -96,22 +118,22 @@ def _opened(
         return None
     try:
         hive = open_hive(governed.layout, env, event)
-        return _Place(hive, list(dict.fromkeys(paths)), writes=governed.writes)
+        return _Place(hive, list(dict.fromkeys(paths)), event.session, writes=governed.writes)
     except (QueenError, OSError, ValueError) as error:
         errors.append(error)
         return None
 
 
-def _look(hive: Services, paths: Sequence[str]) -> list[PathStatus]:
+def _look(hive: Services, paths: Sequence[str], session: str | None) -> list[PathStatus]:
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
-    return edits.look(hive.reservations, paths)
+    return edits.look(hive.reservations, paths, session)
 
 
-def _keep(place: _Place, event: Event) -> None:
+def _keep(place: _Place, event: Event, env: Mapping[str, str]) -> None:
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
-    granted = edits.keep(place.hive.reservations, place.statuses, event.session)
+    granted = edits.keep(place.hive.reservations, place.statuses, event.session, env)
     place.granted = [lease.id for lease in granted]
 
 

@@ -90,6 +90,8 @@ def check(
             known = by_path[names[found.path]]
             if found.status == known.status:
                 known.leases += found.leases
-            elif found.status == "held" or known.status == "free":
+            elif found.status == "held":
                 known.status, known.leases = found.status, found.leases
+            elif known.status != "held":  # It is the actor's in one of them.
+                known.status, known.leases = "mine", known.leases + found.leases
     return statuses

@@ -120,7 +120,7 @@ class Notices:
         line = [each for each in self._queue().everything() if each.droid != actor]
         if any(each.want.patterns for each in line):
             for lease in self._reservations().find(droid=actor):
-                wanted = Want([lease.pattern], exclusive=lease.exclusive)
+                wanted = Want.of(lease)
                 for each in self._queue().waiting_for(wanted, droid=actor):
                     end = suggested("queen unreserve", lease.pattern)
                     who, what = mentioned(each.droid), each.want.shown()
@@ -138,7 +138,7 @@ class Notices:
         holders = dict.fromkeys(
             f"{mentioned(each.droid)} {bracketed(each.pattern)}"
             for each in self._reservations().overlapping(lease.pattern)
-            if each.droid != lease.droid
+            if leases.stand_against(each, lease)
         )
         now_held = f"held now by {', '.join(holders)}" if holders else "nobody holds it now"
         return f"your lease on {mentioned(lease.pattern)} {how}; {now_held}"

@@ -34,8 +34,23 @@ TEMPLATE = """\
 # rotate_at = "4MiB"     # at this size, a ledger's closed records move to .beads/archive/;
 #                        # "off": only when you run queen rotate
 # archive_after = "1d"   # how long a record must be closed before it moves
+#
+# [hook]
+# reserve = "auto"       # how queen-hook leases the files that agents edit: "auto", "exclusive",
+#                        # "shared" or "off"; docs/enforcement.md
+# ignore = []            # patterns, as in .gitignore, of files that it does not lease
+#
+# [land]
+# check = ""             # the shell command that must pass before queen land lands anything
+# check_timeout = "1h"   # how long it may take
+# strategy = "merge"     # "rebase": put your commits on top; "squash": make one commit of them
+# union = []             # files that everybody appends to, as in .gitignore: where both sides
+#                        # only added lines, queen land keeps both
+# keep_turn = "10m"      # how long your turn waits for you to resolve a conflict
 """
 
+AUTO, EXCLUSIVE, SHARED, OFF = "auto", "exclusive", "shared", "off"
+"""How the edit hook leases what agents edit."""
 _UNITS = {"KiB": 1024, "MiB": 1024 * 1024}
 _DAY_S = 86_400
 
@@ -108,6 +123,18 @@ class _Number(Setting):
         return value if type(value) is int and 0 <= value <= self.most else None
 
 
+class _Patterns(Setting):
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, (), 'a list of patterns as in .gitignore, such as ["dist/"]')
+
+    def read(self, value: object) -> object:
+        lines = value if isinstance(value, list) else [value]
+        is_text = all(isinstance(each, str) and not set(each) & {"\n", "\0"} for each in lines)
+        return tuple(lines) if isinstance(value, list) and is_text else None
+
+
 class _Size(Setting):
     __slots__ = ("most_bytes",)
 
@@ -125,6 +152,17 @@ class _Size(Setting):
         return size if 0 < size <= self.most_bytes else None
 
 
+class _Text(Setting):
+    __slots__ = ("most",)
+
+    def __init__(self, name: str, default: str, most: int) -> None:
+        self.most = most
+        super().__init__(name, default, f"a text of at most {most} characters")
+
+    def read(self, value: object) -> object:
+        return value if isinstance(value, str) and len(value) <= self.most else None
+
+
 SETTINGS = (
     _Choice("state", "git", "beads"),
     _Choice("droids", "auto", "strict", "off"),
@@ -137,6 +175,13 @@ SETTINGS = (
     _Number("gate_results", 10, 10_000),
     _Flag("close_on_complete", default=True),
     _Size("rotate_at", 4 * 1024 * 1024, 64 * 1024 * 1024),
+    _Choice("hook.reserve", AUTO, EXCLUSIVE, SHARED, OFF),
+    _Patterns("hook.ignore"),
+    _Text("land.check", "", 4096),
+    _Duration("land.check_timeout", 3600, 1, _DAY_S),
+    _Choice("land.strategy", "merge", "rebase", "squash"),
+    _Patterns("land.union"),
+    _Duration("land.keep_turn", 600, 0, _DAY_S),
 )
 
 
@@ -155,6 +200,13 @@ class Settings:
     close_on_complete: bool
     rotate_at_bytes: int
     """0 if ledgers are not rotated automatically."""
+    hook_reserve: str
+    hook_ignore: tuple[str, ...]
+    land_check: str
+    land_check_timeout_s: float
+    land_strategy: str
+    land_union: tuple[str, ...]
+    land_keep_turn_s: float
 
     def __init__(self, said: Mapping[str, object] | None = None, unknown: tuple[str, ...] = ()):
         for setting in SETTINGS:

@@ -1,7 +1,8 @@
 """Edits: the check before an agent changes a file, and the leases that it gets for it.
 
-An agent that knows nothing of leases is safe too: a free file is leased to it for a short time
-when it is edited, each further edit keeps the lease alive, and the session's end ends it.
+An agent that knows nothing of leases is safe too: a file that it edits is leased to it for a short
+time, each further edit keeps the lease alive, and the session's end ends it. By default such a
+lease is an announcement: it keeps others out of the file in this working tree only. ADR 0023.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 import os
 
 from queenbee.core import glob
+from queenbee.core.leases import serves
 from queenbee.errors import BadPattern, InvalidInput, NotFound
 from queenbee.services.leases.paths import path_of
+from queenbee.store.ignore_files import ignored
+from queenbee.store.settings import OFF, SHARED
+from queenbee.store.working_tree import read_tree_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.core.records import Reservation
     from queenbee.services.leases.reservations import PathStatus, Reservations
@@ -55,23 +60,31 @@ def is_exempt(layout: Layout, path: str) -> bool:
     return ".beads" in path.split("/") or path == own or path.startswith(own + "/")
 
 
-def look(reservations: Reservations, paths: Iterable[str]) -> list[PathStatus]:
+def look(
+    reservations: Reservations, paths: Iterable[str], session: str | None = None
+) -> list[PathStatus]:
     """Returns the status of these paths from the root for the actor; writes nothing."""
-    return reservations.check(
-        [os.path.join(reservations.store.layout.tree, path) for path in paths]
-    )
+    tree = reservations.store.layout.tree
+    return reservations.check([os.path.join(tree, path) for path in paths], session=session)
 
 
 def keep(
-    reservations: Reservations, statuses: Sequence[PathStatus], session: str | None
+    reservations: Reservations,
+    statuses: Sequence[PathStatus],
+    session: str | None,
+    env: Mapping[str, str] | None = None,
 ) -> list[Reservation]:
     """Leases the paths of an edit to the actor: new leases where it has none, longer ones where
     less than half of the time is left. Returns the new ones. Raises `Held` if another droid was
-    faster.
+    faster. Files that are ignored (`store.ignore_files`) get none.
     """
+    mode = reservations.store.layout.settings.hook_reserve
+    if mode == OFF:
+        return []
+    editor = reservations.editor(session)
     wanted, ending = [], []
     for each in statuses:
-        lease = _longest([lease for lease in each.leases if lease.exclusive])
+        lease = _longest([lease for lease in each.leases if serves(lease, editor)])
         if lease is None:
             wanted.append(each.path)
         elif lease.expires_ms - reservations.store.now_ms() < _RENEW_BELOW_MS:
@@ -82,13 +95,22 @@ def keep(
         except NotFound:  # It ended after we looked.
             wanted += [path for path, _ in ending]
     if wanted:
+        left_out = ignored(reservations.store.layout, wanted, os.environ if env is None else env)
+        wanted = [path for path in wanted if path not in left_out]
+    if wanted:
         names = [
             os.path.join(reservations.store.layout.tree, name)
             for name in map(_escaped, wanted)
             if name
         ]
         if names:
-            return reservations.reserve(names, ttl_s=TTL_S, session=session)
+            return reservations.reserve(
+                names,
+                exclusive=editor.exclusive,
+                alone=mode != SHARED,
+                ttl_s=TTL_S,
+                session=session,
+            )
     return []
 
 
@@ -102,15 +124,32 @@ def _escaped(path: str) -> str | None:
 
 def end_session(reservations: Reservations, session: str) -> list[Reservation]:
     """Ends the leases that edits took for this session; those reserved by name stay."""
+    live = reservations.find(droid=reservations.store.actor)
+    return end(reservations, [lease.id for lease in live if lease.session == session])
+
+
+def announced_here(reservations: Reservations) -> list[Reservation]:
+    """Returns what the actor's edits announced in this working tree, in whichever session."""
+    tree_id = read_tree_id(reservations.store.layout)
+    live = reservations.find(droid=reservations.store.actor)
+    return [
+        lease
+        for lease in live
+        if lease.session and not lease.exclusive and tree_id and lease.tree_id == tree_id
+    ]
+
+
+def end(reservations: Reservations, lease_ids: Sequence[str]) -> list[Reservation]:
+    """Ends those of these leases of the actor that have not ended by themselves."""
+    ids = list(lease_ids)
     for _ in range(2):
-        live = reservations.find(droid=reservations.store.actor)
-        ids = [lease.id for lease in live if lease.session == session]
         if not ids:
             break
         try:
             return reservations.release(ids=ids)
         except NotFound:  # One of them expired in the meantime.
-            continue
+            live = {lease.id for lease in reservations.find(droid=reservations.store.actor)}
+            ids = [each for each in ids if each in live]
     return []
 
 
