@@ -178,8 +178,12 @@ def without_filters(cwd: str) -> dict[str, str]:
     """
     names = line("config", "--null", "--name-only", "--get-regexp", r"^filter\.", cwd=cwd) or ""
     drivers = dict.fromkeys(name.rpartition(".")[0] for name in names.split("\0") if name)
+    return {key: value for driver in drivers for key, value in _unfiltered(driver).items()}
+
+
+def _unfiltered(driver: str) -> dict[str, str]:
     values = {"clean": "", "smudge": "", "process": "", "required": "false"}
-    return {f"{driver}.{key}": value for driver in drivers for key, value in values.items()}
+    return {f"{driver}.{key}": value for key, value in values.items()}
 
 
 _TEXT_MERGE = "git merge-file -q %A %O %B"
@@ -202,8 +206,7 @@ def without_programs(cwd: str, repository: Mapping[str, str]) -> tuple[dict[str,
         key = os.fsdecode(entry.partition(b"\n")[0])
         driver = key.rpartition(".")[0]
         if key.startswith("filter.") and driver != "filter":
-            values = {"clean": "", "smudge": "", "process": "", "required": "false"}
-            config |= {f"{driver}.{name}": value for name, value in values.items()}
+            config |= _unfiltered(driver)
         elif key.startswith("merge.") and driver != "merge":
             config |= {f"{driver}.driver": _TEXT_MERGE}
     return config, said.hex()
