@@ -133,7 +133,7 @@ class Owner:
         self.branch = other.branch
         self.worktree = os.path.basename(other.path)
         known = self.worktree if other.linked else None
-        self.droid = other.droid or _last_droid(hive, known)
+        self.droid = other.droid or _last_droid(hive, known, other.branch)
         self.issue_id = _issue(hive, self.droid, known) if self.droid is not None else None
 
 
@@ -337,15 +337,19 @@ def _stamp(file: str) -> list[int] | None:
     return [status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino]
 
 
-def _last_droid(hive: Services, worktree: str | None) -> str | None:
-    """Returns the droid that was last given something in a worktree, or None."""
-    if worktree is None:
-        return None
-    live: list[Assignment | Reservation] = [
-        *hive.assignments.find(status="all"),
-        *hive.reservations.find(),
+def _last_droid(hive: Services, worktree: str | None, branch: str | None) -> str | None:
+    """Returns the droid that was last given something in a worktree, or edits on its branch; None
+    if no record says.
+    """
+    theirs: list[Assignment | Reservation] = [
+        lease
+        for lease in hive.reservations.find()
+        if (branch is not None and lease.branch == branch)
+        or (worktree is not None and lease.worktree == worktree)
     ]
-    theirs = [each for each in live if each.worktree == worktree]
+    if worktree is not None:
+        given = hive.assignments.find(status="all")
+        theirs += [each for each in given if each.worktree == worktree]
     return max(theirs, key=lambda each: each.age).droid if theirs else None
 
 

@@ -200,6 +200,15 @@ def test_without_a_remembered_name_the_last_droid_of_the_records_counts(
     assert (one(mine).droid, one(mine).issue_id) == ("api", "qb-1")
 
 
+def test_who_edits_on_a_branch_is_its_droid(mine: Path, repo: Path) -> None:
+    edit(repo, 1)
+    assert one(mine).droid is None
+    Hive.open(repo, droid="lead", env={}).reservations.reserve(
+        ["other.txt"], exclusive=False, session="s"
+    )
+    assert one(mine).droid == "lead"
+
+
 def test_the_hives_own_files_are_nobodys(repo: Path, mine: Path, worktree: Worktree) -> None:
     write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
     assert not seen(mine, ".beads/issues.jsonl").touches
