@@ -36,6 +36,8 @@ def groups(run: str) -> dict[str, Group]:
         "PostToolUse": edit,
         "SessionStart": {"hooks": [_handler(guarded(run, _MISSING))]},
         "SessionEnd": {"hooks": [silent]},
+        "SubagentStart": {"hooks": [silent]},
+        "SubagentStop": {"hooks": [silent]},
     }
 
 

@@ -3,9 +3,17 @@
     main.respond     reads the event (events) and decides what handles it
     editing          an edit: which hives it concerns, and whether another droid holds a file
     refusals         the text of a refusal
-    neighbours       who else has unmerged work in the file
-    sessions         the start and the end of a session, and the name that it acts under
-    worktree_events  a worktree that the agent makes or removes
+        refusal = editing.answer(event, env)
+        if refusal is not None:
+            return refusal
+        from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
+
+        return neighbours.answer(event, env)
+    if event.kind in (events.WORKTREE_CREATE, events.WORKTREE_REMOVE):
+        from queenbee.hook import worktree_events  # noqa: PLC0415 - start-up
+
+        return worktree_events.answer(event, env)
+    if event.kind not in _OF_SESSIONS:
     answers          the JSON that the asking agent reads
 
 The exit status is 0, because agents read some others as "block"; except for a worktree that could
@@ -36,6 +44,11 @@ queen-hook reads one event of a coding agent as JSON from standard input and ans
 Agents run it; `queen setup` adds it to their settings. See docs/agents.md.
 To turn it off, set QUEEN_HOOK=off in the environment of the agent.
 """
+
+
+_OF_SESSIONS = frozenset((
+    events.SESSION_START, events.SESSION_END, events.SUBAGENT_START, events.SUBAGENT_END,
+))  # fmt: skip
 
 
 def main() -> None:
@@ -104,13 +117,18 @@ def _answer(event: Event, env: Mapping[str, str]) -> Answer | answers.Plain | No
         from queenbee.hook import worktree_events  # noqa: PLC0415 - start-up
 
         return worktree_events.answer(event, env)
-    if event.kind not in (events.SESSION_START, events.SESSION_END):
+    if event.kind not in _OF_SESSIONS:
         return None
     from queenbee.hook import sessions  # noqa: PLC0415 - start-up
 
     if event.kind == events.SESSION_START:
         return sessions.begin(event, env)
-    sessions.end(event, env)
+    if event.kind == events.SUBAGENT_START:
+        return sessions.begin_subagent(event, env)
+    if event.kind == events.SUBAGENT_END:
+        sessions.end_subagent(event, env)
+    else:
+        sessions.end(event, env)
     return None
 
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from queenbee.core.text import one_line, suggested
 from queenbee.errors import NoHive, QueenError
-from queenbee.hook import answers, events
+from queenbee.hook import answers
 from queenbee.store import safe_open
 from queenbee.store.layout import discover
 from queenbee.store.worktrees import are_several
@@ -40,14 +40,12 @@ _MOST_SESSIONS = 50
 
 def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
     """Returns what an agent should know about the files of an edit, or None if it is nothing."""
-    # Claude Code shows it before the edit; the others, only after it.
-    wanted = events.BEFORE_EDIT if event.agent == events.CLAUDE else events.AFTER_EDIT
-    if event.kind != wanted or not _file_name(event.session):
+    if not answers.reads_context(event) or not _file_name(event.session):
         return None
     new: list[Touch] = []
     actor = None
     for layout, files in _by_layout(event.files, env):
-        from queenbee.hook.sessions import find_actor  # noqa: PLC0415 - start-up
+        from queenbee.hook.names import find_actor  # noqa: PLC0415 - start-up
 
         actor = find_actor(layout, env, event).name
         new += _new(layout, files, event, actor)

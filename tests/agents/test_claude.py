@@ -19,7 +19,9 @@ from queenbee.agents import claude, launch
 from queenbee.agents.hook_entries import HookEntries
 from queenbee.errors import Unreadable
 
-EVENTS = ["PreToolUse", "PostToolUse", "SessionStart", "SessionEnd"]
+EVENTS = [
+    "PreToolUse", "PostToolUse", "SessionStart", "SessionEnd", "SubagentStart", "SubagentStop",
+]  # fmt: skip
 WANTED = claude.groups("queen-hook")
 
 THEIRS: dict[str, Any] = {
@@ -61,7 +63,7 @@ def test_missing_settings_are_created_and_deleted_again(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_the_hook_runs_before_and_after_edits_and_at_both_ends_of_a_session() -> None:
+def test_the_hook_runs_around_edits_and_at_both_ends_of_sessions_and_subagents() -> None:
     assert list(WANTED) == EVENTS
     assert WANTED["PreToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit"
     assert "matcher" not in WANTED["SessionEnd"]
@@ -144,7 +146,7 @@ def test_a_hook_that_moved_is_replaced_not_added(settings: Path) -> None:
     claude.install(str(settings), claude.groups("'/old place/queen-hook'"))
     claude.install(str(settings), WANTED)
     found = commands(settings)
-    assert len([each for each in found if "queen-hook" in each]) == 4
+    assert len([each for each in found if "queen-hook" in each]) == len(EVENTS)
     assert not any("/old place" in each for each in found)
     claude.uninstall(str(settings))
     assert settings.read_text() == json.dumps(THEIRS, indent=2)

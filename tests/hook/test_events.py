@@ -82,7 +82,7 @@ def test_a_tool_that_edits_no_file_names_none(name: str) -> None:
         ("claude/post-edit", events.AFTER_EDIT),
         ("claude/session-start", events.SESSION_START),
         ("claude/session-end", events.SESSION_END),
-        ("claude/stop", events.OTHER),
+        ("claude/stop", events.STOP),
         ("gemini/before-write", events.BEFORE_EDIT),
         ("gemini/after-replace", events.AFTER_EDIT),
         ("cursor/pre-write", events.BEFORE_EDIT),
