@@ -97,6 +97,7 @@ READS = {
     "session validate": ["--session {session}"],
     "guard check": ["src/part61/x.py docs/60.md", "--staged"],
     "guard status": [""],
+    "worktree list": [""],
     "hooks status": ["claude"],
 }
 """The command lines that change no record, by command."""
@@ -120,6 +121,9 @@ tester: claim qb-21
 writer: next
 writer: complete qb-5 --next --reason done
 writer: land --next
+tester: worktree add extra
+tester: worktree list
+tester: worktree remove extra
 writer: next --reserve src/part61/**
 tester: issue new Search --id qb-new --depends-on qb-5
 tester: issue edit qb-new --priority 0

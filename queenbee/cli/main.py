@@ -24,6 +24,7 @@ _SECTIONS = {
     "Work": {
         "next": "work",
         "land": "land",
+        "worktree": "worktree",
         "complete": "work",
         "status": "work",
         "wait": "work",

@@ -63,6 +63,16 @@ def worktrees(layout: Layout) -> list[Worktree]:
     return [*found, *_linked(here.common_dir)]
 
 
+def are_several(layout: Layout) -> bool:
+    """Returns whether the repository may have linked worktrees; it costs a few microseconds."""
+    if layout.common_dir is None:
+        return False
+    try:
+        return bool(os.listdir(os.path.join(layout.common_dir, "worktrees")))
+    except OSError:
+        return False
+
+
 def target_branch(layout: Layout) -> str | None:
     """Returns the branch of the main worktree, which work lands on; None if it is on none."""
     here = git_tree(layout.tree)

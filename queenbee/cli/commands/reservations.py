@@ -18,17 +18,19 @@ from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.errors import InvalidInput
+from queenbee.git import touched
 from queenbee.services.leases import notes
 from queenbee.store.layout import working_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.git.touched import Checked
     from queenbee.services.leases.board import Board
-    from queenbee.services.leases.reservations import PathStatus
     from queenbee.workflows.hive import Hive
 
 _ID = re.compile(r"qr-[0-9A-Z]{26}")
+_TOUCHES = 8
 
 
 def show_list(reservations: Sequence[Reservation]) -> None:
@@ -73,20 +75,32 @@ def _left(lease: Reservation, now_ms: int) -> str:
     return "superseded" if lease.superseded_by else left(lease.expires_ms, now_ms)
 
 
-def _show_statuses(statuses: Sequence[PathStatus]) -> None:
+def _show_statuses(checked: Sequence[Checked]) -> None:
     now_ms = time.time_ns() // 1_000_000
-    for each in statuses:
+    for one in checked:
+        each = one.status
         entry(f"{each.status:5} ", printable(each.path), state=each.status)
         for lease in each.leases if each.status == "held" else ():
             paragraph(
                 f"      by {printable(lease.droid)}: {printable(lease.pattern)}{purpose(lease)}, "
                 f"{left(lease.expires_ms, now_ms)} left"
             )
+        for touch in one.others:
+            paragraph(f"      not merged yet: {touch.sentence()}")
+
+
+def _show_reserved(leases: Sequence[Reservation]) -> None:
+    show_list(leases)
+    met = list(dict.fromkeys(each for lease in leases for each in touched.of_lease(lease)))
+    for touch in met[:_TOUCHES]:
+        paragraph(f"not merged yet: {touch.sentence()}")
+    if len(met) > _TOUCHES:
+        paragraph(f"… {len(met) - _TOUCHES} more: --json shows all of them")
 
 
 @command(
     "reserve",
-    show=show_list,
+    show=_show_reserved,
     example="queen reserve 'src/components/Button/**' --issue qb-42\n"
     "queen reserve docs/ README.md --shared --ttl 30m --wait 60s",
 )
@@ -125,12 +139,13 @@ def reserve(
 
         watcher = waiting()
     try:
-        return hive.reservations.reserve(
+        granted = hive.reservations.reserve(
             patterns, exclusive=not shared, wait_s=wait or 0, on_progress=watcher, **terms
         )
     finally:
         if watcher is not None:
             watcher(None)
+    return touched.leases(hive, granted, tell=tell)
 
 
 def _no_ids(patterns: Sequence[str], command_name: str) -> None:
@@ -248,7 +263,8 @@ def check(call: Invocation, paths: tuple[str, ...]) -> Answer:
         )
     for note in notes.of_checked(paths, statuses, os.curdir):
         tell(note)
-    return Answer(statuses, yes=all(each.status != "held" for each in statuses))
+    checked = touched.check(lambda: call.hive, statuses, tell=tell)
+    return Answer(checked, yes=all(each.status != "held" for each in statuses))
 
 
 def _show_overlap(value: dict[str, object]) -> None:

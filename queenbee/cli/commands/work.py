@@ -15,6 +15,7 @@ from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import instant_ms
+from queenbee.git import touched
 from queenbee.services import work
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def _show_begin(begin: Begin) -> None:
     for lease in begin.leases:
         paragraph(f"reserved {printable(lease.pattern)}")
     _show_members(begin.others, begin.shared_files)
+    for touch in begin.touched_by[:_SHOWN]:
+        paragraph(f"not merged yet: {touch.sentence()}")
     _show_mail(begin)
     if begin.assignment.worktree is not None:
         paragraph("when it is committed: queen land --check 'YOUR TESTS' --next")
@@ -164,7 +167,7 @@ def next_(hive: Hive, patterns: tuple[str, ...], wait: int | None) -> Answer:
     """
 
     with _waiting_for("an issue", wait):
-        taken = work.take_next(hive, patterns=patterns, wait_s=wait or 0)
+        taken = touched.take_next(hive, patterns=patterns, wait_s=wait or 0)
     return Answer(taken, yes=isinstance(taken, work.Begin))
 
 
@@ -224,7 +227,7 @@ def complete(
     )
     if not take_next:
         return Answer(done, yes=done.completed)
-    following = work.take_next(hive) if done.completed else None
+    following = touched.take_next(hive) if done.completed else None
     return Answer({"completed": done, "next": following}, yes=done.completed)
 
 

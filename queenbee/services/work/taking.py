@@ -17,6 +17,7 @@ from queenbee.services.work.waiting import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
@@ -68,11 +69,16 @@ class Begin(_Answer):
         needed = self.issue.dependencies if self.issue is not None else []
         self.builds_on = [issues[key] for key, _ in needed if key in issues and issues[key].done]
         self.others: list[Member] = team(hive, without=[assignment.droid])
-        self.shared_files = self._shared_files(hive.layout.tree, issues)
+        tree = hive.layout.tree
+        self.files = files_of(self.issue, tree) if self.issue is not None else set()
+        """The files of the working tree that the issue names, from its root."""
+        self.shared_files = self._shared_files(tree, issues)
         """The files of this issue that others are in, by droid."""
+        self.touched_by: Sequence[Any] = ()
+        """The unmerged work of others in them, which only git knows: `git.touched` adds it."""
 
     def _shared_files(self, tree: str, issues: Mapping[str, Issue]) -> dict[str, list[str]]:
-        mine = files_of(self.issue, tree) if self.issue is not None else set()
+        mine = self.files
         shared: dict[str, list[str]] = {}
         for member in self.others if mine else ():
             theirs = [issues[each] for each in member.titles]
@@ -94,6 +100,7 @@ class Begin(_Answer):
                 {**each.to_dict(), "shared_files": self.shared_files.get(each.droid, [])}
                 for each in self.others
             ],
+            "touched_by": [each.to_dict() for each in self.touched_by],
             "messages": [each.to_dict() for each in self.mail],
             "unread": self.unread,
         }
