@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.services.work import Begin, Nothing
+    from queenbee.services.work.waiting import OnProgress
     from queenbee.store.worktrees import Worktree
 
 BUDGET_S = 0.06
@@ -226,12 +227,16 @@ def of_lease(lease: Reservation) -> list[Touch]:
 
 
 def take_next(
-    hive: Services, *, patterns: Sequence[str] = (), wait_s: float = 0
+    hive: Services,
+    *,
+    patterns: Sequence[str] = (),
+    wait_s: float = 0,
+    on_progress: OnProgress | None = None,
 ) -> Begin | Nothing:
     """Takes the next issue as `services.work.take_next` does, and adds the unmerged work of others
     in the files that it names.
     """
-    taken = loop.take_next(hive, patterns=patterns, wait_s=wait_s)
+    taken = loop.take_next(hive, patterns=patterns, wait_s=wait_s, on_progress=on_progress)
     if isinstance(taken, loop.Begin):
         taken.touched_by = by_others(hive, sorted(taken.files)).touches
     return taken

@@ -13,6 +13,7 @@ from queenbee.core.records import IMPORTANCES
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
+from queenbee.git import touched
 from queenbee.git.completing import complete as complete_issue
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
 from queenbee.services import governing, sending, work
@@ -94,7 +95,7 @@ class Tool:
 
 def _next(call: Call) -> object:
     wait_s = call.given["wait"] or 0
-    return work.take_next(
+    return touched.take_next(
         call.hive,
         patterns=call.given["reserve"] or (),
         wait_s=wait_s,
@@ -129,7 +130,7 @@ def _complete(call: Call) -> object:
     )
     if not given["next"]:
         return done
-    following = work.take_next(call.hive) if done.completed else None
+    following = touched.take_next(call.hive) if done.completed else None
     return {"completed": done, "next": following}
 
 
@@ -138,7 +139,7 @@ def _reserve(call: Call) -> object:
     issue = given["issue"]
     issue_id = call.hive.issue_id(issue) if issue is not None else None
     call.notices += [each.note for each in reservations.resolve(given["patterns"]) if each.note]
-    return reservations.reserve(
+    granted = reservations.reserve(
         given["patterns"],
         exclusive=not given["shared"],
         ttl_s=given["ttl"],
@@ -148,6 +149,7 @@ def _reserve(call: Call) -> object:
         wait_s=given["wait"] or 0,
         on_progress=_in_line(call) if given["wait"] else None,
     )
+    return touched.leases(call.hive, granted, tell=call.notices.append)
 
 
 def _release(call: Call) -> object:
@@ -169,7 +171,7 @@ def _check(call: Call) -> object:
             lambda: call.hive, paths, call.env, cwd=call.root, droid=call.droid
         )
     call.notices += notes.of_checked(paths, statuses, call.root)
-    return statuses
+    return touched.check(lambda: call.hive, statuses, tell=call.notices.append)
 
 
 def _send(call: Call) -> object:
