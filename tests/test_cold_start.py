@@ -65,6 +65,7 @@ COMMANDS = {
     "show qb-1": WRITING,
     "next": set(),
     "status": WRITING | {"queenbee.services.work.waiting"},
+    "prime": WRITING | {"queenbee.services.work.waiting"},
     "show qb-1 --json": WRITING
     | {"queenbee.cli.commands.msg", "queenbee.cli.commands.reservations"},
 }

@@ -26,6 +26,7 @@ _SECTIONS = {
         "land": "land",
         "complete": "work",
         "status": "work",
+        "prime": "prime",
         "wait": "work",
         "issues": "issues",
         "ready": "issues",
