@@ -28,11 +28,11 @@ from queenbee.errors import QueenError
 from queenbee.git import hooks
 from queenbee.hook import claude
 from queenbee.services.care import doctor, indexes
-from queenbee.services.notices import _add_keys
 from queenbee.store import presence, safe_open, setup, verdicts
 from queenbee.store.identity import remember
 from queenbee.store.layout import discover
 from queenbee.store.logbook import note
+from queenbee.store.told import Told
 from queenbee.workflows.locks import documents_lock, gate_runs, run_lock
 
 PLACES = {
@@ -74,6 +74,8 @@ PLACES = {
     ".beads/.queenbee/droids/ui": "not written",
     ".beads/.queenbee/told": "not written",
     ".beads/.queenbee/told/ui": "not written",
+    ".beads/.queenbee/seen": "not written",
+    ".beads/.queenbee/seen/ui": "not written",
     ".beads/.queenbee/hook.log": "not written",
     ".beads/.queenbee/hook.log.1": "the link is replaced",
     ".beads/.queenbee/droid": "refused",
@@ -212,7 +214,8 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     do("log", logs)
     do("presence", lambda: presence.note(layout, "ui", clock.now_ms))
     do("presence", lambda: presence.note(layout, f"ui-{clock.now_ms}", clock.now_ms))
-    do("told", lambda: _add_keys(str(state / "told" / "ui"), ["key"]))
+    do("told", lambda: Told(layout, "ui").add(["key"]))
+    do("seen", lambda: Told(layout, "ui").saw({}, 0))
     do("verdicts", lambda: verdicts.keep(layout.verdicts_path("leases"), "x", {}))
     do("index", indexed)
     do("rebuild", hive.rebuild_indexes)

@@ -33,6 +33,16 @@ def context(event: Event, text: str) -> Answer:
     return {"hookSpecificOutput": {"hookEventName": event.name, "additionalContext": text}}
 
 
+def reads_context(event: Event) -> bool:
+    """Returns whether the agent reads what a hook tells it at this event."""
+    return event.name != "afterFileEdit"
+
+
+def kept(reason: str) -> Answer:
+    """Returns the answer that keeps an agent from stopping, and tells it why."""
+    return {"decision": "block", "reason": reason}
+
+
 def warning(event: Event, text: str) -> Answer:
     """Returns the answer that tells the user something but stops nothing."""
     return {} if event.agent == CURSOR else {"systemMessage": text}

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SETTINGS = os.path.join(".claude", "settings.json")
 EDITS = "Edit|Write|MultiEdit|NotebookEdit"
+NEWS = f"{EDITS}|Bash|Task|Agent"
+"""The tools after which an agent hears what is new: those that take longer than the hook."""
 _TIMEOUT_S = 10
 _OURS = ("queen-hook", "queenbee.hook")
 _ALONE = " -E -P -X utf8"
@@ -58,7 +60,9 @@ def groups(run: str) -> dict[str, Group]:
     edit: Group = {"matcher": EDITS, "hooks": [_handler(silent)]}
     return {
         "PreToolUse": edit,
-        "PostToolUse": edit,
+        "PostToolUse": {"matcher": NEWS, "hooks": [_handler(silent)]},
+        "UserPromptSubmit": {"hooks": [_handler(silent)]},
+        "Stop": {"hooks": [_handler(silent)]},
         "SessionStart": {"hooks": [_handler(spoken)]},
         "SessionEnd": {"hooks": [_handler(silent)]},
     }

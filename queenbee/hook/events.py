@@ -15,9 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 BEFORE_EDIT = "before edit"
-AFTER_EDIT = "after edit"
+AFTER_EDIT = "after edit"  # Or after another tool: then it has no files.
 SESSION_START = "session start"
 SESSION_END = "session end"
+PROMPT = "prompt"
+STOP = "stop"
 OTHER = "other"
 
 CLAUDE = "claude"
@@ -34,6 +36,8 @@ _KINDS = {
     "afterfileedit": AFTER_EDIT,
     "sessionstart": SESSION_START,
     "sessionend": SESSION_END,
+    "userpromptsubmit": PROMPT,
+    "stop": STOP,
 }
 _TOOLS = frozenset({
     "edit", "write", "multiedit", "notebookedit",  # Claude Code
@@ -75,13 +79,15 @@ _PATCH_LINES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "***
 class Event:
     """One call of the hook: the agent, what happens, the session and the files."""
 
-    __slots__ = ("agent", "cwd", "files", "kind", "name", "session")
+    __slots__ = ("agent", "cwd", "files", "kind", "name", "session", "was_kept")
 
     def __init__(self, fields: Mapping[str, object], cwd: str) -> None:
         self.name = _text(fields, "hook_event_name", "hookEventName") or ""
         self.kind = _KINDS.get(_letters(self.name), OTHER)
         self.agent = _agent(fields, self.name)
         self.session = _text(fields, "session_id", "sessionId", "conversation_id")
+        self.was_kept = fields.get("stop_hook_active") is True
+        """Whether the agent goes on only because a hook did not let it stop."""
         said = _text(fields, "cwd") or _first(fields.get("workspace_roots"))
         if said is not None and not _may_be_a_name(said):
             said = None

@@ -4,6 +4,7 @@
     editing          an edit: which hives it concerns, and whether another droid holds a file
     refusals         the text of a refusal
     sessions         the start and the end of a session, and the name that it acts under
+    news             what the agent should hear: at a prompt, after a tool, when it stops
     answers          the JSON that the asking agent reads
 
 The exit status is always 0, because agents read some others as "block". An internal error never
@@ -84,7 +85,13 @@ def _answer(event: Event, env: Mapping[str, str]) -> Answer | None:
     if event.files:
         from queenbee.hook import editing  # noqa: PLC0415 - start-up
 
-        return editing.answer(event, env)
+        answer = editing.answer(event, env)
+        if answer is not None or event.kind != events.AFTER_EDIT:
+            return answer
+    if event.kind in (events.AFTER_EDIT, events.PROMPT, events.STOP):
+        from queenbee.hook import news  # noqa: PLC0415 - start-up
+
+        return news.at_stop(event, env) if event.kind == events.STOP else news.answer(event, env)
     if event.kind not in (events.SESSION_START, events.SESSION_END):
         return None
     from queenbee.hook import sessions  # noqa: PLC0415 - start-up

@@ -7,8 +7,6 @@ import os
 from queenbee.core.names import MAX_LENGTH, is_name
 from queenbee.errors import UnknownDroid
 from queenbee.hook import answers
-from queenbee.services.hive import Services
-from queenbee.services.leases.edits import end_session
 from queenbee.store import identity
 from queenbee.store.layout import discover
 
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
 
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
+    from queenbee.services.hive import Services
     from queenbee.store.layout import Layout
 
 MOST_CHARS = 80
@@ -40,18 +39,25 @@ class Actor:
 
 def begin(event: Event, env: Mapping[str, str]) -> Answer:
     """Returns what an agent should know when its session starts; remembers the session's name."""
-    from queenbee.services import briefing  # noqa: PLC0415 - start-up
+    from queenbee.services import briefing, news  # noqa: PLC0415 - start-up
+    from queenbee.services.hive import Services  # noqa: PLC0415 - start-up
 
     layout = discover(event.cwd, env)
     actor = find_actor(layout, env, event)
     known = not actor.derived or _remember_name(env, actor.name)
     hive = Services(layout, actor=actor.name)
     hive.note_presence()
-    return answers.context(event, briefing.prime(hive, name_in_shell=known))
+    text = briefing.prime(hive, name_in_shell=known)
+    if actor.name is not None:
+        news.told_of_mail(hive)
+        text += news.take(hive, pass_as=not known)
+    return answers.context(event, text)
 
 
 def end(event: Event, env: Mapping[str, str]) -> None:
     """Ends the leases that this session's edits took."""
+    from queenbee.services.leases.edits import end_session  # noqa: PLC0415 - start-up
+
     hive = open_hive(discover(event.cwd, env), env, event)
     if hive.actor_or_none is not None and event.session:
         end_session(hive.reservations, event.session)
@@ -59,6 +65,8 @@ def end(event: Event, env: Mapping[str, str]) -> None:
 
 def open_hive(layout: Layout, env: Mapping[str, str], event: Event) -> Services:
     """Returns the open hive, with the droid that the session acts as."""
+    from queenbee.services.hive import Services  # noqa: PLC0415 - start-up
+
     layout.settings.lock_timeout_s = min(layout.settings.lock_timeout_s, _LOCK_TIMEOUT_S)
     hive = Services(layout, actor=find_actor(layout, env, event).name)
     hive.note_presence()

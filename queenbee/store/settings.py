@@ -34,6 +34,9 @@ TEMPLATE = """\
 # rotate_at = "4MiB"     # at this size, a ledger's closed records move to .beads/archive/;
 #                        # "off": only when you run queen rotate
 # archive_after = "1d"   # how long a record must be closed before it moves
+
+# [hook]
+# stop = "remind"        # "off": an agent may stop while it has an issue or owes an answer
 """
 
 _UNITS = {"KiB": 1024, "MiB": 1024 * 1024}
@@ -130,6 +133,7 @@ SETTINGS = (
     _Choice("droids", "auto", "strict", "off"),
     _Choice("issues", "auto", "strict", "off"),
     _Choice("durability", "synced", "buffered"),
+    _Choice("hook.stop", "remind", "off"),
     _Duration("ttl", DEFAULT_TTL_S, MIN_TTL_S, MAX_TTL_S),
     _Duration("quiet_after", 15 * 60, 1, MAX_TTL_S),
     _Duration("lock_timeout", 10.0, 0, 3600),
@@ -147,6 +151,7 @@ class Settings:
     droids: str
     issues: str
     durability: str
+    hook_stop: str
     ttl_s: int
     quiet_after_s: int
     lock_timeout_s: float

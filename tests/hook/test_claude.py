@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from queenbee.errors import Unreadable
 from queenbee.hook import claude
 
-EVENTS = ["PreToolUse", "PostToolUse", "SessionStart", "SessionEnd"]
+EVENTS = ["PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart", "SessionEnd"]
 WANTED = claude.groups("queen-hook")
 
 THEIRS: dict[str, Any] = {
@@ -60,10 +60,12 @@ def test_missing_settings_are_created_and_deleted_again(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_the_hook_runs_before_and_after_edits_and_at_both_ends_of_a_session() -> None:
+def test_the_hook_runs_around_edits_after_long_tools_and_at_each_turn_of_a_session() -> None:
     assert list(WANTED) == EVENTS
     assert WANTED["PreToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit"
-    assert "matcher" not in WANTED["SessionEnd"]
+    assert WANTED["PostToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit|Bash|Task|Agent"
+    for event in ("UserPromptSubmit", "Stop", "SessionStart", "SessionEnd"):
+        assert "matcher" not in WANTED[event]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ GROUPS = st.lists(
 @pytest.mark.slow
 @given(
     st.dictionaries(st.text(max_size=4), JSON, max_size=3),
-    st.none() | st.dictionaries(st.sampled_from([*EVENTS, "Stop"]), GROUPS, max_size=3),
+    st.none() | st.dictionaries(st.sampled_from([*EVENTS, "SubagentStop"]), GROUPS, max_size=3),
     st.sampled_from([None, 1, 2, 3, 4, "\t"]),
 )
 def test_whatever_the_settings_say_the_hook_can_be_added_and_taken_out_again(
@@ -143,7 +145,7 @@ def test_a_hook_that_moved_is_replaced_not_added(settings: Path) -> None:
     claude.install(str(settings), claude.groups("'/old place/queen-hook'"))
     claude.install(str(settings), WANTED)
     found = commands(settings)
-    assert len([each for each in found if "queen-hook" in each]) == 4
+    assert len([each for each in found if "queen-hook" in each]) == len(EVENTS)
     assert not any("/old place" in each for each in found)
     claude.uninstall(str(settings))
     assert settings.read_text() == json.dumps(THEIRS, indent=2)
