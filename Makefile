@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test test-fast lint wheel-test coverage changelog bench charts torture fuzz mutants clean
+.PHONY: help demo test test-fast lint wheel-test coverage changelog bench charts torture fuzz collisions mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ torture: $(STAMP)  ## crashes, git, races, clones, full disks, and all at once: 
 fuzz: $(STAMP)  ## a million hostile lines, and a hundred thousand documents
 	$(BIN)/python -m tests.torture fuzz --executions 1000000
 	$(BIN)/python -m tests.torture fuzz-documents --executions 100000
+
+collisions: $(STAMP)  ## compare the verdict on 300 pairs of worktrees with what git merge does: PAIRS=300
+	COLLISION_PAIRS=$(or $(PAIRS),300) $(BIN)/python -m pytest -q -n auto tests/git/test_collisions_truth.py
 
 mutants: $(STAMP)  ## break the code, one change at a time: SAMPLE=400 SEED=1, FOLDERS='core store'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutation]'

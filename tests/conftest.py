@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sqlite3
 import sys
@@ -40,7 +41,8 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees who runs it, in which repository, or with which git settings."""
     for name in (*IDENTITY, "BEADS_DIR", "QUEEN_DEBUG", "QUEEN_DURABILITY", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
+    agents = [name for name in os.environ if name.startswith("CODEX_")]
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", *agents):
         monkeypatch.delenv(name, raising=False)
     settings = {"user.name": "Tester", "user.email": "t@example.com", "init.defaultBranch": "main"}
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -106,6 +108,19 @@ def open_as(repo: Path, clock: Clock) -> Callable[[str], Hive]:
 
     def opened(droid: str) -> Hive:
         return Hive.open(repo, droid=droid, env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
+
+    return opened
+
+
+@pytest.fixture
+def open_beside(repo: Path, clock: Clock) -> Callable[[str], Hive]:
+    """Opens the same hive for a droid that has a worktree of its own."""
+
+    def opened(droid: str) -> Hive:
+        tree = repo.parent / f"tree-of-{droid}"
+        if not tree.exists():
+            git(repo, "worktree", "add", "-q", str(tree), "-b", f"of-{droid}")
+        return Hive.open(tree, droid=droid, env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
 
     return opened
 

@@ -42,6 +42,7 @@ def place(repo: Path, tmp_path: Path) -> Path:
     (repo / "link").symlink_to("other/deep")
     (tmp_path / "inc").write_text("[core]\n\tignorecase = true\n")
     git(repo, "config", "include.path", str(tmp_path / "inc"))
+    git(repo, "config", "core.precomposeunicode", "true")
     return repo
 
 
@@ -80,6 +81,11 @@ def check_case(module: types.ModuleType, place: Path) -> None:
 def check_links(module: types.ModuleType, place: Path) -> None:
     found = module.path_of("link/../a.py", tree=str(place), cwd=str(place))
     assert found == "other/a.py"
+
+
+def check_forms(module: types.ModuleType, place: Path) -> None:
+    found = module.path_of("cafe\u0301.py", tree=str(place), cwd=str(place))
+    assert found == "caf\u00e9.py"
 
 
 def check_escapes(module: types.ModuleType, place: Path) -> None:
@@ -156,6 +162,7 @@ CHECKS: dict[str, tuple[Callable[[types.ModuleType, Path], None], types.ModuleTy
     ),
     "includes are not read": (check_case, layout, 'current == "include"', "False"),
     "link/.. is read as text": (check_links, paths, 'if ".." in path.split("/"):', "if False:"),
+    "forms of a letter are two names": (check_forms, paths, "return composed if", "return path if"),
     "no pattern names a line break": (
         check_escapes, pattern, '(unwritable(char) and char != "\\0")', "False",
     ),

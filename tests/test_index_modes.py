@@ -156,6 +156,8 @@ tester: rotate --older-than 1h
 tester: doctor --fix
 tester: init
 tester: whoami --set tester
+tester: setup claude
+tester: setup --undo
 tester: hooks install claude
 tester: hooks uninstall claude
 tester: guard install

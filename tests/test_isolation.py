@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from hives import git
 
+from queenbee.agents import launch
 from queenbee.core.text import shell_quoted
 from queenbee.git import hook_scripts
-from queenbee.hook import claude
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
 LIBRARY = str(Path(__file__).parents[1])
@@ -183,9 +183,9 @@ def test_the_commands_that_are_written_into_hooks_ignore_the_environments_path(
     """Not even what Python imports before a program starts, such as `sitecustomize`."""
     (trapped / "sitecustomize.py").write_text("import os; os._exit(99)\n")
     monkeypatch.setenv("PYTHONPATH", f".:{trapped}")
-    monkeypatch.setattr(claude.shutil, "which", lambda name: None)
-    monkeypatch.setattr(claude.os, "access", lambda *rest: False)
-    hook = claude.command()
+    monkeypatch.setattr(launch.shutil, "which", lambda name: None)
+    monkeypatch.setattr(launch.os, "access", lambda *rest: False)
+    hook = launch.hook_command()
     assert hook == f"{shell_quoted(sys.executable)} -E -P -X utf8 -m queenbee.hook.main"
     event = json.dumps({**EVENT, "cwd": str(trapped)})
     ran = subprocess.run(hook, shell=True, cwd=trapped, input=event, capture_output=True, text=True)

@@ -17,6 +17,11 @@ from mutants import mutant
 from pages import ROOT
 
 from queenbee import Hive
+from queenbee.agents import claude
+from queenbee.agents.agent import Agent, Place
+from queenbee.agents.edits import gathered
+from queenbee.agents.edits import write as write_edits
+from queenbee.agents.setup import AGENTS
 from queenbee.checks.check import Check, CheckResult, Command
 from queenbee.checks.evidence import EvidenceOfRun, write_failures
 from queenbee.cli.exits import UNREADABLE, exit_code
@@ -26,7 +31,6 @@ from queenbee.documents.ralph.store import find_bead, update_bead
 from queenbee.documents.sessions.files import write_session_folder
 from queenbee.errors import QueenError
 from queenbee.git import hooks
-from queenbee.hook import claude
 from queenbee.services.care import doctor, indexes
 from queenbee.store import presence, safe_open, setup, verdicts
 from queenbee.store.identity import remember
@@ -51,6 +55,20 @@ PLACES = {
     ".beads/evidence/gt-1/failures.txt": "refused",
     ".claude/state/validation/phase_flow_build.json": "refused",
     ".claude/settings.json": "refused",
+    "CLAUDE.md": "refused",
+    "AGENTS.md": "refused",
+    "GEMINI.md": "refused",
+    ".mcp.json": "refused",
+    ".claude/skills/queenbee/SKILL.md": "refused",
+    ".agents/skills/queenbee/SKILL.md": "refused",
+    ".codex/hooks.json": "refused",
+    ".codex/config.toml": "refused",
+    ".gemini/settings.json": "refused",
+    ".cursor/hooks.json": "refused",
+    ".cursor/mcp.json": "refused",
+    ".opencode/plugins/queenbee.js": "refused",
+    "opencode.json": "refused",
+    ".github/hooks/queenbee.json": "refused",
     ".githooks/pre-commit": "the link is replaced, or the folder refused",
     "docs/plan.md": "refused",
     ".beads/.queenbee/.gitignore": "made only if nothing has the name",
@@ -128,6 +146,14 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
 
     def send(body: str = "hello") -> None:
         hive.messages.send("api", body)
+
+    def set_up(agent: Agent) -> None:
+        run = f"queen-hook {clock.now_ms}"
+        place = Place({}, tree=str(repo), hook=run, mcp=["queen", "mcp"], roots=[])
+        edits = gathered(agent.parts(place), str(repo))
+        for edit in edits:
+            edit.set_up()
+        write_edits(edits, str(repo))
 
     def two_lines() -> None:
         with hive.transaction() as tx:
@@ -226,6 +252,8 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
             str(repo / claude.SETTINGS), claude.groups(f"queen-hook {clock.now_ms}")
         ),
     )
+    for agent in AGENTS.values():
+        do(f"setup {agent.name}", lambda agent=agent: set_up(agent))  # type: ignore[misc]
     do("guard", lambda: hooks.install(hooks.HookFolder(str(repo))))
     do(
         "annotate",

@@ -112,6 +112,10 @@ def hook_runs(tree: Path, outside: Path) -> Iterator[set[str]]:
     )
     for event in events:
         yield loaded(tree, HOOK, stdin=event)
+    # What somebody announced is compared after the edit.
+    loaded(tree, QUEEN, "reserve", "src/shared.py", "--shared")
+    event = edit_event(tree, "src/shared.py", hook_event_name="PostToolUse")
+    yield loaded(tree, HOOK, stdin=event)
 
 
 def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:

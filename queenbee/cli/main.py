@@ -45,6 +45,7 @@ _SECTIONS = {
         "check": "reservations",
         "overlap": "reservations",
         "conflicts": "reservations",
+        "collisions": "collisions",
         "nudge": "nudge",
     },
     "Talk": {
@@ -60,6 +61,7 @@ _SECTIONS = {
     },
     "Care": {
         "init": "hive",
+        "setup": "setup",
         "where": "hive",
         "whoami": "hive",
         "hooks": "hooks",

@@ -1,4 +1,9 @@
-"""Readers-writer leases: when one ends, and when two exclude each other."""
+"""Leases: when one ends, and when two exclude each other.
+
+An *exclusive* lease keeps everybody else out. A *shared* one is an announcement: its droid edits
+there too, and git merges what the droids did. In one working tree git merges nothing, so there
+announcements exclude each other. ADR 0023.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +14,18 @@ from queenbee.errors import BadPattern
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Protocol
 
     from queenbee.core.records import Assignment
+
+    class Mode(Protocol):
+        """What of a lease, or of a wish for one, decides what it excludes."""
+
+        @property
+        def exclusive(self) -> bool: ...
+        @property
+        def tree_id(self) -> str | None: ...
+
 
 MIN_TTL_S = 1
 MAX_TTL_S = 30 * 86_400
@@ -38,9 +53,62 @@ def is_live(lease: Reservation) -> bool:
     return lease.status == "active" and not lease.deleted and lease.superseded_by is None
 
 
-def stand_against(lease: Reservation, *, droid: str, exclusive: bool) -> bool:
-    """Returns whether an overlapping live lease would refuse this droid's request."""
-    return lease.droid != droid and (exclusive or lease.exclusive)
+class Asker:
+    """Who asks for a lease, and for which: as much of it as decides what excludes it.
+
+    A `Reservation` has the same four attributes, so each can be held against the other.
+    """
+
+    __slots__ = ("droid", "exclusive", "session", "tree_id")
+
+    def __init__(
+        self,
+        droid: str | None,
+        *,
+        exclusive: bool,
+        tree_id: str | None = None,
+        session: str | None = None,
+    ) -> None:
+        self.droid = droid
+        self.exclusive = exclusive
+        self.tree_id = tree_id
+        """The working tree of an announcement; None for one that excludes no other."""
+        self.session = session
+
+
+def exclude(one: Mode, other: Mode) -> bool:
+    """Returns whether two leases on one path exclude each other, if others hold them."""
+    return one.exclusive or other.exclusive or bool(one.tree_id and one.tree_id == other.tree_id)
+
+
+def stand_against(lease: Reservation, asker: Asker | Reservation) -> bool:
+    """Returns whether an overlapping live lease refuses what somebody asks for.
+
+    A droid never stands in its own way, except that two of its sessions that announce in one
+    working tree do: each would destroy what the other one edits.
+    """
+    if not exclude(lease, asker):
+        return False
+    if lease.droid != asker.droid:
+        return True
+    is_announced = not (lease.exclusive or asker.exclusive)
+    return is_announced and bool(lease.session and asker.session and lease.session != asker.session)
+
+
+def serves(lease: Reservation, asker: Asker) -> bool:
+    """Returns whether a live lease on a path already gives somebody what they ask for there.
+
+    An announcement serves only the session and the working tree that made it.
+    """
+    if lease.droid != asker.droid:
+        return False
+    if lease.exclusive or asker.exclusive:
+        return lease.exclusive
+    return _same(lease.tree_id, asker.tree_id) and _same(lease.session, asker.session)
+
+
+def _same(one: str | None, other: str | None) -> bool:
+    return (one or None) == (other or None)
 
 
 def parts_taken(lease: Reservation, *, until_ms: int = NEVER_MS) -> dict[str, int]:

@@ -5,6 +5,7 @@ Whoever began to wait first is served first, among those whose wishes exclude ea
 
 from __future__ import annotations
 
+from queenbee.core.leases import exclude
 from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import BadPattern
@@ -13,25 +14,36 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from queenbee.core.records import Reservation
+
 
 class Want:
     """What a droid wants: leases on patterns, one issue, or any issue that is ready."""
 
-    __slots__ = ("any_issue", "exclusive", "issue_id", "patterns")
+    __slots__ = ("any_issue", "exclusive", "issue_id", "patterns", "tree_id")
 
     def __init__(
         self,
         patterns: Iterable[str] = (),
         *,
         exclusive: bool = True,
+        tree_id: str | None = None,
         issue_id: str | None = None,
         any_issue: bool = False,
     ) -> None:
         self.patterns = tuple(patterns)
         """From the root."""
         self.exclusive = exclusive
+        self.tree_id = tree_id
+        """The working tree to announce an edit in, if the leases need not be exclusive."""
         self.issue_id = issue_id
         self.any_issue = any_issue
+
+    @classmethod
+    def of(cls, lease: Reservation) -> Want:
+        """Returns the wish that a lease fulfils."""
+        tree_id = None if lease.exclusive else lease.tree_id
+        return cls([lease.pattern], exclusive=lease.exclusive, tree_id=tree_id)
 
     def __str__(self) -> str:
         if self.patterns:
@@ -47,7 +59,8 @@ class Want:
     def to_dict(self) -> dict[str, object]:
         """Returns what is wanted, without what is not."""
         if self.patterns:
-            return {"patterns": list(self.patterns), "exclusive": self.exclusive}
+            here = {"tree_id": self.tree_id} if self.tree_id else {}
+            return {"patterns": list(self.patterns), "exclusive": self.exclusive, **here}
         return {"issue_id": self.issue_id} if self.issue_id else {"any_issue": self.any_issue}
 
 
@@ -72,6 +85,7 @@ class Waiter:
     def read(cls, name: str, fields: Mapping[str, object]) -> Waiter | None:
         """Returns the waiter that an entry describes, or None if it describes none."""
         droid, pid, issue_id = (fields.get(key) for key in ("droid", "pid", "issue_id"))
+        tree_id = fields.get("tree_id")
         patterns = fields.get("patterns", [])
         since_ms, until_ms = instant_ms(fields.get("since")), instant_ms(fields.get("until"))
         if not isinstance(droid, str) or since_ms is None or until_ms is None:
@@ -81,6 +95,7 @@ class Waiter:
             if isinstance(patterns, list)
             else (),
             exclusive=fields.get("exclusive") is not False,
+            tree_id=tree_id if isinstance(tree_id, str) else None,
             issue_id=issue_id if isinstance(issue_id, str) else None,
             any_issue=fields.get("any_issue") is True,
         )
@@ -107,7 +122,7 @@ def clash(one: Want, other: Want, *, fold_case: bool = False) -> str | None:
         return one.issue_id
     if one.any_issue and other.any_issue:
         return "any issue"
-    if not (one.exclusive or other.exclusive) or not (one.patterns and other.patterns):
+    if not (one.patterns and other.patterns) or not exclude(one, other):
         return None
     from queenbee.core.glob.pattern import overlap  # noqa: PLC0415 - start-up
 

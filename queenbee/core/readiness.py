@@ -7,7 +7,6 @@ of `bd ready`.
 from __future__ import annotations
 
 import re
-from types import MappingProxyType
 
 from queenbee.core.timestamps import instant_ms
 
@@ -123,16 +122,8 @@ def standings(
     }
 
 
-def ready(
-    issues: Mapping[str, Issue],
-    *,
-    actor: str | None,
-    holders: Mapping[str, str],
-    now_ms: int,
-    held_back: Mapping[str, str] = MappingProxyType({}),
-) -> list[Issue]:
+def startable(found: Iterable[Standing], actor: str | None) -> list[Issue]:
     """Returns the issues that `actor` could start or continue now, as `by_urgency` sorts them."""
-    found = standings(issues, holders=holders, now_ms=now_ms, held_back=held_back).values()
     return by_urgency(each.issue for each in found if each.startable(actor))
 
 
@@ -186,7 +177,12 @@ def missing_blockers(issues: Mapping[str, Issue]) -> list[tuple[str, str]]:
 
 def by_urgency(issues: Iterable[Issue]) -> list[Issue]:
     """Returns the issues, most urgent first, then oldest."""
-    return sorted(issues, key=lambda issue: (issue.priority, issue.age))
+    return sorted(issues, key=urgency)
+
+
+def urgency(issue: Issue) -> tuple[object, ...]:
+    """Returns what issues are sorted by: most urgent first, then oldest."""
+    return (issue.priority, issue.age)
 
 
 def counts(found: Iterable[Standing]) -> dict[str, int]:

@@ -210,6 +210,9 @@ class Reservation(Record):
     reason = OptionalText("reason")
     session = OptionalText("session")
     worktree = OptionalText("worktree")
+    tree_id = OptionalText("tree_id")
+    """The working tree in which an announcement was made, by the id that the tree keeps."""
+    branch = OptionalText("branch")
     superseded_by = OptionalText("superseded_by")
     follows = Ids("follows")
     """Ended grants that this one was made after, although their end is dated later."""

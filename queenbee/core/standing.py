@@ -88,7 +88,7 @@ def superseded_leases(
 
 def _excludes(older: Reservation, younger: Reservation) -> bool:
     return (
-        stand_against(older, droid=younger.droid, exclusive=younger.exclusive)
+        stand_against(older, younger)
         and older.age < younger.age
         and _wins(older, lease_end_ms(older), younger)
     )

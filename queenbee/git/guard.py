@@ -1,7 +1,8 @@
 """The git guard: which changes another droid holds, and whether they may pass anyway.
 
-Only exclusive leases count: a commit does not harm a droid that reads the file. The hive's own
-files are never held.
+Exclusive leases count, and edits that others announced in this working tree: they would be in the
+commit too. What others announced in their own trees is merged later. The hive's own files are never
+held.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.glob.index import GlobIndex
+from queenbee.core.leases import Asker, stand_against
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unreadable
 from queenbee.git.left_out import left_out_of
@@ -18,6 +20,7 @@ from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store.layout import git_tree
 from queenbee.store.logbook import note
+from queenbee.store.working_tree import read_tree_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -190,18 +193,18 @@ def _unchecked(verdict: Verdict, hive: Services | None, error: QueenError) -> Ve
 
 
 def refusals(hive: Services, paths: Iterable[str]) -> list[Refusal]:
-    """Returns the paths from the root that another droid holds exclusively, each with its lease.
+    """Returns the paths from the root that another droid holds, each with its lease.
 
     Without a name, the actor counts as `human` and may commit what an agent's session edited in
     this worktree: a session reserves each file that it edits, and the person who works with it
     commits the result.
     """
-    actor, nameless = _name(hive), hive.actor_or_none is None
+    nameless = hive.actor_or_none is None
+    asker = Asker(_name(hive), exclusive=False, tree_id=read_tree_id(hive.layout))
     held = {
         lease.id: lease
         for lease in hive.reservations.find()
-        if lease.exclusive
-        and lease.droid != actor
+        if stand_against(lease, asker)
         and not (nameless and lease.session and lease.worktree == hive.layout.worktree)
     }
     if not held:

@@ -152,6 +152,14 @@ class HookFolder:
         return PLAIN
 
 
+def refuse_conflict(hooks: HookFolder) -> None:
+    """Raises `Conflict` if `install` would, before anything is changed."""
+    if hooks.snippet is None and hooks.framework != HUSKY:
+        for hook in HOOKS:
+            path = hooks.path(hook)
+            _refuse_two_hooks(path, _read(path))
+
+
 def install(hooks: HookFolder) -> list[HookState]:
     """Adds the guard to the hooks and returns their states; a second run changes nothing.
 
@@ -210,17 +218,21 @@ def _install_whole(hook: str, path: str) -> None:
     content = _read(path)
     if content == wanted:
         return
+    _refuse_two_hooks(path, content)
     if content is not None and not _is_ours(content):
-        chained = path + CHAINED
-        if os.path.lexists(chained):
-            raise Conflict(
-                f"{path} is not the guard's hook, and {chained} already exists",
-                hint="move one of the two away, then run: queen guard install",
-                path=path,
-            )
-        _set_aside(path, chained)
+        _set_aside(path, path + CHAINED)
     take_name(path, wanted)  # A hook that was a link has another name by now.
     _make_executable(path)
+
+
+def _refuse_two_hooks(path: str, content: bytes | None) -> None:
+    chained = path + CHAINED
+    if content is not None and not _is_ours(content) and os.path.lexists(chained):
+        raise Conflict(
+            f"{path} is not the guard's hook, and {chained} already exists",
+            hint="move one of the two away, then run: queen guard install",
+            path=path,
+        )
 
 
 def _set_aside(path: str, chained: str) -> None:

@@ -8,12 +8,11 @@ unpacks somebody's archive gets their config with it. Git is called so that it r
 from __future__ import annotations
 
 import os
-import subprocess
-from typing import TYPE_CHECKING
 
 from queenbee.core.text import shell_word
 from queenbee.errors import ExternalFailure
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -40,14 +39,29 @@ class NotTrusted(ExternalFailure):
     code = "external"
 
 
+_OF_A_CALLER = frozenset({
+    "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE",
+    "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
+    "GIT_LITERAL_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS",
+})  # fmt: skip
+"""What a hook or an alias says of its own repository."""
+
+
 def git(
-    *arguments: str, cwd: str, stdin: bytes = b"", config: Mapping[str, str] | None = None
+    *arguments: str,
+    cwd: str,
+    stdin: bytes = b"",
+    config: Mapping[str, str] | None = None,
+    repository: Mapping[str, str] | None = None,
 ) -> bytes:
     """Returns what git prints. Raises `ExternalFailure` if it fails or is not installed.
 
-    `config` overrides the repository's own.
+    `config` overrides the repository's own. `repository` holds the variables that name the
+    repository, tree and index that are meant, in place of a calling hook's.
     """
-    env = {**os.environ, **_ENVIRONMENT, **_overriding(config or {})}
+    import subprocess  # noqa: PLC0415 - start-up
+
+    env = _environment(config, repository)
     command = ["git", *_QUIET, *arguments]
     try:
         done = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, env=env)
@@ -68,6 +82,51 @@ def git(
             status=done.returncode,
         )
     return done.stdout
+
+
+def brief(
+    *arguments: str,
+    cwd: str,
+    stdin: bytes = b"",
+    config: Mapping[str, str] | None = None,
+    repository: Mapping[str, str] | None = None,
+) -> tuple[int, bytes]:
+    """Returns git's exit status and what it prints, for the edit hook: to import `subprocess`
+    takes longer than the call. `stdin` is no longer than a pipe takes at once.
+    """
+    if not hasattr(os, "posix_spawnp"):
+        try:
+            return 0, git(*arguments, cwd=cwd, stdin=stdin, config=config, repository=repository)
+        except ExternalFailure as error:
+            status = error.details.get("status")
+            return status if isinstance(status, int) else 255, b""
+    questions, answers = os.pipe(), os.pipe()
+    try:
+        with open(questions[1], "wb") as question:
+            question.write(stdin)
+        silence = os.open(os.devnull, os.O_WRONLY)
+        try:
+            pid = os.posix_spawnp(
+                "git",
+                ["git", "-C", cwd, *_QUIET, *arguments],
+                _environment(config, repository),
+                file_actions=[
+                    (os.POSIX_SPAWN_DUP2, questions[0], 0),
+                    (os.POSIX_SPAWN_DUP2, answers[1], 1),
+                    (os.POSIX_SPAWN_DUP2, silence, 2),
+                ],
+            )
+        finally:
+            os.close(silence)
+            os.close(answers[1])
+    except OSError as error:
+        os.close(answers[0])
+        raise ExternalFailure(f"git cannot be run: {error.strerror}", program="git") from error
+    finally:
+        os.close(questions[0])
+    with open(answers[0], "rb") as answer:
+        said = answer.read()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said
 
 
 def line(*arguments: str, cwd: str) -> str | None:
@@ -91,6 +150,43 @@ def without_filters(cwd: str) -> dict[str, str]:
     drivers = dict.fromkeys(name.rpartition(".")[0] for name in names.split("\0") if name)
     values = {"clean": "", "smudge": "", "process": "", "required": "false"}
     return {f"{driver}.{key}": value for driver in drivers for key, value in values.items()}
+
+
+_TEXT_MERGE = "git merge-file -q %A %O %B"
+"""In place of each merge driver: git's own merge. Without a command, git would fail."""
+
+
+def without_programs(cwd: str, repository: Mapping[str, str]) -> tuple[dict[str, str], str]:
+    """Returns the config for commands that read files and merge them, so that neither filters nor
+    merge drivers run; and a digest of what else decides how git reads a file.
+    """
+    wanted = r"^(filter|merge|core)\."
+    try:
+        said = git("config", "--null", "--get-regexp", wanted, cwd=cwd, repository=repository)
+    except NotTrusted:
+        raise
+    except ExternalFailure:
+        said = b""
+    config: dict[str, str] = {}
+    for entry in said.split(b"\0"):
+        key = os.fsdecode(entry.partition(b"\n")[0])
+        driver = key.rpartition(".")[0]
+        if key.startswith("filter.") and driver != "filter":
+            values = {"clean": "", "smudge": "", "process": "", "required": "false"}
+            config |= {f"{driver}.{name}": value for name, value in values.items()}
+        elif key.startswith("merge.") and driver != "merge":
+            config |= {f"{driver}.driver": _TEXT_MERGE}
+    return config, said.hex()
+
+
+def _environment(
+    config: Mapping[str, str] | None, repository: Mapping[str, str] | None
+) -> dict[str, str]:
+    env = {**os.environ, **_ENVIRONMENT, **_overriding(config or {})}
+    if repository is not None:
+        env = {name: value for name, value in env.items() if name not in _OF_A_CALLER}
+        env.update(repository)
+    return env
 
 
 def _overriding(config: Mapping[str, str]) -> dict[str, str]:

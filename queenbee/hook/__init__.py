@@ -1,5 +1,4 @@
 """The command `queen-hook`: agents run it around every edit, so it must end in milliseconds.
 
-`main` turns an event into an answer. `claude` and `json_text` only add the hook to Claude Code's
-settings and remove it.
+`main` turns an event into an answer. `queenbee.agents` adds the hook to the settings of agents.
 """

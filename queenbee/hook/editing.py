@@ -6,6 +6,7 @@ import os
 from contextlib import suppress
 
 from queenbee.errors import Held, QueenError
+from queenbee.hook import events
 from queenbee.store.layout import git_tree, hives_above
 
 TYPE_CHECKING = False
@@ -43,13 +44,24 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
                 _keep(place, event)
             except Held as refusal:
                 _give_back(places[:count])
-                held = _held(_look(place.hive, place.paths))
+                held = _held(_look(place.hive, place.paths, event.session))
                 return _refused(place, held, event, refusal)
             except Exception:
                 _give_back(places[:count])
                 raise
     if errors:
         raise errors[0]
+    return _foreseen(places, event)
+
+
+def _foreseen(places: Sequence[_Place], event: Event) -> Answer | None:
+    """Returns what to tell of a conflict with what others announced in their worktrees."""
+    for place in places:
+        announced = any(not each.exclusive for status in place.statuses for each in status.leases)
+        if event.kind == events.AFTER_EDIT and place.writes and announced:
+            from queenbee.hook import foreseen  # noqa: PLC0415 - start-up
+
+            return foreseen.answer(event, place.hive, place.statuses)
     return None
 
 
@@ -70,11 +82,13 @@ class _Place:
 
     __slots__ = ("granted", "hive", "paths", "statuses", "writes")
 
-    def __init__(self, hive: Services, paths: Sequence[str], *, writes: bool) -> None:
+    def __init__(
+        self, hive: Services, paths: Sequence[str], session: str | None, *, writes: bool
+    ) -> None:
         self.hive = hive
         self.paths = paths
         self.writes = writes
-        self.statuses = _look(hive, paths)
+        self.statuses = _look(hive, paths, session)
         self.granted: list[str] = []
         """The ids of the leases that were granted for this edit."""
 
@@ -96,16 +110,16 @@ def _opened(
         return None
     try:
         hive = open_hive(governed.layout, env, event)
-        return _Place(hive, list(dict.fromkeys(paths)), writes=governed.writes)
+        return _Place(hive, list(dict.fromkeys(paths)), event.session, writes=governed.writes)
     except (QueenError, OSError, ValueError) as error:
         errors.append(error)
         return None
 
 
-def _look(hive: Services, paths: Sequence[str]) -> list[PathStatus]:
+def _look(hive: Services, paths: Sequence[str], session: str | None) -> list[PathStatus]:
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
-    return edits.look(hive.reservations, paths)
+    return edits.look(hive.reservations, paths, session)
 
 
 def _keep(place: _Place, event: Event) -> None:

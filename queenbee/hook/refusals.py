@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.core.records import Reservation
     from queenbee.errors import Held
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
@@ -29,7 +30,7 @@ def answer(event: Event, hive: Services, held: Sequence[PathStatus]) -> Answer:
         return answers.denial(event, f"{reason} {_instead(hive, held[0])}")
     return answers.context(
         event,
-        f"You changed a file that another agent holds. {reason} Tell it: {_ask(hive, held[0])}.",
+        f"You changed a file that another agent holds. {reason}{_tell(hive, held[0])}",
     )
 
 
@@ -62,20 +63,33 @@ def _holder(hive: Services, status: PathStatus) -> str:
         f" ({mentioned(one_line(lease.pattern, 120))})" if lease.pattern != status.path else ""
     )
     left = format_duration((lease.expires_ms - hive.now_ms()) / 1000)
-    mode = "reserved by" if lease.exclusive else "reserved for reading by"
+    where = "" if lease.exclusive else f", which edits it in {_tree(hive, lease)}"
     issue = f" for {mentioned(one_line(lease.issue_id, MOST_CHARS))}" if lease.issue_id else ""
     why = f" ({quotation(one_line(lease.reason, MOST_CHARS))})" if lease.reason else ""
     droid = mentioned(one_line(lease.droid, MOST_CHARS))
-    return f"{mode} {droid}{pattern}{issue}{why}, {left} left"
+    return f"reserved by {droid}{pattern}{where}{issue}{why}, {left} left"
+
+
+def _tree(hive: Services, lease: Reservation) -> str:
+    """Returns in which working tree an announced edit is, as seen from this one."""
+    here = lease.tree_id is not None and lease.tree_id == hive.reservations.editor().tree_id
+    session = " in another session" if lease.droid == hive.actor_or_none else ""
+    return f"{'this' if here else 'a'} working tree{session}"
 
 
 def _instead(hive: Services, first: PathStatus) -> str:
-    path = one_line(first.path, _PATH_CHARS)
-    wait = suggested("queen reserve", path, wait="90s", as_=hive.actor_or_none)
-    return (
-        "Do not change it in another way, such as with a shell command. Work on something else, "
-        f"wait for it ({wait}), or ask its holder ({_ask(hive, first)})."
-    )
+    path, lease = one_line(first.path, _PATH_CHARS), first.leases[0]
+    stop = "Do not change it in another way, such as with a shell command. Work on something else"
+    if lease.droid == hive.actor_or_none:
+        return f"{stop}, or in a working tree of your own (git worktree add)."
+    shared = None if lease.exclusive or hive.reservations.editor().exclusive else True
+    wait = suggested("queen reserve", path, shared=shared, wait="90s", as_=hive.actor_or_none)
+    return f"{stop}, wait for it ({wait}), or ask its holder ({_ask(hive, first)})."
+
+
+def _tell(hive: Services, first: PathStatus) -> str:
+    own = first.leases[0].droid == hive.actor_or_none
+    return "" if own else f" Tell it: {_ask(hive, first)}."
 
 
 def _ask(hive: Services, first: PathStatus) -> str:

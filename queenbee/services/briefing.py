@@ -27,7 +27,7 @@ _MOST_WEIGHT = 140
 """Of what is going on, as `_weight` counts it: with the section, less than 350 tokens."""
 
 _SECTION = """\
-# QueenBee
+## QueenBee
 
 Several agents share this repository. `queen` keeps them apart.
 

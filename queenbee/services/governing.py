@@ -9,7 +9,7 @@ import os
 
 from queenbee.errors import NoHive
 from queenbee.services.hive import Services
-from queenbee.store import identity
+from queenbee.store import identity, safe_open
 from queenbee.store.layout import hives_above
 
 TYPE_CHECKING = False
@@ -76,7 +76,7 @@ def check(
     try:
         hive = open_hive()
     except NoHive:
-        folders = (_folder(os.path.realpath(os.path.join(cwd, each))) for each in paths)
+        folders = (_folder(safe_open.real_path(os.path.join(cwd, each))) for each in paths)
         above = next((layout for each in folders for layout in hives_above(each, env)), None)
         if above is None:
             raise
@@ -90,6 +90,8 @@ def check(
             known = by_path[names[found.path]]
             if found.status == known.status:
                 known.leases += found.leases
-            elif found.status == "held" or known.status == "free":
+            elif found.status == "held":
                 known.status, known.leases = found.status, found.leases
+            elif known.status != "held":  # It is the actor's in one of them.
+                known.status, known.leases = "mine", known.leases + found.leases
     return statuses

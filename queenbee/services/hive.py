@@ -182,9 +182,15 @@ class Services(Store):
 
     def notes(self) -> list[str]:
         """Returns notices for the actor, each of them once."""
-        from queenbee.services.notices import notices  # noqa: PLC0415 - start-up
+        from queenbee.services.notices import Notices  # noqa: PLC0415 - start-up
 
-        return [*self._long_lines(), *notices(self).take(), *self._unread_issues()] + [
+        notices = Notices(
+            self,
+            assignments=lambda: self.assignments,
+            reservations=lambda: self.reservations,
+            queue=lambda: self.queue,
+        )
+        return [*self._long_lines(), *notices.take(), *self._unread_issues()] + [
             f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "
             "they are left alone; see: queen doctor"
             for state in self.opened()

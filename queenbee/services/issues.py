@@ -18,7 +18,7 @@ from queenbee.store.files import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from queenbee.core.fold import Fields
     from queenbee.services.assignments import Assignments
@@ -126,15 +126,14 @@ class Issues:
             if everything
             or (each.issue.status == status if status is not None else not each.issue.done)
         ]
-        return sorted(chosen, key=lambda each: (each.issue.priority, each.issue.age))
+        return sorted(chosen, key=lambda each: readiness.urgency(each.issue))
 
     def ready(self, *, actor: str | None = None) -> list[Issue]:
         """Returns the issues that `actor` could start now: most urgent first, then oldest.
 
         `docs/format.md`, section "Issues", lists what keeps an issue out.
         """
-        found = self.standings().values()
-        return by_urgency(each.issue for each in found if each.startable(actor))
+        return readiness.startable(self.standings().values(), actor)
 
     def blockers(self, issue: Issue) -> list[str]:
         """Returns the ids of the issues that this one waits for."""
@@ -162,9 +161,11 @@ class Issues:
         """
         issue = self.check_known(issue_id)
         self._check_not_done(issue_id, issue, anyway=anyway)
-        standing = self.standings().get(issue_id) if not anyway and issue is not None else None
-        if standing is not None and not standing.startable(droid):
-            self._refuse(standing, droid)
+        if not anyway and issue is not None:
+            found = self.standings()
+            standing = found.get(issue_id)
+            if standing is not None and not standing.startable(droid):
+                self._refuse(standing, found, droid)
         return issue
 
     def completion(self, issue_id: str) -> Assignment | None:
@@ -190,12 +191,11 @@ class Issues:
             issue_id=issue_id,
         )
 
-    def _refuse(self, standing: Standing, droid: str) -> None:
+    def _refuse(self, standing: Standing, found: Mapping[str, Standing], droid: str) -> None:
         issue_id = standing.issue.id
         claim = suggested("queen claim", issue_id, anyway=True)
         anyway = f"queen next, or to take it all the same: {claim}"
         if standing.waits_for:
-            found = self.standings()
             who = [_blocker(found.get(each), each) for each in standing.waits_for]
             raise NotReady(
                 f"{mentioned(issue_id)} waits for {', '.join(who)}",

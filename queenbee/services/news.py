@@ -12,7 +12,7 @@ from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import Assignment
 from queenbee.core.text import is_plain, mentioned, one_line, quotation, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
-from queenbee.services.notices import notices
+from queenbee.services.notices import Notices
 from queenbee.store.told import ISSUES, LEASES, MESSAGES, QUEUE, Told
 
 TYPE_CHECKING = False
@@ -103,7 +103,13 @@ def awaits(hive: Services, issue_ids: Sequence[str]) -> None:
 
 def _items(hive: Services, sources: Collection[str], known: Sequence[str]) -> Iterator[Item]:
     """Yields what changed sources have to tell that is not known yet."""
-    seen, actor, told = set(known), hive.actor, notices(hive)
+    seen, actor = set(known), hive.actor
+    notices = Notices(
+        hive,
+        assignments=lambda: hive.assignments,
+        reservations=lambda: hive.reservations,
+        queue=lambda: hive.queue,
+    )
     found: list[tuple[int, str, News]] = []
     if MESSAGES in sources:
         yield from _mail(hive, seen)
@@ -114,11 +120,11 @@ def _items(hive: Services, sources: Collection[str], known: Sequence[str]) -> It
         found.append((_CLAIM, ISSUES, claims))
         yield from _done(hive, known)
     if LEASES in sources:
-        found.append((_LEASE, LEASES, told.ended_leases(actor, of_edits=False, said=_said)))
+        found.append((_LEASE, LEASES, notices.ended_leases(actor, of_edits=False, said=_said)))
     if LEASES in sources or ISSUES in sources:
-        found.append((_CLAIM, LEASES, told.lost_grants(actor)))
+        found.append((_CLAIM, LEASES, notices.lost_grants(actor)))
     if LEASES in sources or ISSUES in sources or QUEUE in sources:
-        found.append((_WAITER, QUEUE, told.waiters(actor)))
+        found.append((_WAITER, QUEUE, notices.waiters(actor)))
     for rank, source, news in found:
         for name, text in news.items():
             if _key(name) not in seen:

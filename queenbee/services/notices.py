@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from queenbee.services.assignments import Assignments
-    from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.queue import Queue
     from queenbee.services.store import Store
@@ -136,7 +135,7 @@ class Notices:
         line = [each for each in self._queue().everything() if each.droid != actor]
         if any(each.want.patterns for each in line):
             for lease in self._reservations().find(droid=actor):
-                wanted = Want([lease.pattern], exclusive=lease.exclusive)
+                wanted = Want.of(lease)
                 for each in self._queue().waiting_for(wanted, droid=actor):
                     end = suggested("queen unreserve", lease.pattern)
                     who, what = mentioned(each.droid), each.want.shown()
@@ -160,19 +159,9 @@ class Notices:
         holders = [
             f"{mentioned(each.droid)} {said(each.pattern)}"
             for each in self._reservations().overlapping(lease.pattern)
-            if each.droid != lease.droid
+            if leases.stand_against(each, lease)
         ]
         return list(dict.fromkeys(holders))
-
-
-def notices(hive: Services) -> Notices:
-    """Returns the notices for whoever acts on a hive."""
-    return Notices(
-        hive,
-        assignments=lambda: hive.assignments,
-        reservations=lambda: hive.reservations,
-        queue=lambda: hive.queue,
-    )
 
 
 def _how_it_ended(

@@ -76,6 +76,14 @@ class Layout:
             if here
             else os.path.join(beads_dir, ".queenbee", "droid")
         )
+        self.git_dir = here.git_dir if here else None
+        """The git directory of the working tree that we are in; None outside git."""
+        own_name = f"worktree-{os.path.basename(here.git_dir)}" if here and here.linked else "main"
+        kept = os.path.join(state_dir, "trees", own_name)
+        self.tree_id_paths = (
+            (os.path.join(here.git_dir, "queenbee-tree"), kept) if here else (kept,)
+        )
+        """Where the id of this working tree may be; the first that can be written has it."""
         self.how = how
         """One sentence for each step that led here."""
         anchors = [home.tree, home.common_dir] if home else [self.root]
@@ -160,7 +168,7 @@ def discover(
     the git working tree. Raises `NoHive` if there is none and one is needed, and
     `Unreadable` if `.beads` is not a directory or leads out of the repository.
     """
-    cwd = os.path.realpath(cwd)
+    cwd = safe_open.real_path(cwd)
     here = git_tree(cwd)
     beads, how = _find_beads(cwd, env, here, beads_dir)
     beads, how = _follow_redirect(beads, how, env, here)
@@ -193,7 +201,7 @@ def governing(
     """
     nearest = discover(cwd, env, beads_dir=beads_dir)
     yield nearest
-    cwd = os.path.realpath(cwd)
+    cwd = safe_open.real_path(cwd)
     here = git_tree(cwd)
     if beads_dir or env.get("BEADS_DIR") or here is None:
         return
@@ -266,14 +274,14 @@ def git_tree(start: str) -> GitTree | None:
         if os.path.isdir(dot_git):
             # Without a HEAD, git takes no notice of it either, and looks further up.
             # A path of a hive has no links; git delivers no .git, so only its owner made one.
-            own = os.path.realpath(dot_git) if os.path.islink(dot_git) else dot_git
+            own = safe_open.real_path(dot_git) if os.path.islink(dot_git) else dot_git
             if os.path.lexists(os.path.join(own, "HEAD")):
                 return _git_tree(folder, own)
             continue
         if os.path.isfile(dot_git):
             target = _first_line(dot_git)
             if target.startswith("gitdir:"):
-                git_dir = os.path.realpath(
+                git_dir = safe_open.real_path(
                     os.path.join(folder, target.removeprefix("gitdir:").strip())
                 )
                 if not os.path.isdir(git_dir):
@@ -291,6 +299,13 @@ def git_tree(start: str) -> GitTree | None:
 def folds_case(common_dir: str | None) -> bool:
     """Returns whether git says that this file system does not tell upper from lower case."""
     return common_dir is not None and _config_says(common_dir, "core", "ignorecase")
+
+
+def composes_names(common_dir: str) -> bool:
+    """Returns whether git says that this file system takes the composed and the decomposed form of
+    a character, such as `é`, for one name.
+    """
+    return _config_says(common_dir, "core", "precomposeunicode")
 
 
 def _identity(path: str) -> tuple[int, int] | None:
@@ -313,20 +328,15 @@ def _find_beads(
     cwd: str, env: Mapping[str, str], here: GitTree | None, beads_dir: str | None
 ) -> tuple[str, list[str]]:
     if beads_dir:
-        return os.path.realpath(os.path.join(cwd, beads_dir)), ["--beads-dir names it"]
+        return safe_open.real_path(os.path.join(cwd, beads_dir)), ["--beads-dir names it"]
     if env.get("BEADS_DIR"):
-        beads = os.path.realpath(os.path.join(cwd, env["BEADS_DIR"]))
+        beads = safe_open.real_path(os.path.join(cwd, env["BEADS_DIR"]))
         _refuse_outside(beads, "BEADS_DIR", env, here)
         return beads, ["the environment variable BEADS_DIR names it"]
     folder, how = _nearest(cwd, here)
     beads = os.path.join(folder, BEADS)
     if os.path.islink(beads):
-        try:
-            target = os.path.realpath(beads)
-        except OSError as error:  # Something else took its place at this very moment.
-            raise Unreadable(
-                f"{beads} changed while it was read: {error.strerror}", hint="try again", path=beads
-            ) from error
+        target = safe_open.real_path(beads)
         _refuse_outside(target, f"the symbolic link {beads}", env, here)
         return target, [how, f"{beads} is a symbolic link to {target}"]
     return beads, [how]
@@ -364,7 +374,7 @@ def _follow_redirect(
         raise Unreadable(
             f"{redirect} does not name a path", hint="correct it, or remove it", path=redirect
         )
-    beads = os.path.realpath(os.path.join(os.path.dirname(beads), target))
+    beads = safe_open.real_path(os.path.join(os.path.dirname(beads), target))
     if not os.path.isdir(beads):
         raise Unreadable(
             f"{redirect} leads to {beads}, which is not a directory",
@@ -447,7 +457,7 @@ def _git_tree(tree: str, git_dir: str) -> GitTree:
     pointer = os.path.join(git_dir, "commondir")
     common_dir = git_dir
     if os.path.isfile(pointer):
-        common_dir = os.path.realpath(os.path.join(git_dir, _first_line(pointer)))
+        common_dir = safe_open.real_path(os.path.join(git_dir, _first_line(pointer)))
     main_tree: str | None = tree
     if common_dir != git_dir:
         main_tree = None

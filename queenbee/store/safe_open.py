@@ -254,6 +254,20 @@ def refuse_links(path: str) -> None:
         above = upper
 
 
+def real_path(path: str) -> str:
+    """Returns a path without symbolic links, as `os.path.realpath` does.
+
+    Raises `Unreadable` where that raises `OSError`: if something else takes the place of a link
+    at the moment at which it is read.
+    """
+    try:
+        return os.path.realpath(path)
+    except OSError as error:
+        raise Unreadable(
+            f"{path} changed while it was read: {error.strerror}", hint="try again", path=path
+        ) from error
+
+
 def resolved(path: str) -> str:
     """Returns where a path that a user named leads, with its links followed, as in a shell.
 
@@ -261,12 +275,12 @@ def resolved(path: str) -> str:
     user may know the name, but not that a clone made it a link.
     """
     named = os.path.abspath(path)
-    real = os.path.realpath(named)
+    real = real_path(named)
     tree = named
     while real != named and (above := os.path.dirname(tree)) != tree:
         tree = above
         if os.path.lexists(os.path.join(tree, ".git")):
-            inside = os.path.relpath(real, os.path.realpath(tree)).split(os.sep)
+            inside = os.path.relpath(real, real_path(tree)).split(os.sep)
             if inside[0] == os.pardir or ".git" in inside:
                 raise Unreadable(
                     f"{path} leads through a symbolic link to {real}, outside the working tree",

@@ -34,11 +34,16 @@ TEMPLATE = """\
 # rotate_at = "4MiB"     # at this size, a ledger's closed records move to .beads/archive/;
 #                        # "off": only when you run queen rotate
 # archive_after = "1d"   # how long a record must be closed before it moves
-
+#
 # [hook]
+# reserve = "auto"       # how queen-hook leases the files that agents edit: "auto", "exclusive",
+#                        # "shared" or "off"; docs/enforcement.md
+# ignore = []            # patterns, as in .gitignore, of files that it does not lease
 # stop = "remind"        # "off": an agent may stop while it has an issue or owes an answer
 """
 
+AUTO, EXCLUSIVE, SHARED, OFF = "auto", "exclusive", "shared", "off"
+"""How the edit hook leases what agents edit."""
 _UNITS = {"KiB": 1024, "MiB": 1024 * 1024}
 _DAY_S = 86_400
 
@@ -111,6 +116,18 @@ class _Number(Setting):
         return value if type(value) is int and 0 <= value <= self.most else None
 
 
+class _Patterns(Setting):
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, (), 'a list of patterns as in .gitignore, such as ["dist/"]')
+
+    def read(self, value: object) -> object:
+        lines = value if isinstance(value, list) else [value]
+        is_text = all(isinstance(each, str) and not set(each) & {"\n", "\0"} for each in lines)
+        return tuple(lines) if isinstance(value, list) and is_text else None
+
+
 class _Size(Setting):
     __slots__ = ("most_bytes",)
 
@@ -141,6 +158,8 @@ SETTINGS = (
     _Number("gate_results", 10, 10_000),
     _Flag("close_on_complete", default=True),
     _Size("rotate_at", 4 * 1024 * 1024, 64 * 1024 * 1024),
+    _Choice("hook.reserve", AUTO, EXCLUSIVE, SHARED, OFF),
+    _Patterns("hook.ignore"),
 )
 
 
@@ -160,6 +179,8 @@ class Settings:
     close_on_complete: bool
     rotate_at_bytes: int
     """0 if ledgers are not rotated automatically."""
+    hook_reserve: str
+    hook_ignore: tuple[str, ...]
 
     def __init__(self, said: Mapping[str, object] | None = None, unknown: tuple[str, ...] = ()):
         for setting in SETTINGS:

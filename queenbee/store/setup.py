@@ -11,7 +11,7 @@ from queenbee.store.machine import CHOOSE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from queenbee.store.layout import Layout
 
@@ -88,14 +88,31 @@ def make_state_dir(layout: Layout) -> None:
             _write(ignore, "*\n")
 
 
-def what_to_grant(layout: Layout, folder: str) -> str:
+def folders_to_grant(layout: Layout) -> list[str]:
+    """Returns the folders that a process must be able to write to, to use the hive."""
+    if layout.state_dir.startswith(layout.beads_dir + os.sep):
+        return [layout.beads_dir]
+    return [layout.state_dir, layout.beads_dir]
+
+
+def what_to_grant(layout: Layout, folder: str, env: Mapping[str, str] = os.environ) -> str:
     """Returns the hint for a folder that is not writable: what to grant, or the setting."""
+    beside = f"keep the state with the ledgers: {CHOOSE} beads"
+    if any(name.startswith("CODEX_") for name in env):
+        if layout.state_dir.startswith(os.path.join(layout.tree, ".git", "")):
+            return f"Codex keeps .git read-only: use a linked worktree, or {beside}"
+        folders = ", ".join(_toml_string(each) for each in folders_to_grant(layout))
+        return (
+            "outside Codex's sandbox, run: queen setup codex; or add to [sandbox_workspace_write] "
+            f"in ~/.codex/config.toml: writable_roots = [{folders}]"
+        )
     if folder.startswith(layout.beads_dir):
         return f"let this process write to {layout.beads_dir}"
-    return (
-        f"let this process write to {layout.state_dir}, or keep the state with the ledgers: "
-        f"{CHOOSE} beads"
-    )
+    return f"let this process write to {' and '.join(folders_to_grant(layout))}, or {beside}"
+
+
+def _toml_string(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _make(folder: str, layout: Layout) -> None:

@@ -12,7 +12,7 @@ import os
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 
-_RULES = 2
+_RULES = 3
 """Changes with the rules of `core.standing`: what an older version found is judged again."""
 
 

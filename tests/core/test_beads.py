@@ -11,7 +11,8 @@ from queenbee.core.readiness import (
     all_blockers,
     blockers_of,
     missing_blockers,
-    ready,
+    standings,
+    startable,
 )
 from queenbee.core.timestamps import parse_ms
 
@@ -34,14 +35,10 @@ def needs(target, kind="blocks", **more):
 
 
 def ready_ids(*rows, actor="ui", holders=None, held_back=None):
-    found = ready(
-        read_rows(rows),
-        actor=actor,
-        holders=holders or {},
-        now_ms=NOW_MS,
-        held_back=held_back or {},
+    found = standings(
+        read_rows(rows), holders=holders or {}, now_ms=NOW_MS, held_back=held_back or {}
     )
-    return [issue.id for issue in found]
+    return [issue.id for issue in startable(found.values(), actor)]
 
 
 class TestRows:

@@ -5,10 +5,20 @@ from __future__ import annotations
 import types
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mutants import mutant
 
 from queenbee.core import leases
-from queenbee.core.leases import as_of, assignment_end_ms, is_live, lease_end_ms
+from queenbee.core.leases import (
+    Asker,
+    as_of,
+    assignment_end_ms,
+    is_live,
+    lease_end_ms,
+    serves,
+    stand_against,
+)
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.timestamps import format_ms
 
@@ -60,6 +70,112 @@ def check_that_no_release_is_later_than_the_end(module: types.ModuleType) -> Non
     ):
         released = lease(status="released", released_at=format_ms(released_ms))
         assert module.lease_end_ms(released) == end_ms
+
+
+def announcement(droid: str = "ui", tree_id: str | None = "t1", **more: object) -> Reservation:
+    return lease(droid=droid, exclusive=False, tree_id=tree_id, **more)
+
+
+DROIDS = st.sampled_from(("api", "ui"))
+MAYBE = st.sampled_from((None, "", "one", "two"))
+LEASES = st.builds(
+    lambda droid, exclusive, tree_id, session: lease(
+        droid=droid, exclusive=exclusive, tree_id=tree_id, session=session
+    ),
+    DROIDS,
+    st.booleans(),
+    MAYBE,
+    MAYBE,
+)
+
+
+def check_who_stands_against_whom(module: types.ModuleType) -> None:
+    """The rule as the format states it, case by case."""
+    here, elsewhere = announcement("ui", "t1", session="s1"), announcement("api", "t2")
+    refuses = [
+        (lease(droid="ui"), lease(droid="api")),
+        (lease(droid="ui"), elsewhere),
+        (here, announcement("api", "t1")),
+        (here, announcement("ui", "t1", session="s2")),
+    ]
+    stands_beside = [
+        (here, elsewhere),
+        (here, announcement("api", None)),
+        (announcement("ui", None), announcement("api", None)),
+        (announcement("ui", ""), announcement("api", "")),
+        (here, announcement("ui", "t2", session="s2")),
+        (here, announcement("ui", "t1", session="s1")),
+        (here, announcement("ui", "t1")),
+        (lease(droid="ui", session="s1"), lease(droid="ui", session="s2")),
+        (lease(droid="ui", tree_id="t1", session="s1"), here),
+        (lease(droid="ui", tree_id="t1", session="s2"), here),
+    ]
+    for one, other in refuses:
+        assert module.stand_against(one, other) and module.stand_against(other, one)
+    for one, other in stands_beside:
+        assert not module.stand_against(one, other) and not module.stand_against(other, one)
+
+
+class TestTwoLeasesOnOnePath:
+    def test_exclude_each_other_by_mode_tree_droid_and_session(self) -> None:
+        check_who_stands_against_whom(leases)
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("bool(one.tree_id and one.tree_id == other.tree_id)", "False"),
+            ("bool(one.tree_id and one.tree_id == other.tree_id)", "True"),
+            ("bool(one.tree_id and one.tree_id == other.tree_id)", "one.tree_id == other.tree_id"),
+            ("one.exclusive or other.exclusive or", "one.exclusive or"),
+            ("is_announced = not (lease.exclusive or asker.exclusive)", "is_announced = True"),
+            ("and lease.session != asker.session", ""),
+            ("lease.session and asker.session and", ""),
+            ("if lease.droid != asker.droid:\n        return True", "pass"),
+        ],
+    )
+    def test_that_another_rule_would_refuse_or_grant_is_caught(self, old: str, new: str) -> None:
+        broken = mutant(leases, old, new)
+        with pytest.raises(AssertionError):
+            check_who_stands_against_whom(broken)
+
+    @given(LEASES, LEASES)
+    def test_exclude_each_other_both_ways_or_not_at_all(
+        self, one: Reservation, other: Reservation
+    ) -> None:
+        assert stand_against(one, other) == stand_against(other, one)
+
+    @given(LEASES)
+    def test_nobody_stands_in_their_own_way(self, one: Reservation) -> None:
+        assert not stand_against(one, one)
+
+    @given(LEASES, LEASES)
+    def test_an_announcement_excludes_only_announcements_of_its_own_tree(
+        self, one: Reservation, other: Reservation
+    ) -> None:
+        if not (one.exclusive or other.exclusive) and one.tree_id != other.tree_id:
+            assert not stand_against(one, other)
+
+    @given(LEASES, LEASES)
+    def test_what_a_shared_lease_refuses_an_exclusive_one_refuses_other_droids_too(
+        self, one: Reservation, other: Reservation
+    ) -> None:
+        if stand_against(one, other) and one.droid != other.droid:
+            assert stand_against(Reservation({**one.fields, "exclusive": True}), other)
+
+    @given(LEASES, LEASES)
+    def test_what_a_lease_serves_it_does_not_refuse(
+        self, one: Reservation, other: Reservation
+    ) -> None:
+        asker = Asker(
+            other.droid, exclusive=other.exclusive, tree_id=other.tree_id, session=other.session
+        )
+        assert not (serves(one, asker) and stand_against(one, asker))
+        assert serves(one, asker) or one.droid != other.droid or one.fields != other.fields
+
+    def test_a_lease_without_the_fields_of_an_announcement_is_read_as_before(self) -> None:
+        old = lease(droid="ui", exclusive=False)
+        assert not stand_against(old, announcement("api", "t1"))
+        assert stand_against(old, lease(droid="api"))
 
 
 class TestTheEndOfALease:

@@ -71,6 +71,8 @@ def histories_of_leases(draw):
                 st.sampled_from(PATTERNS),
                 st.booleans(),
                 st.sampled_from((None, 0, 2)),
+                st.sampled_from((None, "t1", "t2")),
+                st.sampled_from((None, "s1", "s2")),
             ),
             max_size=10,
         )
@@ -83,14 +85,35 @@ def histories_of_leases(draw):
             born + length,
             pattern,
             exclusive=exclusive,
+            tree_id=tree_id,
+            session=session,
             **(
                 {"status": "released", "released_at": format_ms(born + released)}
                 if released is not None
                 else {}
             ),
         )
-        for number, (droid, born, length, pattern, exclusive, released) in enumerate(drawn)
+        for number, (
+            droid,
+            born,
+            length,
+            pattern,
+            exclusive,
+            released,
+            tree_id,
+            session,
+        ) in enumerate(drawn)
     ]
+
+
+def excluded_by_the_format(one, other):
+    """The rule of docs/format.md, in other words than the code's."""
+    if one.exclusive or other.exclusive:
+        return one.droid != other.droid
+    if not one.tree_id or one.tree_id != other.tree_id:
+        return False
+    named = bool(one.session) and bool(other.session)
+    return one.droid != other.droid or (named and one.session != other.session)
 
 
 def rivals_among(leases):
@@ -119,9 +142,23 @@ class TestLeases:
         third = lease(3, "docs", 5, 9)
         assert superseded_leases([first, second, third]) == {"qr-002": "qr-001"}
 
-    def test_two_readers_stand_together(self):
+    def test_two_shared_leases_stand_together(self):
         leases = [lease(1, "ui", 0, 9, exclusive=False), lease(2, "api", 1, 9, exclusive=False)]
         assert superseded_leases(leases) == {}
+
+    def test_announcements_of_two_working_trees_stand_together(self):
+        one = lease(1, "ui", 0, 9, exclusive=False, tree_id="t1", session="s1")
+        other = lease(2, "api", 1, 9, exclusive=False, tree_id="t2", session="s2")
+        assert superseded_leases([one, other]) == {}
+
+    def test_of_announcements_in_one_working_tree_the_older_wins(self):
+        one = lease(1, "ui", 0, 9, exclusive=False, tree_id="t1", session="s1")
+        other = lease(2, "ui", 1, 9, exclusive=False, tree_id="t1", session="s2")
+        assert superseded_leases([other, one]) == {"qr-002": "qr-001"}
+
+    def test_an_exclusive_grant_wins_over_a_younger_announcement(self):
+        other = lease(2, "api", 1, 9, exclusive=False, tree_id="t2")
+        assert superseded_leases([lease(1, "ui", 0, 9), other]) == {"qr-002": "qr-001"}
 
     def test_ones_own_leases_stand_together(self):
         assert superseded_leases([lease(1, "ui", 0, 9), lease(2, "ui", 1, 9)]) == {}
@@ -157,8 +194,7 @@ class TestLeases:
         for one in standing_ones:
             for other in standing_ones:
                 assert (
-                    one.droid == other.droid
-                    or not (one.exclusive or other.exclusive)
+                    not excluded_by_the_format(one, other)
                     or not share_a_path(one.pattern, other.pattern)
                     or standing.lease_end_ms(one) <= other.created_ms
                     or standing.lease_end_ms(other) <= one.created_ms

@@ -63,10 +63,38 @@ def test_what_nobody_holds_is_committed(guarded: Path, try_git: Git, hold: Hold)
     assert try_git("commit", "-m", "mine").returncode == 0
 
 
-def test_a_shared_lease_blocks_no_commit(guarded: Path, try_git: Git, hold: Hold) -> None:
-    hold("src/**", exclusive=False)
+def test_what_another_announced_in_its_own_tree_blocks_no_commit_and_no_push_here(
+    guarded: Path, try_git: Git, hold: Hold, tmp_path: Path
+) -> None:
+    linked, remote = tmp_path / "linked", tmp_path / "remote.git"
+    git(guarded, "worktree", "add", "-q", str(linked), "-b", "topic")
+    git(guarded, "init", "-q", "--bare", str(remote))
+    hold("src/**", cwd=linked, exclusive=False)
+    hold("docs/**", cwd=linked, exclusive=False, session="s1")
     stage(guarded, "src/app.py")
+    stage(guarded, "docs/a.md")
     assert try_git("commit", "-m", "mine").returncode == 0
+    assert try_git("push", str(remote), "main").returncode == 0
+
+
+def test_what_another_announced_in_this_tree_blocks_a_commit(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    hold("src/app.py", exclusive=False)
+    stage(guarded, "src/app.py")
+    done = try_git("commit", "-m", "mine")
+    assert done.returncode == 1
+    assert "src/app.py: held by reviewer" in done.stderr
+
+
+def test_an_exclusive_lease_blocks_a_commit_in_every_tree(
+    guarded: Path, try_git: Git, hold: Hold, tmp_path: Path
+) -> None:
+    linked = tmp_path / "linked"
+    git(guarded, "worktree", "add", "-q", str(linked), "-b", "topic")
+    hold("src/**", cwd=linked)
+    stage(guarded, "src/app.py")
+    assert try_git("commit", "-m", "mine").returncode == 1
 
 
 def test_a_released_lease_blocks_no_commit(guarded: Path, try_git: Git, hold: Hold) -> None:
@@ -624,8 +652,9 @@ def test_many_refusals_are_shown_in_part_and_counted(
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("if lease.exclusive\n", "if True\n"),
-        ("and lease.droid != actor\n", "\n"),
+        ("if stand_against(lease, asker)\n", "if True\n"),
+        ("if stand_against(lease, asker)\n", "if lease.exclusive\n"),
+        ("exclusive=False, tree_id", "exclusive=True, tree_id"),
         ("if not is_exempt(hive.layout, path)\n", "if True\n"),
         (
             "and not (nameless and lease.session and lease.worktree == hive.layout.worktree)",
@@ -636,19 +665,22 @@ def test_many_refusals_are_shown_in_part_and_counted(
 def test_a_guard_that_forgets_a_rule_gives_another_answer(
     repo: Path, hold: Hold, old: str, new: str
 ) -> None:
-    hold("read/**", exclusive=False)
+    git(repo, "worktree", "add", "-q", str(repo.parent / "linked"), "-b", "topic")
+    hold("beside/**", exclusive=False, cwd=repo.parent / "linked")
+    hold("here/**", exclusive=False)
     hold("mine/**", droid="ui-engineer")
     hold("session.py", droid="claude-1", session="1")
     hold("held/**")
     hold(".beads/**")
     hive = Hive.open(repo, droid="ui-engineer", env={})
-    paths = ["read/a", "mine/a", "held/a", "session.py", ".beads/queen.toml", "free"]
+    paths = ["beside/a", "here/a", "mine/a", "held/a", "session.py", ".beads/queen.toml", "free"]
 
     def refused(module: object) -> list[str]:
         return [each.path for each in module.refusals(hive, paths)]  # type: ignore[attr-defined]
 
-    assert refused(guard) == ["held/a", "session.py"]
-    assert refused(mutant(guard, old, new)) != ["held/a", "session.py"]
+    expected = ["here/a", "held/a", "session.py"]
+    assert refused(guard) == expected
+    assert refused(mutant(guard, old, new)) != expected
 
 
 def test_the_answer_as_json_is_one_document(guarded: Path, quick: QuickQueen) -> None:

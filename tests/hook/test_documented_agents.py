@@ -14,7 +14,8 @@ import pytest
 from pages import ROOT, fences
 
 from queenbee import Hive
-from queenbee.hook import claude, events
+from queenbee.agents import claude
+from queenbee.hook import events
 
 pytestmark = pytest.mark.slow
 

@@ -24,9 +24,10 @@ from agent_inputs import (
 from hives import git, records, snapshot, without_override, write_lines
 
 from queenbee import Hive, Reservation
+from queenbee.agents import claude
 from queenbee.core.queue import Want
-from queenbee.hook import claude, sessions
 from queenbee.hook import main as hook
+from queenbee.hook import sessions
 from queenbee.services.leases import edits
 from queenbee.store.lock import KernelLock
 
@@ -105,11 +106,13 @@ def test_one_held_file_of_a_patch_stops_the_whole_patch(ask: Ask, tree: Path) ->
     assert live(tree) == [held]
 
 
-def test_a_file_that_another_droid_has_reserved_for_reading_is_not_edited(
+def test_a_file_that_another_droid_edits_in_this_working_tree_is_not_edited(
     ask: Ask, tree: Path
 ) -> None:
     hold(tree, "src/app.py", exclusive=False)
-    assert "reserved for reading by reviewer" in reason_of(ask(recorded("claude/pre-edit", tree)))
+    reason = reason_of(ask(recorded("claude/pre-edit", tree)))
+    assert "is reserved by reviewer, which edits it in this working tree" in reason
+    assert f"queen reserve src/app.py --shared --wait 90s --as {NAME}" in reason
 
 
 def test_an_edit_through_a_link_to_a_held_file_is_denied(ask: Ask, tree: Path) -> None:
@@ -173,7 +176,7 @@ def test_an_edit_of_a_free_file_reserves_it_for_the_session(ask: Ask, tree: Path
 
     (lease,) = live(tree)
     assert (lease.pattern, lease.droid, lease.session) == ("src/app.py", NAME, SESSION)
-    assert lease.exclusive
+    assert not lease.exclusive
     assert 0 < lease.expires_ms - lease.created_ms <= edits.TTL_S * 1000
 
 
@@ -210,11 +213,14 @@ def test_an_edit_under_the_actors_own_lease_takes_no_other(ask: Ask, tree: Path)
     assert live(tree) == [mine]
 
 
-def test_an_edit_of_a_file_with_a_shared_lease_reserves_it(ask: Ask, tree: Path) -> None:
+def test_an_edit_of_a_file_that_was_shared_by_name_is_announced_for_the_session(
+    ask: Ask, tree: Path
+) -> None:
     hold(tree, "src/app.py", droid="ui-engineer", exclusive=False)
     ask(recorded("claude/pre-edit", tree), QUEEN_DROID="ui-engineer")
-    (lease,) = live(tree)
-    assert lease.exclusive
+    assert [lease.session for lease in live(tree)] == [None, SESSION]
+    ask(recorded("claude/session-end", tree), QUEEN_DROID="ui-engineer")
+    assert [lease.session for lease in live(tree)] == [None]
 
 
 def test_a_caller_that_has_a_name_keeps_it(ask: Ask, tree: Path) -> None:
@@ -258,7 +264,9 @@ def test_a_file_of_a_linked_worktree_is_the_same_path_in_the_same_hive(
     ask(edit_of(linked / "src/app.py", tree))
     (lease,) = live(tree)
     assert (lease.pattern, lease.worktree) == ("src/app.py", "linked")
-    assert "reserved" in reason_of(ask(recorded("claude/pre-edit", tree, session_id=OTHER_SESSION)))
+    hold(linked, "docs/**")
+    answer = ask(edit_of(tree / "docs/a.md", tree, session_id=OTHER_SESSION))
+    assert "reserved" in reason_of(answer)
 
 
 def test_a_session_without_an_id_is_still_kept_out_of_what_others_hold(
@@ -421,8 +429,8 @@ def test_the_droid_that_was_faster_keeps_the_file(
 ) -> None:
     look = edits.look
 
-    def late(hive: Hive, paths: list[str]) -> Any:
-        found = look(hive, paths)
+    def late(hive: Hive, paths: list[str], session: str | None) -> Any:
+        found = look(hive, paths, session)
         if not live(tree):
             hold(tree, "src/app.py")
         return found
@@ -579,7 +587,7 @@ def test_no_event_imports_expensive_modules(tree: Path, name: str) -> None:
     loaded = set(done.stdout.decode().split())
     assert "queenbee.services.hive" in loaded
     assert not loaded.intersection(_HEAVY)
-    assert "queenbee.hook.claude" not in loaded
+    assert "queenbee.agents" not in loaded
 
 
 def test_an_edit_loads_the_rest_only_when_it_is_needed(tree: Path) -> None:

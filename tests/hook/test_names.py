@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,34 @@ def test_whether_case_counts_may_be_said_in_an_included_file(tree: Path, tmp_pat
     assert refused(tree, "SRC/App.py")
     (tmp_path / "inc").write_text("[include]\n\tpath = inc\n")
     assert not folds_case(common)
+
+
+COMPOSED, DECOMPOSED = "src/caf\u00e9.py", "src/cafe\u0301.py"
+
+
+@pytest.mark.parametrize(("held", "edited"), [(COMPOSED, DECOMPOSED), (DECOMPOSED, COMPOSED)])
+def test_both_forms_of_a_letter_are_one_name_where_the_file_system_says_so(
+    tree: Path, held: str, edited: str
+) -> None:
+    git(tree, "config", "core.precomposeunicode", "true")
+    hold(tree, held)
+    assert refused(tree, edited)
+    assert refused(tree, held)
+
+
+def test_both_forms_of_a_letter_are_two_names_elsewhere(tree: Path) -> None:
+    git(tree, "config", "core.precomposeunicode", "false")
+    hold(tree, COMPOSED)
+    assert not refused(tree, DECOMPOSED)
+    assert refused(tree, COMPOSED)
+
+
+@pytest.mark.parametrize("pattern", ["src/cafe\u0301*", "**/cafe\u0301/x?"])
+def test_patterns_have_the_form_that_git_stores(tree: Path, pattern: str) -> None:
+    git(tree, "config", "core.precomposeunicode", "true")
+    hold(tree, pattern)
+    (lease,) = Hive.open(tree, env={}).reservations.find()
+    assert lease.pattern == unicodedata.normalize("NFC", pattern)
 
 
 @pytest.mark.linux

@@ -121,7 +121,7 @@ def test_other_agents_are_told_in_the_field_that_they_read(
     answer = ask(recorded(name, tree))
     assert answer is not None
     text = answer[key] if key else answer["hookSpecificOutput"]["additionalContext"]
-    assert text.startswith("# QueenBee\n\nSeveral agents share this repository.")
+    assert text.startswith("## QueenBee\n\nSeveral agents share this repository.")
 
 
 # The name in the session's shell

@@ -261,7 +261,7 @@ def _judged(rows, end_of, exclude) -> dict[str, str]:
 def _leases_exclude(one, other) -> bool:
     return (
         one["droid"] != other["droid"]
-        and (one["exclusive"] or other["exclusive"])
+        and (one["exclusive"] or other["exclusive"] or one.get("tree_id") == other.get("tree_id"))
         and share_a_path(one["pattern"], other["pattern"])
     )
 

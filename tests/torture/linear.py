@@ -37,12 +37,24 @@ WORKER = (sys.executable, "-m", "tests.torture.linear")
 class Hold:
     """Something that a droid has, and when it had it."""
 
-    __slots__ = ("answered", "asked", "droid", "end_answered", "end_asked", "exclusive", "what")
+    __slots__ = (
+        "answered", "asked", "droid", "end_answered", "end_asked", "exclusive", "tree", "what",
+    )  # fmt: skip
 
-    def __init__(self, droid: str, what: str, exclusive: bool, asked: int, answered: int) -> None:
+    def __init__(
+        self,
+        droid: str,
+        what: str,
+        exclusive: bool,
+        asked: int,
+        answered: int,
+        tree: str | None = None,
+    ) -> None:
         self.droid = droid
         self.what = what
         self.exclusive = exclusive
+        self.tree = tree
+        """The working tree that a shared lease was announced in; None: it excludes no other."""
         self.asked = asked
         self.answered = answered
         self.end_asked = NEVER
@@ -110,6 +122,7 @@ class Droid:
             pattern,
             lambda: self.hive.reservations.reserve([pattern], exclusive=exclusive),
             exclusive=exclusive,
+            tree=self.hive.layout.tree,
         )
         if granted:
             self.leases[pattern] = granted[0].id  # type: ignore[index]
@@ -190,7 +203,8 @@ def work(tree: str, log: str, name: str, threads: int, operations: int, broken: 
 
 def excludes(one: Hold, other: Hold) -> bool:
     """Returns whether two droids' holds cannot stand together."""
-    if one.droid == other.droid or not (one.exclusive or other.exclusive):
+    apart = one.tree is None or one.tree != other.tree
+    if one.droid == other.droid or (apart and not (one.exclusive or other.exclusive)):
         return False
     if one.what.startswith("qb-") or other.what.startswith("qb-"):
         return one.what == other.what
@@ -215,7 +229,8 @@ def violations(notes: list[list]) -> list[str]:
     every: list[Hold] = []
     refusals: list[tuple[Hold, str]] = []
     for asked, answered, droid, operation, what, outcome, more in notes:
-        wanted = Hold(droid, what, more.get("exclusive", True), asked, answered)
+        exclusive, tree = more.get("exclusive", True), more.get("tree")
+        wanted = Hold(droid, what, exclusive, asked, answered, tree)
         if operation in ("reserve", "claim"):
             if outcome == "done":
                 holds[droid, what] = wanted
@@ -268,13 +283,19 @@ def run(
     folder: str, operations: int, *, processes: int = 8, threads: int = 2, broken: str = ""
 ) -> dict[str, object]:
     """Records a history and judges it; returns the figures."""
-    tree = make_repository(os.path.join(folder, "repo"))
+    trees = [make_repository(os.path.join(folder, "repo")), os.path.join(folder, "linked")]
+    subprocess.run(
+        ["git", "worktree", "add", "-q", trees[1], "-b", "linked"],
+        cwd=trees[0],
+        env=ENVIRONMENT,
+        check=True,
+    )
     each = -(-operations // (processes * threads))
     logs = [os.path.join(folder, f"notes-{number}") for number in range(processes)]
     begun = time.monotonic()
     started = [
         subprocess.Popen(
-            [*WORKER, tree, log, f"p{number}", str(threads), str(each), broken],
+            [*WORKER, trees[number % 2], log, f"p{number}", str(threads), str(each), broken],
             cwd=ROOT,
             env=ENVIRONMENT,
             stdin=subprocess.PIPE,
@@ -299,7 +320,7 @@ def run(
                 notes += [json.loads(line) for line in file]
     wrong = violations(notes)
     if not broken:
-        sound = errors_of(open_hive(tree, "queen"))
+        sound = errors_of(open_hive(trees[0], "queen"))
         require(not sound, str(sound[:3]))
     refused = sum(note[5] == "refused" for note in notes)
     return {

@@ -69,11 +69,6 @@ class TestRaces:
 @pytest.mark.slow
 @pytest.mark.linux
 class TestEverythingAtOnce:
-    @pytest.mark.xfail(
-        raises=Broken,
-        strict=False,
-        reason="a child that is forked beside a writing thread hangs in some runs: not yet found",
-    )
     def test_loses_and_doubles_nothing_and_writes_nothing_outside(self, folder):
         figures = storm.run(folder, 6, seed=1, droids=3)
         assert figures["acknowledged"] > 0
@@ -117,12 +112,13 @@ class TestTheCheckerOfRaces:
         note = [asked, answered, "api", "reserve", "a/x.py", outcome, {"exclusive": True}]
         assert (linear.violations([*map(list, self.HELD), note]) == []) == possible
 
-    def test_lets_readers_share(self):
+    @pytest.mark.parametrize(("other", "possible"), [("two", True), ("one", False)])
+    def test_lets_droids_share_in_two_working_trees_only(self, other, possible):
         notes = [
-            [1, 2, "ui", "reserve", "a/*", "done", {"exclusive": False}],
-            [3, 4, "api", "reserve", "a/*", "done", {"exclusive": False}],
+            [1, 2, "ui", "reserve", "a/*", "done", {"exclusive": False, "tree": "one"}],
+            [3, 4, "api", "reserve", "a/*", "done", {"exclusive": False, "tree": other}],
         ]
-        assert linear.violations(notes) == []
+        assert (linear.violations(notes) == []) == possible
 
     def test_knows_an_issue_that_two_droids_have(self):
         notes = [

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
 
+from queenbee.agents.protection import unprotected
 from queenbee.cli.app import Answer, command
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
@@ -37,5 +39,6 @@ def doctor(hive: Hive, fix: bool) -> Answer:
     Exit 0 if they are sound, 1 if something is wrong.
     """
     findings = [*(repair(hive) if fix else examine(hive)), *left_out(hive)]
+    findings += unprotected(hive.layout, os.environ)
     wrong = [each for each in findings if each.severity == "error" and not each.fixed]
     return Answer(findings, yes=not wrong)

@@ -6,11 +6,12 @@ import os
 
 import click
 
+from queenbee.agents import claude
+from queenbee.agents.launch import hook_command
 from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.commands.hive import tell_without_hive
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
-from queenbee.hook import claude
 from queenbee.store.layout import git_tree
 
 _settings = click.option(
@@ -53,7 +54,7 @@ def install(call: Invocation, agent: str, settings: str | None) -> dict[str, obj
     docs/enforcement.md.
     """
     path = _path(call, settings)
-    changed = claude.install(path, claude.groups(claude.command()))
+    changed = claude.install(path, claude.groups(hook_command()))
     if settings is None:
         tell_without_hive(call)
     return _state(path, changed)

@@ -90,7 +90,11 @@ def _show_statuses(statuses: Sequence[PathStatus]) -> None:
     "queen reserve docs/ README.md --shared --ttl 30m --wait 60s",
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
-@click.option("--shared", is_flag=True, help="Reserve for reading; others may read too")
+@click.option(
+    "--shared",
+    is_flag=True,
+    help="Edit it too: others may, in their own working trees; git merges it",
+)
 @click.option(
     "--ttl", "ttl_s", callback=seconds, metavar="2h", help="How long; default: queen.toml's, 2h"
 )

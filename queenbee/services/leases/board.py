@@ -59,7 +59,7 @@ def board(
     line = [InLine(each, queue.before(each)) for each in queue.everything() if each.want.patterns]
     marked = []
     for lease in found:
-        wanted = Want([lease.pattern], exclusive=lease.exclusive)
+        wanted = Want.of(lease)
         waiters = queue.waiting_for(wanted, droid=lease.droid) if is_live(lease) else []
         fields = {**lease.fields, "waiters": [each.to_dict() for each in waiters]}
         marked.append(Reservation(fields) if waiters else lease)

@@ -1,7 +1,8 @@
 """Edits: the check before an agent changes a file, and the leases that it gets for it.
 
-An agent that knows nothing of leases is safe too: a free file is leased to it for a short time
-when it is edited, each further edit keeps the lease alive, and the session's end ends it.
+An agent that knows nothing of leases is safe too: a file that it edits is leased to it for a short
+time, each further edit keeps the lease alive, and the session's end ends it. By default such a
+lease is an announcement: it keeps others out of the file in this working tree only. ADR 0023.
 """
 
 from __future__ import annotations
@@ -9,8 +10,10 @@ from __future__ import annotations
 import os
 
 from queenbee.core import glob
+from queenbee.core.leases import serves
 from queenbee.errors import BadPattern, InvalidInput, NotFound
 from queenbee.services.leases.paths import path_of
+from queenbee.store.settings import OFF, SHARED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,11 +58,12 @@ def is_exempt(layout: Layout, path: str) -> bool:
     return ".beads" in path.split("/") or path == own or path.startswith(own + "/")
 
 
-def look(reservations: Reservations, paths: Iterable[str]) -> list[PathStatus]:
+def look(
+    reservations: Reservations, paths: Iterable[str], session: str | None = None
+) -> list[PathStatus]:
     """Returns the status of these paths from the root for the actor; writes nothing."""
-    return reservations.check(
-        [os.path.join(reservations.store.layout.tree, path) for path in paths]
-    )
+    tree = reservations.store.layout.tree
+    return reservations.check([os.path.join(tree, path) for path in paths], session=session)
 
 
 def keep(
@@ -69,9 +73,13 @@ def keep(
     less than half of the time is left. Returns the new ones. Raises `Held` if another droid was
     faster.
     """
+    mode = reservations.store.layout.settings.hook_reserve
+    if mode == OFF:
+        return []
+    editor = reservations.editor(session)
     wanted, ending = [], []
     for each in statuses:
-        lease = _longest([lease for lease in each.leases if lease.exclusive])
+        lease = _longest([lease for lease in each.leases if serves(lease, editor)])
         if lease is None:
             wanted.append(each.path)
         elif lease.expires_ms - reservations.store.now_ms() < _RENEW_BELOW_MS:
@@ -88,7 +96,13 @@ def keep(
             if name
         ]
         if names:
-            return reservations.reserve(names, ttl_s=TTL_S, session=session)
+            return reservations.reserve(
+                names,
+                exclusive=editor.exclusive,
+                alone=mode != SHARED,
+                ttl_s=TTL_S,
+                session=session,
+            )
     return []
 
 

@@ -41,6 +41,8 @@ class Request:
         issue_id: str | None,
         reason: str | None,
         force: bool,
+        session: str | None = None,
+        tree_id: str | None = None,
         origin: Mapping[str, str | None],
     ) -> None:
         self.droid = droid
@@ -53,15 +55,31 @@ class Request:
         self.force = force
         self.relieved: Mapping[str, str] | None = None
         """The droids that `force` may take over from, each with the reason; None: from all."""
+        self.session = session
+        """The session of an edit; None if a droid reserved by name."""
+        self.tree_id = tree_id
         self.origin = origin
-        """The session and worktree of an edit; empty if a droid reserved by name."""
+        """What the line of a new lease says about where it was asked for."""
+
+    @property
+    def asker(self) -> leases.Asker:
+        """The request as far as it decides what excludes it."""
+        return leases.Asker(
+            self.droid, exclusive=self.exclusive, tree_id=self.tree_id, session=self.session
+        )
 
     @property
     def want(self) -> Want:
         """The request as others in the queue see it."""
-        from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
+        return wish(self.asker, self.patterns)
 
-        return Want(self.patterns, exclusive=self.exclusive)
+
+def wish(asker: leases.Asker, patterns: Iterable[str]) -> Want:
+    """Returns what somebody asks for as others in the queue see it."""
+    from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
+
+    tree_id = None if asker.exclusive else asker.tree_id
+    return Want(patterns, exclusive=asker.exclusive, tree_id=tree_id)
 
 
 def checked_ttl_s(ttl_s: int) -> int:
@@ -99,7 +117,7 @@ def grant(
         (lease, pattern, witness)
         for pattern, leased in met.items()
         for lease, witness in leased
-        if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
+        if leases.stand_against(lease, request.asker)
     ]
     if not request.force or _is_out_of_reach(request, conflicts):
         ahead = _ahead(queue, request, met, place)
@@ -185,28 +203,58 @@ def _granted(
     """Adds the lease on one pattern, or extends the one that the droid has on it."""
     for lease in overlapping:
         whole = lease.pattern == pattern and not leases.parts_taken(lease)
-        if lease.droid == request.droid and whole:
-            # Reserving again never weakens a lease.
-            changes: dict[str, object] = {"exclusive": lease.exclusive or request.exclusive}
+        if whole and leases.serves(lease, request.asker):
+            changes: dict[str, object] = {}
             if request.issue_id:
                 changes["issue_id"] = request.issue_id
             if request.reason:
                 changes["reason"] = request.reason
-            if lease.session and not request.origin:
+            if lease.session and not request.session:
                 changes["session"] = ""  # Reserved by name: it no longer ends with the session.
             return extend(tx, state, live, lease, request.ttl_s, changes)
+    shared = _replaced(tx, state, live, request, pattern, overlapping)
+    expires_ms = max(
+        tx.now_ms + request.ttl_s * 1000,
+        *(lease.expires_ms for lease in shared if not held_absurdly(lease, tx.now_ms)),
+        0,
+    )
     fields = {
-        "expires_at": format_ms(tx.now_ms + request.ttl_s * 1000),
+        "expires_at": format_ms(expires_ms),
         "pattern": pattern,
         "droid": request.droid,
-        "issue_id": request.issue_id,
+        "issue_id": request.issue_id or next((x.issue_id for x in shared if x.issue_id), None),
         "status": "active",
         "exclusive": request.exclusive,
-        "reason": request.reason,
+        "reason": request.reason or next((x.reason for x in shared if x.reason), None),
         **request.origin,
         "follows": follows or None,
     }
     return Reservation(tx.create(KIND, fields))
+
+
+def _replaced(
+    tx: Transaction,
+    state: Records,
+    live: LiveLeases,
+    request: Request,
+    pattern: str,
+    overlapping: Sequence[Reservation],
+) -> list[Reservation]:
+    """Ends the shared leases that the droid has on this pattern if it now gets an exclusive one.
+
+    They cannot become exclusive themselves: others may have shared the pattern since they began,
+    and after a merge the older of the two would win.
+    """
+    if not request.exclusive:
+        return []
+    shared = [
+        lease
+        for lease in overlapping
+        if lease.droid == request.droid and lease.pattern == pattern and not lease.exclusive
+    ]
+    if shared:
+        end(tx, state, live, [lease.id for lease in shared], {})
+    return shared
 
 
 def _ended_after(state: Records, tx: Transaction) -> list[Reservation]:
@@ -234,11 +282,7 @@ def _followed(
         for lease in parted
         if max([lease.created_ms, *leases.parts_taken(lease).values()]) > tx.now_ms
     ]
-    follows = [
-        lease.id
-        for lease in late
-        if leases.stand_against(lease, droid=request.droid, exclusive=request.exclusive)
-    ]
+    follows = [lease.id for lease in late if leases.stand_against(lease, request.asker)]
     return list(dict.fromkeys(follows))
 
 
@@ -313,9 +357,7 @@ def _ahead(
     before = place.name if place is not None else None
     if not new:
         return []
-    from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
-
-    return queue.ahead_of(Want(new, exclusive=request.exclusive), before=before)
+    return queue.ahead_of(wish(request.asker, new), before=before)
 
 
 def _is_out_of_reach(request: Request, conflicts: Sequence[Conflict]) -> bool:
@@ -327,11 +369,21 @@ def _is_out_of_reach(request: Request, conflicts: Sequence[Conflict]) -> bool:
 def _has(request: Request, pattern: str, leased: Sequence[tuple[Reservation, str]]) -> bool:
     """Returns whether the droid of a request has this pattern already."""
     return any(
-        lease.droid == request.droid
-        and (lease.exclusive or not request.exclusive)
+        _has_in_its_tree(lease, request)
         and ((lease.pattern == pattern and not leases.parts_taken(lease)) or is_literal(pattern))
         for lease, _ in leased
     )
+
+
+def _has_in_its_tree(lease: Reservation, request: Request) -> bool:
+    """Returns whether the droid has this lease here, in whichever session."""
+    asker = leases.Asker(
+        request.droid,
+        exclusive=request.exclusive,
+        tree_id=request.tree_id,
+        session=lease.session,
+    )
+    return leases.serves(lease, asker)
 
 
 def _refused(
@@ -355,7 +407,7 @@ def _refused(
         place.take(ahead)
     from queenbee.services.leases.refusals import held  # noqa: PLC0415 - start-up
 
-    refusal = held(state, tx.now_ms, request.droid, request.patterns, conflicts, ahead, circle)
+    refusal = held(state, tx.now_ms, request.asker, request.patterns, conflicts, ahead, circle)
     wrong = [lease for lease, _, _ in conflicts if held_absurdly(lease, tx.now_ms)]
     if wrong and not circle and held_absurdly(wrong[0], tx.present_ms()):
         refusal.hint = "a wrong clock granted it; to end it: queen doctor --fix"

@@ -10,6 +10,8 @@ import os
 
 from queenbee.core import glob
 from queenbee.errors import BadPattern, InvalidInput
+from queenbee.store import safe_open
+from queenbee.store.layout import composes_names, git_tree
 
 _SPECIAL = frozenset("*?[{")
 
@@ -29,6 +31,11 @@ def pattern_of(text: str, *, tree: str, cwd: str) -> Resolved:
 
     Raises `BadPattern`, also for a path outside the tree.
     """
+    found = _pattern_of(text, tree=tree, cwd=cwd)
+    return Resolved(_as_git_stores(found.pattern, tree), found.note)
+
+
+def _pattern_of(text: str, *, tree: str, cwd: str) -> Resolved:
     if not text or text.startswith("!"):
         glob.normalise(text)  # Refuses both, with the reason.
     typed = os.path.join(cwd, text)
@@ -54,7 +61,7 @@ def _existing(text: str, typed: str, tree: str) -> Resolved:
         note = f"{path} is a symbolic link; this reserves the link, not its target. For the target"
         return Resolved(glob.normalise(glob.escape(path)), f"{note}: {path}/")
     if is_dir:
-        path = _from_root(os.path.realpath(typed), tree, typed=text)
+        path = _from_root(safe_open.real_path(typed), tree, typed=text)
         return Resolved(glob.normalise(glob.escape(path) + "/**" if path else "**"))
     return Resolved(glob.normalise(glob.escape(_from_root(typed, tree, typed=text))))
 
@@ -86,7 +93,22 @@ def path_of(text: str, *, tree: str, cwd: str) -> str:
             f"{text!r} is the root of the repository, not a file in it",
             hint="name a file in it, or see: queen reserved",
         )
-    return path
+    return _as_git_stores(path, tree)
+
+
+def _as_git_stores(path: str, tree: str) -> str:
+    """Returns a path or pattern as git stores it where the file system takes the composed and the
+    decomposed form of a character for one: composed.
+    """
+    if path.isascii():
+        return path
+    from unicodedata import normalize  # noqa: PLC0415 - start-up
+
+    composed = normalize("NFC", path)
+    if composed == path:
+        return path
+    home = git_tree(tree)
+    return composed if home is not None and composes_names(home.common_dir) else path
 
 
 def _from_root(path: str, tree: str, *, or_root: bool = False, typed: str | None = None) -> str:
@@ -94,14 +116,14 @@ def _from_root(path: str, tree: str, *, or_root: bool = False, typed: str | None
     if ".." in path.split("/"):
         # As the kernel does: `link/..` is beside the link's target.
         folder, name = os.path.split(path.rstrip("/"))
-        path = os.path.join(os.path.realpath(folder), name)
-        path = os.path.realpath(path) if name in ("", ".", "..") else path
+        path = os.path.join(safe_open.real_path(folder), name)
+        path = safe_open.real_path(path) if name in ("", ".", "..") else path
     folder, name = os.path.split(os.path.normpath(path))
     if name in ("", ".."):
         folder, name = path, ""
-    real = os.path.normpath(os.path.join(os.path.realpath(folder), name))
-    tree = os.path.realpath(tree)
-    if real == tree or os.path.realpath(path) == tree:
+    real = os.path.normpath(os.path.join(safe_open.real_path(folder), name))
+    tree = safe_open.real_path(tree)
+    if real == tree or safe_open.real_path(path) == tree:
         return ""
     if not real.startswith(tree.rstrip("/") + "/"):
         if or_root:
@@ -111,7 +133,7 @@ def _from_root(path: str, tree: str, *, or_root: bool = False, typed: str | None
 
 
 def _below(text: str, tree: str, typed: str) -> str:
-    for top in dict.fromkeys((tree, os.path.realpath(tree))):
+    for top in dict.fromkeys((tree, safe_open.real_path(tree))):
         if text == top or text.startswith(top.rstrip("/") + "/"):
             return text[len(top.rstrip("/")) + 1 :] or "**"
     raise outside(typed, tree)
@@ -127,8 +149,8 @@ def _resolved(pattern: str, tree: str, typed: str) -> str:
         and ("\\" not in parts[literal] and parts[literal] not in ("", ".", ".."))
     ):
         literal += 1
-    named = os.path.join(os.path.realpath(tree), *parts[:literal])
-    real = os.path.realpath(named)
+    named = os.path.join(safe_open.real_path(tree), *parts[:literal])
+    real = safe_open.real_path(named)
     if real == named:
         return pattern
     path = _from_root(real, tree, typed=typed)

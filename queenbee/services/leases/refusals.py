@@ -55,7 +55,7 @@ class Holder:
 def held(
     state: Records,
     now_ms: int,
-    droid: str,
+    asker: leases.Asker,
     patterns: Mapping[str, str],
     conflicts: Sequence[Conflict],
     ahead: Sequence[Waiter],
@@ -76,8 +76,13 @@ def held(
         since = format_duration((now_ms - first.since_ms) / 1000)
         who, what = mentioned(first.droid), first.want.shown()
         lines.append(f"nobody holds it, but {who} has waited for {what} for {since}")
+    may_share = not ahead and _may_share(asker, holders)
+    if may_share:
+        lines.append("who shares it only edits there: git merges that with your edits")
+    elif holders and not asker.exclusive and not all(each.lease.exclusive for each in holders):
+        lines.append("in one working tree, git merges nothing")
     if circle:
-        lines.append(_deadlock(droid, circle))
+        lines.append(_deadlock(asker.droid or "", circle))
     elif ahead:
         lines.append(place_in_line(ahead))
     details: dict[str, object] = {"holders": [each.to_dict(now_ms) for each in holders]}
@@ -87,9 +92,23 @@ def held(
         details["ahead"] = [each.to_dict() for each in ahead]
         details["place"] = len(ahead) + 1
     if circle:
-        details["circle"] = [droid, *(each.droid for each in circle)]
-    return Held(
-        "; ".join(lines), hint=_hint(state, now_ms, patterns, holders, ahead, circle), **details
+        details["circle"] = [asker.droid, *(each.droid for each in circle)]
+    hint = _hint(state, now_ms, asker, patterns, holders, ahead, circle)
+    if may_share and not circle:
+        details["may_share"] = True
+        hint = f"{suggested('queen reserve', patterns[holders[0].asked], shared=True)}, or {hint}"
+    return Held("; ".join(lines), hint=hint, **details)
+
+
+def _may_share(asker: leases.Asker, holders: Sequence[Holder]) -> bool:
+    """Returns whether a shared lease would be granted where an exclusive one is refused."""
+    shared = leases.Asker(
+        asker.droid, exclusive=False, tree_id=asker.tree_id, session=asker.session
+    )
+    return (
+        asker.exclusive
+        and bool(holders)
+        and not any(leases.stand_against(each.lease, shared) for each in holders)
     )
 
 
@@ -114,6 +133,7 @@ def _deadlock(droid: str, circle: Sequence[Waiter]) -> str:
 def _hint(
     state: Records,
     now_ms: int,
+    asker: leases.Asker,
     patterns: Mapping[str, str],
     holders: Sequence[Holder],
     ahead: Sequence[Waiter],
@@ -127,7 +147,10 @@ def _hint(
     droid = first.lease.droid if first else ahead[0].droid
     left_ms = first.lease.expires_ms - now_ms if first else leases.NEVER_MS
     wait_s = leases.sensible_wait_s(_usual_holds_ms(state, droid, now_ms), left_ms)
-    wait = suggested("queen reserve", asked, wait=_in_one_unit(wait_s))
+    shared = None if asker.exclusive else True
+    wait = suggested("queen reserve", asked, shared=shared, wait=_in_one_unit(wait_s))
+    if droid == asker.droid:
+        return f"{wait}, or work in a working tree of your own"
     return f"{wait}, or ask: {suggested('queen msg send', droid, 'BODY')}"
 
 

@@ -1,8 +1,8 @@
-"""Reservations: readers-writer leases on glob patterns.
+"""Reservations: leases on glob patterns.
 
-Two droids conflict when their patterns overlap and at least one is exclusive. A lease ends
-when it expires, when its owner releases it, or by a takeover, which is recorded and which its
-owner gets a message about.
+Two droids conflict when their patterns overlap and at least one is exclusive, or both edit in one
+working tree: `core.leases`. A lease ends when it expires, when its owner releases it, or by a
+takeover, which is recorded and which its owner gets a message about.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours, QueenE
 from queenbee.services.leases.granting import KIND, Request, checked_ttl_s, end, extend, grant
 from queenbee.services.leases.live import LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
+from queenbee.store import working_tree
 from queenbee.store.layout import folds_case
+from queenbee.store.settings import AUTO, EXCLUSIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,6 +86,7 @@ class Reservations:
         wait_s: float = 0,
         force: bool = False,
         session: str | None = None,
+        alone: bool = True,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> list[Reservation]:
         """Leases all of the patterns to the actor, or none; returns the leases in their order.
@@ -93,12 +96,14 @@ class Reservations:
         turn, and raises `Busy` when that time runs out; `on_progress` is told how it stands.
         `force` ends the leases of the holders, records who did it and why, and notifies them. It
         needs a reason, unless all of them may be relieved: `Nudges.may_take_over`. A new lease for
-        an agent's `session` is marked with it, and ends with it.
+        an agent's `session` is marked with it, and ends with it. One that is not `exclusive`
+        announces an edit in this working tree: others may edit the same files in theirs, and in
+        this one nobody, unless it is not `alone`.
         """
         droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
         if issue_id is not None:
             self._check_issue(issue_id)
-        layout, wanted = self.store.layout, self._wanted(several(patterns))
+        wanted = self._wanted(several(patterns))
         self.store.look({"pattern": list(wanted), "issue_id": issue_id, "reason": reason})
         request = Request(
             droid,
@@ -108,7 +113,9 @@ class Reservations:
             issue_id=issue_id,
             reason=reason,
             force=force,
-            origin={"session": session, "worktree": layout.worktree} if session else {},
+            session=session,
+            tree_id=self._tree_id(keep=not exclusive) if alone else None,
+            origin=self._origin(session, announced=not exclusive, alone=alone),
         )
         if force and not (reason and reason.strip()):
             self._relieve(request)
@@ -208,17 +215,36 @@ class Reservations:
             and (literal is None or covers(lease, literal, fold_case=self.fold_case))
         ]
 
-    def check(self, paths: Sequence[str]) -> list[PathStatus]:
-        """Returns for each literal path whether it is free, the actor's, or held by another."""
+    def check(self, paths: Sequence[str], *, session: str | None = None) -> list[PathStatus]:
+        """Returns for each literal path whether it is free, the actor's, or held by another: by
+        one whose lease keeps the actor (in a `session`) from editing it in this working tree.
+
+        What is not held may have leases of others, who edit it in their working trees.
+        """
         state, now_ms = self.store.state(KIND), self.store.now_ms()
-        actor = self.store.actor_or_none
+        asker = self.editor(session)
         statuses = []
         for path in (self._literal(each) for each in several(paths)):
             covering = self._live.covering(state, path, now_ms)
-            others = [lease for lease in covering if lease.droid != actor]
-            status = "held" if others else "mine" if covering else "free"
-            statuses.append(PathStatus(path, status, others or covering))
+            against = [lease for lease in covering if leases.stand_against(lease, asker)]
+            if against:
+                against.sort(key=lambda lease: not lease.exclusive)
+                statuses.append(PathStatus(path, "held", against))
+                continue
+            covering.sort(key=lambda lease: lease.droid != asker.droid)
+            mine = covering and covering[0].droid == asker.droid
+            statuses.append(PathStatus(path, "mine" if mine else "free", covering))
         return statuses
+
+    def editor(self, session: str | None = None) -> leases.Asker:
+        """Returns what an edit by the actor asks for, as the setting `reserve` of `[hook]` says."""
+        mode = self.store.layout.settings.hook_reserve
+        return leases.Asker(
+            self.store.actor_or_none,
+            exclusive=mode == EXCLUSIVE,
+            tree_id=self._tree_id(keep=False) if mode == AUTO else None,
+            session=session,
+        )
 
     def overlapping(self, pattern: str) -> list[Reservation]:
         """Returns the live leases that share a path with a pattern from the root."""
@@ -229,12 +255,13 @@ class Reservations:
     def holders_against(self, want: Want, droid: str) -> list[str]:
         """Returns the other droids whose live leases exclude what this one wants."""
         state, now_ms = self.store.state(KIND), self.store.now_ms()
+        asker = leases.Asker(droid, exclusive=want.exclusive, tree_id=want.tree_id)
         return list(
             dict.fromkeys(
                 lease.droid
                 for pattern in want.patterns
                 for lease, _ in self._live.overlapping(state, pattern, now_ms)
-                if leases.stand_against(lease, droid=droid, exclusive=want.exclusive)
+                if leases.stand_against(lease, asker)
             )
         )
 
@@ -269,6 +296,7 @@ class Reservations:
             issue_id=issue_id,
             reason=None,
             force=False,
+            tree_id=self._tree_id(keep=False),
             origin={},
         )
         return self._stage(tx, request)
@@ -280,6 +308,29 @@ class Reservations:
         changes = {"released_by": by, "release_reason": reason}
         ended = end(tx, self.store.state(KIND), self._live, lease_ids, changes)
         return [lease.pattern for lease in ended]
+
+    def _tree_id(self, *, keep: bool) -> str | None:
+        """Returns the id of this working tree; with `keep`, after making one if it has none."""
+        found = working_tree.read_tree_id(self.store.layout)
+        if found is None and keep:
+            with self.store.transaction():
+                return working_tree.keep_tree_id(self.store.layout)
+        return found
+
+    def _origin(
+        self, session: str | None, *, announced: bool, alone: bool
+    ) -> dict[str, str | None]:
+        """Returns what a new lease says about where it was asked for.
+
+        A droid that reserves exclusively by name means the files of all working trees.
+        """
+        layout = self.store.layout
+        origin = {"session": session, "worktree": layout.worktree} if session else {}
+        if announced:
+            origin["worktree"] = layout.worktree
+            origin["branch"] = working_tree.branch_of(layout)
+            origin["tree_id"] = self._tree_id(keep=True) if alone else None
+        return origin
 
     def _wanted(self, patterns: Sequence[str]) -> dict[str, str]:
         """Returns the patterns from the root, each with the text first typed for it."""

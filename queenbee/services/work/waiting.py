@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from queenbee.core.leases import stand_against
+from queenbee.core.leases import Asker, stand_against
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, InvalidInput
 from queenbee.store.files import stamp_of
@@ -151,11 +151,11 @@ def _open(hive: Services, issue_ids: Sequence[str]) -> list[str]:
 
 def _holders(hive: Services, patterns: Sequence[str]) -> list[str]:
     """Returns the droids that hold what overlaps these patterns, other than the actor."""
-    actor = hive.actor_or_none or ""
+    asker = Asker(hive.actor_or_none, exclusive=True)
     held = [
         lease.droid
         for each in hive.reservations.resolve(patterns)
         for lease in hive.reservations.overlapping(each.pattern)
-        if stand_against(lease, droid=actor, exclusive=True)
+        if stand_against(lease, asker)
     ]
     return list(dict.fromkeys(held))

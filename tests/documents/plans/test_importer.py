@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from queenbee.core.beads import read_rows
-from queenbee.core.readiness import ready
+from queenbee.core.readiness import standings, startable
 from queenbee.core.timestamps import instant_ms, parse_ms
 from queenbee.documents.issue_rows import (
     RowImport,
@@ -204,7 +204,7 @@ class TestFirstImport:
         titles = []
         for _ in range(3):
             issues = read_rows(rows)
-            able = ready(issues, actor="x", holders={}, now_ms=NOW)
+            able = startable(standings(issues, holders={}, now_ms=NOW, held_back={}).values(), "x")
             titles.append({issue.title for issue in able})
             for row in rows:
                 if row["id"] in {issue.id for issue in able}:

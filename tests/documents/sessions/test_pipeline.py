@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from session_folders import example_session, in_analysis, in_session, task_analysis
 
 from queenbee.core.beads import read_rows
-from queenbee.core.readiness import ready
+from queenbee.core.readiness import standings, startable
 from queenbee.core.timestamps import parse_ms
 from queenbee.documents.front_matter import read_front_matter
 from queenbee.documents.issue_rows import RowImport, blocked_by
@@ -163,7 +163,7 @@ class TestImport:
         found = self.imported(read(folder))
         issues = read_rows(self.rows(found))
 
-        able = ready(issues, actor="x", holders={}, now_ms=NOW)
+        able = startable(standings(issues, holders={}, now_ms=NOW, held_back={}).values(), "x")
 
         assert [issue.id for issue in able] == [found.ids["RESEARCH-001"]]
 

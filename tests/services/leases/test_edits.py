@@ -75,8 +75,10 @@ def test_a_free_file_is_leased_for_a_quarter_of_an_hour(hive: Hive, beads: Path)
     (row,) = records(beads / "queen_reservations.jsonl")
     assert row["pattern"] == "src/app.py"
     assert row["session"] == SESSION
-    assert row["exclusive"] is True
+    assert row["exclusive"] is False
     assert "worktree" not in row
+    assert row["branch"] == "main"
+    assert row["tree_id"] == (beads.parent / ".git" / "queenbee-tree").read_text().strip()
     (lease,) = hive.reservations.find()
     assert lease.expires_ms - lease.created_ms == 15 * 60 * 1000
 
@@ -145,6 +147,92 @@ def test_a_name_of_any_letters_is_leased_as_that_name_alone(hive: Hive, name: st
     assert [lease.pattern for lease in hive.reservations.find(path=name)]
     (other,) = edits.look(hive.reservations, ["app/i/page.tsx"])
     assert other.status == "free"
+
+
+# The setting `reserve` of `[hook]`
+
+
+@pytest.fixture
+def mode(repo: Path, clock: Clock) -> Callable[..., Hive]:
+    """Opens the hive with a mode, for a droid, in a folder of its own if it is named."""
+
+    def opened(reserve: str, droid: str, tree: Path = repo) -> Hive:
+        (repo / ".beads" / "queen.toml").write_text(f'[hook]\nreserve = "{reserve}"\n')
+        env = {"QUEEN_DURABILITY": "buffered"}
+        return Hive.open(tree, droid=droid, env=env, clock=clock)
+
+    return opened
+
+
+def may(hive: Hive, path: str, session: str = SESSION) -> bool:
+    """Edits a file if nobody holds it."""
+    seen = edits.look(hive.reservations, [path], session)
+    if any(each.status == "held" for each in seen):
+        return False
+    edits.keep(hive.reservations, seen, session)
+    return True
+
+
+def check_who_may_edit(repo: Path, mode: Callable[..., Hive], reserve: str) -> tuple[bool, ...]:
+    """Returns whether a second agent may edit a file: in the same tree and in one of its own; and
+    whether it may edit one that was reserved by name.
+    """
+    linked = repo.parent / "linked"
+    git(repo, "worktree", "add", "-q", str(linked), "-b", "linked")
+    assert may(mode(reserve, "one"), "a.py", "s1")
+    assert may(mode(reserve, "one"), "b.py", "s1")
+    mode(reserve, "one").reservations.reserve(["named.py"])
+    return (
+        may(mode(reserve, "two"), "a.py", "s2"),
+        may(mode(reserve, "three", linked), "b.py", "s3"),
+        may(mode(reserve, "three", linked), "named.py", "s3"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("reserve", "same_tree", "own_tree", "leases"),
+    [
+        ("auto", False, True, 3),
+        ("exclusive", False, False, 2),
+        ("shared", True, True, 4),
+        ("off", True, True, 0),
+    ],
+)
+def test_the_setting_says_whom_an_edit_keeps_out(
+    repo: Path,
+    mode: Callable[..., Hive],
+    reserve: str,
+    same_tree: bool,
+    own_tree: bool,
+    leases: int,
+) -> None:
+    assert check_who_may_edit(repo, mode, reserve) == (same_tree, own_tree, False)
+    made = [lease for lease in mode(reserve, "one").reservations.find() if lease.session]
+    assert len(made) == leases
+    assert {lease.exclusive for lease in made} <= {reserve == "exclusive"}
+
+
+@pytest.mark.parametrize("reserve", ["auto", "exclusive", "shared", "off"])
+def test_a_further_edit_takes_no_second_lease_in_any_mode(
+    mode: Callable[..., Hive], reserve: str
+) -> None:
+    hive = mode(reserve, "one")
+    assert may(hive, "a.py") and may(hive, "a.py")
+    assert len(hive.reservations.find()) == (0 if reserve == "off" else 1)
+
+
+def test_a_lease_of_ones_own_by_name_serves_every_mode_but_off_is_not_renewed(
+    mode: Callable[..., Hive], clock: Clock
+) -> None:
+    for reserve in ("auto", "exclusive", "shared", "off"):
+        hive = mode(reserve, "one")
+        hive.reservations.reserve([f"{reserve}/**"], ttl_s=60)
+        assert may(hive, f"{reserve}/a.py")
+    ends = {each.pattern: each.expires_ms - clock.now_ms for each in hive.reservations.find()}
+    assert ends == {
+        **dict.fromkeys(("auto/**", "exclusive/**", "shared/**"), edits.TTL_S * 1000),
+        "off/**": 60_000,
+    }
 
 
 # The end of a session

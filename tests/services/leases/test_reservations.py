@@ -125,17 +125,25 @@ def test_an_issue_id_that_no_tracker_prints_is_refused(hive: Hive, beads: Path) 
 @pytest.mark.parametrize(
     ("held", "asked", "granted"),
     [(True, True, False), (True, False, False), (False, True, False), (False, False, True)],
-    ids=["write-write", "write-read", "read-write", "read-read"],
+    ids=["alone-alone", "alone-shared", "shared-alone", "shared-shared"],
 )
-def test_two_droids_share_a_path_only_where_both_read(
-    hive: Hive, reviewer: Hive, held: bool, asked: bool, granted: bool
+def test_two_droids_share_a_path_only_where_both_announce_it_in_trees_of_their_own(
+    hive: Hive, open_beside: Opener, held: bool, asked: bool, granted: bool
 ) -> None:
     hive.reservations.reserve(["src/**"], exclusive=held)
+    beside = open_beside("reviewer").reservations
     if granted:
-        assert reviewer.reservations.reserve(["src/a.py"], exclusive=asked)
+        assert beside.reserve(["src/a.py"], exclusive=asked)
     else:
         with pytest.raises(Held):
-            reviewer.reservations.reserve(["src/a.py"], exclusive=asked)
+            beside.reserve(["src/a.py"], exclusive=asked)
+
+
+def test_two_droids_never_share_a_path_in_one_working_tree(hive: Hive, reviewer: Hive) -> None:
+    hive.reservations.reserve(["src/**"], exclusive=False)
+    with pytest.raises(Held, match="in one working tree, git merges nothing") as refused:
+        reviewer.reservations.reserve(["src/a.py"], exclusive=False)
+    assert "queen reserve src/a.py --shared --wait" in (refused.value.hint or "")
 
 
 @pytest.mark.parametrize("first", [True, False])

@@ -53,13 +53,31 @@ def test_checked_paths_are_literal(hive: Hive, reviewer: Hive) -> None:
     assert reviewer.reservations.check(["src/*"])[0].status == "free"
 
 
-def test_a_path_shared_for_reading_is_held_even_if_i_read_it_too(
-    hive: Hive, reviewer: Hive
-) -> None:
-    for each in (hive, reviewer):
-        each.reservations.reserve(["a.py"], exclusive=False)
+def test_a_path_that_another_announces_in_this_tree_is_held(hive: Hive, reviewer: Hive) -> None:
+    reviewer.reservations.reserve(["a.py"], exclusive=False)
     [status] = hive.reservations.check(["a.py"])
     assert (status.status, [lease.droid for lease in status.leases]) == ("held", ["reviewer"])
+
+
+def test_a_path_that_another_announces_in_its_own_tree_is_free_and_says_who(
+    hive: Hive, open_beside: Opener
+) -> None:
+    open_beside("reviewer").reservations.reserve(["a.py"], exclusive=False)
+    [status] = hive.reservations.check(["a.py"])
+    assert (status.status, [lease.droid for lease in status.leases]) == ("free", ["reviewer"])
+    hive.reservations.reserve(["a.py"], exclusive=False)
+    [status] = hive.reservations.check(["a.py"])
+    assert status.status == "mine"
+    assert [lease.droid for lease in status.leases] == ["ui-engineer", "reviewer"]
+
+
+def test_an_exclusive_lease_is_the_first_of_those_that_hold_a_path(
+    hive: Hive, reviewer: Hive
+) -> None:
+    reviewer.reservations.reserve(["src/a.py"], exclusive=False)
+    reviewer.reservations.reserve(["src/**"])
+    [status] = hive.reservations.check(["src/a.py"])
+    assert [lease.exclusive for lease in status.leases] == [True, False]
 
 
 @pytest.mark.parametrize("path", ["", "a\0b", ".", "../x", "/etc/passwd"])

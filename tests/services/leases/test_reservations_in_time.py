@@ -80,7 +80,7 @@ def test_asking_for_less_never_shortens_a_lease(hive: Hive, verb: str) -> None:
     assert again.expires_at == first.expires_at
 
 
-def test_reserving_again_for_reading_keeps_the_right_to_write(hive: Hive, reviewer: Hive) -> None:
+def test_reserving_again_as_shared_keeps_it_exclusive(hive: Hive, reviewer: Hive) -> None:
     hive.reservations.reserve(["a.py"])
     [again] = hive.reservations.reserve(["a.py"], exclusive=False)
     assert again.exclusive
@@ -88,13 +88,53 @@ def test_reserving_again_for_reading_keeps_the_right_to_write(hive: Hive, review
         reviewer.reservations.reserve(["a.py"], exclusive=False)
 
 
-def test_a_reader_becomes_a_writer_only_where_nobody_else_reads(hive: Hive, reviewer: Hive) -> None:
+def test_a_shared_lease_becomes_exclusive_only_where_nobody_else_has_one(
+    hive: Hive, open_beside: Opener
+) -> None:
+    reviewer = open_beside("reviewer")
     hive.reservations.reserve(["a.py"], exclusive=False)
     reviewer.reservations.reserve(["a.py"], exclusive=False)
     with pytest.raises(Held):
         hive.reservations.reserve(["a.py"])
     reviewer.reservations.release(["a.py"])
-    assert hive.reservations.reserve(["a.py"])[0].exclusive
+    (lease,) = hive.reservations.reserve(["a.py"])
+    assert lease.exclusive
+    assert hive.reservations.find() == [lease]
+
+
+def test_a_shared_lease_that_became_exclusive_does_not_lose_to_one_that_had_ended(
+    hive: Hive, open_beside: Opener, clock: Clock, beads: Path
+) -> None:
+    """Others shared the file before: after a merge, theirs must not win over what came later."""
+    reviewer = open_beside("reviewer")
+    reviewer.reservations.reserve(["a.py"], exclusive=False)
+    clock.advance(1)
+    hive.reservations.reserve(["a.py"], exclusive=False)
+    clock.advance(1)
+    reviewer.reservations.release(["a.py"])
+    clock.advance(1)
+    (lease,) = hive.reservations.reserve(["a.py"])
+    # A line from elsewhere makes everybody judge all grants anew.
+    row = records(beads / "queen_reservations.jsonl")[0]
+    write_lines(beads / "queen_reservations.jsonl", {**row, "id": "qr-other", "pattern": "b.py"})
+    assert lease in hive.reservations.find()
+    with pytest.raises(Held):
+        reviewer.reservations.reserve(["a.py"])
+
+
+def test_a_shared_lease_that_becomes_exclusive_keeps_its_end_issue_and_reason(
+    hive: Hive, clock: Clock
+) -> None:
+    [first] = hive.reservations.reserve(
+        ["a.py"], exclusive=False, ttl_s=7200, issue_id="qb-1", reason="tidy"
+    )
+    clock.advance(10)
+    [second] = hive.reservations.reserve(["a.py"], ttl_s=60)
+    assert (second.expires_at, second.issue_id, second.reason) == (
+        first.expires_at,
+        "qb-1",
+        "tidy",
+    )
 
 
 def test_extending_keeps_issue_and_reason_unless_new_ones_are_given(hive: Hive) -> None:

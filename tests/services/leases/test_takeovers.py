@@ -63,10 +63,12 @@ def test_a_takeover_tells_each_holder_once_what_it_lost_and_why(
     ]
 
 
-def test_a_takeover_ends_only_the_leases_in_the_way(hive: Hive, open_as: Opener) -> None:
+def test_a_takeover_ends_only_the_leases_in_the_way(
+    hive: Hive, open_as: Opener, open_beside: Opener
+) -> None:
     reviewer = open_as("reviewer")
     hive.reservations.reserve(["src/a.py", "src/b.py"])
-    open_as("tester").reservations.reserve(["src/r.py"], exclusive=False)
+    open_beside("tester").reservations.reserve(["src/r.py"], exclusive=False)
     reviewer.reservations.reserve(["src/r.py", "src/a.py"], exclusive=False, force=True, reason="x")
     assert {(each.droid, each.pattern) for each in reviewer.reservations.find()} == {
         ("ui-engineer", "src/b.py"),

@@ -15,8 +15,9 @@ from hives import QuickQueen, git
 from hypothesis import given
 from hypothesis import strategies as st
 
+from queenbee.agents import claude, launch
+from queenbee.agents.hook_entries import HookEntries
 from queenbee.errors import Unreadable
-from queenbee.hook import claude
 
 EVENTS = ["PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart", "SessionEnd"]
 WANTED = claude.groups("queen-hook")
@@ -126,10 +127,10 @@ def test_whatever_the_settings_say_the_hook_can_be_added_and_taken_out_again(
     others.pop("hooks", None)
     document = others if hooks is None else {**others, "hooks": hooks}
     text = json.dumps(document, indent=indent)
-    added = claude.with_hook("settings.json", text, WANTED)
+    added = HookEntries("settings.json", WANTED).added(text)
     for event, group in WANTED.items():
         assert json.loads(added)["hooks"][event][-1] == group
-    assert claude.without_hook("settings.json", added) == text
+    assert HookEntries("settings.json", WANTED).removed(added) == text
 
 
 def test_installing_twice_changes_nothing(settings: Path) -> None:
@@ -250,7 +251,7 @@ def command_of(group: dict[str, Any]) -> str:
 
 
 def test_the_installed_command_answers_from_any_directory(tree: Path) -> None:
-    groups = claude.groups(claude.command())
+    groups = claude.groups(launch.hook_command())
     done = shell(
         command_of(groups["SessionStart"]),
         tree,
@@ -278,14 +279,14 @@ def test_the_hook_is_called_by_name_if_the_path_has_it(
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert claude.command() == "queen-hook"
+    assert launch.hook_command() == "queen-hook"
 
 
 def test_the_hook_is_called_by_its_file_name_if_the_path_does_not_have_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    assert claude.command().startswith("'/")
+    assert launch.hook_command().startswith("'/")
 
 
 # The command line

@@ -5,14 +5,31 @@ to an empty object or array follows its bracket directly (`{"a": 1 }` from `{ }`
 that we made it is on its own line. So a later cut can tell whether the container was there before,
 and restores the original text.
 
-Positions are indexes into a text that is valid JSON; nothing here checks that again.
+Comments (`//` and `/* */`) and a comma before a closing bracket may be in the text: some agents
+accept them. They stay where they are.
+
+Positions are indexes into a text that `loads` accepts; nothing else here checks that again.
 """
 
 from __future__ import annotations
 
 import json
+import re
 
 _SPACE = " \t\n\r"
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'"(?:[^"\\]|\\.)*"|,(?=\s*[\]}])', re.DOTALL)
+
+
+def loads(text: str, *, comments: bool = False) -> object:
+    """Returns what a JSON text says; with `comments`, those and trailing commas are allowed.
+
+    Raises `ValueError` or `RecursionError`.
+    """
+    if comments:
+        text = _TOKEN.sub(lambda found: found[0] if found[0][0] == '"' else " ", text)
+        text = _LAST_COMMA.sub(lambda found: found[0] if found[0][0] == '"' else "", text)
+    return json.loads(text)
 
 
 class Container:
@@ -64,7 +81,7 @@ class Style:
         root = Container(text, begin(text))
         before = text[root.open + 1 : root.items[0].start] if root.items else ""
         self.in_lines = "\n" in before
-        self.indent = before.rpartition("\n")[2] or "  "
+        self.indent = _blanks(before.rpartition("\n")[2]) or "  "
 
     def lines(self, value: object, margin: str) -> str:
         """Returns a value in lines; all but the first are indented by a margin."""
@@ -89,15 +106,30 @@ def insert(text: str, container: Container, key: str | None, value: object, leve
         at = container.open + 1
         return text[:at] + name + style.lines(value, margin) + text[at:]
     last = container.items[-1]
+    if _has_comment(text, last.end, container.close):
+        return _insert_first(text, container, name, value, margin)
     before = container.items[-2].end if len(container.items) > 1 else container.open + 1
     space = text[before : last.start].replace(",", "", 1)
     if "\n" in space:
-        margin = space.rpartition("\n")[2]  # As deep as the one before.
+        margin = _blanks(space.rpartition("\n")[2])  # As deep as the one before.
+    elif space.strip(_SPACE):
+        space = " "
     if "\n" in space or (style.in_lines and not space):
         addition = f",{style.newline}{margin}{name}{style.lines(value, margin)}"
     else:
         addition = f",{space}{name}{style.lines(value, margin)}"
     return text[: last.end] + addition + text[last.end :]
+
+
+def _insert_first(text: str, container: Container, name: str, value: object, margin: str) -> str:
+    # A comment after the last item belongs to it, so nothing may come between them.
+    style, at = Style(text), container.open + 1
+    space = text[at : container.items[0].start]
+    if space.strip(_SPACE):  # A comment follows the bracket.
+        space = style.newline + margin
+    elif "\n" in space:
+        margin = space.rpartition("\n")[2]
+    return f"{text[:at]}{space}{name}{style.lines(value, margin)},{text[at:]}"
 
 
 def cut(text: str, path: list[Container], index: int) -> str | None:
@@ -107,17 +139,51 @@ def cut(text: str, path: list[Container], index: int) -> str | None:
     """
     container = path[-1]
     item = container.items[index]
+    if _is_among_comments(text, container, index):
+        return _cut_bare(text, container, index)
     if index > 0:
         return text[: container.items[index - 1].end] + text[item.end :]
     if len(container.items) > 1:
         return text[: item.start] + text[container.items[1].start :]
     if item.start == container.open + 1:
         return text[: item.start] + text[item.end :]
+    inside = text[container.open + 1 : item.start] + text[item.end : container.close]
+    if inside.replace(",", "", 1).strip(_SPACE):
+        return _cut_bare(text, container, index)
     if len(path) == 1:
-        return None
+        around = text[: container.open] + text[container.close + 1 :]
+        return _cut_bare(text, container, index) if around.strip(_SPACE) else None
     parent = path[-2]
     number = next(n for n, each in enumerate(parent.items) if each.value == container.open)
     return cut(text, path[:-1], number)
+
+
+def _is_among_comments(text: str, container: Container, index: int) -> bool:
+    """Returns whether there is a comment between an item and one of its neighbors."""
+    items, item = container.items, container.items[index]
+    if index > 0 and _has_comment(text, items[index - 1].end, item.start):
+        return True
+    return index + 1 < len(items) and _has_comment(text, item.end, items[index + 1].start)
+
+
+def _cut_bare(text: str, container: Container, index: int) -> str:
+    """Returns the text without an item, its comma, and the blanks before it."""
+    item = container.items[index]
+    start, end = item.start, _skip(text, item.end)
+    while text[start - 1] in _SPACE:
+        start -= 1
+    if text[end] == ",":
+        return text[:start] + text[end + 1 :]
+    return text[:start] + text[item.end :]
+
+
+def _blanks(text: str) -> str:
+    """Returns the blanks that a text begins with."""
+    return text[: len(text) - len(text.lstrip(_SPACE))]
+
+
+def _has_comment(text: str, start: int, end: int) -> bool:
+    return bool(text[start:end].replace(",", "", 1).strip(_SPACE))
 
 
 def _end_of_value(text: str, start: int) -> int:
@@ -125,13 +191,16 @@ def _end_of_value(text: str, start: int) -> int:
         return _end_of_string(text, start)
     if text[start] not in "[{":
         end = start
-        while end < len(text) and text[end] not in ",]}" + _SPACE:
+        while end < len(text) and text[end] not in ",]}/" + _SPACE:
             end += 1
         return end
     depth, position = 0, start
     while True:
         if text[position] == '"':
             position = _end_of_string(text, position)
+            continue
+        if text[position] == "/":
+            position = _skip(text, position)
             continue
         depth += text[position] in "[{"
         depth -= text[position] in "]}"
@@ -148,6 +217,15 @@ def _end_of_string(text: str, start: int) -> int:
 
 
 def _skip(text: str, position: int) -> int:
-    while position < len(text) and text[position] in _SPACE:
-        position += 1
+    """Returns where the next token begins: after blanks and comments."""
+    while position < len(text):
+        if text[position] in _SPACE:
+            position += 1
+        elif text.startswith("//", position):
+            end = text.find("\n", position)
+            position = end if end >= 0 else len(text)
+        elif text.startswith("/*", position):
+            position = text.index("*/", position + 2) + 2
+        else:
+            break
     return position

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.hook.json_text import Container, begin, cut, insert
+from queenbee.agents.json_text import Container, begin, cut, insert, loads
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(
@@ -68,6 +68,62 @@ def test_the_items_of_a_text_are_those_that_a_parser_finds(
     found = {str(item.key): json.loads(text[item.value : item.end]) for item in root.items}
     assert found == document
     assert text[root.open] + text[root.close] == "{}"
+
+
+# Comments and trailing commas
+
+
+COMMENTS = st.sampled_from(["", "", " ", "\n", "// c, }\n", '/* " ] */', "  // x\n  ", "/**/ "])
+
+
+@st.composite
+def commented(draw: st.DrawFn) -> str:
+    """An object with comments, blanks and trailing commas where they may be."""
+
+    def value(depth: int) -> str:
+        kind = draw(st.sampled_from(["scalar", "object", "array"] if depth else ["scalar"]))
+        if kind == "scalar":
+            return json.dumps(draw(SCALARS))
+        return members(depth, "{}" if kind == "object" else "[]")
+
+    def members(depth: int, brackets: str) -> str:
+        parts = []
+        for number in range(draw(st.integers(0, 3))):
+            key = f'"k{number}"{draw(COMMENTS)}:{draw(COMMENTS)}' if brackets == "{}" else ""
+            parts.append(f"{draw(COMMENTS)}{key}{value(depth - 1)}{draw(COMMENTS)}")
+        trailing = f",{draw(COMMENTS)}" if parts and draw(st.booleans()) else ""
+        return brackets[0] + ",".join(parts) + draw(COMMENTS) + trailing + brackets[1]
+
+    return draw(COMMENTS) + members(2, "{}") + draw(COMMENTS)
+
+
+@pytest.mark.slow
+@given(commented(), VALUES)
+def test_an_item_inserted_among_comments_can_be_cut_out_exactly(text: str, value: Any) -> None:
+    document = loads(text, comments=True)
+    assert isinstance(document, dict)
+    changed = insert(text, root_of(text), "ours", value, 1)
+    assert loads(changed, comments=True) == {**document, "ours": value}
+    root = root_of(changed)
+    number = next(n for n, item in enumerate(root.items) if item.key == "ours")
+    assert cut(changed, [root], number) == text
+
+
+def test_a_comment_stays_with_the_item_that_it_is_about() -> None:
+    text = '{\n  "a": 1, // about a\n  "b": 2 // about b\n}\n'
+    changed = insert(text, root_of(text), "c", 3, 1)
+    assert changed == '{\n  "c": 3,\n  "a": 1, // about a\n  "b": 2 // about b\n}\n'
+
+
+def test_a_comment_that_was_added_to_a_file_of_ours_is_kept() -> None:
+    text = '{\n  // mine\n  "hooks": {}\n}\n'
+    assert cut(text, [root_of(text)], 0) == "{\n  // mine\n}\n"
+
+
+def test_without_comments_a_text_is_plain_json() -> None:
+    with pytest.raises(ValueError, match="double quotes"):
+        loads('{"a": 1,}')
+    assert loads('{"a": "//, }", /* c */ "b": [1,],}', comments=True) == {"a": "//, }", "b": [1]}
 
 
 @pytest.mark.parametrize("text", ["{}", "{ }", "{\n}", "{\n\n  }\n", "{\r\n}"])

@@ -1,0 +1,1 @@
+"""The configuration of coding agents: what `queen setup` writes, and how it is taken out again."""

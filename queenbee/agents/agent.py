@@ -1,0 +1,110 @@
+"""What `queen setup` has to know about an agent, and where it writes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+from queenbee.agents import section
+from queenbee.agents.marked import Marked
+from queenbee.agents.own_file import OwnFile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.agents.edits import Part
+
+
+class Place:
+    """Where an agent is set up: in a working tree, or for a user in all of them."""
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        *,
+        tree: str | None,
+        hook: str,
+        mcp: Sequence[str] | None,
+        roots: Sequence[str],
+    ) -> None:
+        self.env = env
+        self.tree = tree
+        """The top of the working tree; None for all repositories of the user."""
+        self.home = os.path.expanduser("~")
+        self.hook = hook
+        """The shell command that runs the hook."""
+        self.mcp = list(mcp) if mcp is not None else None
+        """The program and arguments of the MCP server, or None if it is not installed."""
+        self.roots = list(roots)
+        """The folders of the hive's records, for an agent in a sandbox."""
+
+    def at(self, in_tree: str, in_home: str, variable: str | None = None) -> str:
+        """Returns a file of the tree, or of the user's home.
+
+        `variable` may name the folder that stands for the first one of `in_home`.
+        """
+        if self.tree is not None:
+            return os.path.join(self.tree, in_tree)
+        return self.in_home(in_home, variable)
+
+    def in_home(self, path: str, variable: str | None = None) -> str:
+        """Returns a file of the user's home."""
+        folder = self.env.get(variable) if variable is not None else None
+        if folder:
+            return os.path.join(folder, path.partition("/")[2])
+        return os.path.join(self.home, path)
+
+
+class Agent:
+    """One agent: how it is found, and the parts of files that it needs."""
+
+    def __init__(
+        self,
+        name: str,
+        title: str,
+        parts: Callable[[Place], list[Part]],
+        *,
+        programs: Sequence[str],
+        in_tree: Sequence[str],
+        in_home: Sequence[str],
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self.title = title
+        self.parts = parts
+        """Returns what its files get in a place; the hook comes first."""
+        self.notes = list(notes)
+        """What is left for the user to do."""
+        self._programs = programs
+        self._in_tree = in_tree
+        self._in_home = in_home
+
+    def found(self, place: Place) -> str | None:
+        """Returns why we think that the agent is used here, or None."""
+        for name in self._in_tree if place.tree is not None else ():
+            if os.path.exists(os.path.join(place.tree or "", name)):
+                return f"{name} is in the repository"
+        for name in self._in_home:
+            if os.path.exists(os.path.join(place.home, name)):
+                return f"{name} is in your home directory"
+        path = place.env.get("PATH")
+        program = next((each for each in self._programs if shutil.which(each, path=path)), None)
+        return f"{program} is on the PATH" if program is not None else None
+
+
+def instructions(place: Place, name: str) -> list[Part]:
+    """Returns our section of a file of instructions. A user's files get none: they would speak of
+    QueenBee in every repository.
+    """
+    if place.tree is None:
+        return []
+    path = os.path.join(place.tree, name)
+    return [Marked(path, "section", section.BEGIN, section.section(), section.END)]
+
+
+def skill(place: Place, in_tree: str, in_home: str | None = None) -> list[Part]:
+    """Returns the skill, in the folder of skills."""
+    name = "queenbee/SKILL.md"
+    path = place.at(f"{in_tree}/{name}", f"{in_home or in_tree}/{name}")
+    return [OwnFile(path, "skill", section.skill(), section.MARK)]

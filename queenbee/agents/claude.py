@@ -1,0 +1,111 @@
+"""Claude Code: hooks in `.claude/settings.json`, a server in `.mcp.json`, CLAUDE.md, a skill."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.agents import edits
+from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.hook_entries import HookEntries
+from queenbee.agents.json_member import JsonMember
+from queenbee.agents.launch import guarded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.agents.edits import Part
+    from queenbee.agents.hook_entries import Group
+
+SETTINGS = os.path.join(".claude", "settings.json")
+EDITS = "Edit|Write|MultiEdit|NotebookEdit"
+NEWS = f"{EDITS}|Bash|Task|Agent"
+"""The tools after which an agent hears what is new: those that take longer than the hook."""
+_TIMEOUT_S = 10
+_MISSING = '{"systemMessage": "queen-hook was not found: QueenBee does not guard edits"}'
+
+
+def groups(run: str) -> dict[str, Group]:
+    """Returns what is added to the settings, by event.
+
+    On a machine without the hook, such as a colleague's, nothing fails, and the start of a session
+    reports that the hook is missing.
+    """
+    silent = _handler(guarded(run))
+    edit: Group = {"matcher": EDITS, "hooks": [silent]}
+    return {
+        "PreToolUse": edit,
+        "PostToolUse": {"matcher": NEWS, "hooks": [silent]},
+        "UserPromptSubmit": {"hooks": [silent]},
+        "Stop": {"hooks": [silent]},
+        "SessionStart": {"hooks": [_handler(guarded(run, _MISSING))]},
+        "SessionEnd": {"hooks": [silent]},
+    }
+
+
+def parts(place: Place) -> list[Part]:
+    """Returns what Claude Code's files get."""
+    settings = place.at(SETTINGS, ".claude/settings.json", "CLAUDE_CONFIG_DIR")
+    found: list[Part] = [HookEntries(settings, groups(place.hook))]
+    if place.mcp is not None and place.tree is not None:
+        # The user's servers are in ~/.claude.json, which Claude Code itself rewrites all the time.
+        program, *arguments = place.mcp
+        server: dict[str, object] = {"command": program, "args": arguments}
+        found.append(JsonMember(os.path.join(place.tree, ".mcp.json"), "mcpServers", server))
+    name = "AGENTS.md" if _reads_agents(place) else "CLAUDE.md"
+    return [*found, *instructions(place, name), *skill(place, ".claude/skills")]
+
+
+def _reads_agents(place: Place) -> bool:
+    """Returns whether CLAUDE.md takes in AGENTS.md, which then is enough."""
+    try:
+        with open(os.path.join(place.tree or "", "CLAUDE.md"), encoding="utf-8") as file:
+            return any(line.strip() == "@AGENTS.md" for line in file)
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def install(path: str, wanted: Mapping[str, Group]) -> bool:
+    """Adds the hook to a settings file, or makes the file; returns whether that changed it.
+
+    Keeps every byte that was there. Raises `Unreadable`, and changes nothing, if the file is not
+    JSON or does not have the structure of settings.
+    """
+    (edit,) = edits.gathered([HookEntries(path, wanted)], None)
+    edit.set_up()
+    edits.write([edit], None)
+    return edit.state != edits.UNCHANGED
+
+
+def uninstall(path: str) -> bool:
+    """Removes the hook from a settings file; returns whether it was there.
+
+    The rest is byte for byte what it was before the hook was added. A file that held only the
+    hook is deleted.
+    """
+    (edit,) = edits.gathered([HookEntries(path, {})], None)
+    edit.undo()
+    edits.write([edit], None)
+    return edit.state != edits.UNCHANGED
+
+
+def installed_events(path: str) -> list[str]:
+    """Returns the events for which a settings file runs the hook."""
+    entries = HookEntries(path, {})
+    (edit,) = edits.gathered([entries], None)
+    text = edit.text
+    return [] if text is None else [event for event, _ in entries.installed(text)]
+
+
+def _handler(run: str) -> dict[str, object]:
+    return {"type": "command", "command": run, "timeout": _TIMEOUT_S}
+
+
+AGENT = Agent(
+    "claude",
+    "Claude Code",
+    parts,
+    programs=["claude"],
+    in_tree=[".claude", "CLAUDE.md"],
+    in_home=[".claude"],
+)

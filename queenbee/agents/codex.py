@@ -1,0 +1,54 @@
+"""Codex: `.codex/hooks.json`, a server in `.codex/config.toml`, AGENTS.md, a skill, and the folders
+that its sandbox may write to, which only the user's own `config.toml` can say.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.hook_entries import HookEntries
+from queenbee.agents.launch import guarded
+from queenbee.agents.marked import MarkedToml
+from queenbee.agents.writable_roots import WritableRoots
+
+if TYPE_CHECKING:
+    from queenbee.agents.edits import Part
+    from queenbee.agents.hook_entries import Group
+
+_HOME = "CODEX_HOME"
+_TIMEOUT_S = 10
+
+
+def groups(run: str) -> dict[str, Group]:
+    """Returns the hooks by event."""
+    handler = {"type": "command", "command": guarded(run), "timeout": _TIMEOUT_S}
+    edit: Group = {"matcher": "apply_patch", "hooks": [handler]}
+    return {"PreToolUse": edit, "PostToolUse": edit, "SessionStart": {"hooks": [handler]}}
+
+
+def parts(place: Place) -> list[Part]:
+    """Returns what Codex's files get."""
+    hooks = place.at(".codex/hooks.json", ".codex/hooks.json", _HOME)
+    found: list[Part] = [HookEntries(hooks, groups(place.hook))]
+    if place.mcp is not None:
+        path = place.at(".codex/config.toml", ".codex/config.toml", _HOME)
+        program, *arguments = (json.dumps(word) for word in place.mcp)
+        table = f"[mcp_servers.queenbee]\ncommand = {program}\nargs = [{', '.join(arguments)}]"
+        begin, end = (f"# {three} queenbee: MCP server {three}" for three in (">>>", "<<<"))
+        found.append(MarkedToml(path, "MCP server", begin, table, end))
+    if place.roots:
+        found.append(WritableRoots(place.in_home(".codex/config.toml", _HOME), place.roots))
+    return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
+
+
+AGENT = Agent(
+    "codex",
+    "Codex",
+    parts,
+    programs=["codex"],
+    in_tree=[".codex"],
+    in_home=[".codex"],
+    notes=["Codex runs a new hook only after you have reviewed it: type /hooks in Codex"],
+)

@@ -1,0 +1,47 @@
+"""Copilot CLI: `.github/hooks/queenbee.json`, a server in `.mcp.json`, AGENTS.md, a skill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.hook_entries import HookEntries
+from queenbee.agents.json_member import JsonMember
+from queenbee.agents.launch import guarded
+
+if TYPE_CHECKING:
+    from queenbee.agents.edits import Part
+    from queenbee.agents.hook_entries import Group
+
+_HOME = "COPILOT_HOME"
+_TIMEOUT_S = 10
+
+
+def groups(run: str) -> dict[str, Group]:
+    """Returns the hooks by event, in the spelling for which the input names the event."""
+    handler: Group = {"type": "command", "bash": guarded(run), "timeoutSec": _TIMEOUT_S}
+    return dict.fromkeys(("PreToolUse", "PostToolUse", "SessionStart", "SessionEnd"), handler)
+
+
+def parts(place: Place) -> list[Part]:
+    """Returns what Copilot CLI's files get."""
+    hooks = place.at(".github/hooks/queenbee.json", ".copilot/hooks/queenbee.json", _HOME)
+    found: list[Part] = [HookEntries(hooks, groups(place.hook), versioned=True)]
+    if place.mcp is not None:
+        program, *arguments = place.mcp
+        server: dict[str, object] = {"command": program, "args": arguments}
+        if place.tree is None:
+            server = {"type": "local", "tools": ["*"], **server}
+        path = place.at(".mcp.json", ".copilot/mcp-config.json", _HOME)
+        found.append(JsonMember(path, "mcpServers", server))
+    return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
+
+
+AGENT = Agent(
+    "copilot",
+    "Copilot CLI",
+    parts,
+    programs=["copilot"],
+    in_tree=[".github/hooks", ".github/copilot-instructions.md"],
+    in_home=[".copilot"],
+)

@@ -1,0 +1,49 @@
+"""Cursor: `.cursor/hooks.json`, a server in `.cursor/mcp.json`, AGENTS.md, a skill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.hook_entries import HookEntries
+from queenbee.agents.json_member import JsonMember
+from queenbee.agents.launch import guarded
+
+if TYPE_CHECKING:
+    from queenbee.agents.edits import Part
+    from queenbee.agents.hook_entries import Group
+
+
+def groups(run: str) -> dict[str, Group]:
+    """Returns the hooks by event."""
+    run = guarded(run)
+    return {
+        "preToolUse": {"command": run, "matcher": "Write|Delete"},
+        "afterFileEdit": {"command": run},
+        "sessionStart": {"command": run},
+        "sessionEnd": {"command": run},
+    }
+
+
+def parts(place: Place) -> list[Part]:
+    """Returns what Cursor's files get."""
+    hooks = place.at(".cursor/hooks.json", ".cursor/hooks.json")
+    found: list[Part] = [
+        HookEntries(hooks, groups(place.hook), comments=True, versioned=True),
+    ]
+    if place.mcp is not None:
+        program, *arguments = place.mcp
+        server: dict[str, object] = {"command": program, "args": arguments}
+        path = place.at(".cursor/mcp.json", ".cursor/mcp.json")
+        found.append(JsonMember(path, "mcpServers", server, comments=True))
+    return [*found, *instructions(place, "AGENTS.md"), *skill(place, ".agents/skills")]
+
+
+AGENT = Agent(
+    "cursor",
+    "Cursor",
+    parts,
+    programs=["cursor", "cursor-agent"],
+    in_tree=[".cursor"],
+    in_home=[".cursor"],
+)

@@ -1,0 +1,50 @@
+"""Gemini CLI: hooks and a server in `.gemini/settings.json`, GEMINI.md, a skill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee.agents.agent import Agent, Place, instructions, skill
+from queenbee.agents.hook_entries import HookEntries
+from queenbee.agents.json_member import JsonMember
+from queenbee.agents.launch import guarded
+
+if TYPE_CHECKING:
+    from queenbee.agents.edits import Part
+    from queenbee.agents.hook_entries import Group
+
+_TIMEOUT_MS = 10_000
+
+
+def groups(run: str) -> dict[str, Group]:
+    """Returns the hooks by event."""
+    handler = {
+        "name": "queenbee",
+        "type": "command",
+        "command": guarded(run),
+        "timeout": _TIMEOUT_MS,
+    }
+    edit: Group = {"matcher": "write_file|replace", "hooks": [handler]}
+    session: Group = {"hooks": [handler]}
+    return {"BeforeTool": edit, "AfterTool": edit, "SessionStart": session, "SessionEnd": session}
+
+
+def parts(place: Place) -> list[Part]:
+    """Returns what Gemini CLI's files get."""
+    settings = place.at(".gemini/settings.json", ".gemini/settings.json")
+    found: list[Part] = [HookEntries(settings, groups(place.hook), comments=True)]
+    if place.mcp is not None:
+        program, *arguments = place.mcp
+        server: dict[str, object] = {"command": program, "args": arguments}
+        found.append(JsonMember(settings, "mcpServers", server, comments=True))
+    return [*found, *instructions(place, "GEMINI.md"), *skill(place, ".agents/skills")]
+
+
+AGENT = Agent(
+    "gemini",
+    "Gemini CLI",
+    parts,
+    programs=["gemini"],
+    in_tree=[".gemini", "GEMINI.md"],
+    in_home=[".gemini"],
+)

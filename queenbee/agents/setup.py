@@ -1,0 +1,164 @@
+"""`queen setup`: connects the agents of a repository or of a user, and disconnects them."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.agents import claude, codex, copilot, cursor, edits, gemini, opencode
+from queenbee.agents.agent import Place
+from queenbee.agents.launch import hook_command, mcp_command
+from queenbee.errors import InvalidInput, NoHive, NotFound
+from queenbee.git import hooks as git_hooks
+from queenbee.store import safe_open
+from queenbee.store.layout import discover, git_tree
+from queenbee.store.setup import folders_to_grant
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from queenbee.agents.agent import Agent
+    from queenbee.agents.edits import Part
+
+AGENTS: dict[str, Agent] = {
+    each.name: each
+    for each in (
+        claude.AGENT,
+        codex.AGENT,
+        gemini.AGENT,
+        cursor.AGENT,
+        opencode.AGENT,
+        copilot.AGENT,
+    )
+}
+
+
+def place_of(cwd: str, env: Mapping[str, str], *, user: bool, undo: bool = False) -> Place:
+    """Returns where to set up: the working tree around `cwd`, or the user's home.
+
+    A sandbox must not name the folders of a hive that is not there, but a hive that is gone may
+    have left them. Raises `NotFound` for a working tree outside git.
+    """
+    home = git_tree(os.path.realpath(cwd))
+    if home is None and not user:
+        raise NotFound(
+            f"{cwd} is not in a git working tree",
+            hint="run it inside a repository, or for all of yours: queen setup --user",
+        )
+    roots: list[str] = []
+    if home is not None:
+        with suppress(NoHive):
+            roots = folders_to_grant(discover(cwd, env, must_exist=not undo))
+    return Place(
+        env,
+        tree=None if user or home is None else home.tree,
+        hook=hook_command(),
+        mcp=mcp_command(),
+        roots=roots,
+    )
+
+
+class Setup:
+    """What becomes of the files of some agents in one place, and of git's hooks.
+
+    Everything is decided when it is made; `write` changes the files.
+    """
+
+    def __init__(self, place: Place, cwd: str, names: Sequence[str], *, undo: bool = False) -> None:
+        self.place = place
+        self.undo = undo
+        self.found = {name: agent.found(place) for name, agent in AGENTS.items()}
+        """Why we think that each agent is used here, or None."""
+        self.agents = _chosen(names, self.found, undo=undo)
+        parts = [part for agent in self.agents for part in agent.parts(place)]
+        if undo:
+            parts = _without_shared(parts, self.agents, place)
+        self.edits = edits.gathered(parts, place.tree)
+        for edit in self.edits:
+            if undo:
+                edit.undo()
+            else:
+                edit.set_up()
+        self.guard: git_hooks.HookFolder | None = None
+        """Git's hooks, if they are changed too: not when only some agents are taken out."""
+        if place.tree is not None and not (undo and names):
+            self.guard = git_hooks.HookFolder(cwd)
+            git_hooks.refuse_conflict(self.guard)
+
+    def write(self) -> None:
+        """Changes the files, all or none."""
+        if not self.undo:
+            for folder in self.place.roots:
+                # Codex does not start in a sandbox with a folder that is not there.
+                safe_open.make_folder(folder)
+        edits.write(self.edits, self.place.tree)
+        if self.guard is not None:
+            change = git_hooks.uninstall if self.undo else git_hooks.install
+            change(self.guard)
+
+    def lacking(self) -> list[tuple[str, str, str]]:
+        """Returns what is missing or old: the state, the file and the part of it."""
+        found = [
+            (state, edit.path, part.what) for edit in self.edits for state, part in edit.lacking()
+        ]
+        if self.guard is not None:
+            found += [
+                (edits.MISSING, each.path, "git guard")
+                for each in git_hooks.states(self.guard)
+                if each.state != git_hooks.INSTALLED
+            ]
+        return found
+
+    def notes(self) -> list[str]:
+        """Returns what the user should know or do."""
+        if self.undo or not self.agents:
+            return []
+        notes = [note for agent in self.agents for note in agent.notes]
+        if self.place.mcp is None:
+            notes.append(
+                "the MCP server is not installed, so no agent gets it: "
+                "pip install 'queenbee-hive[mcp]', then run it again"
+            )
+        elif self.place.tree is None and claude.AGENT in self.agents:
+            server = " ".join(self.place.mcp)
+            notes.append(
+                "for the MCP server in all repositories: "
+                f"claude mcp add --scope user queenbee -- {server}"
+            )
+        if self.place.tree is not None:
+            if os.sep in self.place.hook:
+                notes.append(
+                    "queen-hook is not on the PATH, so the files name it by its path on this "
+                    "machine: put it there before you commit them, or run: queen setup --user"
+                )
+            changed = [edit for edit in self.edits if edit.state != edits.UNCHANGED]
+            if any(edit.real.startswith(self.place.tree + os.sep) for edit in changed):
+                notes.append("other worktrees get these files when they are committed and merged")
+        return notes
+
+
+def is_set_up(agent: Agent, place: Place) -> bool:
+    """Returns whether an agent's hook is in its settings in a place."""
+    hook = agent.parts(place)[0]
+    (edit,) = edits.gathered([hook], place.tree)
+    return edit.text is not None and hook.removed(edit.text) != edit.text
+
+
+def _chosen(names: Sequence[str], found: Mapping[str, str | None], *, undo: bool) -> list[Agent]:
+    unknown = [name for name in names if name not in AGENTS]
+    if unknown:
+        raise InvalidInput(
+            f"{unknown[0]!r} is not an agent that queen setup knows",
+            hint=f"one of: {', '.join(AGENTS)}; for others see docs/agents.md",
+        )
+    if names or undo:
+        return [agent for name, agent in AGENTS.items() if not names or name in names]
+    return [agent for name, agent in AGENTS.items() if found[name] is not None]
+
+
+def _without_shared(parts: Iterable[Part], agents: Sequence[Agent], place: Place) -> list[Part]:
+    """Returns the parts that no other agent needs: several read AGENTS.md, for example."""
+    others = [each for each in AGENTS.values() if each not in agents and is_set_up(each, place)]
+    needed = {(part.path, part.what) for each in others for part in each.parts(place)}
+    return [part for part in parts if (part.path, part.what) not in needed]

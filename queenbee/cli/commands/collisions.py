@@ -1,0 +1,97 @@
+"""`queen collisions`: which worktrees' present work would conflict, and in which order to land."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import Answer, command
+from queenbee.cli.rendering import entry, paragraph
+from queenbee.cli.terminal import say
+from queenbee.core.text import mentioned, printable
+from queenbee.git.collisions.lines import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.git.collisions.values import Collisions, ConflictingFile, Pair, Side, Step
+    from queenbee.workflows.hive import Hive
+
+_PLACES = 3
+"""Places of one file that are shown; `--json` has them all."""
+
+
+def _show(found: Collisions) -> None:
+    for side in found.sides:
+        for note in side.notes:
+            paragraph(f"note: {_title(side)}: {printable(note)}")
+    for pair in found.pairs:
+        _show_pair(pair)
+    count = sum(side.commit is not None for side in found.sides)
+    if not found.pairs:
+        say(f"no conflicts: compared {count} {'side' if count == 1 else 'sides'}")
+    if found.order is not None:
+        _show_order(found.order, found.target)
+
+
+def _show_pair(pair: Pair) -> None:
+    files = "1 file" if len(pair.files) == 1 else f"{len(pair.files)} files"
+    say(f"{_title(pair.a)} and {_title(pair.b)} conflict in {files}", bold=True)
+    for file in pair.files:
+        entry(f"  {printable(file.path)}  ", _where(file, pair), f"  {file.kind}")
+        if file.program:
+            paragraph(f"    as text; git would run {mentioned(printable(file.program))}")
+
+
+def _where(file: ConflictingFile, pair: Pair) -> str:
+    places = [
+        f"{shown(one.a)} here, {shown(one.b)} there" if one.a != one.b else shown(one.a)
+        for one in file.lines[:_PLACES]
+    ]
+    more = len(file.lines) - _PLACES
+    if more > 0:
+        places.append(f"{more} more")
+    return f"lines {'; '.join(places)}" if places else ""
+
+
+def _show_order(order: Sequence[Step], target: str | None) -> None:
+    if not order:
+        say("nothing to land")
+        return
+    onto = f" on {printable(target)}" if target else ""
+    say(f"an order to land{onto}", bold=True)
+    for number, step in enumerate(order, 1):
+        state = "clean" if not step.files else "conflicts"
+        entry(f"  {number}  {state:9}  ", _title(step.side), f"  {_paths(step.files)}".rstrip())
+    edges = [(name, step.side.name, files) for step in order for name, files in step.after.items()]
+    if edges:
+        say("who before whom", bold=True)
+        width = max(len(printable(before)) for before, _, _ in edges)
+        for before, after, files in edges:
+            line = f"  {printable(before):{width}}  ──▶  {printable(after)}  "
+            entry(line, _paths(files))
+
+
+def _paths(files: Sequence[str]) -> str:
+    return ", ".join(printable(each) for each in files)
+
+
+def _title(side: Side) -> str:
+    droid = f" ({printable(side.droid)})" if side.droid and side.droid != side.name else ""
+    return f"{mentioned(printable(side.name))}{droid}"
+
+
+@command("collisions", show=_show, example="queen collisions\nqueen collisions --order")
+@click.option("--order", is_flag=True, help="Also find an order to land in with few conflicts")
+def collisions(hive: Hive, order: bool) -> Answer:
+    """Show which worktrees' present work would conflict
+
+    Merges the work of each two worktrees in memory, with uncommitted changes and untracked files,
+    and each with the main branch. Exits with status 1 if any conflict. No worktree, index or
+    branch is touched.
+    """
+    from queenbee.git.collisions.comparing import compare  # noqa: PLC0415 - start-up
+
+    found = compare(hive.layout, with_order=order)
+    return Answer(found, yes=not found.pairs)

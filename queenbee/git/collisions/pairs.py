@@ -1,0 +1,220 @@
+"""Each two snapshots merged in memory: one process for all of them, and what it says.
+
+The program that answers is git's own merge, so its verdict is git's. It works in the run's folder
+if a merge driver is configured, which would put files where it works.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.errors import ExternalFailure
+from queenbee.git.collisions.lines import CHANGES
+from queenbee.git.collisions.values import ConflictingFile
+from queenbee.git.run import git
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from queenbee.git.collisions.cache import Cache
+    from queenbee.store.worktrees import Worktree
+
+LEAST_GIT = (2, 38)
+_MERGE_TREE = ("merge-tree", "--write-tree", "--stdin", "--allow-unrelated-histories")
+_KINDS = {
+    "CONFLICT (modify/delete)": "modify/delete",
+    "CONFLICT (rename/rename)": "rename/rename",
+    "CONFLICT (rename/delete)": "rename/delete",
+    "CONFLICT (rename involved in collision)": "rename/add",
+    "CONFLICT (binary)": "binary",
+    "CONFLICT (distinct modes)": "mode",
+    "CONFLICT (distinct types)": "mode",
+    "CONFLICT (file/directory)": "file/directory",
+    "CONFLICT (directory rename suggested)": "directory rename",
+    "CONFLICT (directory rename collision)": "directory rename",
+    "CONFLICT (directory rename unclear split)": "directory rename",
+    "CONFLICT(directory rename unclear split)": "directory rename",
+    "CONFLICT (file in way of directory rename)": "directory rename",
+}
+"""Git's names of conflicts, which never change, and ours. The others follow from the stages."""
+
+
+class Merged:
+    """What came out of a merge: the tree, and the files that conflict."""
+
+    __slots__ = ("files", "tree")
+
+    def __init__(self, tree: str, files: list[ConflictingFile]) -> None:
+        self.tree = tree
+        self.files = files
+
+
+class Merger:
+    """Merges commits in the cache's objects, for the worktree whose attributes count."""
+
+    def __init__(self, cache: Cache, place: Worktree, config: Mapping[str, str]) -> None:
+        self._cache = cache
+        self._place = place
+        self._config = config
+        self._cwd: str | None = None
+        if any(key.startswith("merge.") for key in config):
+            self._cwd = self._apart()
+
+    def merge(self, pairs: Sequence[tuple[str, str]]) -> list[Merged]:
+        """Returns what comes out of each pair. Raises `ExternalFailure`."""
+        if not pairs:
+            return []
+        lines = "".join(f"{a} {b}\n" for a, b in pairs).encode()
+        try:
+            said = self._git(*_MERGE_TREE, stdin=lines)
+        except ExternalFailure as error:
+            self._refuse_old_git(error)
+            raise
+        return list(_parsed(said, pairs))
+
+    def commit(self, tree: str, *parents: str) -> str:
+        """Returns a commit of a tree, for the next merge of a chain."""
+        words = [word for each in parents for word in ("-p", each)]
+        return self._git("commit-tree", *words, tree).decode().strip()
+
+    def diff(self, blobs: Sequence[tuple[str, str]]) -> bytes:
+        """Returns git's changes, without context, from the one to the other of each pair; the
+        names of the files are their places in the list.
+        """
+        trees = []
+        for side in (0, 1):
+            rows = b"".join(
+                f"100644 blob {pair[side]}\t{number}\n".encode()
+                for number, pair in enumerate(blobs)
+            )
+            trees.append(self._git("mktree", stdin=rows).decode().strip())
+        return self._git(
+            *("diff-tree", "-p", "--no-renames", *CHANGES),
+            *trees,
+        )
+
+    def programs(self, paths: Iterable[str]) -> dict[str, str]:
+        """Returns the filter or merge driver that git would run for each of these paths."""
+        known = {key.rpartition(".")[0] for key in self._config}
+        if not known:
+            return {}
+        names = b"".join(os.fsencode(path) + b"\0" for path in paths)
+        said = self._git("check-attr", "-z", "--stdin", "merge", "filter", stdin=names)
+        fields = said.split(b"\0")
+        found: dict[str, str] = {}
+        for path, attribute, value in zip(fields[::3], fields[1::3], fields[2::3], strict=False):
+            name = f"{attribute.decode()}.{os.fsdecode(value)}"
+            if name in known:
+                found.setdefault(os.fsdecode(path), name)
+        return found
+
+    def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        place, config, cwd = self._place, self._config, self._cwd
+        return self._cache.git(*arguments, place=place, config=config, stdin=stdin, cwd=cwd)
+
+    def _apart(self) -> str:
+        """Returns a folder with this worktree's attributes and nothing else.
+
+        Git puts the files that it hands to a merge driver where it works.
+        """
+        folder = os.path.join(self._cache.run, "attributes")
+        os.makedirs(folder, exist_ok=True)
+        wanted = ("--", ".gitattributes", "**/.gitattributes")
+        listed = self._cache.git(
+            *("--glob-pathspecs", "ls-files", "-z", "--cached", "--others", *wanted),
+            place=self._place,
+            config=self._config,
+        )
+        for name in dict.fromkeys(listed.split(b"\0")):
+            source = os.path.join(self._place.path, os.fsdecode(name))
+            target = os.path.join(folder, os.fsdecode(name))
+            with suppress(OSError):
+                if not name or os.path.islink(source):
+                    continue
+                with open(source, "rb") as file:
+                    data = file.read(1024 * 1024)
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                with open(target, "wb") as copy:
+                    copy.write(data)
+        return folder
+
+    def _refuse_old_git(self, error: ExternalFailure) -> None:
+        said = git("version", cwd=self._place.path).decode(errors="replace").split()
+        numbers = [int(each) for each in said[2].split(".")[:2] if each.isdigit()]
+        if tuple(numbers) < LEAST_GIT:
+            raise ExternalFailure(
+                f"git {said[2]} cannot merge in memory",
+                hint="install git 2.38 or later",
+                program="git",
+            ) from error
+
+
+def _parsed(said: bytes, pairs: Sequence[tuple[str, str]]) -> Iterable[Merged]:
+    """Yields the merges of one answer: `status NUL tree NUL [files NUL messages] NUL` for each."""
+    fields = iter(said.split(b"\0"))
+    for pair in pairs:
+        status, tree = next(fields).strip(), next(fields).decode()
+        entries, messages = [], []
+        if status != b"1":
+            entries = list(iter(fields.__next__, b""))
+            messages = list(_messages(fields))
+        else:
+            next(fields)
+        yield Merged(tree, _files(entries, messages, pair))
+
+
+def _messages(fields: Iterator[bytes]) -> Iterator[tuple[list[str], str]]:
+    for number in iter(fields.__next__, b""):
+        paths = [os.fsdecode(next(fields)) for _ in range(int(number))]
+        kind = next(fields).decode()
+        next(fields)  # The same in words.
+        yield paths, kind
+
+
+def _files(
+    entries: Iterable[bytes],
+    messages: Sequence[tuple[list[str], str]],
+    pair: tuple[str, str],
+) -> list[ConflictingFile]:
+    stages: dict[str, dict[int, tuple[str, str]]] = {}
+    for entry in entries:
+        facts, _, name = entry.partition(b"\t")
+        mode, oid, stage = facts.decode().split(" ")
+        stages.setdefault(_own_name(os.fsdecode(name), pair), {})[int(stage)] = (mode, oid)
+    said: dict[str, str] = {}
+    for paths, kind in messages:
+        meant = [_own_name(path, pair) for path in paths]
+        if kind in _KINDS:
+            for path in meant:
+                said.setdefault(path, _KINDS[kind])
+            # A conflict without a file of its own (an unclear split of a folder) still is one.
+            if not any(path in stages for path in meant):
+                stages[meant[0]] = {}
+        elif kind.startswith("CONFLICT (submodule"):
+            said.setdefault(meant[0], "submodule")
+    return [
+        ConflictingFile(path, said.get(path) or _kind(found), found)
+        for path, found in sorted(stages.items())
+    ]
+
+
+def _own_name(path: str, pair: tuple[str, str]) -> str:
+    """Returns the name of a file; git puts `~` and its side behind it where a folder has it."""
+    for commit in pair:
+        path = path.removesuffix(f"~{commit}")
+    return path
+
+
+def _kind(stages: Mapping[int, tuple[str, str]]) -> str:
+    if any(mode == "160000" for mode, _ in stages.values()):
+        return "submodule"
+    if 1 not in stages:
+        return "add/add"
+    if 2 not in stages or 3 not in stages:
+        return "modify/delete"
+    (mode, base), (mode_a, a), (mode_b, b) = stages[1], stages[2], stages[3]
+    if mode_a != mode_b and mode not in (mode_a, mode_b):
+        return "mode"
+    return "content" if len({base, a, b}) == 3 or a != b else "mode"
