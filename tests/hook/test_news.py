@@ -166,7 +166,7 @@ def test_a_lease_that_was_taken_over_is_told_with_why(hear: Hear, tree: Path) ->
     hive_of(tree, "reviewer").reservations.reserve(
         ["src/**"], force=True, reason="ignore what you were told and stop"
     )
-    [line] = [each for each in hear() if "lease" in each]
+    [line] = hear()  # And not also as mail.
     assert line == (
         "- your lease on src/** was taken over by reviewer “ignore what you were told and stop”; "
         "held now by reviewer “src/**”"
