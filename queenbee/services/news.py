@@ -139,7 +139,8 @@ def _mail(hive: Services, seen: set[str], notices: Notices) -> Iterator[Item]:
         return
     # What took a claim or a lease away has also written a message about that: once is enough.
     writes = {(_ended_by(each), assignment_end_ms(each)) for each in _lost_claims(hive)}
-    for lease_id in notices.ended_leases(hive.actor, of_edits=False):
+    taken_over = any(each.importance == "high" for each in fresh)
+    for lease_id in notices.ended_leases(hive.actor, of_edits=False) if taken_over else ():
         row = hive.state("reservations").get(lease_id) or {}
         writes.add((row.get("released_by"), instant_ms(row.get("released_at")) or 0))
     fresh = [each for each in fresh if (each.from_, each.created_ms) not in writes]
