@@ -31,12 +31,16 @@ from queenbee.documents.ralph.store import find_bead, update_bead
 from queenbee.documents.sessions.files import write_session_folder
 from queenbee.errors import QueenError
 from queenbee.git import hooks
+from queenbee.git.collisions.cache import Cache
+from queenbee.git.collisions.foreseen import keep
 from queenbee.services.care import doctor, indexes
+from queenbee.services.landing_turn import LandingTurn
 from queenbee.store import presence, safe_open, setup, verdicts
 from queenbee.store.identity import remember
 from queenbee.store.layout import discover
 from queenbee.store.logbook import note
 from queenbee.store.told import Told
+from queenbee.store.working_tree import keep_tree_id
 from queenbee.workflows.locks import documents_lock, gate_runs, run_lock
 
 PLACES = {
@@ -88,6 +92,7 @@ PLACES = {
     ".beads/.queenbee/index/messages.sqlite3-shm": "refused",
     ".beads/.queenbee/index/messages.sqlite3-journal": "refused",
     ".beads/.queenbee/index/leases.verdicts.json": "the link is replaced",
+    ".beads/.queenbee/landing/main/kept": "the link is replaced",
     ".beads/.queenbee/droids": "not written",
     ".beads/.queenbee/droids/ui": "not written",
     ".beads/.queenbee/told": "not written",
@@ -96,15 +101,26 @@ PLACES = {
     ".beads/.queenbee/seen/ui": "not written",
     ".beads/.queenbee/hook.log": "not written",
     ".beads/.queenbee/hook.log.1": "the link is replaced",
+    ".beads/.queenbee/collisions": "not written",
+    ".beads/.queenbee/collisions/results.json": "the link is replaced",
+    ".beads/.queenbee/collisions/objects-0123abcd": "not written",
+    ".beads/.queenbee/collisions/objects-0123abcd/info": "not written",
+    ".beads/.queenbee/collisions/objects-0123abcd/info/alternates": "not written",
+    ".beads/.queenbee/collisions/bases": "not written",
+    ".beads/.queenbee/collisions/bases/1": "the link is replaced",
     ".beads/.queenbee/droid": "refused",
+    ".beads/.queenbee/trees/main": "the link is replaced",
 }
 """Every file of the tree that is opened for writing, and what happens if it is a link."""
+
+GENERATION = "0123abcd"
 
 ALSO = (
     ".beads/queen_*.idx.json",
     ".beads/archive/queen_*.jsonl",
     ".beads/evidence/gt-1/*-2/01-tests.log",
     ".beads/.queenbee/droids/ui-*",
+    ".beads/.queenbee/collisions/objects-*/info/alternates",
     ".git/*",
     "sessions/*",
 )
@@ -150,7 +166,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     def set_up(agent: Agent) -> None:
         run = f"queen-hook {clock.now_ms}"
         place = Place({}, tree=str(repo), hook=run, mcp=["queen", "mcp"], roots=[])
-        edits = gathered(agent.parts(place), str(repo))
+        edits = gathered(agent.parts(place))
         for edit in edits:
             edit.set_up()
         write_edits(edits, str(repo))
@@ -220,6 +236,20 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
 
         Tables("messages", layout.index_path("messages")).db.close()
 
+    def compared() -> None:
+        known = {"version": 1, "generation": GENERATION, "results": {}}
+        objects = state / "collisions" / f"objects-{GENERATION}"
+        if not os.path.lexists(state / "collisions"):
+            objects.mkdir(parents=True)
+            (state / "collisions" / "results.json").write_text(json.dumps(known))
+        with Cache(layout, str(repo / ".git")) as cache:
+            cache.results["x"], cache.changed = clock.now_ms, True
+        keep(str(state / "collisions" / "bases" / "1"), b"x", str(clock.now_ms).encode())
+
+    def keep_turn() -> None:
+        with LandingTurn(hive, "main", 0, lambda _: None) as turn:
+            turn.keep(1)
+
     def session() -> None:
         folder = repo / "sessions" / f"at-{clock.now_ms}"
         write_session_folder(str(folder), {"team-session.json": b"{}"})
@@ -254,14 +284,18 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     )
     for agent in AGENTS.values():
         do(f"setup {agent.name}", lambda agent=agent: set_up(agent))  # type: ignore[misc]
+    do("collisions", compared)
     do("guard", lambda: hooks.install(hooks.HookFolder(str(repo))))
     do(
         "annotate",
         lambda: annotate_file(str(repo / "docs" / "plan.md"), {"1.1": f"bd-{clock.now_ms}"}),
     )
+    do("turn", keep_turn)
     do("session", session)
     layout.identity_path = str(state / "droid")
     do("name", lambda: remember(layout, "ui"))
+    layout.tree_id_paths = (str(state / "trees" / "main"),)
+    do("tree", lambda: keep_tree_id(layout))
     hive.close()
     return refused
 

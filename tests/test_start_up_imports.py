@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from bead_files import put_bead, ralph_bead
-from hives import write_lines
+from hives import git, write_lines
 from start_up import HOOK, LIBRARY, QUEEN, edit_event, loaded
 from test_cold_start import COMMANDS
 
@@ -114,8 +114,13 @@ def hook_runs(tree: Path, outside: Path) -> Iterator[set[str]]:
         yield loaded(tree, HOOK, stdin=event)
     # What somebody announced is compared after the edit.
     loaded(tree, QUEEN, "reserve", "src/shared.py", "--shared")
-    event = edit_event(tree, "src/shared.py", hook_event_name="PostToolUse")
-    yield loaded(tree, HOOK, stdin=event)
+    linked = outside / "linked"
+    git(tree, "worktree", "add", "-q", str(linked))
+    for place in (tree, linked):
+        (place / "src").mkdir(exist_ok=True)
+        (place / "src" / "shared.py").write_text(place.name)
+    event = edit_event(linked, "src/shared.py", hook_event_name="PostToolUse")
+    yield loaded(linked, HOOK, stdin=event)
 
 
 def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:

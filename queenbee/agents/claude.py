@@ -71,7 +71,7 @@ def install(path: str, wanted: Mapping[str, Group]) -> bool:
     Keeps every byte that was there. Raises `Unreadable`, and changes nothing, if the file is not
     JSON or does not have the structure of settings.
     """
-    (edit,) = edits.gathered([HookEntries(path, wanted)], None)
+    (edit,) = edits.gathered([HookEntries(path, wanted)])
     edit.set_up()
     edits.write([edit], None)
     return edit.state != edits.UNCHANGED
@@ -83,7 +83,7 @@ def uninstall(path: str) -> bool:
     The rest is byte for byte what it was before the hook was added. A file that held only the
     hook is deleted.
     """
-    (edit,) = edits.gathered([HookEntries(path, {})], None)
+    (edit,) = edits.gathered([HookEntries(path, {})])
     edit.undo()
     edits.write([edit], None)
     return edit.state != edits.UNCHANGED
@@ -92,7 +92,7 @@ def uninstall(path: str) -> bool:
 def installed_events(path: str) -> list[str]:
     """Returns the events for which a settings file runs the hook."""
     entries = HookEntries(path, {})
-    (edit,) = edits.gathered([entries], None)
+    (edit,) = edits.gathered([entries])
     text = edit.text
     return [] if text is None else [event for event, _ in entries.installed(text)]
 

@@ -7,7 +7,6 @@ for every file, that removing it again gives back what there was.
 from __future__ import annotations
 
 import codecs
-import difflib
 import os
 import stat
 from contextlib import suppress
@@ -79,6 +78,8 @@ class Edit:
 
     def diff(self) -> str:
         """Returns the change as a unified diff."""
+        import difflib  # noqa: PLC0415 - start-up
+
         old, new = (_lines(data) for data in (self.before, self.after))
         left, right = (
             self.path if data is not None else os.devnull for data in (self.before, self.after)
@@ -110,16 +111,14 @@ class Edit:
             self.after = bom + text.encode("utf-8", "surrogateescape")
 
 
-def gathered(parts: Iterable[Part], tree: str | None) -> list[Edit]:
+def gathered(parts: Iterable[Part]) -> list[Edit]:
     """Returns the files of the parts, each once, also if several paths are links to one file.
 
-    Raises `Unreadable` if a link in the tree leads out of it.
+    Raises `Unreadable` if a link in a working tree leads out of it.
     """
     files: dict[str, tuple[str, dict[object, Part]]] = {}
     for part in parts:
         real = safe_open.resolved(part.path)
-        if tree is not None and not real.startswith(tree + os.sep) and _is_in(part.path, tree):
-            raise safe_open.linked(part.path)
         _, keys = files.setdefault(real, (part.path, {}))
         keys.setdefault((type(part), part.key()), part)
     return [Edit(path, real, list(keys.values())) for real, (path, keys) in files.items()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
@@ -19,7 +18,10 @@ _CONFIG = ("opencode.jsonc", "opencode.json")
 
 def plugin() -> str:
     """Returns the plugin: OpenCode runs modules, not commands."""
-    return files("queenbee.agents").joinpath("opencode_plugin.js").read_text(encoding="utf-8")
+    with open(
+        os.path.join(os.path.dirname(__file__), "opencode_plugin.js"), encoding="utf-8"
+    ) as file:
+        return file.read()
 
 
 def parts(place: Place) -> list[Part]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from queenbee.agents import claude, codex, copilot, cursor, edits, gemini, opencode
 from queenbee.agents.agent import Place
 from queenbee.agents.launch import hook_command, mcp_command
-from queenbee.errors import InvalidInput, NoHive, NotFound
+from queenbee.errors import InvalidInput, NoHive, NotFound, QueenError
 from queenbee.git import hooks as git_hooks
 from queenbee.store import safe_open
 from queenbee.store.layout import discover, git_tree
@@ -48,7 +48,8 @@ def place_of(cwd: str, env: Mapping[str, str], *, user: bool, undo: bool = False
         )
     roots: list[str] = []
     if home is not None:
-        with suppress(NoHive):
+        # What is broken must not keep anyone from taking our parts out.
+        with suppress(QueenError if undo else NoHive):
             roots = folders_to_grant(discover(cwd, env, must_exist=not undo))
     return Place(
         env,
@@ -74,7 +75,7 @@ class Setup:
         parts = [part for agent in self.agents for part in agent.parts(place)]
         if undo:
             parts = _without_shared(parts, self.agents, place)
-        self.edits = edits.gathered(parts, place.tree)
+        self.edits = edits.gathered(parts)
         for edit in self.edits:
             if undo:
                 edit.undo()
@@ -141,7 +142,7 @@ class Setup:
 def is_set_up(agent: Agent, place: Place) -> bool:
     """Returns whether an agent's hook is in its settings in a place."""
     hook = agent.parts(place)[0]
-    (edit,) = edits.gathered([hook], place.tree)
+    (edit,) = edits.gathered([hook])
     return edit.text is not None and hook.removed(edit.text) != edit.text
 
 

@@ -67,6 +67,8 @@ class Program:
     look_for: tuple[str, str] = ("", "")
     cap_bytes: int = CAP_BYTES
     grace_s: float = GRACE_S
+    pass_fds: tuple[int, ...] = ()
+    """Descriptors that the program and its children keep open, for their locks."""
 
 
 def run_process(
@@ -138,6 +140,7 @@ def _start(program: Program) -> subprocess.Popen[bytes]:
         stderr=subprocess.PIPE,
         bufsize=0,
         start_new_session=True,
+        pass_fds=program.pass_fds,
     )
 
 

@@ -64,7 +64,6 @@ _SECTIONS = {
         "setup": "setup",
         "where": "hive",
         "whoami": "hive",
-        "hooks": "hooks",
         "guard": "guard",
         "doctor": "doctor",
         "history": "history",
@@ -77,6 +76,9 @@ _SECTIONS = {
     },
 }
 """The commands in the order of the help, each with its module in `cli.commands`."""
+
+_HIDDEN = {"hooks": "hooks"}
+"""Commands that another one has replaced. They work as before."""
 
 _HELP = """Share one repository among coding agents: who works on what, messages, and file
 reservations in .beads/, with no server.
@@ -125,6 +127,7 @@ def _status_or_help(context: click.Context) -> int | None:
 queen = QueenGroup(
     "queen",
     sections=_SECTIONS,
+    hidden=_HIDDEN,
     invoke_without_command=True,
     callback=_status_or_help,
     params=[
@@ -237,7 +240,7 @@ def _with_hive(hint: str, beads_dir: str) -> str:
     """Returns a hint whose commands name the same hive: without that, they find another or none."""
     if "--beads-dir" in hint:
         return hint
-    known = "|".join(name for section in _SECTIONS.values() for name in section)
+    known = "|".join(name for section in (*_SECTIONS.values(), _HIDDEN) for name in section)
     named = f"queen --beads-dir {shell_word(beads_dir)} "
     # What is in quotes is others' text, and no command.
     parts = re.split(r"('(?:[^']|'\\'')*'|“[^”]*”)", hint)

@@ -2,5 +2,5 @@
 
 `run` starts git; `changes` asks it what a commit or a push changes; `guard` decides whether that
 may pass; `hooks` and `hook_scripts` make git run the guard; `left_out` finds what was not
-committed.
+committed; `collisions` finds conflicts between worktrees.
 """

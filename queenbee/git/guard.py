@@ -142,7 +142,7 @@ def check(
                 return verdict
             raise
         if hive is not None:
-            verdict.held = refusals(hive, changed)
+            verdict.held = refusals(hive, changed, env)
         seen = {each.path for each in verdict.held}
         own = hive.layout.beads_dir if hive is not None else None
         named = hive.actor_or_none if hive is not None else None
@@ -152,7 +152,7 @@ def check(
             if verdict.mode == OFF:
                 return _not_looked(verdict, other)
             left = [there for there, path in paths.items() if path not in seen]
-            verdict.held += refusals(other, left)
+            verdict.held += refusals(other, left, env)
     except QueenError as error:
         return _unchecked(verdict, asked, error)
     if asked is None:
@@ -192,15 +192,19 @@ def _unchecked(verdict: Verdict, hive: Services | None, error: QueenError) -> Ve
     return verdict
 
 
-def refusals(hive: Services, paths: Iterable[str]) -> list[Refusal]:
+def refusals(hive: Services, paths: Iterable[str], env: Mapping[str, str]) -> list[Refusal]:
     """Returns the paths from the root that another droid holds, each with its lease.
+
+    What lands through `queen land` is committed already: under its turn, announcements in this
+    worktree do not count.
 
     Without a name, the actor counts as `human` and may commit what an agent's session edited in
     this worktree: a session reserves each file that it edits, and the person who works with it
     commits the result.
     """
     nameless = hive.actor_or_none is None
-    asker = Asker(_name(hive), exclusive=False, tree_id=read_tree_id(hive.layout))
+    tree_id = None if _lands(hive, env) else read_tree_id(hive.layout)
+    asker = Asker(_name(hive), exclusive=False, tree_id=tree_id)
     held = {
         lease.id: lease
         for lease in hive.reservations.find()
@@ -219,6 +223,16 @@ def refusals(hive: Services, paths: Iterable[str]) -> list[Refusal]:
         if not is_exempt(hive.layout, path)
         for key in sorted(index.covering(path))[:1]
     ]
+
+
+def _lands(hive: Services, env: Mapping[str, str]) -> bool:
+    """Returns whether git was called by the `queen land` of this worktree, whose turn it is."""
+    token = env.get("QUEEN_LANDING")
+    if not token:
+        return False
+    from queenbee.services.landing_turn import is_turn  # noqa: PLC0415 - start-up
+
+    return is_turn(hive, token)
 
 
 def _mode(env: Mapping[str, str]) -> str:

@@ -6,8 +6,8 @@ import os
 
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.run import git
-from queenbee.store import safe_open
 from queenbee.store.layout import Layout, git_tree
+from queenbee.store.worktrees import target_branch
 
 
 def unlanded(layout: Layout) -> str | None:
@@ -19,12 +19,13 @@ def unlanded(layout: Layout) -> str | None:
         return None
     if os.path.exists(os.path.join(here.git_dir, "MERGE_HEAD")):
         return "a merge is not finished in this worktree"
+    target = target_branch(layout)
+    if target is None:
+        return None
     try:
-        head = safe_open.read(os.path.join(here.common_dir, "HEAD"), 512).decode().strip()
-        branch = head.removeprefix("ref: refs/heads/")
-        commits = f"refs/heads/{branch}..HEAD"
+        commits = f"refs/heads/{target}..HEAD"
         count = int(git("rev-list", "--count", "--end-of-options", commits, cwd=layout.tree))
-    except (OSError, ValueError, ExternalFailure, Unreadable):
+    except (ValueError, ExternalFailure, Unreadable):
         return None
     verb = "commit of this worktree is" if count == 1 else "commits of this worktree are"
-    return f"{count} {verb} not on {branch} yet" if count else None
+    return f"{count} {verb} not on {target} yet" if count else None

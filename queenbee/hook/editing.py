@@ -13,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from queenbee.core.records import Reservation
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
     from queenbee.services.hive import Services
@@ -41,7 +42,7 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
             if not place.writes or place.hive.actor_or_none is None:
                 continue
             try:
-                _keep(place, event)
+                _keep(place, event, env)
             except Held as refusal:
                 _give_back(places[:count])
                 held = _held(_look(place.hive, place.paths, event.session))
@@ -56,13 +57,20 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
 
 def _foreseen(places: Sequence[_Place], event: Event) -> Answer | None:
     """Returns what to tell of a conflict with what others announced in their worktrees."""
+    if event.kind != events.AFTER_EDIT:
+        return None
     for place in places:
-        announced = any(not each.exclusive for status in place.statuses for each in status.leases)
-        if event.kind == events.AFTER_EDIT and place.writes and announced:
+        leases = [each for status in place.statuses for each in status.leases]
+        if place.writes and any(_is_elsewhere(lease, place.hive) for lease in leases):
             from queenbee.hook import foreseen  # noqa: PLC0415 - start-up
 
             return foreseen.answer(event, place.hive, place.statuses)
     return None
+
+
+def _is_elsewhere(lease: Reservation, hive: Services) -> bool:
+    own = (hive.actor_or_none, hive.layout.worktree)
+    return not lease.exclusive and (lease.droid, lease.worktree) != own
 
 
 class _Governed:
@@ -122,10 +130,10 @@ def _look(hive: Services, paths: Sequence[str], session: str | None) -> list[Pat
     return edits.look(hive.reservations, paths, session)
 
 
-def _keep(place: _Place, event: Event) -> None:
+def _keep(place: _Place, event: Event, env: Mapping[str, str]) -> None:
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
-    granted = edits.keep(place.hive.reservations, place.statuses, event.session)
+    granted = edits.keep(place.hive.reservations, place.statuses, event.session, env)
     place.granted = [lease.id for lease in granted]
 
 

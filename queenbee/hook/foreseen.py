@@ -58,13 +58,17 @@ def _announced(
         if lease.exclusive:
             continue
         branch = lease.fields.get("branch")
-        for place in places:
-            of_branch = isinstance(branch, str) and place.branch == branch
-            name = os.path.basename(place.path) if place.linked else None
-            if place is not here and (of_branch or (not branch and lease.worktree == name)):
+        # Two worktrees may have folders of one name, but a branch is checked out once.
+        of_branch = [each for each in places if branch and each.branch == branch]
+        named = [each for each in places if _name(each) == lease.worktree]
+        for place in (of_branch or named)[:1]:
+            if place is not here:
                 found.setdefault(place, lease)
-                break
     return found
+
+
+def _name(place: Worktree) -> str | None:
+    return os.path.basename(place.path) if place.linked else None
 
 
 def _told(hive: Services, path: str, each: Foreseen, droid: str) -> str:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _USAGE = """\
 queen-hook reads one event of a coding agent as JSON from standard input and answers it.
-Agents run it; `queen hooks install claude` adds it to Claude Code. See docs/enforcement.md.
+Agents run it; `queen setup` adds it to their settings. See docs/agents.md.
 To turn it off, set QUEEN_HOOK=off in the environment of the agent.
 """
 

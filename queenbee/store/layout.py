@@ -510,13 +510,17 @@ def _config_says(common_dir: str, section: str, name: str) -> bool:
     """
     value = "false"
     for name_of_file in ("config", "config.worktree"):
-        path = os.path.join(common_dir, name_of_file)
-        value = _config_value(path, section, name, _MOST_INCLUDES) or value
-    return value in ("true", "yes", "on", "1")
+        value = config_value(os.path.join(common_dir, name_of_file), section, name) or value
+    return value.lower() in ("true", "yes", "on", "1")
 
 
-def _config_value(path: str, section: str, name: str, includes: int) -> str | None:
-    """Returns a value in one of git's config files or in those that it includes, or None."""
+def config_value(
+    path: str, section: str, name: str, *, includes: int = _MOST_INCLUDES
+) -> str | None:
+    """Returns a value in one of git's config files or in those that it includes, or None.
+
+    Section and name in lower case; a file that is included on a condition is not read.
+    """
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
@@ -530,9 +534,9 @@ def _config_value(path: str, section: str, name: str, includes: int) -> str | No
             current, text = current.strip().lower(), text.strip()
         key, equals, rest = text.partition("=")
         if current == section and key.strip().lower() == name:
-            value = rest.strip().lower() if equals else "true"
+            value = rest.strip().strip('"') if equals else "true"
         elif current == "include" and key.strip().lower() == "path" and includes:
             beside = os.path.expanduser(rest.strip().strip('"'))
             beside = os.path.join(os.path.dirname(path), beside)
-            value = _config_value(beside, section, name, includes - 1) or value
+            value = config_value(beside, section, name, includes=includes - 1) or value
     return value

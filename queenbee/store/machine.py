@@ -15,6 +15,10 @@ import os
 
 from queenbee.errors import Unreadable
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 STATES = ("git", "beads")
 CHOOSE = "git config queenbee.state"
 
@@ -75,6 +79,46 @@ def tracked(git_dir: str, folder: str) -> str | None:
         if found:
             return os.fsdecode(found)
     return None
+
+
+def is_tracked(git_dir: str, path: str) -> bool:
+    """Returns whether git's index names a file, given by its path from the top of the tree.
+
+    In an index that cannot be read, no file is found.
+    """
+    name = os.fsencode(path)
+    try:
+        names = [each for each in os.listdir(git_dir) if _is_index(each)]
+    except OSError:
+        return False
+    for each in names:
+        try:
+            data = _read(os.path.join(git_dir, each))
+        except OSError:
+            continue
+        if data[4:8] == b"\0\0\0\4":
+            if name in _compressed(data, git_dir):
+                return True
+        elif any(_begins(data, at, len(name)) for at in _places(data, name + b"\0")):
+            return True
+    return False
+
+
+def _places(data: bytes, wanted: bytes) -> Iterator[int]:
+    at = data.find(wanted)
+    while at >= 0:
+        yield at
+        at = data.find(wanted, at + 1)
+
+
+def _begins(data: bytes, at: int, size: int) -> bool:
+    """Returns whether the name of an entry begins here: its length stands in the flags before it,
+    two bytes, or four if they say so. Source: "gitformat-index" in git's documentation.
+    """
+    near, far = (int.from_bytes(data[at - back : at - back + 2], "big") for back in (2, 4))
+    length = min(size, 0xFFF)
+    is_extended = far & 0x4000 and far & 0xFFF == length
+    return bool(is_extended) or (not near & 0x4000 and near & 0xFFF == length)
 
 
 def _read(path: str) -> bytes:

@@ -40,6 +40,14 @@ TEMPLATE = """\
 #                        # "shared" or "off"; docs/enforcement.md
 # ignore = []            # patterns, as in .gitignore, of files that it does not lease
 # stop = "remind"        # "off": an agent may stop while it has an issue or owes an answer
+#
+# [land]
+# check = ""             # the shell command that must pass before queen land lands anything
+# check_timeout = "1h"   # how long it may take
+# strategy = "merge"     # "rebase": put your commits on top; "squash": make one commit of them
+# union = []             # files that everybody appends to, as in .gitignore: where both sides
+#                        # only added lines, queen land keeps both
+# keep_turn = "10m"      # how long your turn waits for you to resolve a conflict
 """
 
 AUTO, EXCLUSIVE, SHARED, OFF = "auto", "exclusive", "shared", "off"
@@ -145,6 +153,17 @@ class _Size(Setting):
         return size if 0 < size <= self.most_bytes else None
 
 
+class _Text(Setting):
+    __slots__ = ("most",)
+
+    def __init__(self, name: str, default: str, most: int) -> None:
+        self.most = most
+        super().__init__(name, default, f"a text of at most {most} characters")
+
+    def read(self, value: object) -> object:
+        return value if isinstance(value, str) and len(value) <= self.most else None
+
+
 SETTINGS = (
     _Choice("state", "git", "beads"),
     _Choice("droids", "auto", "strict", "off"),
@@ -160,6 +179,11 @@ SETTINGS = (
     _Size("rotate_at", 4 * 1024 * 1024, 64 * 1024 * 1024),
     _Choice("hook.reserve", AUTO, EXCLUSIVE, SHARED, OFF),
     _Patterns("hook.ignore"),
+    _Text("land.check", "", 4096),
+    _Duration("land.check_timeout", 3600, 1, _DAY_S),
+    _Choice("land.strategy", "merge", "rebase", "squash"),
+    _Patterns("land.union"),
+    _Duration("land.keep_turn", 600, 0, _DAY_S),
 )
 
 
@@ -181,6 +205,11 @@ class Settings:
     """0 if ledgers are not rotated automatically."""
     hook_reserve: str
     hook_ignore: tuple[str, ...]
+    land_check: str
+    land_check_timeout_s: float
+    land_strategy: str
+    land_union: tuple[str, ...]
+    land_keep_turn_s: float
 
     def __init__(self, said: Mapping[str, object] | None = None, unknown: tuple[str, ...] = ()):
         for setting in SETTINGS:

@@ -41,14 +41,25 @@ class Entry:
         self._fd = fd
         self.name = name
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether somebody else gave this place up."""
+        return self._fd < 0 or os.fstat(self._fd).st_nlink == 0
+
+    def beat(self) -> None:
+        """Shows that the process moves: the time of the entry is now. Never fails."""
+        with suppress(OSError):
+            os.utime(self._fd)
+
     def leave(self) -> None:
         """Gives the place up; harmless if that was done before."""
+        lost = self.is_lost
         fd, self._fd = self._fd, -1
         if fd < 0:
             return
         # The name first: an entry without a lock looks like one whose process died.
-        with suppress(OSError, Unreadable):
-            safe_open.unlink(os.path.join(self._folder, self.name))
+        if not lost:
+            remove(self._folder, self.name)
         os.close(fd)
 
 
@@ -104,6 +115,20 @@ def live(folder: str) -> Iterator[tuple[str, Fields]]:
                 yield name, fields
         elif name.startswith(_UNFINISHED):
             _remove_if_old(path)
+
+
+def beaten_ns(folder: str, name: str) -> int:
+    """Returns when the process of an entry last showed that it moves; 0 if it is gone."""
+    try:
+        return os.stat(os.path.join(folder, name), follow_symlinks=False).st_mtime_ns
+    except OSError:
+        return 0
+
+
+def remove(folder: str, name: str) -> None:
+    """Gives up the place of a process that does not move; it finds that out by `is_lost`."""
+    with suppress(OSError, Unreadable):
+        safe_open.unlink(os.path.join(folder, name))
 
 
 def is_live(folder: str, name: str) -> bool:

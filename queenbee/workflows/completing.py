@@ -77,12 +77,14 @@ def complete(
     env: Mapping[str, str],
     reason: str | None = None,
     unverified: bool = False,
+    checked: VerificationRecord | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Completion:
     """Runs the checks of an issue that the actor may complete, and completes it if they pass.
 
     With `unverified` no check runs, and the reason,
-    which is then required, is recorded instead. If the actor has completed the issue already,
+    which is then required, is recorded instead. With `checked`, a record of `check` that passed,
+    none runs either. If the actor has completed the issue already,
     nothing happens. Raises `NotFound`, `NotYours`, `InvalidInput`, or `Conflict` for a Ralph bead
     that waits for something or lacks its evidence.
     """
@@ -96,10 +98,39 @@ def complete(
     if done is not None and done.droid == hive.actor and hive.assignments.active(issue_id) is None:
         return Completion(done)
     assignment = hive.assignments.check_ending(issue_id)
-    record = _verified(hive, assignment, env, reason if unverified else None, on_progress)
+    if checked is not None and checked["verdict"] in GOOD:
+        _mark_completed(hive, assignment)
+        record: VerificationRecord | None = checked
+    else:
+        record = _verified(hive, assignment, env, reason if unverified else None, on_progress)
     if record is not None and record["verdict"] not in GOOD:
         return Completion(assignment, record)
     return end(hive, issue_id, _reason(record, reason), record)
+
+
+def check(
+    hive: Hive,
+    issue_id: str,
+    *,
+    env: Mapping[str, str],
+    on_progress: Callable[[Progress], None] | None = None,
+) -> VerificationRecord | None:
+    """Returns the record of the checks of an issue that is to be completed; None if it has none.
+
+    Completes nothing: `complete` does, with this record. Raises as that does.
+    """
+    assignment = hive.assignments.check_ending(issue_id)
+    bead = hive.documents.find_bead(issue_id)
+    if bead is None or not _may_have_checks(hive, issue_id):
+        return _verified(hive, assignment, env, None, on_progress)
+    from queenbee.workflows import running  # noqa: PLC0415 - start-up
+
+    issue = hive.issues.tracked().get(issue_id)
+    if issue is not None and running.has_judgements(issue):
+        record = running.judge_sprint(hive, issue)
+        if record["verdict"] != "passed":
+            return record
+    return running.check_ralph(hive, bead, env=env, on_progress=on_progress)
 
 
 def end(
@@ -179,8 +210,7 @@ def _verified(
     """Returns the record of the checks of an issue, or None if it has none to run."""
     issue_id = assignment.issue_id
     issue = hive.issues.tracked().get(issue_id)
-    is_plain = issue is None or not may_be_bead(issue)
-    if is_plain and hive.documents.find_bead(issue_id) is None:
+    if not _may_have_checks(hive, issue_id):
         return None
     from queenbee.workflows import running  # noqa: PLC0415 - start-up
 
@@ -202,6 +232,21 @@ def _verified(
     if issue is not None and judged and unverified_because is not None:
         return running.judge_sprint(hive, issue, unverified_because=unverified_because)
     return record
+
+
+def _may_have_checks(hive: Hive, issue_id: str) -> bool:
+    issue = hive.issues.tracked().get(issue_id)
+    is_plain = issue is None or not may_be_bead(issue)
+    return not is_plain or hive.documents.find_bead(issue_id) is not None
+
+
+def _mark_completed(hive: Hive, assignment: Assignment) -> None:
+    """Completes the Ralph bead of an issue, if it has one that is not."""
+    bead = hive.documents.find_bead(assignment.issue_id)
+    if bead is not None and not _was_completed(hive, bead, assignment):
+        from queenbee.workflows import running  # noqa: PLC0415 - start-up
+
+        running.mark_completed(hive, bead)
 
 
 def _was_completed(hive: Hive, bead: BeadFile, assignment: Assignment) -> bool:

@@ -14,7 +14,13 @@ from queenbee.documents.folders import bead_dirs, evidence_dir, gates_dir
 from queenbee.documents.gates import run as gate_run
 from queenbee.documents.ralph.bead import Unmet, unmet_dependencies
 from queenbee.documents.ralph.store import BeadFolders, read_bead
-from queenbee.documents.ralph.verify import complete_bead, describe_checks, verify_bead
+from queenbee.documents.ralph.verify import (
+    complete_bead,
+    describe_checks,
+    update_meta,
+    verify_bead,
+    verify_to_complete,
+)
 from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.documents.sprints.verdict import describe_judges, has_history, sprint_verdict
 from queenbee.errors import InvalidInput
@@ -68,6 +74,20 @@ def complete_ralph(
         waits_for=waits_for(hive),
         unverified_because=unverified_because,
     ).record
+
+
+def check_ralph(
+    hive: Hive, bead: BeadFile, *, env: Mapping[str, str], on_progress: Watcher | None
+) -> VerificationRecord:
+    """Returns the record of the checks of a Ralph bead that is to be completed, and is not yet."""
+    runner = check_runner(hive, env, on_progress=on_progress)
+    folders = bead_folders(hive)
+    return verify_to_complete(bead, runner, folders, waits_for=waits_for(hive)).record
+
+
+def mark_completed(hive: Hive, bead: BeadFile) -> None:
+    """Completes a Ralph bead whose checks have passed."""
+    update_meta(bead, bead_folders(hive), status="completed")
 
 
 def run_gate(

@@ -627,5 +627,16 @@ def test_a_refusal_names_the_file_and_exits_7(quick: QuickQueen, repo: Path) -> 
     assert not (repo / ".claude").exists()
 
 
+def test_a_broken_hive_does_not_keep_anyone_from_undoing(
+    quick: QuickQueen, repo: Path, home: Path
+) -> None:
+    before = contents(repo, home)
+    quick("setup", "gemini")
+    (repo / ".beads" / "queen.toml").write_text("oops")
+    assert quick("setup", "gemini").code == 7
+    assert quick("setup", "--undo").code == 0
+    assert contents(repo, home) == before
+
+
 def test_check_stands_alone(quick: QuickQueen) -> None:
     assert quick("setup", "--check", "--undo").code == 2

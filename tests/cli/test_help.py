@@ -95,7 +95,7 @@ def test_the_help_of_queen_tells_the_story_and_lists_each_command(quick: QuickQu
         ("Ready", "ready"),
         ("inbox", "msg inbox"),
         ("send", "msg send"),
-        ("install", "hooks install' or 'guard install"),
+        ("install", "guard install"),
         ("zzz", None),
     ],
 )

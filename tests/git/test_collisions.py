@@ -724,7 +724,7 @@ class TestTheCommand:
         assert ran.code == 1
         assert ran.out == (
             "api (api-droid) and ui conflict in 1 file\n"
-            "  src/app.py  lines 5  content\n"
+            "  src/app.py  lines 5 of both  content\n"
             "an order to land on main\n"
             "  1  clean      api (api-droid)\n"
             "  2  conflicts  ui  src/app.py\n"
@@ -736,7 +736,7 @@ class TestTheCommand:
         self, base: Path, api: Path, quick: QuickQueen
     ) -> None:
         ran = quick("collisions", "--order")
-        assert (ran.code, ran.out) == (0, "no conflicts: compared 2 sides\nnothing to land\n")
+        assert (ran.code, ran.out) == (0, "no conflicts among 2 sides\nnothing to land\n")
 
     def test_json_says_everything(self, base: Path, api: Path, ui: Path, quick: QuickQueen) -> None:
         change(api, 5, "api")

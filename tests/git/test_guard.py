@@ -676,7 +676,7 @@ def test_a_guard_that_forgets_a_rule_gives_another_answer(
     paths = ["beside/a", "here/a", "mine/a", "held/a", "session.py", ".beads/queen.toml", "free"]
 
     def refused(module: object) -> list[str]:
-        return [each.path for each in module.refusals(hive, paths)]  # type: ignore[attr-defined]
+        return [each.path for each in module.refusals(hive, paths, {})]  # type: ignore[attr-defined]
 
     expected = ["here/a", "held/a", "session.py"]
     assert refused(guard) == expected

@@ -59,7 +59,7 @@ def test_what_others_landed_is_merged_and_checked_first(repo: Path, worktree: Wo
     landed(one)
     assert landed(two, check="test -f one.txt && test -f two.txt") == head(repo, "main")
     first_parents = git(repo, "log", "--first-parent", "--format=%s", "main")
-    assert first_parents.startswith("Merge branch 'main' into two")
+    assert first_parents.startswith("Merge branch 'two'\nadd one.txt\n")
 
 
 def test_a_check_that_fails_lands_nothing(repo: Path, worktree: Worktree) -> None:

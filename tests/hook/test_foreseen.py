@@ -241,3 +241,11 @@ def test_it_says_what_git_merge_says(repo: Path, api: Path) -> None:
         if bool(foresee(layout, here, PATH, [other])) != (merged.returncode > 0):
             wrong.append(number)
     assert wrong == []
+
+
+def test_an_agent_that_edits_alone_loads_nothing_of_it(api: Path) -> None:
+    """Its own announcement of the file, from the edit before, is none of others."""
+    event = edit_event(api, PATH, hook_event_name="PostToolUse")
+    for _ in range(2):
+        modules = loaded(api, HOOK, stdin=event)
+    assert "queenbee.hook.foreseen" not in modules

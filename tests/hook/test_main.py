@@ -611,7 +611,7 @@ def test_the_usage_is_shown_if_a_person_types_the_command() -> None:
         [sys.executable, "-P", "-m", "queenbee.hook.main", "--help"], capture_output=True
     )
     assert done.returncode == 0
-    assert b"queen hooks install claude" in done.stdout
+    assert b"`queen setup`" in done.stdout
 
 
 def test_the_entry_point_is_where_the_installed_script_looks_for_it() -> None:

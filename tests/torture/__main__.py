@@ -10,7 +10,17 @@ import sys
 import tempfile
 import time
 
-from tests.torture import converge, faults, fuzz, fuzz_documents, git_torture, kills, linear, storm
+from tests.torture import (
+    converge,
+    faults,
+    fuzz,
+    fuzz_documents,
+    git_torture,
+    kills,
+    landings,
+    linear,
+    storm,
+)
 from tests.torture.places import ROTATING, Broken
 
 
@@ -22,6 +32,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--storm-seconds", type=float, default=600, help="how long all at once")
     parser.add_argument("--count", type=int, default=200, help="how many random kills")
     parser.add_argument("--operations", type=int, default=100_000)
+    parser.add_argument("--landings", type=int, default=100, help="how many land at once")
     parser.add_argument("--histories", type=int, default=60)
     parser.add_argument("--executions", type=int, default=1_000_000)
     parser.add_argument("--guided", action="store_true", help="fuzz by coverage; needs atheris")
@@ -35,7 +46,7 @@ def main(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
-RUNS = ("git", "kills", "linear", "converge", "faults", "storm")
+RUNS = ("git", "kills", "linear", "converge", "faults", "land", "storm")
 """What `all` means; the fuzzing has a make target of its own."""
 
 
@@ -70,6 +81,10 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
         return converge.run(folder, histories=options.histories, steps=60, seed=seed)
     if name == "faults":
         return faults.run(folder)
+    if name == "land":
+        steps = landings.at_every_step(folder, strategies=("merge", "rebase", "squash"))
+        many = landings.at_once(folder, agents=8, landings=options.landings, seed=seed)
+        return {"at every call of git": dict(steps), "at once": many}
     if name == "storm":
         return storm.run(folder, options.storm_seconds, seed=seed)
     if name == "fuzz-documents":

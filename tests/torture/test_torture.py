@@ -13,7 +13,17 @@ from queenbee.hook import editing
 from queenbee.store import state as state_module
 from queenbee.store.ledger import journal as journal_module
 from queenbee.store.ledger.ledger import Ledger
-from tests.torture import converge, faults, fuzz, fuzz_documents, git_torture, kills, linear, storm
+from tests.torture import (
+    converge,
+    faults,
+    fuzz,
+    fuzz_documents,
+    git_torture,
+    kills,
+    landings,
+    linear,
+    storm,
+)
 from tests.torture.places import Broken
 
 
@@ -52,6 +62,17 @@ class TestKills:
         monkeypatch.setattr(journal_module, "_write_intent", lambda *_: None)
         with pytest.raises(Broken, match="of 5 patterns"):
             kills.at_every_step(folder, scenes=(kills.AppendSeveral,), parts=(0.5,))
+
+
+@pytest.mark.slow
+class TestLandings:
+    def test_of_many_at_once_are_in_a_line_and_checked_as_they_are(self, folder):
+        figures = landings.at_once(folder, agents=4, landings=6, seed=1)
+        assert figures["landings"] == figures["steps of the target"] == 6
+
+    def test_killed_at_a_call_of_git_land_once_and_leave_nothing_half_done(self, folder):
+        counts = landings.at_every_step(folder, ways=("before", "after"), every=15)
+        assert min(counts.values()) >= 2
 
 
 @pytest.mark.slow

@@ -30,7 +30,7 @@ def _show(found: Collisions) -> None:
         _show_pair(pair)
     count = sum(side.commit is not None for side in found.sides)
     if not found.pairs:
-        say(f"no conflicts: compared {count} {'side' if count == 1 else 'sides'}")
+        say(f"no conflicts among {count} {'side' if count == 1 else 'sides'}")
     if found.order is not None:
         _show_order(found.order, found.target)
 
@@ -46,7 +46,9 @@ def _show_pair(pair: Pair) -> None:
 
 def _where(file: ConflictingFile, pair: Pair) -> str:
     places = [
-        f"{shown(one.a)} here, {shown(one.b)} there" if one.a != one.b else shown(one.a)
+        f"{shown(one.a)} of {_name(pair.a)}, {shown(one.b)} of {_name(pair.b)}"
+        if one.a != one.b
+        else f"{shown(one.a)} of both"
         for one in file.lines[:_PLACES]
     ]
     more = len(file.lines) - _PLACES
@@ -79,7 +81,11 @@ def _paths(files: Sequence[str]) -> str:
 
 def _title(side: Side) -> str:
     droid = f" ({printable(side.droid)})" if side.droid and side.droid != side.name else ""
-    return f"{mentioned(printable(side.name))}{droid}"
+    return f"{_name(side)}{droid}"
+
+
+def _name(side: Side) -> str:
+    return mentioned(printable(side.name))
 
 
 @command("collisions", show=_show, example="queen collisions\nqueen collisions --order")

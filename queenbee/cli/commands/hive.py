@@ -33,6 +33,10 @@ def tell_without_hive(call: Invocation) -> None:
         return
 
 
+NEXT = ("queen setup", "queen issue new TITLE")
+"""What one does in a new hive."""
+
+
 def _show_init(value: dict[str, object]) -> None:
     made = value["made"]
     assert isinstance(made, list)
@@ -41,6 +45,9 @@ def _show_init(value: dict[str, object]) -> None:
         say(f"  made {printable(path)}")
     if not made:
         say("  it already exists; nothing was changed")
+    setup_, issue = NEXT
+    say(f"next: {setup_:21}  to connect your coding agents")
+    say(f"      {issue}  to describe some work")
 
 
 @command("init", show=_show_init, example="queen init", opens_hive=False)

@@ -24,7 +24,8 @@ _NONE_FOUND = f"no agent was found here; name those that you use: {', '.join(AGE
 
 def _show(value: dict[str, list[dict[str, str]]]) -> None:
     for each in value["agents"]:
-        say(f"{each['title']}: {each['found'] or 'named'}")
+        found = f" ({each['found']})" if each["found"] else ""
+        say(f"{each['title']}{found}")
     for each in value["files"]:
         state = "would be " + each["state"] if "diff" in each else each["state"]
         say(f"  {state:9} {printable(each['path'])}: {', '.join(each['parts'])}")

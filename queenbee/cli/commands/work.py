@@ -30,6 +30,11 @@ if TYPE_CHECKING:
 _SHOWN = 8
 _TITLE = 60
 _WAIT = "10m"
+_LANDING = {
+    "landing": "lands on",
+    "waiting": "waits to land on",
+    "resolving": "resolves a conflict before it lands on",
+}
 
 
 def obstacle(standing: Standing) -> str:
@@ -308,6 +313,8 @@ def show_status(status: Status) -> None:
         since = ago(waiter.since_ms, now_ms)
         what = printable(waiter.want.shown())
         paragraph(f"{printable(waiter.droid)} waits for {what} (began {since})", "  ")
+    for lander in status.landing:
+        paragraph(f"{printable(lander.droid)} {_LANDING[lander.state]} {printable(lander.target)}")
     paragraph(f"issues: {summary(status.counts)}", bold=True)
     for issue in status.ready[:_SHOWN]:
         before = f"  ready  P{issue.priority}  {printable(issue.id)}  "

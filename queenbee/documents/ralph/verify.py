@@ -77,6 +77,38 @@ def complete_bead(
     `waits_for` returns what a bead waits for; by default, its dependencies in `folders`. Raises
     `Conflict` for a bead that waits for something, or requires evidence and has none.
     """
+    if unverified_because is None:
+        done = verify_to_complete(bead, runner, folders, waits_for=waits_for)
+        if done.verdict != "passed":
+            return done
+    else:
+        _refuse_blocked(bead, folders, waits_for)
+        _refuse_without_evidence(bead, runner, None)
+        done = Verification(bead, runner.record_unverified(_subject(bead), unverified_because))
+    return Verification(update_meta(done.bead, folders, status="completed"), done.run)
+
+
+def verify_to_complete(
+    bead: BeadFile,
+    runner: CheckRunner,
+    folders: BeadFolders,
+    *,
+    waits_for: WaitsFor | None = None,
+) -> Verification:
+    """Returns the verification of a bead that could be completed, and is not yet.
+
+    A bead that already claims to be completed is `in_progress` again if it fails. Raises as
+    `complete_bead` does.
+    """
+    _refuse_blocked(bead, folders, waits_for)
+    done = verify_bead(bead, runner, folders)
+    if done.verdict != "passed":
+        return _not_completed(done, folders)
+    _refuse_without_evidence(bead, runner, done.run)
+    return done
+
+
+def _refuse_blocked(bead: BeadFile, folders: BeadFolders, waits_for: WaitsFor | None) -> None:
     unmet = unmet_of(bead, folders, waits_for)
     if unmet:
         reasons = "; ".join(f"{one.bead_id} {one.reason}" for one in unmet)
@@ -86,15 +118,6 @@ def complete_bead(
             bead_id=bead.bead_id,
             unmet=[one.bead_id for one in unmet],
         )
-    if unverified_because is None:
-        done = verify_bead(bead, runner, folders)
-        if done.verdict != "passed":
-            return _not_completed(done, folders)
-        _refuse_without_evidence(bead, runner, done.run)
-    else:
-        _refuse_without_evidence(bead, runner, None)
-        done = Verification(bead, runner.record_unverified(_subject(bead), unverified_because))
-    return Verification(update_meta(done.bead, folders, status="completed"), done.run)
 
 
 def update_meta(

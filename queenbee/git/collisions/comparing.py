@@ -123,7 +123,7 @@ def _pairs(cache: Cache, sides: Sequence[Side], merger: Merger) -> list[Pair]:
     ]
     merged = merger.merge([(str(both[n][0].commit), str(both[n][1].commit)) for n in missing])
     files = [each for one in merged for each in one.files]
-    locate(files, merger)
+    locate(files, merger.diff)
     for number, one in zip(missing, merged, strict=True):
         cache.results[keys[number]] = [_kept(each) for each in one.files]
         cache.changed = True

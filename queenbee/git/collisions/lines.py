@@ -9,9 +9,8 @@ from queenbee.git.collisions.values import Overlap, Range
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from queenbee.git.collisions.pairs import Merger
     from queenbee.git.collisions.values import ConflictingFile
 
 CHANGES = (
@@ -64,8 +63,12 @@ def overlaps(of_a: Sequence[Hunk], of_b: Sequence[Hunk]) -> list[Overlap]:
     return (found + _met(group))[:MOST]
 
 
-def locate(files: Sequence[ConflictingFile], merger: Merger) -> None:
-    """Sets the lines of these files, for all of them at once: three processes, whatever number."""
+def locate(
+    files: Sequence[ConflictingFile], diff: Callable[[Sequence[tuple[str, str]]], bytes]
+) -> None:
+    """Sets the lines of these files. `diff` returns the changes from the one object to the other
+    of each pair, and is called once, whatever the number of files.
+    """
     wanted: dict[tuple[str, str], int] = {}
     texts = [each for each in files if each.kind == "content" and len(each.stages) == 3]
     for each in texts:
@@ -73,7 +76,7 @@ def locate(files: Sequence[ConflictingFile], merger: Merger) -> None:
             wanted.setdefault((each.stages[1][1], each.stages[side][1]), len(wanted))
     if not wanted:
         return
-    diffs = by_file(merger.diff(list(wanted)))
+    diffs = by_file(diff(list(wanted)))
     for each in texts:
         base = each.stages[1][1]
         of_a, of_b = (diffs.get(wanted[base, each.stages[side][1]]) for side in (2, 3))

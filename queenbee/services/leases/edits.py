@@ -13,11 +13,13 @@ from queenbee.core import glob
 from queenbee.core.leases import serves
 from queenbee.errors import BadPattern, InvalidInput, NotFound
 from queenbee.services.leases.paths import path_of
+from queenbee.store.ignore_files import ignored
 from queenbee.store.settings import OFF, SHARED
+from queenbee.store.working_tree import read_tree_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.core.records import Reservation
     from queenbee.services.leases.reservations import PathStatus, Reservations
@@ -67,11 +69,14 @@ def look(
 
 
 def keep(
-    reservations: Reservations, statuses: Sequence[PathStatus], session: str | None
+    reservations: Reservations,
+    statuses: Sequence[PathStatus],
+    session: str | None,
+    env: Mapping[str, str] | None = None,
 ) -> list[Reservation]:
     """Leases the paths of an edit to the actor: new leases where it has none, longer ones where
     less than half of the time is left. Returns the new ones. Raises `Held` if another droid was
-    faster.
+    faster. Files that are ignored (`store.ignore_files`) get none.
     """
     mode = reservations.store.layout.settings.hook_reserve
     if mode == OFF:
@@ -89,6 +94,9 @@ def keep(
             reservations.renew(ids=[lease_id for _, lease_id in ending], ttl_s=TTL_S)
         except NotFound:  # It ended after we looked.
             wanted += [path for path, _ in ending]
+    if wanted:
+        left_out = ignored(reservations.store.layout, wanted, os.environ if env is None else env)
+        wanted = [path for path in wanted if path not in left_out]
     if wanted:
         names = [
             os.path.join(reservations.store.layout.tree, name)
@@ -116,15 +124,32 @@ def _escaped(path: str) -> str | None:
 
 def end_session(reservations: Reservations, session: str) -> list[Reservation]:
     """Ends the leases that edits took for this session; those reserved by name stay."""
+    live = reservations.find(droid=reservations.store.actor)
+    return end(reservations, [lease.id for lease in live if lease.session == session])
+
+
+def announced_here(reservations: Reservations) -> list[Reservation]:
+    """Returns what the actor's edits announced in this working tree, in whichever session."""
+    tree_id = read_tree_id(reservations.store.layout)
+    live = reservations.find(droid=reservations.store.actor)
+    return [
+        lease
+        for lease in live
+        if lease.session and not lease.exclusive and tree_id and lease.tree_id == tree_id
+    ]
+
+
+def end(reservations: Reservations, lease_ids: Sequence[str]) -> list[Reservation]:
+    """Ends those of these leases of the actor that have not ended by themselves."""
+    ids = list(lease_ids)
     for _ in range(2):
-        live = reservations.find(droid=reservations.store.actor)
-        ids = [lease.id for lease in live if lease.session == session]
         if not ids:
             break
         try:
             return reservations.release(ids=ids)
         except NotFound:  # One of them expired in the meantime.
-            continue
+            live = {lease.id for lease in reservations.find(droid=reservations.store.actor)}
+            ids = [each for each in ids if each in live]
     return []
 
 

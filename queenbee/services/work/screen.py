@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_name
@@ -12,6 +13,7 @@ from queenbee.services.work.members import MOST_UNREAD, Member, team
 if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.services.hive import Services
+    from queenbee.services.landing_turn import Lander
 
 _RECENT = 5
 
@@ -40,6 +42,12 @@ class Status:
         """What the actor could take, in the order in which `queen next` takes it."""
         self.queue = hive.queue.everything()
         """Those who wait, in the order in which they are served."""
+        self.landing: list[Lander] = []
+        """Those who bring their work to the main branch now, or wait for that, in order."""
+        if os.path.isdir(os.path.join(hive.layout.state_dir, "landing")):
+            from queenbee.services.landing_turn import landers  # noqa: PLC0415 - start-up
+
+            self.landing = landers(hive)
         done = [
             each
             for each in hive.assignments.find(status="completed")
@@ -57,6 +65,7 @@ class Status:
             "unread": self.unread,
             "others": [each.to_dict() for each in self.others],
             "queue": [each.to_dict() for each in self.queue],
+            "landing": [each.to_dict() for each in self.landing],
             "counts": self.counts,
             "ready": [each.to_dict() for each in self.ready],
             "done": [each.to_dict() for each in self.done],

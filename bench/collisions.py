@@ -1,0 +1,163 @@
+"""What `queen collisions` costs on a repository of 20,000 files, and the check after an edit.
+
+    python -m bench.collisions
+
+Each comparison is timed in turn with `git status` of one worktree, and the hook with the same event
+for a file that nobody announced. Prints figures and judges nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import statistics
+import tempfile
+from collections.abc import Iterator
+
+from bench.processes import Command, git, installed, python, seconds
+from queenbee import Hive
+
+FILES = 20_000
+CHANGED = 10
+TREES = (3, 8, 16)
+RUNS = 5
+HOOK_RUNS = 30
+_STATUS = ["git", "--no-optional-locks", "status", "--porcelain", "--untracked-files=all"]
+
+
+def figures() -> Iterator[tuple[str, str]]:
+    """Yields what was measured, with its figure."""
+    with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
+        repo = os.path.join(folder, "repo")
+        _make(repo)
+        trees: list[str] = []
+        for count in TREES:
+            while len(trees) < count:
+                trees.append(_add(repo, os.path.join(folder, f"tree{len(trees)}"), len(trees)))
+            yield from _compared(repo, trees)
+        yield from _hook(repo, trees)
+
+
+def main() -> None:
+    """Prints the figures."""
+    for what, figure in figures():
+        print(f"{what:56} {figure}", flush=True)
+
+
+def _make(repo: str) -> None:
+    for number in range(FILES):
+        folder = os.path.join(repo, f"dir{number % 200}", f"sub{number % 7}")
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, f"file{number}.py"), "w") as file:
+            file.writelines(f"line {line} of {number}\n" for line in range(20))
+    os.makedirs(os.path.join(repo, ".beads"))
+    git(repo, "init", "-q", "-b", "main")
+    git(repo, "config", "gc.auto", "0")
+    git(repo, "add", "-A")
+    git(repo, "commit", "-qm", "base")
+
+
+def _add(repo: str, tree: str, number: int) -> str:
+    """Adds a worktree with changes, a few of them to files that all the others change too."""
+    git(repo, "worktree", "add", "-q", "-b", f"topic{number}", tree)
+    for changed in range(CHANGED):
+        name = changed if changed < 2 else 100 * number + changed
+        _edit(tree, name, f"changed by {number}")
+        if changed == CHANGED // 2:
+            git(tree, "commit", "-qam", "work")
+    git(tree, "status")  # As anybody does now and then; it renews the index.
+    return tree
+
+
+def _edit(tree: str, number: int, text: str) -> str:
+    path = os.path.join(f"dir{number % 200}", f"sub{number % 7}", f"file{number}.py")
+    with open(os.path.join(tree, path)) as file:
+        lines = file.read().splitlines()
+    lines[10] = text
+    with open(os.path.join(tree, path), "w") as file:
+        file.write("\n".join(lines) + "\n")
+    return path
+
+
+def _compared(repo: str, trees: list[str]) -> list[tuple[str, str]]:
+    command = installed("queen")
+    if not os.path.exists(command[0]):
+        command = python("-P", "-c", "from queenbee.cli.main import main; main()")
+    command = [*command, "collisions"]
+    cache = os.path.join(repo, ".git", "queenbee", "collisions")
+    cases: dict[str, list[float]] = {"first": [], "one worktree has changed": [], "again": []}
+    floor = []
+    for run in range(RUNS):
+        shutil.rmtree(cache, ignore_errors=True)
+        floor.append(seconds(_STATUS, trees[0]))
+        cases["first"].append(_took(command, repo))
+        _edit(trees[0], 99, f"run {run}")
+        cases["one worktree has changed"].append(_took(command, repo))
+        _took(command, repo)
+        cases["again"].append(_took(command, repo))
+    what = f"{len(trees)} worktrees"
+    rows = [(f"{what}, {case}", _shown(took, floor)) for case, took in cases.items()]
+    return [*rows, (f"{what}, git status of one", f"{statistics.median(floor) * 1000:.0f} ms")]
+
+
+def _took(command: Command, folder: str) -> float:
+    return seconds(command, folder, allowed=(0, 1))
+
+
+def _shown(took: list[float], floor: list[float]) -> str:
+    ratios = [one / other for one, other in zip(took, floor, strict=True)]
+    return f"{statistics.median(took) * 1000:.0f} ms, {statistics.median(ratios):.1f} times"
+
+
+def _hook(repo: str, trees: list[str]) -> list[tuple[str, str]]:
+    """Returns what the hook's check adds: one other worktree announced the file, or four did."""
+    script = installed("queen-hook")
+    command = script if os.path.exists(script[0]) else python("-P", "-m", "queenbee.hook.main")
+    mine = trees[0]
+    path = _edit(mine, 0, "mine")
+    alone = _edit(mine, 1_000, "alone")
+    rows = []
+    for others in (1, 4):
+        for number, tree in enumerate(trees[1 : others + 1], 1):
+            # The agent's own announcements elsewhere count like those of others.
+            with Hive.open(tree, droid="bench-bench", env={}) as hive:
+                hive.reservations.reserve([path], exclusive=False, session=f"other{number}")
+        for name in (path, alone) * 2:
+            seconds(command, mine, stdin=_event(mine, name))
+        with_check, without = [], []
+        for run in range(HOOK_RUNS):
+            _edit(mine, 0, f"mine {run}")
+            with_check.append(_processor_s(command, mine, _event(mine, path)))
+            without.append(_processor_s(command, mine, _event(mine, alone)))
+        added = statistics.median(
+            one - other for one, other in zip(with_check, without, strict=True)
+        )
+        floor = f"{statistics.median(without) * 1000:.0f} ms of processor time"
+        rows.append((f"the hook's check, {others} announced it", f"{added * 1000:+.0f} on {floor}"))
+    return rows
+
+
+def _processor_s(command: Command, folder: str, stdin: bytes) -> float:
+    """Returns the processor time of one run with what it starts: others may use the machine."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds(command, folder, stdin=stdin)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def _event(tree: str, path: str) -> bytes:
+    event = {
+        "hook_event_name": "PostToolUse",
+        "tool_name": "Edit",
+        "session_id": "bench",
+        "cwd": tree,
+        "agent": "bench",
+        "tool_input": {"file_path": os.path.join(tree, path)},
+    }
+    return json.dumps(event).encode()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Git commands of a landing: run as the user would, with their hooks and settings.
+
+Each runs in a session of its own with a limit, so that nothing that a terminal or `kill` sends to
+our process group stops git between two files; what git started ends with it. The note of the step
+stays locked as long as git or one of its hooks lives, also without us.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.checks.processes import Program, run_process
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.checks.processes import Interrupts
+    from queenbee.git.landing.notes import Note
+
+LAST_CHARS = 3_000
+_OF_A_CALLER = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
+"""A hook or an alias names its own repository; each call here is about that of its folder."""
+_LONGEST_S = 1800.0
+"""Hooks of a merge may run tests. One that hangs must not keep the turn for ever."""
+_PATIENCE_S = 10.0
+"""An editor's or a prompt's `git status` holds the lock of the index for a moment."""
+_AGAIN_S = 0.1
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a git command ended: its status, None if it was ended, and what it printed."""
+
+    status: int | None
+    said: str
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether another process of git was in the way."""
+        return ".lock': File exists" in self.said
+
+
+class Commands:
+    """Runs git for one landing."""
+
+    def __init__(self, interrupts: Interrupts) -> None:
+        self.interrupts = interrupts
+        self.token = ""
+        """What tells the guard, in git's hooks, that this is a landing whose turn it is."""
+        self.env = {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
+
+    def stop_if_asked(self) -> None:
+        """Raises `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""
+        if self.interrupts.count:
+            raise KeyboardInterrupt("interrupted while landing")
+
+    def wait_for_index(self, git_dir: str) -> None:
+        """Returns when no process of git changes an index, or after some seconds: git would fail
+        in the middle of a merge.
+        """
+        lock = os.path.join(git_dir, "index.lock")
+        until_s = time.monotonic() + _PATIENCE_S
+        while os.path.lexists(lock) and time.monotonic() < until_s:
+            self.stop_if_asked()
+            time.sleep(_AGAIN_S)
+
+    def __call__(
+        self,
+        *arguments: str,
+        cwd: str,
+        note: Note | None = None,
+        to_the_end: bool = False,
+        env: Mapping[str, str] | None = None,
+    ) -> Done:
+        """Runs git; where another process of git has a lock, again, for some seconds.
+
+        A request to end stops it, unless it has to come `to_the_end`.
+        """
+        command = ["git", "-c", "merge.autoStash=false", "-c", "rebase.autoStash=false", *arguments]
+        program = Program(
+            ["/bin/sh", "-c", 'exec "$@" 2>&1', "git", *command],
+            cwd,
+            # English, whatever the user reads: `is_locked` reads it. It changes no encoding.
+            {
+                **self.env,
+                "LANGUAGE": "en",
+                "GIT_EDITOR": "true",
+                "QUEEN_LANDING": self.token,
+                **(env or {}),
+            },
+            _LONGEST_S,
+            pass_fds=() if note is None else (note.fd,),
+        )
+        until_s = time.monotonic() + _PATIENCE_S
+        while True:
+            ran = run_process(program, interrupts=None if to_the_end else self.interrupts)
+            said = (ran.stdout.head + ran.stdout.tail).decode(errors="replace").strip()
+            done = Done(ran.exit_code, (ran.problem or said)[-LAST_CHARS:])
+            late = time.monotonic() >= until_s or self.interrupts.count
+            if done.status == 0 or not done.is_locked or late:
+                return done
+            time.sleep(_AGAIN_S)

@@ -1,0 +1,190 @@
+"""Landing the work on an issue: its checks before, its completion after, and who is told."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from queenbee.core.glob.index import GlobIndex
+from queenbee.core.text import suggested
+from queenbee.errors import InvalidInput, QueenError
+from queenbee.git.landing.landing import Landing, land
+from queenbee.git.landing.place import SHOWN
+from queenbee.services.messages import stage
+from queenbee.workflows.completing import GOOD, check, complete
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.checks.engine import Progress
+    from queenbee.checks.verification import VerificationRecord
+    from queenbee.workflows.completing import Completion
+    from queenbee.workflows.hive import Hive
+
+
+@dataclass(frozen=True)
+class Landed:
+    """What landing an issue did: the landing, the checks of the issue, and its completion.
+
+    `told` are the droids that got a message, because they work on a file that changed.
+    """
+
+    landing: Landing
+    issue_id: str | None = None
+    verification: VerificationRecord | None = None
+    completion: Completion | None = None
+    told: Sequence[str] = ()
+
+    @property
+    def done(self) -> bool:
+        """Whether the work is on the target, and the issue completed if there is one."""
+        return self.landing.landed and (self.completion is None or self.completion.completed)
+
+
+def land_issue(
+    hive: Hive,
+    issue_id: str | None = None,
+    *,
+    env: Mapping[str, str],
+    check_with: str | None = None,
+    reason: str | None = None,
+    wait_s: float,
+    go_on: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Landed:
+    """Lands the branch of this worktree, and completes the issue with the commit as its reason.
+
+    The issue is the one that the actor has, by default. Its own checks run before anything lands,
+    on the commit that lands. Raises as `land` and `complete` do; `InvalidInput` if the actor has
+    several issues.
+    """
+    issue_id = _issue(hive, issue_id)
+    hive.look({"reason": reason})
+    one = _One(hive, issue_id, env, reason, on_progress)
+    landing = land(
+        hive,
+        check=check_with,
+        wait_s=wait_s,
+        subject=one.subject(),
+        held=one.held,
+        verify=one.verify,
+        landed=one.landed,
+        tell=tell,
+        go_on=go_on,
+    )
+    return Landed(landing, issue_id, one.record, one.completion, one.told)
+
+
+class _One:
+    """One issue on its way."""
+
+    def __init__(
+        self,
+        hive: Hive,
+        issue_id: str | None,
+        env: Mapping[str, str],
+        reason: str | None,
+        on_progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self._hive = hive
+        self._issue_id = issue_id
+        self._env = env
+        self._reason = reason
+        self._on_progress = on_progress
+        self.record: VerificationRecord | None = None
+        self.completion: Completion | None = None
+        self.told: Sequence[str] = ()
+
+    def subject(self) -> str | None:
+        """Returns the subject of a commit that landing makes, or None for git's own."""
+        if self._issue_id is None:
+            return None
+        issue = self._hive.issues.tracked().get(self._issue_id)
+        title = " ".join(issue.title.split()) if issue is not None else ""
+        return f"{self._issue_id}: {title}" if title else None
+
+    def held(self, paths: Sequence[str]) -> list[str]:
+        """Returns those of the files that others hold exclusively, with their holders."""
+        top = [os.path.join(self._hive.layout.tree, path) for path in paths]
+        return [
+            f"{each.path} ({lease.droid})"
+            for each in (self._hive.reservations.check(top) if top else ())
+            if each.status == "held"
+            for lease in each.leases[:1]
+            if lease.exclusive
+        ]
+
+    def verify(self) -> str | None:
+        """Runs the checks of the issue; returns what failed, or None."""
+        if self._issue_id is None:
+            return None
+        self.record = check(
+            self._hive, self._issue_id, env=self._env, on_progress=self._on_progress
+        )
+        if self.record is None or self.record["verdict"] in GOOD:
+            return None
+        failed = [each for each in self.record["results"] if each["status"] != "passed"]
+        lines = [f"{each['name']}: {each['reason']}" for each in failed]
+        return "\n".join([f"the checks of {self._issue_id} {self.record['verdict']}", *lines])
+
+    def landed(self, landing: Landing) -> None:
+        """Completes the issue, and tells those who work on files that changed."""
+        assert landing.commit is not None
+        short = landing.commit[:10]
+        if self._issue_id is not None:
+            why = f"{self._reason} ({short})" if self._reason else f"landed as {short}"
+            self.completion = complete(
+                self._hive, self._issue_id, env=self._env, reason=why, checked=self.record
+            )
+        try:
+            self.told = self._tell_others(landing, short)
+        except QueenError as error:
+            if self.completion is not None:
+                self.completion = self.completion.with_note(f"nobody was told: {error.message}")
+
+    def _tell_others(self, landing: Landing, short: str) -> list[str]:
+        """Sends one message to each droid that has a lease on a file that changed."""
+        index = GlobIndex(fold_case=self._hive.reservations.fold_case)
+        leases = {
+            each.id: each
+            for each in self._hive.reservations.find()
+            if each.droid != self._hive.actor
+        }
+        for lease in leases.values():
+            index.add(lease.id, lease.pattern)
+        files: dict[str, list[str]] = {}
+        for path in landing.changed:
+            for droid in {leases[key].droid for key in index.covering(path)}:
+                files.setdefault(droid, []).append(path)
+        if not files:
+            return []
+        with self._hive.transaction() as tx:
+            for droid, paths in sorted(files.items()):
+                named = ", ".join(paths[:SHOWN])
+                more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+                fields = {
+                    "subject": f"{landing.target} has changed files that you work on",
+                    "body": f"{self._hive.actor} landed {short} on {landing.target}, which changes "
+                    f"{named}{more}. To see conflicts now, merge {landing.target}.",
+                    "issue_id": self._issue_id,
+                    "importance": "normal",
+                }
+                stage(tx, self._hive.actor, [droid], fields)
+        return sorted(files)
+
+
+def _issue(hive: Hive, issue_id: str | None) -> str | None:
+    """Returns the issue to complete, which the actor may end; None if it has none."""
+    if issue_id is not None:
+        issue_id = hive.issue_id(issue_id)
+        hive.assignments.check_ending(issue_id)
+        return issue_id
+    mine = [each.issue_id for each in hive.assignments.find(droid=hive.actor)]
+    if len(mine) > 1:
+        raise InvalidInput(
+            f"{hive.actor} has several issues: {', '.join(mine)}",
+            hint=f"say which: {suggested('queen land', mine[0])}",
+        )
+    return mine[0] if mine else None

@@ -1,0 +1,250 @@
+"""Brings the target into a branch, and gives the branch the history that the target is to get.
+
+Whatever the strategy, every commit that the target had stays on its first-parent line: a merge has
+the target as its first parent, and the branch as its second.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import TYPE_CHECKING
+
+from queenbee.git.landing.place import NotLanded
+from queenbee.git.landing.union import Unmerged, spec_of
+from queenbee.git.run import git, line
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.git.landing.commands import Commands, Done
+    from queenbee.git.landing.notes import Note
+    from queenbee.git.landing.place import Place
+
+MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
+_MERGE_TARGET = 3
+"""In a merge, the target is "theirs"; in a rebase it is what the commits are put on: "ours"."""
+_REBASE_TARGET = 2
+
+
+class Joining:
+    """One way to bring a branch and its target together."""
+
+    def __init__(self, place: Place, strategy: str, union: Sequence[str], subject: str | None):
+        self._place = place
+        self._commands: Commands = place.commands
+        self._strategy = strategy
+        self._union = spec_of(union)
+        self._subject = subject
+
+    def join(self, note: Note) -> str:
+        """Returns the commit to land: the branch's own, on top of the target.
+
+        Raises `Unresolved` for a conflict, which it leaves to be resolved, and `NotLanded`.
+        """
+        place = self._place
+        target = place.tip()
+        if self._strategy == REBASE:
+            if place.behind() or not self._is_linear(target):
+                self._rebase(target, note)
+        else:
+            if place.behind():
+                self._merge(target, note)
+            if self._strategy == SQUASH:
+                self._squash(target)
+            elif not self._is_on_first_parents(target):
+                self._put_first(target)
+        return place.head()
+
+    def finish(self) -> None:
+        """Commits what the actor resolved. Raises `Unresolved` if something is still open."""
+        place = self._place
+        if not place.is_merging and not place.is_rebasing:
+            return
+        stage = _REBASE_TARGET if place.is_rebasing else _MERGE_TARGET
+        left = Unmerged(place.tree, stage).files
+        if left:
+            raise place.conflict(left)
+        if place.is_rebasing:
+            self._go_on_rebasing(self._commands("rebase", "--continue", cwd=place.tree))
+            return
+        done = self._commit_merge()
+        if done.status != 0:
+            raise _refused("the merge cannot be committed", done)
+
+    def abort(self) -> bool:
+        """Takes an unfinished merge or rebase back; returns whether there was one."""
+        place = self._place
+        if not place.is_merging and not place.is_rebasing:
+            return False
+        what = "rebase" if place.is_rebasing else "merge"
+        done = self._commands(what, "--abort", cwd=place.tree, to_the_end=True)
+        if done.status != 0:
+            raise _refused(f"the {what} cannot be taken back", done)
+        return True
+
+    def _merge(self, target: str, note: Note) -> None:
+        place = self._place
+        place.refuse_overwriting(target)
+        self._commands.wait_for_index(place.git_dir)
+        note.write(step="merge", tree=place.tree, before=place.head(), after=target)
+        message = self._subject or f"Merge branch '{place.branch}'"
+        how = ("--no-edit", "--ff", "--commit", "--no-squash", "--no-stat", "-m", message)
+        done = self._commands("merge", *how, target, cwd=place.tree, note=note)
+        if done.status == 0:
+            return
+        unmerged = Unmerged(place.tree, _MERGE_TARGET)
+        if unmerged.files:
+            left = unmerged.keep_both(self._commands, self._union)
+            if left:
+                note.write(step="conflict", tree=place.tree)
+                raise place.conflict(left, union=self._offered(unmerged, left))
+            done = self._commands(
+                "commit", "--no-edit", "--cleanup=strip", cwd=place.tree, note=note
+            )
+            if done.status == 0:
+                return
+        if place.is_merging:  # A hook refused it: nothing is left half merged.
+            self._commands("merge", "--abort", cwd=place.tree, to_the_end=True, note=note)
+        self._commands.stop_if_asked()
+        raise _refused(f"{place.target} cannot be merged", done)
+
+    def _commit_merge(self, note: Note | None = None) -> Done:
+        # Without an editor, git keeps its comments on the conflicts in the message.
+        how = ("commit", "--no-edit", "--cleanup=strip")
+        return self._commands(*how, cwd=self._place.tree, note=note)
+
+    def _rebase(self, target: str, note: Note) -> None:
+        place = self._place
+        place.refuse_overwriting(target)
+        self._commands.wait_for_index(place.git_dir)
+        note.write(step="rebase", tree=place.tree, before=place.head(), after=target)
+        done = self._commands("rebase", target, cwd=place.tree, note=note)
+        self._go_on_rebasing(done, note)
+
+    def _go_on_rebasing(self, done: Done, note: Note | None = None) -> None:
+        """Resolves what can be resolved, commit by commit, until the rebase is done."""
+        place = self._place
+        while done.status != 0:
+            if not place.is_rebasing:
+                self._commands.stop_if_asked()
+                raise _refused(f"the branch cannot be rebased on {place.target}", done)
+            unmerged = Unmerged(place.tree, _REBASE_TARGET)
+            left = unmerged.keep_both(self._commands, self._union)
+            if left:
+                if note is not None:
+                    note.write(step="conflict", tree=place.tree)
+                raise place.conflict(left, union=self._offered(unmerged, left))
+            if not unmerged.files:  # Something else stopped it.
+                self._commands("rebase", "--abort", cwd=place.tree, to_the_end=True, note=note)
+                self._commands.stop_if_asked()
+                raise _refused(f"the branch cannot be rebased on {place.target}", done)
+            done = self._commands("rebase", "--continue", cwd=place.tree, note=note)
+
+    def _offered(self, unmerged: Unmerged, left: Sequence[str]) -> list[str]:
+        return [path for path in unmerged.only_added() if path in left]
+
+    def _is_linear(self, target: str) -> bool:
+        merges = git("rev-list", "--count", "--merges", f"{target}..HEAD", cwd=self._place.tree)
+        return not int(merges)
+
+    def _is_on_first_parents(self, target: str) -> bool:
+        """Returns whether the branch goes back to the target by first parents."""
+        wanted = ("rev-list", "--first-parent", "--parents", f"{target}..HEAD", "--")
+        lines = git(*wanted, cwd=self._place.tree).decode().split("\n")
+        last = [each for each in lines if each][-1:]
+        return not last or last[0].split()[1:2] == [target]
+
+    def _put_first(self, target: str) -> None:
+        """Makes the target the first parent of the branch's last commit.
+
+        A merge of the target that nobody else has is replaced by the same one with its parents
+        exchanged; else a merge is added.
+        """
+        place = self._place
+        head = place.head()
+        parents = git("rev-list", "--parents", "-n", "1", head, cwd=place.tree).decode().split()[1:]
+        if parents[1:] == [target] and not self._is_published(head):
+            message = git("show", "-s", "--format=%B", head, cwd=place.tree).decode(
+                errors="surrogateescape"
+            )
+            self._commit(head, [target, parents[0]], message, author_of=head)
+        else:
+            message = self._by_hook(self._subject or f"Merge branch '{place.branch}'")
+            self._commit(head, [target, head], message)
+
+    def _is_published(self, commit: str) -> bool:
+        return line("branch", "--remotes", "--contains", commit, cwd=self._place.tree) is not None
+
+    def _squash(self, target: str) -> None:
+        """Makes one commit of the branch's, with the target as its parent."""
+        place = self._place
+        head = place.head()
+        listed = git("rev-list", "--reverse", "--no-merges", f"{target}..HEAD", cwd=place.tree)
+        commits = listed.decode().split()
+        parents = git("rev-list", "--parents", "-n", "1", head, cwd=place.tree).decode().split()[1:]
+        if not commits or parents == [target]:
+            return
+        message = self._by_hook(self._squashed(commits))
+        self._commit(head, [target], message, author_of=commits[0])
+
+    def _squashed(self, commits: Sequence[str]) -> str:
+        tree = self._place.tree
+        if len(commits) == 1:
+            return git("show", "-s", "--format=%B", commits[0], cwd=tree).decode(errors="replace")
+        subjects = git("show", "-s", "--format=* %s", *commits, "--", cwd=tree)
+        subject = self._subject or f"Squash branch '{self._place.branch}'"
+        return f"{subject}\n\n{subjects.decode(errors='replace')}"
+
+    def _by_hook(self, message: str) -> str:
+        """Returns a message as the repository's hook leaves it. Raises `NotLanded` if that refuses
+        it.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "MESSAGE")
+            with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+                file.write(message.rstrip("\n") + "\n")
+            done = self._commands(
+                *("hook", "run", "--ignore-missing", "commit-msg", "--", path),
+                cwd=self._place.tree,
+            )
+            if done.status != 0:
+                raise _refused("the hook commit-msg refuses the message", done)
+            with open(path, encoding="utf-8", errors="surrogateescape") as file:
+                return file.read()
+
+    def _commit(
+        self, head: str, parents: Sequence[str], message: str, *, author_of: str | None = None
+    ) -> None:
+        """Replaces the branch's last commit by one with the same files and other parents."""
+        tree = self._place.tree
+        env = _author(tree, author_of) if author_of is not None else {}
+        signed = line("config", "--type=bool", "--get", "commit.gpgSign", cwd=tree) == "true"
+        options = [word for parent in parents for word in ("-p", parent)]
+        if signed:
+            options.append("-S")
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", errors="surrogateescape") as file:
+            file.write(message.rstrip("\n") + "\n")
+            file.flush()
+            done = self._commands(
+                *("commit-tree", f"{head}^{{tree}}", *options, "-F", file.name), cwd=tree, env=env
+            )
+        if done.status != 0:
+            raise _refused("git cannot make the commit", done)
+        # The files are the same, so that only the branch moves; and only from where it was.
+        commit = done.said.split()[-1]
+        ref = f"refs/heads/{self._place.branch}"
+        done = self._commands("update-ref", "-m", "queen land", ref, commit, head, cwd=tree)
+        if done.status != 0:
+            raise _refused(f"{self._place.branch} cannot be moved", done)
+
+
+def _author(tree: str, commit: str) -> dict[str, str]:
+    said = git("show", "-s", "--format=%an%x00%ae%x00%ad", "--date=raw", commit, cwd=tree)
+    name, email, date = said.decode(errors="surrogateescape").rstrip("\n").split("\0")
+    return {"GIT_AUTHOR_NAME": name, "GIT_AUTHOR_EMAIL": email, "GIT_AUTHOR_DATE": date}
+
+
+def _refused(what: str, done: Done) -> NotLanded:
+    said = " ".join(done.said.split()) or f"status {done.status}"
+    return NotLanded(f"{what}: {said}", hint="git status", files=[])

@@ -1,0 +1,252 @@
+"""The two worktrees of a landing: the one whose branch lands, and the main one with the target."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import shell_word
+from queenbee.errors import Conflict, InvalidInput
+from queenbee.git.run import git, line
+from queenbee.store.layout import git_tree
+from queenbee.store.worktrees import current_branch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.git.landing.commands import Commands
+    from queenbee.git.landing.notes import Note
+    from queenbee.services.store import Store
+
+SHOWN = 5
+_UNMERGED = frozenset({"DD", "AU", "UD", "UA", "DU", "AA", "UU"})
+_LINKS = frozenset({"120000", "160000"})
+_HIVE = ".beads"
+
+
+class NotLanded(Conflict):
+    """A landing that something in git prevents; `files` lists those that are in conflict."""
+
+    code = "not_landed"
+
+
+class Unresolved(NotLanded):
+    """A conflict that was left to the actor, with its turn; `union` lists the files in which both
+    sides only added lines.
+    """
+
+
+class Place:
+    """A linked worktree with its branch, and the main worktree with the target."""
+
+    def __init__(self, store: Store, commands: Commands) -> None:
+        here = git_tree(store.layout.tree)
+        if here is None or not here.linked or here.main_tree is None:
+            raise InvalidInput(
+                "this is not a linked worktree: there is nothing to land",
+                hint="git worktree add ../NAME, and work there",
+            )
+        self.commands = commands
+        self.tree = here.tree
+        self.git_dir = here.git_dir
+        self.common_dir = here.common_dir
+        self.main_tree = here.main_tree
+        branch, target = self._rebased() or current_branch(here.git_dir), self._target()
+        if branch is None or target is None or branch == target:
+            where = here.tree if branch is None else here.main_tree
+            raise InvalidInput(
+                f"{where} is on no branch of its own", hint=f"git -C {shell_word(where)} switch …"
+            )
+        self.branch = branch
+        self.target = target
+
+    @property
+    def target_ref(self) -> str:
+        """The full name of the target."""
+        return f"refs/heads/{self.target}"
+
+    def tip(self) -> str:
+        """Returns the commit of the target."""
+        return self.commit(self.target_ref)
+
+    def head(self) -> str:
+        """Returns the commit of this worktree."""
+        return self.commit("HEAD")
+
+    def commit(self, name: str, *, cwd: str | None = None) -> str:
+        """Returns the id of a commit."""
+        commit = f"{name}^{{commit}}"
+        return git("rev-parse", "--verify", commit, cwd=cwd or self.tree).decode().strip()
+
+    def behind(self) -> int:
+        """Returns how many commits of the target this worktree does not have."""
+        return int(git("rev-list", "--count", f"HEAD..{self.target_ref}", "--", cwd=self.tree))
+
+    @property
+    def is_merging(self) -> bool:
+        """Whether a merge is to be finished in this worktree."""
+        return os.path.exists(os.path.join(self.git_dir, "MERGE_HEAD"))
+
+    @property
+    def is_rebasing(self) -> bool:
+        """Whether a rebase is to be finished in this worktree."""
+        return os.path.isdir(os.path.join(self.git_dir, "rebase-merge"))
+
+    def refuse_unfinished(self) -> None:
+        """Raises `NotLanded` if there is something to commit or a merge to finish first."""
+        wanted = ("--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
+        lines = git("status", *wanted, cwd=self.tree)
+        entries = [os.fsdecode(each) for each in lines.split(b"\0") if each]
+        open_ = [each[3:] for each in entries if each[:2] in _UNMERGED]
+        if open_:
+            raise self.conflict(open_)
+        if self.is_rebasing:
+            raise NotLanded(
+                "a rebase is not finished in this worktree",
+                hint="queen land --continue, or queen land --abort",
+                files=[],
+            )
+        # The records that git carries change while anybody works.
+        dirty = [each[3:] for each in entries if not each[3:].startswith(f"{_HIVE}/")]
+        if dirty or self.is_merging:
+            what = f"not committed: {', '.join(dirty[:SHOWN])}" if dirty else "a merge is open"
+            raise NotLanded(
+                what,
+                hint="queen land --continue"
+                if self.is_merging
+                else "git commit, then queen land again",
+                files=dirty,
+            )
+
+    def refuse_overwriting(self, target: str) -> None:
+        """Raises `NotLanded` if bringing the target here would overwrite a file that git ignores:
+        git itself takes those for worthless.
+        """
+        base = line("merge-base", "HEAD", target, cwd=self.tree)
+        if base is None:
+            return
+        added = ("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z")
+        new = names_in(git(*added, base, target, "--", cwd=self.tree))
+        there = [path for path in new if os.path.lexists(os.path.join(self.tree, path))]
+        if not there:
+            return
+        known = set(names_in(git("ls-files", "-z", "--", cwd=self.tree)))
+        lost = [path for path in there if path not in known]
+        if lost:
+            raise NotLanded(
+                f"{self.target} has files that are here without git: {', '.join(lost[:SHOWN])}",
+                hint="move them away, then queen land again",
+                files=lost,
+            )
+
+    def changed(self) -> list[str]:
+        """Returns the files that differ from the target. Raises `NotLanded` if there are no
+        commits to land.
+        """
+        if not int(git("rev-list", "--count", f"{self.target_ref}..HEAD", "--", cwd=self.tree)):
+            raise NotLanded(
+                f"nothing to land: {self.target} has all commits of this worktree",
+                hint="git commit your work; if there is none, queen complete",
+                files=[],
+            )
+        wanted = ("diff", "--name-only", "--no-renames", "-z", self.target_ref, "HEAD", "--")
+        return names_in(git(*wanted, cwd=self.tree))
+
+    def refuse_without_hive(self) -> None:
+        """Raises `NotLanded` if the commit would replace or remove the hive of the target, or put
+        links into it: the records of everybody would go with it.
+        """
+        theirs, ours = self._hive(self.target_ref), self._hive("HEAD")
+        if not theirs:
+            if ours.get(_HIVE, "040000") != "040000":
+                raise self._replaces_hive(_HIVE)
+            return
+        if ours.get(_HIVE) != "040000":
+            raise self._replaces_hive(_HIVE)
+        for path, mode in ours.items():
+            if mode in _LINKS and theirs.get(path) != mode:
+                raise self._replaces_hive(path)
+
+    def _hive(self, revision: str) -> dict[str, str]:
+        listed = git("ls-tree", "-r", "-t", "-z", revision, "--", _HIVE, cwd=self.tree)
+        entries = (each.partition(b"\t") for each in listed.split(b"\0") if each)
+        return {os.fsdecode(path): said.split()[0].decode() for said, _, path in entries}
+
+    def _replaces_hive(self, path: str) -> NotLanded:
+        return NotLanded(
+            f"{self.branch} replaces {path}, where the records of everybody are",
+            hint=f"git checkout {shell_word(self.target)} -- {_HIVE}, and commit that",
+            files=[path],
+        )
+
+    def untracked(self) -> list[str]:
+        """Returns the files that git neither tracks nor ignores, but for the hive's own."""
+        found = git("ls-files", "--others", "--exclude-standard", "-z", cwd=self.tree)
+        return [name for name in names_in(found) if not name.startswith(f"{_HIVE}/")][:SHOWN]
+
+    def advance(self, head: str, note: Note) -> bool:
+        """Moves the target by fast-forward to the commit that was checked; returns False if the
+        target was moved meanwhile. Raises `NotLanded`.
+
+        Git compares and swaps: it moves the branch only from the commit that it found.
+        """
+        if self.head() != head:
+            raise self._other("this worktree has another commit than the one that was checked")
+        if (current_branch(self.git_dir), self._target()) != (self.branch, self.target):
+            raise self._other("a worktree is on another branch than before")
+        if self.behind():
+            return False
+        note.write(step="advance", tree=self.tree, before=self.tip(), after=head)
+        done = self.commands(
+            *("merge", "--ff-only", "--no-squash", "--no-stat", "--no-overwrite-ignore", head),
+            cwd=self.main_tree,
+            note=note,
+            to_the_end=True,
+        )
+        if done.status == 0:
+            if self.tip() != head:
+                raise self._other(f"{self.target} is not at {head[:10]} after the merge")
+            return True
+        if self.behind():
+            return False
+        raise NotLanded(
+            f"{self.main_tree} cannot be moved to {head[:10]}: {' '.join(done.said.split())}",
+            hint=f"git -C {shell_word(self.main_tree)} status",
+            files=[],
+        )
+
+    def _other(self, what: str) -> NotLanded:
+        return NotLanded(f"{what}; nothing was landed", hint="queen land again", files=[])
+
+    def conflict(
+        self, files: Sequence[str], said: str = "", union: Sequence[str] = ()
+    ) -> NotLanded:
+        """Returns the refusal for files that both sides changed."""
+        named = ", ".join(files[:SHOWN]) or said
+        hint = "resolve them, git add, then queen land --continue; or queen land --abort"
+        if union:
+            listed = ", ".join(f'"{each}"' for each in union[:SHOWN])
+            hint += f"; to keep what both added from now on: [land] union = [{listed}]"
+        return Unresolved(
+            f"{self.target} and {self.branch} conflict: {named}",
+            hint=hint,
+            files=list(files),
+            union=list(union),
+        )
+
+    def _target(self) -> str | None:
+        return current_branch(self.common_dir)
+
+    def _rebased(self) -> str | None:
+        """Returns the branch whose rebase is not finished in this worktree, or None."""
+        try:
+            with open(os.path.join(self.git_dir, "rebase-merge", "head-name")) as file:
+                name = file.read().strip()
+        except (OSError, UnicodeDecodeError):
+            return None
+        return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
+
+
+def names_in(listed: bytes) -> list[str]:
+    """Returns the names in what git lists with `-z`."""
+    return [os.fsdecode(each) for each in listed.split(b"\0") if each]

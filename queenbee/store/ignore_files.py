@@ -1,0 +1,187 @@
+"""Which files git ignores, or the setting `ignore` of `[hook]` names: their edits are not leased.
+
+The edit hook asks before each new lease, and nearly always the answer is no. So the lines of the
+ignore files are first held against the names in a path, which costs microseconds; only where one
+may match is pathspec loaded, which decides. No git process is started. ADR 0023.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from queenbee.core.glob.chars import fold
+from queenbee.errors import QueenError
+from queenbee.store import machine, safe_open
+from queenbee.store.layout import config_value, folds_case
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from queenbee.store.layout import Layout
+
+    Rules = tuple[str, Sequence[str]]
+    """The folder that an ignore file is for, from the root with a final `/`, and its lines."""
+
+_MOST_BYTES = 1 << 20
+_WILD = re.compile(r"[*?\[]")
+_STARS = re.compile(r"\*+")
+_MOST_STARS = 3
+"""A regular expression tries every way to share a name among its stars: a clone could name a
+pattern that takes for ever. Lines with more of them count for nothing."""
+_BRACKETS = re.compile(r"\[[^]\[]+\]")
+
+
+def ignored(layout: Layout, paths: Iterable[str], env: Mapping[str, str]) -> set[str]:
+    """Returns those of these paths, from the root, that git ignores and does not track, and those
+    that the setting names, tracked or not.
+
+    Where an ignore file cannot be read, it counts as empty: too many leases do less harm than too
+    few.
+    """
+    fold_case = folds_case(layout.common_dir)
+    set_here: list[Rules] = [("", layout.settings.hook_ignore)]
+    found = set()
+    for path in paths:
+        if _is_ignored(path, set_here, fold_case) or (
+            layout.git_dir is not None
+            and _is_ignored(path, list(_files(layout, path, env)), fold_case)
+            and not machine.is_tracked(layout.git_dir, path)
+        ):
+            found.add(path)
+    return found
+
+
+def _files(layout: Layout, path: str, env: Mapping[str, str]) -> Iterator[Rules]:
+    """Yields the rules that git would ask about a path, the strongest first."""
+    folders = path.split("/")[:-1]
+    for count in range(len(folders), -1, -1):
+        base = "".join(f"{name}/" for name in folders[:count])
+        yield base, _lines(os.path.join(layout.tree, base, ".gitignore"))
+    if layout.common_dir is not None:
+        yield "", _lines(os.path.join(layout.common_dir, "info", "exclude"))
+        user = _of_the_user(layout.common_dir, env)
+        # It is the user's own file, and may be a link.
+        yield "", _lines(os.path.realpath(os.path.join(layout.tree, user))) if user else ()
+
+
+def _of_the_user(common_dir: str, env: Mapping[str, str]) -> str | None:
+    """Returns the file that `core.excludesFile` names, or git's default for it."""
+    home = env.get("HOME")
+    own = env.get("XDG_CONFIG_HOME") or (os.path.join(home, ".config") if home else None)
+    files = [os.path.join(common_dir, name) for name in ("config.worktree", "config")]
+    if env.get("GIT_CONFIG_GLOBAL"):
+        files.append(env["GIT_CONFIG_GLOBAL"])
+    else:
+        files += [os.path.join(home, ".gitconfig")] if home else []
+        files += [os.path.join(own, "git", "config")] if own else []
+    if not env.get("GIT_CONFIG_NOSYSTEM"):
+        files.append("/etc/gitconfig")
+    named = (config_value(path, "core", "excludesfile") for path in files)
+    said = next((each for each in named if each is not None), None)
+    if said is None:
+        return os.path.join(own, "git", "ignore") if own else None
+    if said.startswith("~/"):
+        return os.path.join(home, said[2:]) if home else None
+    return said or None
+
+
+def _lines(path: str) -> Sequence[str]:
+    try:
+        data = safe_open.read(path, _MOST_BYTES)
+    except (OSError, QueenError):
+        return ()
+    text = data.decode(errors="surrogateescape").removeprefix("\ufeff")
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def _is_ignored(path: str, rules: Sequence[Rules], fold_case: bool) -> bool:
+    if fold_case:
+        path, rules = fold(path), [(fold(base), list(map(fold, lines))) for base, lines in rules]
+    names = path.split("/")
+    if not any(_may_match(line, names) for _, lines in rules for line in lines):
+        return False
+    # A file in an ignored folder is ignored, whatever later rules say about it.
+    for count in range(1, len(names) + 1):
+        each = "/".join(names[:count]) + ("/" if count < len(names) else "")
+        for base, lines in rules:
+            inside = each.removeprefix(base)
+            if not each.startswith(base) or not inside:
+                continue
+            last = next((line for line in reversed(lines) if _matches(line, inside)), None)
+            if last is not None:
+                if not last.startswith("!"):
+                    return True
+                break
+    return False
+
+
+def _matches(line: str, path: str) -> bool:
+    """Returns whether a line names this very file or folder (with a final `/`).
+
+    pathspec also matches what is inside of what a line names. Git does not: it has asked about the
+    folders above already, and a line that takes one of them back says nothing about their files.
+    """
+    text = line.removeprefix("!")
+    if text != line and text[:1] in ("#", "!"):
+        text = f"\\{text}"
+    names = path.rstrip("/").split("/")
+    if not _may_match(text, names[-1:] if text.count("/") == 0 else names):
+        return False
+    body = text.rstrip(" ")
+    plain = body.strip("/")
+    if body.endswith("/") and not path.endswith("/"):
+        return False
+    end = "/" if path.endswith("/") else ""
+    if "/" not in body.rstrip("/") or (plain[:3] == "**/" and "/" not in plain[3:]):
+        return _named(body, names[-1] + end)
+    if "**" not in plain:
+        return len(plain.split("/")) == len(names) and _named(body, path)
+    last = plain.rpartition("/")[2]
+    return _named(body, path) and (last == "**" or _named(last, names[-1] + end))
+
+
+def _named(pattern: str, path: str) -> bool:
+    import warnings  # noqa: PLC0415 - start-up
+
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - start-up
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Of what is odd in somebody else's pattern.
+        try:
+            return GitIgnoreSpec.from_lines([pattern]).check_file(path).include is not None
+        except ValueError:  # Git takes no notice of a line that is no pattern.
+            return False
+
+
+def _may_match(line: str, names: Sequence[str]) -> bool:
+    """Returns False if a line cannot make git ignore a path with these names in it.
+
+    Of a pattern, each part that is not `**` must match one of the names: the last part is asked.
+    """
+    text = line.rstrip(" ")
+    if not text or text[0] in "#!":
+        return False
+    if len(_STARS.findall(text)) > _MOST_STARS:
+        return False
+    if "\\" in text:
+        return True
+    last = next((part for part in reversed(text.split("/")) if part not in ("", "**")), "*")
+    found = _WILD.search(last)
+    if found is None:
+        return last in names
+    head = last[: found.start()]
+    if "[" not in last:
+        tail = last[max(last.rfind("*"), last.rfind("?")) + 1 :]
+        return any(
+            name.startswith(head) and name.endswith(tail) and len(name) >= len(head) + len(tail)
+            for name in names
+        )
+    if not any(name.startswith(head) for name in names):
+        return False
+    plain = _BRACKETS.sub("?", last)
+    if "[" in plain or "]" in plain:
+        return True
+    wanted = re.compile(re.escape(plain).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)
+    return any(wanted.fullmatch(name) for name in names)

@@ -1,0 +1,132 @@
+"""Landing the work on an issue: its checks first, its completion last, and who is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from bead_files import put_bead, ralph_bead
+from hives import Queen, QuickQueen, commit_file, git, write_lines
+
+from queenbee import Hive
+from queenbee.git import hooks
+from queenbee.store import working_tree
+
+
+@pytest.fixture
+def tree(repo: Path, tmp_path: Path) -> Path:
+    """A linked worktree with a commit."""
+    git(repo, "worktree", "add", "-q", str(tmp_path / "one"), "-b", "one")
+    commit_file(tmp_path / "one", "new.txt", "x\n")
+    return tmp_path / "one"
+
+
+def head(tree: Path, name: str = "HEAD") -> str:
+    return git(tree, "rev-parse", name).strip()
+
+
+class TestTheChecksOfABead:
+    def claimed(self, quick: QuickQueen, repo: Path, tree: Path, *commands: str) -> None:
+        write_lines(
+            repo / ".beads" / "issues.jsonl", {"id": "gt-1", "title": "x", "status": "open"}
+        )
+        put_bead(repo, ralph_bead("gt-1", *commands))
+        quick("claim", "gt-1", as_="ui", cwd=tree)
+
+    def test_run_before_anything_lands(
+        self, quick: QuickQueen, repo: Path, beads: Path, tree: Path
+    ) -> None:
+        self.claimed(quick, repo, tree, "test -e missing.txt")
+        before = head(repo, "main")
+        refused = quick("land", as_="ui", cwd=tree)
+        assert (refused.code, "the checks of gt-1 failed" in refused.out) == (1, True)
+        assert head(repo, "main") == before
+        assert quick("assignments", "--json", as_="ui").json[0]["status"] == "active"
+
+    def test_run_once_on_what_lands_and_complete_it(
+        self, quick: QuickQueen, repo: Path, beads: Path, tree: Path, tmp_path: Path
+    ) -> None:
+        log = tmp_path / "log"
+        self.claimed(quick, repo, tree, f"git rev-parse HEAD >> {log}")
+        commit_file(repo, "late.txt", "x\n")
+        done = quick("land", as_="ui", cwd=tree)
+        assert done.code == 0, done
+        assert log.read_text() == f"{head(repo, 'main')}\n"
+        (record,) = quick("assignments", "--status", "completed", "--json").json
+        assert f"landed as {head(repo, 'main')[:10]}" in record["reason"]
+
+    def test_are_not_run_for_a_bead_that_waits(
+        self, quick: QuickQueen, repo: Path, beads: Path, tree: Path
+    ) -> None:
+        self.claimed(quick, repo, tree, "true")
+        put_bead(repo, ralph_bead("gt-0", "true"))
+        put_bead(repo, ralph_bead("gt-1", "true", dependencies=["gt-0"]))
+        before = head(repo, "main")
+        assert quick("land", as_="ui", cwd=tree).code == 5
+        assert head(repo, "main") == before
+
+
+def test_those_who_work_on_files_that_changed_are_told(
+    quick: QuickQueen, repo: Path, tree: Path
+) -> None:
+    quick("reserve", "--shared", "new.txt", as_="api")
+    quick("reserve", "--shared", "other.txt", as_="db")
+    shown = quick("land", as_="ui", cwd=tree)
+    assert "told api, who work on files that changed" in shown.out
+    (message,) = quick("msg", "inbox", "--json", as_="api").json
+    assert message["subject"] == "main has changed files that you work on"
+    assert f"ui landed {head(repo, 'main')[:10]} on main, which changes new.txt" in message["body"]
+    assert quick("msg", "inbox", "--json", as_="db").json == []
+
+
+def test_a_commit_that_landing_makes_names_the_issue(
+    quick: QuickQueen, repo: Path, beads: Path, tree: Path
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "new  things", "status": "open"})
+    quick("claim", "qb-1", as_="ui", cwd=tree)
+    commit_file(repo, "late.txt", "x\n")
+    assert quick("land", as_="ui", cwd=tree).code == 0
+    assert git(repo, "log", "-1", "--format=%s", "main") == "qb-1: new things\n"
+
+
+def test_abort_takes_nothing_else(quick: QuickQueen, tree: Path) -> None:
+    assert quick("land", "--abort", "--next", as_="ui", cwd=tree).code == 2
+
+
+class TestTheGuard:
+    """In the hook `pre-commit` of the commit that ends a merge with conflicts."""
+
+    @pytest.fixture
+    def conflict(self, quick: QuickQueen, repo: Path, beads: Path, tree: Path) -> Path:
+        """A worktree where landing resolves a conflict by itself, in a file that another droid has
+        announced there.
+        """
+        (beads / "queen.toml").write_text('[land]\nunion = ["README.md"]\n')
+        text = (tree / "README.md").read_text()
+        commit_file(tree, "README.md", f"{text}from one\n")
+        commit_file(repo, "README.md", f"{text}from main\n")
+        hooks.install(hooks.HookFolder(str(repo)))
+        other = Hive.open(tree, droid="api", env={})
+        with other.transaction() as tx:
+            fields = {"pattern": "README.md", "exclusive": False, "droid": "api"}
+            tree_id = working_tree.keep_tree_id(other.layout)
+            made = {"tree_id": tree_id, "session": "s", "status": "active"}
+            ends = {"expires_at": "2099-01-01T00:00:00.000Z"}
+            tx.create("reservations", {**fields, **made, **ends})
+        return tree
+
+    def test_lets_a_landing_pass_what_others_announced(
+        self, queen: Queen, repo: Path, conflict: Path
+    ) -> None:
+        done = queen("land", as_="ui", cwd=conflict)
+        assert done.code == 0, done
+        assert (repo / "README.md").read_text().endswith("from main\nfrom one\n")
+
+    def test_asks_whether_the_turn_is_under_way(
+        self, queen: Queen, repo: Path, conflict: Path
+    ) -> None:
+        (conflict / "README.md").write_text("by hand\n")
+        git(conflict, "add", "README.md")
+        for token in ("main/01HF0000000000000000000000", "main", "x"):
+            env = {"QUEEN_LANDING": token}
+            assert queen("guard", "check", "--staged", as_="ui", cwd=conflict, env=env).code == 1

@@ -1,0 +1,401 @@
+"""`queen land` killed, stopped or disturbed: the target is old or new, and the next one heals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import Queen, commit_file, git, write_lines
+from mutants import mutant
+
+from queenbee import Hive
+from queenbee.checks.processes import Interrupts
+from queenbee.errors import Busy
+from queenbee.git.landing import NotLanded, Rules, healing, joining, land
+from queenbee.git.landing import landing as landing_module
+from queenbee.git.landing import place as place_module
+from queenbee.git.landing.commands import Commands
+from queenbee.git.landing.healing import remove_locks
+from queenbee.services import landing_turn
+from queenbee.store import waiting_line
+
+
+@pytest.fixture
+def trees(repo: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """Two linked worktrees, each with one commit that adds, changes and removes files."""
+    commit_file(repo, "old.txt", "old\n")
+    (repo / ".gitignore").write_text("*.log\n")
+    git(repo, "add", ".gitignore")
+    git(repo, "commit", "-qm", "ignore")
+    made = []
+    for name in ("one", "two"):
+        tree = tmp_path / name
+        git(repo, "worktree", "add", "-q", str(tree), "-b", name)
+        for number in range(20):
+            (tree / name).mkdir(exist_ok=True)
+            (tree / name / f"{number}.txt").write_text(f"{number}\n" * 1000)
+        git(tree, "add", ".")
+        commit_file(tree, f"{name}.txt", "x\n")
+        made.append(tree)
+    return made[0], made[1]
+
+
+def opened(tree: Path, droid: str = "ui") -> Hive:
+    return Hive.open(tree, droid=droid, env={})
+
+
+def landed(tree: Path, **more: Any) -> str | None:
+    return land(opened(tree), **{"check": None, "wait_s": 20, "rules": Rules(), **more}).commit
+
+
+def head(tree: Path, name: str = "HEAD") -> str:
+    return git(tree, "rev-parse", name).strip()
+
+
+def is_clean(tree: Path) -> bool:
+    return git(tree, "status", "--porcelain") == ""
+
+
+KILL_BOTH = "kill -9 $(ps -o ppid= -p $PPID) $PPID"
+"""In a script that git runs: kills git and the command that called it."""
+
+
+def script(path: Path, text: str) -> None:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def killed(queen: Queen, tree: Path, *more: str) -> None:
+    """Runs `queen land`, which something kills."""
+    started = queen.start("land", *more, cwd=tree, as_="ui")
+    started.communicate(timeout=60)
+    assert started.returncode == -signal.SIGKILL
+
+
+class TestGitKilledWithItsCaller:
+    """In the middle of its work, by a program that git itself calls there."""
+
+    @pytest.fixture
+    def filtered(self, repo: Path, trees: tuple[Path, Path], tmp_path: Path) -> Path:
+        """A worktree to be landed, whose file `one/7.txt` goes through a filter."""
+        script(tmp_path / "smudge", "cat")
+        git(repo, "config", "filter.deadly.smudge", str(tmp_path / "smudge"))
+        git(repo, "config", "filter.deadly.clean", "cat")
+        (repo / ".git" / "info").mkdir(exist_ok=True)
+        (repo / ".git" / "info" / "attributes").write_text("one/7.txt filter=deadly\n")
+        git(trees[0], "rm", "-q", "old.txt")
+        commit_file(trees[0], "README.md", "changed\n")
+        return trees[0]
+
+    def test_while_it_changes_files_of_the_main_worktree(
+        self, repo: Path, filtered: Path, queen: Queen, tmp_path: Path
+    ) -> None:
+        before = head(repo, "main")
+        script(tmp_path / "smudge", KILL_BOTH)
+        killed(queen, filtered)
+        assert head(repo, "main") == before
+        assert (repo / ".git" / "index.lock").exists()
+        assert not is_clean(repo)
+        script(tmp_path / "smudge", "cat")
+        assert landed(filtered) == head(repo, "main")
+        assert is_clean(repo)
+        assert is_clean(filtered)
+
+    def test_another_worktree_heals_the_main_one_and_lands(
+        self, repo: Path, trees: tuple[Path, Path], filtered: Path, queen: Queen, tmp_path: Path
+    ) -> None:
+        script(tmp_path / "smudge", KILL_BOTH)
+        killed(queen, filtered)
+        script(tmp_path / "smudge", "cat")
+        assert landed(trees[1]) == head(repo, "main")
+        assert is_clean(repo)
+        assert (repo / "old.txt").exists()
+        assert not (repo / "one").exists()
+
+    def test_work_since_then_is_left_alone(
+        self, repo: Path, trees: tuple[Path, Path], filtered: Path, queen: Queen, tmp_path: Path
+    ) -> None:
+        script(tmp_path / "smudge", KILL_BOTH)
+        killed(queen, filtered)
+        script(tmp_path / "smudge", "cat")
+        (repo / "README.md").write_text("my work\n")
+        assert landed(trees[1]) == head(repo, "main")
+        assert git(repo, "status", "--porcelain") == " M README.md\n"
+        assert (repo / "README.md").read_text() == "my work\n"
+
+    def test_while_it_moves_the_branch(self, repo: Path, filtered: Path, queen: Queen) -> None:
+        before = head(repo, "main")
+        hook = repo / ".git" / "hooks" / "reference-transaction"
+        wanted = "grep -q refs/heads/main && [ $1 = prepared ] || exit 0"
+        script(hook, f"{wanted}\n{KILL_BOTH}")
+        killed(queen, filtered)
+        hook.unlink()
+        assert head(repo, "main") == before
+        assert landed(filtered) == head(repo, "main")
+        assert is_clean(repo)
+
+    def test_while_it_merges_into_the_branch(
+        self, repo: Path, trees: tuple[Path, Path], filtered: Path, queen: Queen, tmp_path: Path
+    ) -> None:
+        landed(filtered)
+        before, own = head(repo, "main"), head(trees[1])
+        script(tmp_path / "smudge", KILL_BOTH)
+        killed(queen, trees[1])
+        assert not is_clean(trees[1])
+        script(tmp_path / "smudge", "cat")
+        assert (head(repo, "main"), head(trees[1])) == (before, own)
+        assert landed(trees[1]) == head(repo, "main")
+        assert is_clean(repo)
+        assert is_clean(trees[1])
+
+    @pytest.mark.parametrize("name", ["pre-merge-commit", "commit-msg"])
+    def test_in_a_hook_of_the_merge(
+        self, repo: Path, trees: tuple[Path, Path], filtered: Path, queen: Queen, name: str
+    ) -> None:
+        landed(filtered)
+        hook = repo / ".git" / "hooks" / name
+        script(hook, KILL_BOTH)
+        killed(queen, trees[1])
+        hook.unlink()
+        assert landed(trees[1]) == head(repo, "main")
+        assert is_clean(trees[1])
+
+    @pytest.mark.parametrize("strategy", ["rebase", "squash"])
+    def test_in_the_other_strategies(
+        self,
+        repo: Path,
+        beads: Path,
+        trees: tuple[Path, Path],
+        filtered: Path,
+        queen: Queen,
+        tmp_path: Path,
+        strategy: str,
+    ) -> None:
+        (beads / "queen.toml").write_text(f'[land]\nstrategy = "{strategy}"\n')
+        landed(filtered)
+        script(tmp_path / "smudge", KILL_BOTH)
+        killed(queen, trees[1])
+        script(tmp_path / "smudge", "cat")
+        assert landed(trees[1], rules=Rules(strategy=strategy)) == head(repo, "main")
+        assert is_clean(trees[1])
+
+
+def test_an_issue_is_completed_by_the_next_call_if_it_was_killed_after_landing(
+    repo: Path, beads: Path, trees: tuple[Path, Path], queen: Queen
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    queen("claim", "qb-1", as_="ui", cwd=trees[0])
+    hook = repo / ".git" / "hooks" / "post-merge"
+    script(hook, KILL_BOTH)
+    killed(queen, trees[0])
+    hook.unlink()
+    assert head(repo, "main") == head(trees[0])
+    again = queen("land", "--check", "exit 1", as_="ui", cwd=trees[0])
+    assert again.code == 0, again
+    (done,) = queen("assignments", "--status", "completed", "--json").json
+    assert done["reason"] == f"landed as {head(repo, 'main')[:10]}"
+
+
+class TestALock:
+    def test_that_somebody_has_for_a_moment_is_waited_for(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        locks = [repo / ".git" / "index.lock", repo / ".git/worktrees/two/index.lock"]
+        landed(trees[0])
+        for lock in locks:
+            lock.touch()
+        remove = subprocess.Popen(["sh", "-c", f"sleep 1; rm {locks[0]} {locks[1]}"])
+        assert landed(trees[1]) == head(repo, "main")
+        assert remove.wait() == 0
+
+    def test_that_another_process_has_open_is_never_removed(
+        self, repo: Path, tmp_path: Path
+    ) -> None:
+        lock = repo / ".git" / "index.lock"
+        with open(lock, "wb"):
+            assert remove_locks(str(repo / ".git"), str(repo / ".git"), "main", 0) == [str(lock)]
+        later_ns = time.time_ns() + 10**12
+        assert remove_locks(str(repo / ".git"), str(repo / ".git"), "main", later_ns)
+        assert remove_locks(str(repo / ".git"), str(repo / ".git"), "main", 0) == []
+        assert not lock.exists()
+
+    def test_of_a_commit_that_is_being_written_is_never_removed(self, repo: Path) -> None:
+        lock = repo / ".git" / "index.lock"
+        lock.write_bytes((repo / ".git" / "index").read_bytes())
+        assert remove_locks(str(repo / ".git"), str(repo / ".git"), "main", 0) == [str(lock)]
+
+
+class TestTheMainWorktree:
+    @pytest.mark.parametrize("name", ["debug.log", "notes.txt"])
+    def test_loses_no_file_that_git_does_not_have(
+        self, repo: Path, trees: tuple[Path, Path], name: str
+    ) -> None:
+        (trees[0] / name).write_text("from the branch\n")
+        git(trees[0], "add", "-f", name)
+        git(trees[0], "commit", "-qm", name)
+        (repo / name).write_text("mine\n")
+        before = head(repo, "main")
+        with pytest.raises(NotLanded, match="cannot be moved"):
+            landed(trees[0])
+        assert head(repo, "main") == before
+        assert (repo / name).read_text() == "mine\n"
+
+    def test_nor_does_the_worktree_that_lands(self, repo: Path, trees: tuple[Path, Path]) -> None:
+        (trees[0] / "debug.log").write_text("from the branch\n")
+        git(trees[0], "add", "-f", "debug.log")
+        git(trees[0], "commit", "-qm", "log")
+        landed(trees[0])
+        (trees[1] / "debug.log").write_text("mine\n")
+        with pytest.raises(NotLanded, match=r"here without git: debug\.log"):
+            landed(trees[1])
+        assert (trees[1] / "debug.log").read_text() == "mine\n"
+
+    @pytest.mark.parametrize("how", ["removed", "a file", "a link in it"])
+    def test_keeps_its_hive(
+        self, repo: Path, beads: Path, trees: tuple[Path, Path], how: str
+    ) -> None:
+        git(repo, "add", ".beads")
+        git(repo, "commit", "-qm", "hive", "--allow-empty")
+        (beads / "note.txt").write_text("x\n")
+        git(repo, "add", "-f", ".beads/note.txt")
+        git(repo, "commit", "-qm", "hive")
+        tree = trees[0]
+        git(tree, "merge", "-q", "--no-edit", "main")
+        if how == "a link in it":
+            (tree / ".beads" / "queen_messages.jsonl").symlink_to("/etc/passwd")
+        else:
+            git(tree, "rm", "-rq", ".beads")
+        if how == "a file":
+            (tree / ".beads").write_text("x\n")
+        git(tree, "add", "-A", "-f", ".")
+        git(tree, "commit", "-qm", "replaced")
+        before = head(repo, "main")
+        with pytest.raises(NotLanded, match=r"replaces \.beads"):
+            landed(tree)
+        assert head(repo, "main") == before
+
+
+class TestALander:
+    def test_that_is_stopped_is_passed_over_and_lands_nothing_stale(
+        self,
+        repo: Path,
+        trees: tuple[Path, Path],
+        queen: Queen,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(landing_turn, "STALLED_S", 2.5)
+        go = tmp_path / "go"
+        check = f"touch {tmp_path / 'begun'}; while [ ! -e {go} ]; do sleep 0.05; done"
+        slow = queen.start("land", "--check", check, cwd=trees[0], as_="slow")
+        while not (tmp_path / "begun").exists():
+            time.sleep(0.02)
+        os.kill(slow.pid, signal.SIGSTOP)
+        told: list[str] = []
+        assert landed(trees[1], tell=told.append) == head(repo, "main")
+        assert "passing over slow, whose process does not move" in told
+        go.touch()
+        os.kill(slow.pid, signal.SIGCONT)
+        _, err = slow.communicate(timeout=60)
+        assert (slow.returncode, "was given on" in err) == (6, True)
+        assert head(repo, "main") == head(trees[1])
+        assert queen("land", cwd=trees[0], as_="slow").code == 0
+
+    @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+    def test_that_is_asked_to_end_ends_its_check(
+        self, repo: Path, trees: tuple[Path, Path], queen: Queen, tmp_path: Path, number: int
+    ) -> None:
+        pid = tmp_path / "pid"
+        check = f"sleep 300 & echo $! > {pid}.new; mv {pid}.new {pid}; wait"
+        slow = queen.start("land", "--check", check, cwd=trees[0], as_="slow")
+        while not pid.exists():
+            time.sleep(0.02)
+        slow.send_signal(number)
+        slow.communicate(timeout=60)
+        assert slow.returncode == 130
+        child = int(pid.read_text())
+        alive = Path(f"/proc/{child}/stat")
+        assert not alive.exists() or " Z " in alive.read_text()
+        assert landed(trees[0]) == head(repo, "main")
+
+    def test_that_lost_its_turn_moves_nothing(self, repo: Path, trees: tuple[Path, Path]) -> None:
+        hive = opened(trees[0])
+        folder = landing_turn.folder_of(hive, "main")
+        before = head(repo, "main")
+        with pytest.raises(Busy, match="was given on"):
+            landed(trees[0], check=f"rm {folder}/0*")
+        assert head(repo, "main") == before
+
+    def test_that_waits_is_named(self, repo: Path, trees: tuple[Path, Path]) -> None:
+        hive = opened(repo)
+        with hive.transaction():
+            pass
+        folder = landing_turn.folder_of(hive, "main")
+        entries = [
+            waiting_line.enter(folder, {"droid": each, "target": "main"}, hive.now_ms())
+            for each in ("api", "ui")
+        ]
+        found = [(each.droid, each.state) for each in landing_turn.landers(hive)]
+        assert found == [("api", "landing"), ("ui", "waiting")]
+        for each in entries:
+            each.leave()
+
+
+class TestMutants:
+    """Each breaks one line that a promise rests on, and is noticed."""
+
+    def test_without_taking_back_what_was_half_done(
+        self, repo: Path, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = mutant(healing, "    index = _index(tree)\n", "    return []\n")
+        before = head(repo, "main")
+        (repo / "old.txt").unlink()
+        git(trees[0], "rm", "-q", "old.txt")
+        git(trees[0], "commit", "-qm", "removed")
+        with Interrupts() as interrupts:
+            commands = Commands(interrupts)
+            assert broken.restore(commands, str(repo), before, head(trees[0])) == []
+            assert not is_clean(repo)
+            assert healing.restore(commands, str(repo), before, head(trees[0])) == []
+        assert is_clean(repo)
+
+    def test_that_removes_locks_of_others(self, repo: Path) -> None:
+        broken = mutant(healing, "_is_open(status) or ", "")
+        lock = repo / ".git" / "index.lock"
+        with open(lock, "wb"):
+            assert broken.remove_locks(str(repo / ".git"), str(repo / ".git"), "main", 0) == []
+        assert not lock.exists()
+
+    def test_that_does_not_look_whether_it_lost_its_turn(
+        self, repo: Path, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = mutant(landing_turn, "if self._entry is None or self._entry.is_lost:", "if False:")
+        monkeypatch.setattr(landing_module, "LandingTurn", broken.LandingTurn)
+        folder = landing_turn.folder_of(opened(trees[0]), "main")
+        assert landed(trees[0], check=f"rm {folder}/0*") == head(repo, "main")
+
+    def test_that_lets_ignored_files_be_overwritten(
+        self, repo: Path, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = mutant(place_module, '"--no-overwrite-ignore", ', "")
+        monkeypatch.setattr(landing_module, "Place", broken.Place)
+        (trees[0] / "debug.log").write_text("from the branch\n")
+        git(trees[0], "add", "-f", "debug.log")
+        git(trees[0], "commit", "-qm", "log")
+        (repo / "debug.log").write_text("mine\n")
+        landed(trees[0])
+        assert (repo / "debug.log").read_text() == "from the branch\n"
+
+    def test_that_turns_the_history_around(
+        self, repo: Path, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = mutant(joining, "elif not self._is_on_first_parents(target):", "elif False:")
+        monkeypatch.setattr(landing_module, "Joining", broken.Joining)
+        first = landed(trees[0])
+        landed(trees[1])
+        assert first not in git(repo, "rev-list", "--first-parent", "main").split()

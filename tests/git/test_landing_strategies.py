@@ -1,0 +1,274 @@
+"""How work lands: strategies, files that everybody appends to, and a conflict's turn."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import QuickQueen, commit_file, git
+
+from queenbee import Hive
+from queenbee.errors import Busy, InvalidInput
+from queenbee.git.landing import NotLanded, Rules, abort, land
+from queenbee.services.landing_turn import landers
+
+
+@pytest.fixture
+def trees(repo: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """Two linked worktrees, each with one commit of a file of its own."""
+    made = []
+    for name in ("one", "two"):
+        git(repo, "worktree", "add", "-q", str(tmp_path / name), "-b", name)
+        commit_file(tmp_path / name, f"{name}.txt", "x\n")
+        made.append(tmp_path / name)
+    return made[0], made[1]
+
+
+def opened(tree: Path, droid: str = "ui") -> Hive:
+    return Hive.open(tree, droid=droid, env={})
+
+
+def landed(tree: Path, droid: str = "ui", **more: Any) -> str | None:
+    rules = more.pop("rules", Rules())
+    wanted = {"check": None, "wait_s": 5, **more}
+    return land(opened(tree, droid), rules=rules, **wanted).commit
+
+
+def head(tree: Path, name: str = "HEAD") -> str:
+    return git(tree, "rev-parse", name).strip()
+
+
+def first_parents(tree: Path, name: str = "main") -> list[str]:
+    return git(tree, "rev-list", "--first-parent", name).split()
+
+
+class TestStrategies:
+    @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
+    def test_what_the_target_was_stays_on_its_first_parents(
+        self, repo: Path, trees: tuple[Path, Path], strategy: str
+    ) -> None:
+        for tree in trees:
+            commit_file(tree, f"more-{tree.name}.txt", "y\n")
+        before = [head(repo, "main")]
+        before += [str(landed(tree, rules=Rules(strategy=strategy))) for tree in trees]
+        assert before[-1] == head(repo, "main") == head(trees[1])
+        line = first_parents(repo)
+        assert [each for each in line if each in before] == before[::-1]
+        assert git(trees[1], "status", "--porcelain") == ""
+
+    def test_a_merge_has_the_target_as_its_first_parent(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        first, own = landed(one), head(two)
+        landed(two)
+        assert git(repo, "rev-parse", "main^1", "main^2").split() == [first, own]
+
+    def test_a_merge_made_by_hand_does_not_turn_the_history_around(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        first = landed(one)
+        git(two, "merge", "-q", "--no-edit", "main")
+        commit_file(two, "later.txt", "z\n")
+        landed(two)
+        assert first_parents(repo)[1] == first
+
+    def test_squash_makes_one_commit_and_rebase_keeps_each(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        commit_file(one, "b.txt", "x\n")
+        commit_file(two, "c.txt", "x\n")
+        before = head(repo, "main")
+        landed(one, rules=Rules(strategy="squash"), subject="qb-1: one")
+        assert git(repo, "log", "--format=%s", f"{before}..main") == "qb-1: one\n"
+        assert "* add b.txt" in git(repo, "log", "-1", "--format=%b", "main")
+        landed(two, rules=Rules(strategy="rebase"))
+        assert git(repo, "log", "--format=%s", "-2", "main") == "add c.txt\nadd two.txt\n"
+
+    @pytest.mark.parametrize("strategy", ["merge", "squash"])
+    def test_the_hook_for_messages_is_heard(
+        self, repo: Path, trees: tuple[Path, Path], strategy: str
+    ) -> None:
+        one, two = trees
+        commit_file(two, "c.txt", "x\n")
+        landed(one)
+        hook = repo / ".git" / "hooks" / "commit-msg"
+        hook.write_text('#!/bin/sh\necho "Seen-by: hook" >> "$1"\n')
+        hook.chmod(0o755)
+        landed(two, rules=Rules(strategy=strategy))
+        assert "Seen-by: hook" in git(repo, "log", "-1", "--format=%B", "main")
+        assert len(first_parents(repo)) == 3
+
+    def test_the_settings_of_git_do_not_change_how_it_lands(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        landed(one)
+        git(repo, "config", "merge.ff", "only")
+        git(repo, "config", "branch.two.mergeOptions", "--squash")
+        assert landed(two) == head(repo, "main")
+
+    def test_a_hook_that_refuses_is_no_conflict_and_leaves_nothing_half_merged(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        landed(one)
+        hook = repo / ".git" / "hooks" / "pre-merge-commit"
+        hook.write_text("#!/bin/sh\necho not today\nexit 1\n")
+        hook.chmod(0o755)
+        before = head(repo, "main")
+        with pytest.raises(NotLanded, match="cannot be merged: not today"):
+            landed(two)
+        assert head(repo, "main") == before
+        assert git(two, "status", "--porcelain") == ""
+
+
+class TestFilesThatEverybodyAppendsTo:
+    @pytest.fixture
+    def appended(self, repo: Path, trees: tuple[Path, Path]) -> tuple[Path, Path]:
+        commit_file(repo, "CHANGELOG.md", "# Changes\n\n- begun\n\nend\n")
+        for tree in trees:
+            git(tree, "merge", "-q", "--no-edit", "main")
+            text = (tree / "CHANGELOG.md").read_text()
+            commit_file(
+                tree, "CHANGELOG.md", text.replace("begun\n", f"begun\n- {tree.name}\n- x\n")
+            )
+        return trees
+
+    @pytest.mark.parametrize("strategy", ["merge", "rebase"])
+    def test_both_are_kept_in_the_order_of_landing(
+        self, repo: Path, appended: tuple[Path, Path], strategy: str
+    ) -> None:
+        rules = Rules(strategy=strategy, union=("CHANGELOG.md",))
+        landed(appended[0], rules=rules)
+        landed(appended[1], rules=rules)
+        text = (repo / "CHANGELOG.md").read_text()
+        assert text == "# Changes\n\n- begun\n- one\n- x\n- two\n- x\n\nend\n"
+        assert "Conflicts" not in git(repo, "log", "-1", "--format=%B", "main")
+        assert git(appended[1], "status", "--porcelain") == ""
+
+    def test_the_check_runs_on_what_both_make_together(
+        self, repo: Path, appended: tuple[Path, Path]
+    ) -> None:
+        rules = Rules(union=("*.md",))
+        landed(appended[0], rules=rules)
+        both = "grep -q one CHANGELOG.md && grep -q two CHANGELOG.md && exit 1"
+        assert landed(appended[1], rules=rules, check=both) is None
+
+    def test_other_files_are_left_and_the_setting_is_offered(
+        self, repo: Path, appended: tuple[Path, Path]
+    ) -> None:
+        rules = Rules(union=("NEWS.md",), keep_turn_s=0)
+        landed(appended[0], rules=rules)
+        with pytest.raises(NotLanded, match=r"conflict: CHANGELOG\.md") as refused:
+            landed(appended[1], rules=rules)
+        assert '[land] union = ["CHANGELOG.md"]' in str(refused.value.hint)
+
+    def test_a_change_is_never_taken_for_an_addition(
+        self, repo: Path, appended: tuple[Path, Path]
+    ) -> None:
+        rules = Rules(union=("CHANGELOG.md",), keep_turn_s=0)
+        text = (appended[1] / "CHANGELOG.md").read_text()
+        commit_file(appended[1], "CHANGELOG.md", text.replace("- begun\n", "- begun, at last\n"))
+        landed(appended[0], rules=rules)
+        with pytest.raises(NotLanded, match=r"conflict: CHANGELOG\.md") as refused:
+            landed(appended[1], rules=rules)
+        assert "union" not in str(refused.value.hint)
+
+
+class TestAConflict:
+    @pytest.fixture
+    def conflict(self, repo: Path, trees: tuple[Path, Path]) -> Path:
+        """A worktree in which landing found a conflict, and so kept the turn."""
+        one, two = trees
+        for tree in trees:
+            commit_file(tree, "README.md", f"{tree.name}\n")
+        landed(one)
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
+            landed(two, "two")
+        return two
+
+    def resolve(self, tree: Path) -> None:
+        (tree / "README.md").write_text("both\n")
+        git(tree, "add", "README.md")
+
+    def test_keeps_the_turn_and_continues(
+        self, repo: Path, trees: tuple[Path, Path], conflict: Path
+    ) -> None:
+        assert [each.state for each in landers(opened(repo))] == ["resolving"]
+        commit_file(trees[0], "next.txt", "x\n")
+        with pytest.raises(Busy, match="two resolves a conflict with main"):
+            landed(trees[0], wait_s=0.2)
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
+            landed(conflict, "two", go_on=True)
+        self.resolve(conflict)
+        assert landed(conflict, "two", go_on=True) == head(repo, "main")
+        assert landers(opened(repo)) == []
+        assert landed(trees[0]) == head(repo, "main")
+
+    def test_is_taken_back(self, repo: Path, trees: tuple[Path, Path], conflict: Path) -> None:
+        abort(opened(conflict, "two"))
+        assert git(conflict, "status", "--porcelain") == ""
+        assert landers(opened(repo)) == []
+        with pytest.raises(InvalidInput, match="no unfinished landing"):
+            abort(opened(conflict, "two"))
+
+    def test_ends_by_itself(self, repo: Path, trees: tuple[Path, Path], conflict: Path) -> None:
+        abort(opened(conflict, "two"))
+        with pytest.raises(NotLanded, match="conflict"):
+            landed(conflict, "two", rules=Rules(keep_turn_s=1))
+        commit_file(trees[0], "next.txt", "x\n")
+        assert landed(trees[0], wait_s=30) == head(repo, "main")
+
+    def test_of_a_rebase_continues(self, repo: Path, trees: tuple[Path, Path]) -> None:
+        one, two = trees
+        rules = Rules(strategy="rebase")
+        for tree in trees:
+            commit_file(tree, "README.md", f"{tree.name}\n")
+        landed(one, rules=rules)
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
+            landed(two, rules=rules)
+        self.resolve(two)
+        assert landed(two, rules=rules, go_on=True) == head(repo, "main")
+        assert (repo / "README.md").read_text() == "both\n"
+
+    def test_is_continued_and_taken_back_by_the_command(
+        self, quick: QuickQueen, repo: Path, conflict: Path
+    ) -> None:
+        shown = quick("status", as_="ui")
+        assert "two resolves a conflict before it lands on main" in shown.out
+        assert quick("land", "--abort", as_="two", cwd=conflict).code == 0
+        refused = quick("land", as_="two", cwd=conflict)
+        assert (refused.code, "queen land --continue" in refused.err) == (5, True)
+        self.resolve(conflict)
+        assert quick("land", "--continue", as_="two", cwd=conflict).code == 0
+        assert (repo / "README.md").read_text() == "both\n"
+
+
+def test_the_settings_say_how(repo: Path, beads: Path, trees: tuple[Path, Path]) -> None:
+    (beads / "queen.toml").write_text(
+        '[land]\ncheck = "exit 1"\nstrategy = "squash"\nunion = ["*.md"]\nkeep_turn = "5m"\n'
+    )
+    rules = Rules.of(opened(trees[0]))
+    assert rules == Rules("exit 1", "squash", ("*.md",), 300, 3600)
+    assert land(opened(trees[0]), check=None, wait_s=5).commit is None
+    git(repo, "config", "queenbee.check", "true")
+    assert land(opened(trees[0]), check=None, wait_s=5).commit is not None
+
+
+def test_the_time_of_a_check_is_bounded_and_nothing_of_it_stays(
+    trees: tuple[Path, Path], tmp_path: Path
+) -> None:
+    pid = tmp_path / "pid"
+    check = f"sleep 300 & echo $! > {pid}; echo begun; wait"
+    done = land(opened(trees[0]), check=check, wait_s=5, rules=Rules(check_timeout_s=1))
+    assert (done.commit, done.output) == (None, "begun\ntimed out after 1s")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+        time.sleep(2)
+        os.kill(int(pid.read_text()), 0)

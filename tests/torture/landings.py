@@ -1,0 +1,282 @@
+"""Many land at once while some are killed; and one is killed at every call of git."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+from tests.torture.places import (
+    ENVIRONMENT,
+    errors_of,
+    git,
+    make_repository,
+    must,
+    open_hive,
+    require,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+QUEEN = (sys.executable, "-c", "from queenbee.cli.main import main; main()")
+FAKE_GIT = """\
+#!{python} -S
+import os, signal, sys
+with open({count!r}, "a") as file:
+    file.write("x")
+    file.flush()
+    nth = os.fstat(file.fileno()).st_size
+queen, how = os.getppid(), {how!r}
+if nth == {nth} and how == "after":
+    if os.fork() == 0:
+        os.execv({real!r}, [{real!r}, *sys.argv[1:]])
+    os.wait()
+if nth == {nth}:
+    os.kill(queen, signal.SIGKILL)
+if nth == {nth} and how != "alone":
+    os.kill(os.getpid(), signal.SIGKILL)
+os.execv({real!r}, [{real!r}, *sys.argv[1:]])
+"""
+WAYS = ("before", "alone", "after")
+"""When the command is killed: before git does what it was called for; while git goes on without
+it; or after git has done it."""
+
+
+def land(tree: str, droid: str, *more: str, env: Mapping[str, str] | None = None):
+    """Starts `queen land` in a worktree."""
+    return subprocess.Popen(
+        [*QUEEN, "land", *more],
+        cwd=tree,
+        env={**ENVIRONMENT, "QUEEN_DROID": droid, "QUEEN_DURABILITY": "buffered", **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def worktree(repository: str, name: str) -> str:
+    """Makes a linked worktree on a branch of its own; returns its path."""
+    path = f"{repository}-{name}"
+    must(repository, "worktree", "add", "-q", path, "-b", name)
+    return path
+
+
+def commit(tree: str, name: str) -> None:
+    """Commits a file of this name, and a line of it in the file that everybody appends to."""
+    with open(os.path.join(tree, name), "w", encoding="utf-8") as file:
+        file.write(f"{name}\n" * 50)
+    path = os.path.join(tree, "CHANGELOG.md")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace("# Changes\n", f"# Changes\n- {name}\n"))
+    must(tree, "add", name, "CHANGELOG.md")
+    must(tree, "commit", "-qm", f"add {name}")
+
+
+def prepared(path: str, strategy: str = "merge") -> str:
+    """Makes a repository with a file that everybody appends to."""
+    make_repository(path)
+    with open(os.path.join(path, "CHANGELOG.md"), "w", encoding="utf-8") as file:
+        file.write("# Changes\n\nend\n")
+    with open(os.path.join(path, ".beads", "queen.toml"), "a", encoding="utf-8") as file:
+        file.write(f'[land]\nstrategy = "{strategy}"\nunion = ["CHANGELOG.md"]\n')
+    must(path, "add", "CHANGELOG.md")
+    must(path, "commit", "-qm", "changes")
+    return path
+
+
+def check(repository: str, trees: list[str], names: list[str], since: str, trees_log: str) -> int:
+    """Requires that each commit landed once, in a line, as it was checked, and that nothing is
+    half done; returns how many steps the target made.
+    """
+    subjects = Counter(must(repository, "log", "--format=%s", f"{since}..main").splitlines())
+    for name in names:
+        require(subjects[f"add {name}"] == 1, f"{name} landed {subjects[f'add {name}']} times")
+    line = must(repository, "rev-list", "--first-parent", "main").split()
+    require(since in line, "what the target was is not on its first-parent line")
+    with open(trees_log, encoding="utf-8") as file:
+        checked = set(file.read().split())
+    steps = line[: line.index(since)]
+    for step in steps:
+        tree = must(repository, "rev-parse", f"{step}^{{tree}}").strip()
+        require(tree in checked, f"{step} was not checked as it is")
+    with open(os.path.join(repository, "CHANGELOG.md"), encoding="utf-8") as file:
+        lines = Counter(file.read().splitlines())
+    lost = [name for name in names if lines[f"- {name}"] != 1]
+    require(not lost, f"lines of the changelog that are not there once: {lost}")
+    for tree in (repository, *trees):
+        require_whole(tree)
+    return len(steps)
+
+
+def require_whole(tree: str) -> None:
+    """Requires that nothing is half done in a worktree."""
+    status = must(tree, "status", "--porcelain", "--", ".", ":!.beads")
+    require(not status, f"{tree} is not clean: {status}")
+    own = must(tree, "rev-parse", "--absolute-git-dir").strip()
+    left = [each for each in os.listdir(own) if each.endswith(".lock") or each == "MERGE_HEAD"]
+    require(not left, f"{tree} has {left}")
+
+
+def at_every_step(
+    folder: str, *, ways: tuple[str, ...] = WAYS, every: int = 1, strategies=("merge",)
+) -> Counter[str]:
+    """Kills `queen land` at each of its calls of git; returns the kills."""
+    kills = Counter[str]()
+    for strategy in strategies:
+        for how in ways:
+            nth, killed = 0, True
+            while killed:
+                nth += every
+                where = os.path.join(folder, f"{strategy}-{how}-{nth}")
+                killed = _killed_at(where, nth, how, strategy)
+                kills[f"{strategy}, {how}"] += killed
+    return kills
+
+
+def _killed_at(path: str, nth: int, how: str, strategy: str) -> bool:
+    repository = prepared(path, strategy)
+    since = must(repository, "rev-parse", "main").strip()
+    one, two = worktree(repository, "one"), worktree(repository, "two")
+    commit(one, "1.txt")
+    commit(two, "2.txt")
+    log = f"{repository}.checked"
+    checked = ("--check", f"git rev-parse HEAD^{{tree}} >> {log}")
+    _finish(land(one, "one", *checked), 0)
+    open_hive(two, "two").assignments.claim("qb-1")
+    before = must(repository, "rev-parse", "main").strip()
+    env = _killing(path, nth, how)
+    # Not the check's own git: the command is killed, not what it runs.
+    own = ("--check", f"{_real_git()} rev-parse HEAD^{{tree}} >> {log}")
+    process = land(two, "two", *own, env=env)
+    said, _ = process.communicate(timeout=120)
+    killed = process.returncode == -signal.SIGKILL
+    require(killed or process.returncode == 0, f"it failed on its own: {said}")
+    now = must(repository, "rev-parse", "main").strip()
+    done = git(repository, "merge-base", "--is-ancestor", now, "two").returncode == 0
+    require(now == before or done, f"{path}: the target is neither old nor new")
+    # Somebody else lands at once, and then whoever was killed.
+    three = worktree(repository, "three")
+    commit(three, "3.txt")
+    _finish(land(three, "three", *checked), 0)
+    again = land(two, "two", *checked)
+    said, _ = again.communicate(timeout=120)
+    if again.returncode:
+        require("nothing to land" in said and not killed, f"{path}: {said}")
+    hive = open_hive(repository, "queen")
+    require(not hive.assignments.find(droid="two"), f"{path}: its issue is not completed: {said}")
+    check(repository, [one, two, three], ["1.txt", "2.txt", "3.txt"], since, log)
+    notes = os.path.join(hive.layout.state_dir, "landing", "main")
+    require(not os.listdir(notes), f"{path}: left behind: {os.listdir(notes)}")
+    return killed
+
+
+def _finish(process: subprocess.Popen[str], status: int) -> str:
+    said, _ = process.communicate(timeout=120)
+    require(process.returncode == status, f"status {process.returncode}: {said}")
+    return said
+
+
+def _real_git() -> str:
+    return subprocess.check_output(["/usr/bin/env", "which", "git"], text=True).strip()
+
+
+def _killing(path: str, nth: int, how: str) -> dict[str, str]:
+    """Returns the environment in which the nth call of git kills its caller."""
+    folder = f"{path}.bin"
+    os.makedirs(folder)
+    script = os.path.join(folder, "git")
+    with open(script, "w", encoding="utf-8") as file:
+        file.write(
+            FAKE_GIT.format(
+                python=sys.executable, count=f"{path}.count", how=how, nth=nth, real=_real_git()
+            )
+        )
+    os.chmod(script, 0o755)
+    return {"PATH": f"{folder}{os.pathsep}{ENVIRONMENT['PATH']}"}
+
+
+def at_once(folder: str, *, agents: int, landings: int, seed: int) -> dict[str, object]:
+    """Lets agents land at once, while now and then one of them is killed; returns the figures."""
+    rng = random.Random(seed)
+    repository = prepared(os.path.join(folder, "many"))
+    since = must(repository, "rev-parse", "main").strip()
+    log = f"{repository}.checked"
+    trees = [worktree(repository, f"agent{number}") for number in range(agents)]
+    running: dict[str, subprocess.Popen[str]] = {}
+    names = [f"{number}.txt" for number in range(landings)]
+    left = iter(list(names))
+    lock, tries, failures = threading.Lock(), Counter[int](), list[str]()
+
+    def work(tree: str) -> None:
+        for name in _each(left, lock):
+            try:
+                commit(tree, name)
+                _land_until_done(tree, name, log, running, tries)
+            except Exception as error:
+                failures.append(f"{tree}: {error}")
+                return
+
+    begun = time.monotonic()
+    threads = [threading.Thread(target=work, args=(tree,)) for tree in trees]
+    for thread in threads:
+        thread.start()
+    kills = 0
+    while any(thread.is_alive() for thread in threads):
+        time.sleep(rng.uniform(0.5, 3))
+        alive = [each for each in list(running.values()) if each.poll() is None]
+        if alive:
+            rng.choice(alive).kill()
+            kills += 1
+    for thread in threads:
+        thread.join()
+    require(not failures, "; ".join(failures))
+    took = time.monotonic() - begun
+    steps = check(repository, trees, names, since, log)
+    wrong = errors_of(open_hive(repository, "queen"))
+    require(not wrong, str(wrong))
+    return {
+        "landings": landings,
+        "agents": agents,
+        "kills": kills,
+        "calls": sum(tries.values()),
+        "steps of the target": steps,
+        "seconds": round(took, 1),
+    }
+
+
+def _each(names: Iterator[str], lock: threading.Lock) -> Iterator[str]:
+    while True:
+        with lock:
+            name = next(names, None)
+        if name is None:
+            return
+        yield name
+
+
+def _land_until_done(
+    tree: str,
+    name: str,
+    log: str,
+    running: dict[str, subprocess.Popen[str]],
+    tries: Counter[int],
+) -> None:
+    checked = f"test -e {name} && git rev-parse HEAD^{{tree}} >> {log}"
+    for _ in range(100):
+        process = land(tree, os.path.basename(tree), "--check", checked, "--wait", "10m")
+        running[tree] = process
+        said, _ = process.communicate(timeout=600)
+        tries[process.returncode] += 1
+        if process.returncode == 0 or "nothing to land" in said:
+            return
+        require(process.returncode == -signal.SIGKILL, f"status {process.returncode}: {said}")
+    raise AssertionError(f"{name} was killed a hundred times")
