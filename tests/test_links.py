@@ -36,6 +36,7 @@ from queenbee.git.collisions.foreseen import keep
 from queenbee.services.care import doctor, indexes
 from queenbee.services.landing_turn import LandingTurn
 from queenbee.store import presence, safe_open, setup, verdicts
+from queenbee.store import sessions as at_work
 from queenbee.store.identity import remember
 from queenbee.store.layout import discover
 from queenbee.store.logbook import note
@@ -95,6 +96,11 @@ PLACES = {
     ".beads/.queenbee/landing/main/kept": "the link is replaced",
     ".beads/.queenbee/droids": "not written",
     ".beads/.queenbee/droids/ui": "not written",
+    ".beads/.queenbee/sessions": "not written",
+    ".beads/.queenbee/sessions/lock": "not written",
+    ".beads/.queenbee/sessions/git": "not written",
+    ".beads/.queenbee/sessions/git/one": "the link is replaced",
+    ".beads/.queenbee/sessions/git/one.new": "not written",
     ".beads/.queenbee/told": "not written",
     ".beads/.queenbee/told/ui": "not written",
     ".beads/.queenbee/seen": "not written",
@@ -270,6 +276,10 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     do("log", logs)
     do("presence", lambda: presence.note(layout, "ui", clock.now_ms))
     do("presence", lambda: presence.note(layout, f"ui-{clock.now_ms}", clock.now_ms))
+    do(
+        "at work",
+        lambda: at_work.begin(layout, "one", "one", source="startup", now_ms=clock.now_ms),
+    )
     do("told", lambda: Told(layout, "ui").add(["key"]))
     do("seen", lambda: Told(layout, "ui").saw({}, 0))
     do("verdicts", lambda: verdicts.keep(layout.verdicts_path("leases"), "x", {}))

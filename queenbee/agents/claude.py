@@ -40,6 +40,8 @@ def groups(run: str) -> dict[str, Group]:
         "Stop": {"hooks": [silent]},
         "SessionStart": {"hooks": [_handler(guarded(run, _MISSING))]},
         "SessionEnd": {"hooks": [silent]},
+        "SubagentStart": {"hooks": [silent]},
+        "SubagentStop": {"hooks": [silent]},
     }
 
 

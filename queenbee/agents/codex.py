@@ -25,7 +25,14 @@ def groups(run: str) -> dict[str, Group]:
     """Returns the hooks by event."""
     handler = {"type": "command", "command": guarded(run), "timeout": _TIMEOUT_S}
     edit: Group = {"matcher": "apply_patch", "hooks": [handler]}
-    return {"PreToolUse": edit, "PostToolUse": edit, "SessionStart": {"hooks": [handler]}}
+    every: Group = {"hooks": [handler]}
+    return {
+        "PreToolUse": edit,
+        "PostToolUse": edit,
+        "SessionStart": every,
+        "SubagentStart": every,
+        "SubagentStop": every,
+    }
 
 
 def parts(place: Place) -> list[Part]:

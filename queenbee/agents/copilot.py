@@ -20,7 +20,8 @@ _TIMEOUT_S = 10
 def groups(run: str) -> dict[str, Group]:
     """Returns the hooks by event, in the spelling for which the input names the event."""
     handler: Group = {"type": "command", "bash": guarded(run), "timeoutSec": _TIMEOUT_S}
-    return dict.fromkeys(("PreToolUse", "PostToolUse", "SessionStart", "SessionEnd"), handler)
+    named = ("PreToolUse", "PostToolUse", "SessionStart", "SessionEnd", "SubagentStop")
+    return dict.fromkeys(named, handler)
 
 
 def parts(place: Place) -> list[Part]:

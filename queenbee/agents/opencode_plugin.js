@@ -1,25 +1,211 @@
 // queenbee: made by `queen setup`, which replaces this file
-import { spawnSync } from "node:child_process"
+//
+// QueenBee's plugin for OpenCode 1 and 2: it asks `queen-hook` before and after each tool, and passes
+// on what it answers.
+//
+// OpenCode 1 calls `server` and reads the hooks that it returns; OpenCode 2 calls `setup`. Only the
+// default is exported: OpenCode 1 takes every other export for a plugin of its own.
+import { spawn } from "node:child_process"
 
-export const QueenBee = async ({ directory }) => {
-  const ask = (name, session, tool, args) => {
-    const event = {
-      agent: "opencode", hook_event_name: name, session_id: session, cwd: directory,
-      tool_name: tool, tool_input: args,
+const TIMEOUT_MS = 10_000
+const READING = new Set([
+  "bash", "codesearch", "glob", "grep", "list", "lsp", "question", "read", "shell", "skill", "subagent",
+  "task", "todoread", "todowrite", "webfetch", "websearch",
+]) // Tools of OpenCode that change no file, or whose files cannot be seen: not worth a process.
+
+/** Asks the hook about one event; whatever goes wrong with it never stops the agent. */
+const ask = (event) =>
+  new Promise((resolve) => {
+    let out = ""
+    const done = () => {
+      try {
+        resolve(out.trim() ? JSON.parse(out) : {})
+      } catch {
+        resolve({})
+      }
     }
-    const done = spawnSync("queen-hook", { input: JSON.stringify(event), encoding: "utf8", timeout: 10000 })
-    return done.stdout ? JSON.parse(done.stdout).hookSpecificOutput : undefined
+    try {
+      const hook = spawn("queen-hook", { timeout: TIMEOUT_MS, stdio: ["pipe", "pipe", "ignore"] })
+      hook.on("error", () => resolve({}))
+      hook.on("close", done)
+      hook.stdin.on("error", () => {})
+      hook.stdout.setEncoding("utf8")
+      hook.stdout.on("data", (text) => (out += text))
+      hook.stdin.end(JSON.stringify(event))
+    } catch {
+      resolve({})
+    }
+  })
+
+/** What both versions share: which sessions there are, and what each of them was told. */
+const watch = (directory) => {
+  const parents = new Map() // A subagent's session, and the session that started it.
+  const names = new Map() // The name that a session acts under, if the hook gave it one.
+  const started = new Map() // What a session was told at its start, until its first prompt.
+  const held = new Set() // Sessions that were kept from stopping since the user last spoke.
+  const goingOn = new Set() // Those whose next prompt is ours.
+
+  const root = (session) => {
+    const seen = new Set()
+    while (parents.has(session) && !seen.has(session)) {
+      seen.add(session)
+      session = parents.get(session)
+    }
+    return session
   }
+
+  const send = (name, session, more) =>
+    ask({
+      agent: "opencode",
+      hook_event_name: name,
+      session_id: root(session),
+      ...(parents.has(session) ? { agent_id: session } : {}),
+      cwd: directory,
+      ...more,
+    })
+
+  const begin = async (session) => {
+    if (!session || started.has(session)) return started.get(session)
+    started.set(session, undefined)
+    const answer = await send(parents.has(session) ? "SubagentStart" : "SessionStart", session, {
+      source: "startup",
+    })
+    if (answer.env?.QUEEN_DROID) names.set(session, answer.env.QUEEN_DROID)
+    started.set(session, answer.hookSpecificOutput?.additionalContext)
+  }
+
   return {
-    "tool.execute.before": async (input, output) => {
-      const answer = ask("PreToolUse", input.sessionID, input.tool, output.args)
+    begin,
+    created: (session, parent) => {
+      if (session && parent) parents.set(session, parent)
+    },
+    nameOf: async (session) => {
+      await begin(session)
+      return names.get(session)
+    },
+    before: async (session, tool, args) => {
+      if (READING.has(tool)) return
+      await begin(session)
+      const answer = (await send("PreToolUse", session, { tool_name: tool, tool_input: args }))
+        .hookSpecificOutput
       if (answer?.permissionDecision === "deny") throw new Error(answer.permissionDecisionReason)
     },
-    "tool.execute.after": async (input, output) => {
-      if (input.args) ask("PostToolUse", input.sessionID, input.tool, input.args)
+    after: async (session, tool, args) =>
+      (await send("PostToolUse", session, { tool_name: tool, tool_input: args })).hookSpecificOutput
+        ?.additionalContext,
+    /** Returns what a session is told with a prompt. */
+    prompted: async (session, prompt) => {
+      if (goingOn.delete(session)) return []
+      held.delete(session)
+      await begin(session)
+      const told = started.get(session)
+      started.set(session, undefined)
+      const news = (await send("UserPromptSubmit", session, { prompt })).hookSpecificOutput
+        ?.additionalContext
+      return [told, news].filter(Boolean)
     },
-    event: async ({ event }) => {
-      if (event.type === "session.deleted") ask("SessionEnd", event.properties.info.id)
+    /** Returns why a session that is about to stop should go on, or undefined. */
+    stops: async (session) => {
+      if (parents.has(session)) {
+        await send("SubagentStop", session, {})
+        return undefined
+      }
+      const answer = await send("Stop", session, { stop_hook_active: held.has(session) })
+      if (answer.decision !== "block" || held.has(session)) return undefined
+      held.add(session)
+      goingOn.add(session)
+      return answer.reason
+    },
+    ended: async (session) => {
+      await send(parents.has(session) ? "SubagentStop" : "SessionEnd", session, { reason: "deleted" })
+      for (const known of [parents, names, started, held, goingOn]) known.delete(session)
     },
   }
 }
+
+/** OpenCode 1. */
+const server = async ({ directory, client }) => {
+  const sessions = watch(directory)
+  return {
+    "tool.execute.before": (input, output) => sessions.before(input.sessionID, input.tool, output.args),
+    "tool.execute.after": async (input, output) => {
+      if (!input.args) return // Versions that do not say what the tool was given.
+      const told = await sessions.after(input.sessionID, input.tool, input.args)
+      if (told && typeof output?.output === "string") output.output += `\n\n${told}`
+    },
+    "chat.message": async (input, output) => {
+      const text = output.parts.filter((part) => part.type === "text")
+      const prompt = text.map((part) => part.text).join("\n")
+      const told = await sessions.prompted(input.sessionID, prompt)
+      if (told.length && text.length) text[0].text += `\n\n${told.join("\n")}`
+    },
+    "shell.env": async (input, output) => {
+      const name = input.sessionID && (await sessions.nameOf(input.sessionID))
+      if (name) output.env.QUEEN_DROID = name
+    },
+    event: async ({ event }) => {
+      const about = event.properties ?? {}
+      if (event.type === "session.created") {
+        sessions.created(about.info?.id, about.info?.parentID)
+        await sessions.begin(about.info?.id)
+      } else if (event.type === "session.deleted") {
+        await sessions.ended(about.info?.id)
+      } else if (event.type === "session.idle") {
+        const reason = await sessions.stops(about.sessionID)
+        if (!reason) return
+        const body = { parts: [{ type: "text", text: reason }] }
+        // Not awaited: the answer may take an hour.
+        client.session.prompt({ path: { id: about.sessionID }, body }).catch(() => {})
+      }
+    },
+  }
+}
+
+/** Adds text to the result of a tool of OpenCode 2, which is a text or a list of parts. */
+const append = (result, told) => {
+  if (typeof result?.content === "string") result.content += `\n\n${told}`
+  else if (Array.isArray(result?.content)) result.content.push({ type: "text", text: told })
+}
+
+/** OpenCode 2. */
+const setup = async (ctx) => {
+  const sessions = watch(ctx.location?.directory ?? process.cwd())
+  const news = new Map()
+  await ctx.tool.hook("execute.before", (event) =>
+    sessions.before(event.sessionID, event.tool, event.input),
+  )
+  await ctx.tool.hook("execute.after", async (event) => {
+    if (event.status !== "completed") return
+    const told = await sessions.after(event.sessionID, event.tool, event.input)
+    if (told) append(event.result, told)
+  })
+  await ctx.session.hook("prompt", async (event) => {
+    const told = await sessions.prompted(event.sessionID, event.prompt?.text ?? "")
+    if (!told.length) return
+    // A request has what its system says, and no more: who the session is, and what is new.
+    const first = news.get(event.sessionID)?.slice(0, 1) ?? []
+    news.set(event.sessionID, [...first, told.join("\n")])
+  })
+  await ctx.session.hook("context", (event) => {
+    const told = news.get(event.sessionID)?.join("\n")
+    if (told && Array.isArray(event.system)) event.system.push({ type: "text", text: told })
+  })
+  const listen = async () => {
+    for await (const event of ctx.event.subscribe()) {
+      const about = event.data ?? event.properties ?? {}
+      const session = about.sessionID ?? about.info?.id
+      if (event.type === "session.created") {
+        sessions.created(session, about.parentID ?? about.info?.parentID)
+      } else if (event.type === "session.deleted") {
+        news.delete(session)
+        await sessions.ended(session)
+      } else if (event.type === "session.idle") {
+        const reason = await sessions.stops(session)
+        if (reason) ctx.session.prompt({ sessionID: session, prompt: { text: reason } }).catch(() => {})
+      }
+    }
+  }
+  listen().catch(() => {}) // The stream ends with OpenCode.
+}
+
+export default { id: "queenbee", server, setup }

@@ -148,8 +148,7 @@ def without_filters(cwd: str) -> dict[str, str]:
     """
     names = line("config", "--null", "--name-only", "--get-regexp", r"^filter\.", cwd=cwd) or ""
     drivers = dict.fromkeys(name.rpartition(".")[0] for name in names.split("\0") if name)
-    values = {"clean": "", "smudge": "", "process": "", "required": "false"}
-    return {f"{driver}.{key}": value for driver in drivers for key, value in values.items()}
+    return {key: value for each in drivers for key, value in _without_filter(each).items()}
 
 
 _TEXT_MERGE = "git merge-file -q %A %O %B"
@@ -163,20 +162,24 @@ def without_programs(cwd: str, repository: Mapping[str, str]) -> tuple[dict[str,
     wanted = r"^(filter|merge|core)\."
     try:
         said = git("config", "--null", "--get-regexp", wanted, cwd=cwd, repository=repository)
-    except NotTrusted:
-        raise
-    except ExternalFailure:
+    except ExternalFailure as error:
+        if error.details.get("status") != 1:  # 1: there are none.
+            raise
         said = b""
     config: dict[str, str] = {}
     for entry in said.split(b"\0"):
         key = os.fsdecode(entry.partition(b"\n")[0])
         driver = key.rpartition(".")[0]
         if key.startswith("filter.") and driver != "filter":
-            values = {"clean": "", "smudge": "", "process": "", "required": "false"}
-            config |= {f"{driver}.{name}": value for name, value in values.items()}
+            config |= _without_filter(driver)
         elif key.startswith("merge.") and driver != "merge":
             config |= {f"{driver}.driver": _TEXT_MERGE}
     return config, said.hex()
+
+
+def _without_filter(driver: str) -> dict[str, str]:
+    values = {"clean": "", "smudge": "", "process": "", "required": "false"}
+    return {f"{driver}.{key}": value for key, value in values.items()}
 
 
 def _environment(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from queenbee.errors import Held, QueenError
+from queenbee.errors import Held, NotFound, QueenError
 from queenbee.hook import events
 from queenbee.store.layout import git_tree, hives_above
 
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.store.layout import Layout
+
+_OF_PARENT = "of parent"
+"""The status of a path that a subagent's session has reserved by name."""
 
 
 def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
@@ -118,10 +121,36 @@ def _opened(
         return None
     try:
         hive = open_hive(governed.layout, env, event)
-        return _Place(hive, list(dict.fromkeys(paths)), event.session, writes=governed.writes)
+        place = _Place(hive, list(dict.fromkeys(paths)), event.session, writes=governed.writes)
+        if event.subagent is not None and _held(place.statuses):
+            _take_from_parent(place, event, env)
+        return place
     except (QueenError, OSError, ValueError) as error:
         errors.append(error)
         return None
+
+
+def _take_from_parent(place: _Place, event: Event, env: Mapping[str, str]) -> None:
+    """Lets a subagent edit what its session holds: the session gave it the work.
+
+    Leases that the session's own edits took are handed over, so that the session does not edit the
+    files before the subagent is done. What it reserved by name stays its own.
+    """
+    from queenbee.hook.names import find_actor  # noqa: PLC0415 - start-up
+    from queenbee.hook.sessions import open_as  # noqa: PLC0415 - start-up
+
+    parent = find_actor(place.hive.layout, env, event).parent
+    if parent is None:
+        return
+    held = [lease for status in _held(place.statuses) for lease in status.leases]
+    ids = [each.id for each in held if each.droid == parent and each.session == event.session]
+    if ids:
+        with suppress(NotFound):  # It ended in the meantime.
+            open_as(place.hive.layout, parent).reservations.release(ids=list(dict.fromkeys(ids)))
+        place.statuses = _look(place.hive, place.paths, event.session)
+    for status in _held(place.statuses):
+        if all(lease.droid == parent for lease in status.leases):
+            status.status = _OF_PARENT
 
 
 def _look(hive: Services, paths: Sequence[str], session: str | None) -> list[PathStatus]:
@@ -133,7 +162,8 @@ def _look(hive: Services, paths: Sequence[str], session: str | None) -> list[Pat
 def _keep(place: _Place, event: Event, env: Mapping[str, str]) -> None:
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
-    granted = edits.keep(place.hive.reservations, place.statuses, event.session, env)
+    own = [each for each in place.statuses if each.status != _OF_PARENT]
+    granted = edits.keep(place.hive.reservations, own, event.session, env)
     place.granted = [lease.id for lease in granted]
 
 

@@ -1,7 +1,8 @@
 """What an agent sends to a hook: one event, in the shape of any of the known agents.
 
-Claude Code's protocol is the reference; Codex, Gemini CLI, Cursor and VS Code differ from it in
-names. `docs/enforcement.md`, section "Agents", lists what each sends.
+Claude Code's protocol is the reference; Codex, Gemini CLI, Cursor, Copilot CLI and VS Code differ
+from it in names. `tests/hook/shapes` has a recorded shape of each event, and where it is
+documented.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ SESSION_START = "session start"
 SESSION_END = "session end"
 PROMPT = "prompt"
 STOP = "stop"
+SUBAGENT_START = "subagent start"
+SUBAGENT_END = "subagent end"
 OTHER = "other"
 
 CLAUDE = "claude"
@@ -27,6 +30,7 @@ CODEX = "codex"
 GEMINI = "gemini"
 CURSOR = "cursor"
 COPILOT = "copilot"
+OPENCODE = "opencode"
 
 _KINDS = {
     "pretooluse": BEFORE_EDIT,
@@ -34,10 +38,18 @@ _KINDS = {
     "posttooluse": AFTER_EDIT,
     "aftertool": AFTER_EDIT,
     "afterfileedit": AFTER_EDIT,
+    "aftertabfileedit": AFTER_EDIT,
     "sessionstart": SESSION_START,
     "sessionend": SESSION_END,
     "userpromptsubmit": PROMPT,
+    "userpromptsubmitted": PROMPT,
+    "beforesubmitprompt": PROMPT,
+    "beforeagent": PROMPT,
     "stop": STOP,
+    "agentstop": STOP,
+    "afteragent": STOP,
+    "subagentstart": SUBAGENT_START,
+    "subagentstop": SUBAGENT_END,
 }
 _TOOLS = frozenset({
     "edit", "write", "multiedit", "notebookedit",  # Claude Code
@@ -50,7 +62,6 @@ _TOOLS = frozenset({
     "strreplacebasededittool", "strreplaceeditor", "writetofile", "replaceinfile",
 })  # fmt: skip
 """The tools that change files, letters only: agents differ in case and underscores."""
-_PATCHES = frozenset(("applypatch", "patch"))
 _FILE_KEYS = frozenset({
     "file_path", "filePath", "filepath", "notebook_path", "notebookPath", "path", "file",
     "absolute_path", "absolutePath", "target_file", "targetFile", "filename",
@@ -73,20 +84,44 @@ _READING = frozenset({
 })  # fmt: skip
 """The first words of tools that change nothing; in doubt, an edit counts."""
 _PATCH_KEYS = ("command", "input", "patch", "patchText", "patch_text")
+_PATCH_BEGIN = "*** Begin Patch"
 _PATCH_LINES = ("*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: ")
+
+
+_GEMINI_NAMES = frozenset(("BeforeTool", "AfterTool", "BeforeAgent", "AfterAgent"))
+_COPILOT_TOOL = {"toolResult": "postToolUse", "error": "postToolUseFailure"}
+_COPILOT = {
+    "source": "sessionStart",
+    "agentName": "subagentStart",
+    "reason": "sessionEnd",
+    "prompt": "userPromptSubmitted",
+}
+"""A field that only this event of Copilot CLI has, and the name of the event."""
 
 
 class Event:
     """One call of the hook: the agent, what happens, the session and the files."""
 
-    __slots__ = ("agent", "cwd", "files", "kind", "name", "session", "was_kept")
+    __slots__ = (
+        "agent", "cwd", "files", "kind", "letters", "name", "session", "source", "subagent",
+        "was_kept",
+    )  # fmt: skip
 
     def __init__(self, fields: Mapping[str, object], cwd: str) -> None:
-        self.name = _text(fields, "hook_event_name", "hookEventName") or ""
-        self.kind = _KINDS.get(_letters(self.name), OTHER)
+        self.name = _text(fields, "hook_event_name", "hookEventName") or _unnamed(fields)
+        self.letters = _letters(self.name)
+        """The name of the event, letters only and in lower case."""
+        self.kind = _KINDS.get(self.letters, OTHER)
         self.agent = _agent(fields, self.name)
         self.session = _text(fields, "session_id", "sessionId", "conversation_id")
-        self.was_kept = fields.get("stop_hook_active") is True
+        self.subagent = _text(fields, "agent_id", "agentId")
+        """The id of the subagent that acts within the session, or None for the session itself."""
+        self.source = _text(fields, "source", "reason") or ""
+        """Why a session starts (`startup`, `resume`, `clear`, `compact`) or ends."""
+        count = fields.get("loop_count")
+        self.was_kept = fields.get("stop_hook_active") is True or (
+            isinstance(count, int) and not isinstance(count, bool) and count > 0
+        )
         """Whether the agent goes on only because a hook did not let it stop."""
         said = _text(fields, "cwd") or _first(fields.get("workspace_roots"))
         if said is not None and not _may_be_a_name(said):
@@ -146,8 +181,7 @@ def _named_files(fields: Mapping[str, object]) -> Iterator[str]:
         return
     if isinstance(arguments, dict) and arguments.get("command") == "view":
         return  # One tool that both shows and edits.
-    if letters in _PATCHES:
-        yield from _in_patch(arguments)
+    yield from _in_patch(arguments, certain="patch" in letters)
     yield from _in_arguments(arguments)
 
 
@@ -190,11 +224,16 @@ def _file_names(values: Sequence[object]) -> Iterator[str]:
     return (value for value in values if isinstance(value, str) and value)
 
 
-def _in_patch(value: object) -> Iterator[str]:
-    """Yields the files that a patch names; for a move, both the old and the new name."""
+def _in_patch(value: object, *, certain: bool) -> Iterator[str]:
+    """Yields the files that a patch names; for a move, both the old and the new name.
+
+    Unless the tool is `certain` to take a patch, a text is one only if it begins like one.
+    """
     texts = [value.get(key) for key in _PATCH_KEYS] if isinstance(value, dict) else [value]
     for text in texts:
-        for line in text.splitlines() if isinstance(text, str) else ():
+        if not isinstance(text, str) or not (certain or text.lstrip().startswith(_PATCH_BEGIN)):
+            continue
+        for line in text.splitlines():
             # Codex, too, takes no notice of spaces around a marker.
             marker = line.strip()
             for start in _PATCH_LINES:
@@ -206,16 +245,32 @@ def _agent(fields: Mapping[str, object], name: str) -> str:
     said = _text(fields, "agent")
     if said:
         return said
-    if "cursor_version" in fields or name[:1].islower():
-        return CURSOR
     if "sessionId" in fields:
         return COPILOT
-    if name in ("BeforeTool", "AfterTool"):
+    if "cursor_version" in fields or name[:1].islower():
+        return CURSOR
+    if name in _GEMINI_NAMES:
         return GEMINI
     transcript = (_text(fields, "transcript_path") or "").replace("\\", "/")
     if "/.gemini/" in transcript:
         return GEMINI
-    return CODEX if "/.codex/" in transcript or "turn_id" in fields else CLAUDE
+    # Codex alone says that there is no transcript.
+    if "/.codex/" in transcript or "turn_id" in fields or fields.get("transcript_path", "") is None:
+        return CODEX
+    return COPILOT if "timestamp" in fields else CLAUDE
+
+
+def _unnamed(fields: Mapping[str, object]) -> str:
+    """Returns the name of an event that has none: Copilot CLI tells events apart by their fields,
+    if its configuration writes their names in its own way (`preToolUse`).
+    """
+    if "sessionId" not in fields:
+        return ""
+    if "toolName" in fields:
+        return next((name for key, name in _COPILOT_TOOL.items() if key in fields), "preToolUse")
+    if "stopReason" in fields:
+        return "subagentStop" if "agentName" in fields else "agentStop"
+    return next((name for key, name in _COPILOT.items() if key in fields), "")
 
 
 def _text(fields: Mapping[str, object], *names: str) -> str | None:

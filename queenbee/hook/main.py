@@ -3,7 +3,8 @@
     main.respond     reads the event (events) and decides what handles it
     editing          an edit: which hives it concerns, and whether another droid holds a file
     refusals         the text of a refusal
-    sessions         the start and the end of a session, and the name that it acts under
+    sessions         the start and the end of a session and of its subagents
+    names            the name that each of them acts under
     news             what the agent should hear: at a prompt, after a tool, when it stops
     answers          the JSON that the asking agent reads
 
@@ -34,6 +35,11 @@ queen-hook reads one event of a coding agent as JSON from standard input and ans
 Agents run it; `queen setup` adds it to their settings. See docs/agents.md.
 To turn it off, set QUEEN_HOOK=off in the environment of the agent.
 """
+
+
+_OF_SESSIONS = frozenset((
+    events.SESSION_START, events.SESSION_END, events.SUBAGENT_START, events.SUBAGENT_END,
+))  # fmt: skip
 
 
 def main() -> None:
@@ -92,13 +98,18 @@ def _answer(event: Event, env: Mapping[str, str]) -> Answer | None:
         from queenbee.hook import news  # noqa: PLC0415 - start-up
 
         return news.at_stop(event, env) if event.kind == events.STOP else news.answer(event, env)
-    if event.kind not in (events.SESSION_START, events.SESSION_END):
+    if event.kind not in _OF_SESSIONS:
         return None
     from queenbee.hook import sessions  # noqa: PLC0415 - start-up
 
     if event.kind == events.SESSION_START:
         return sessions.begin(event, env)
-    sessions.end(event, env)
+    if event.kind == events.SUBAGENT_START:
+        return sessions.begin_subagent(event, env)
+    if event.kind == events.SUBAGENT_END:
+        sessions.end_subagent(event, env)
+    else:
+        sessions.end(event, env)
     return None
 
 

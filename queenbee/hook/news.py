@@ -9,7 +9,8 @@ from __future__ import annotations
 import time
 
 from queenbee.hook import answers, events
-from queenbee.hook.sessions import find_actor, open_hive
+from queenbee.hook.names import find_actor
+from queenbee.hook.sessions import open_as
 from queenbee.store import presence
 from queenbee.store.layout import discover
 from queenbee.store.told import Told
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
+    from queenbee.hook.names import Actor
+    from queenbee.services.hive import Services
+    from queenbee.store.layout import Layout
 
 
 def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
@@ -38,7 +42,7 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
 
     # After each of many tools, what cannot be remembered would be said again and again.
     text = news.take(
-        open_hive(layout, env, event),
+        _opened(layout, actor),
         pass_as=actor.derived,
         only_once=event.kind == events.AFTER_EDIT,
     )
@@ -50,8 +54,10 @@ def at_stop(event: Event, env: Mapping[str, str]) -> Answer | None:
 
     It is kept if it has an issue, or owes somebody an answer.
     """
+    if event.was_kept or not event.session or not answers.can_hold(event):
+        return None
     layout = discover(event.cwd, env)
-    if event.was_kept or not event.session or layout.settings.hook_stop == "off":
+    if layout.settings.hook_stop == "off":
         return None
     actor = find_actor(layout, env, event)
     if actor.name is None:
@@ -61,10 +67,16 @@ def at_stop(event: Event, env: Mapping[str, str]) -> Answer | None:
         return None
     from queenbee.services import news, unfinished  # noqa: PLC0415 - start-up
 
-    hive = open_hive(layout, env, event)
+    hive = _opened(layout, actor)
     reason = unfinished.leaves(hive, pass_as=actor.derived)
     # Without a memory, it could be kept for ever.
     if not reason or not told.add([key]):
         return None
     more = news.take(hive, pass_as=actor.derived)
-    return answers.kept("\n".join([reason, *([more] if more else [])]))
+    return answers.hold(event, "\n".join([reason, *([more] if more else [])]))
+
+
+def _opened(layout: Layout, actor: Actor) -> Services:
+    hive = open_as(layout, actor.name)
+    hive.note_presence()
+    return hive

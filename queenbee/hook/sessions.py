@@ -1,13 +1,13 @@
-"""The start and the end of an agent's session, and the name that the session acts under."""
+"""The start and the end of an agent's session, and of its subagents."""
 
 from __future__ import annotations
 
 import os
 
-from queenbee.core.names import MAX_LENGTH, is_name
-from queenbee.errors import UnknownDroid
-from queenbee.hook import answers
-from queenbee.store import identity
+from queenbee.hook import answers, names
+from queenbee.hook.events import OPENCODE
+from queenbee.hook.names import find_actor
+from queenbee.store import presence
 from queenbee.store.layout import discover
 
 TYPE_CHECKING = False
@@ -21,20 +21,8 @@ if TYPE_CHECKING:
 
 MOST_CHARS = 80
 """Limit of other people's text, which is data and not an instruction to the agent."""
-_ID_CHARS = 8
 _LOCK_TIMEOUT_S = 2.0
 """For a busy hive: longer than any write takes, shorter than an agent's timeout."""
-
-
-class Actor:
-    """The droid that a session acts as, and whether the name was made for the session."""
-
-    __slots__ = ("derived", "name")
-
-    def __init__(self, name: str | None, *, derived: bool) -> None:
-        self.name = name
-        self.derived = derived
-        """Whether the name was made from the session's id, since nothing else gave one."""
 
 
 def begin(event: Event, env: Mapping[str, str]) -> Answer:
@@ -44,75 +32,84 @@ def begin(event: Event, env: Mapping[str, str]) -> Answer:
 
     layout = discover(event.cwd, env)
     actor = find_actor(layout, env, event)
-    known = not actor.derived or _remember_name(env, actor.name)
+    # Our plugin for OpenCode puts the name into the shell itself.
+    known = not actor.derived or _remember_name(env, actor.name) or event.agent == OPENCODE
     hive = Services(layout, actor=actor.name)
     hive.note_presence()
     text = briefing.prime(hive, name_in_shell=known)
     if actor.name is not None:
         news.told_of_mail(hive)
         text += news.take(hive, pass_as=not known)
-    return answers.context(event, text)
+    return answers.with_name(event, answers.context(event, text), actor.name)
+
+
+def begin_subagent(event: Event, env: Mapping[str, str]) -> Answer | None:
+    """Returns what a subagent should know: its name, which no shell of its session has."""
+    layout = discover(event.cwd, env)
+    actor = find_actor(layout, env, event)
+    if actor.name is None or actor.parent is None:
+        return None
+    open_as(layout, actor.name).note_presence()
+    answer = answers.context(
+        event,
+        f"QueenBee: several agents share this repository; you are {actor.name}, a subagent of "
+        f"{actor.parent}. Files that you edit are reserved for you until you are done. "
+        f"Give each queen command your name: --as {actor.name}.",
+    )
+    return answers.with_name(event, answer, actor.name)
 
 
 def end(event: Event, env: Mapping[str, str]) -> None:
-    """Ends the leases that this session's edits took."""
+    """Ends the leases that the edits of this session and its subagents took."""
     from queenbee.services.leases.edits import end_session  # noqa: PLC0415 - start-up
 
-    hive = open_hive(discover(event.cwd, env), env, event)
-    if hive.actor_or_none is not None and event.session:
-        end_session(hive.reservations, event.session)
+    layout = discover(event.cwd, env)
+    names.end(layout, event)
+    if event.session:
+        held = [
+            lease.droid
+            for lease in open_as(layout, None).reservations.find()
+            if lease.session == event.session
+        ]
+        for droid in dict.fromkeys(held):
+            end_session(open_as(layout, droid).reservations, event.session)
+
+
+def end_subagent(event: Event, env: Mapping[str, str]) -> None:
+    """Ends the leases that a subagent's edits took, and forgets it."""
+    from queenbee.services.leases.edits import end_session  # noqa: PLC0415 - start-up
+
+    layout = discover(event.cwd, env)
+    actor = find_actor(layout, env, event)
+    if event.session and actor.name is not None and actor.parent is not None:
+        end_session(open_as(layout, actor.name).reservations, event.session)
+        presence.forget(layout, actor.name)
 
 
 def open_hive(layout: Layout, env: Mapping[str, str], event: Event) -> Services:
-    """Returns the open hive, with the droid that the session acts as."""
-    from queenbee.services.hive import Services  # noqa: PLC0415 - start-up
-
-    layout.settings.lock_timeout_s = min(layout.settings.lock_timeout_s, _LOCK_TIMEOUT_S)
-    hive = Services(layout, actor=find_actor(layout, env, event).name)
+    """Returns the open hive, with the droid that acts in this event."""
+    hive = open_as(layout, find_actor(layout, env, event).name)
     hive.note_presence()
     return hive
 
 
-def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
-    """Returns who acts: the name in the environment or worktree, or one made for the session.
+def open_as(layout: Layout, droid: str | None) -> Services:
+    """Returns the open hive, with this droid as the one who acts."""
+    from queenbee.services.hive import Services  # noqa: PLC0415 - start-up
 
-    A hive that accepts only listed droids accepts no such name; then nobody acts.
-    """
-    found = identity.find_actor(layout, env, None)
-    if found is not None:
-        return Actor(found[0], derived=False)
-    name = session_name(event.agent, event.session)
-    if name is not None:
-        try:
-            identity.checked_droid(layout, name)
-        except UnknownDroid:
-            name = None
-    return Actor(name, derived=True)
-
-
-def session_name(agent: str, session: str | None) -> str | None:
-    """Returns a name made for a session, such as `claude-1b4e28ba`, or None without an id.
-
-    The name has the start of a random UUID, as agents show it, or the end of any other id: ids
-    that start with the time are alike if the sessions started together.
-    """
-    letters = "".join(char for char in session or "" if char.isascii() and char.isalnum())
-    if not letters:
-        return None
-    random = session is not None and len(letters) == 32 and session[14:15] == "4"
-    part = letters[:_ID_CHARS] if random else letters[-_ID_CHARS:]
-    prefix = agent if is_name(agent) and len(agent) < MAX_LENGTH - _ID_CHARS else "agent"
-    return f"{prefix}-{part}"
+    layout.settings.lock_timeout_s = min(layout.settings.lock_timeout_s, _LOCK_TIMEOUT_S)
+    return Services(layout, actor=droid)
 
 
 def _remember_name(env: Mapping[str, str], name: str | None) -> bool:
     """Makes the commands that the session runs act under the session's name, if the agent can;
     returns whether it does.
 
-    Claude Code reads the file that `CLAUDE_ENV_FILE` names before each shell command.
+    Claude Code reads the file that `CLAUDE_ENV_FILE` names before each shell command; Codex reads
+    that of `CODEX_ENV_FILE`, which is not for a POSIX shell on Windows.
     """
-    path = env.get("CLAUDE_ENV_FILE")
-    if not path or name is None:
+    path = env.get("CLAUDE_ENV_FILE") or env.get("CODEX_ENV_FILE")
+    if not path or name is None or path.endswith((".cmd", ".ps1")):
         return False
     line = f"export QUEEN_DROID={name}\n"
     if os.path.exists(path):

@@ -119,6 +119,10 @@ class Layout:
         return os.path.join(self.state_dir, "droids")
 
     @property
+    def sessions_dir(self) -> str:
+        return os.path.join(self.state_dir, "sessions")
+
+    @property
     def queue_dir(self) -> str:
         return os.path.join(self.state_dir, "queue")
 

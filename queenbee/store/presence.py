@@ -39,6 +39,13 @@ def note(layout: Layout, name: str | None, now_ms: int) -> None:
         return
 
 
+def forget(layout: Layout, name: str) -> None:
+    """Forgets a droid that will not act again, such as a subagent that is done. Never fails."""
+    if is_name(name):
+        with suppress(OSError, Unreadable):
+            safe_open.unlink(_path(layout, name))
+
+
 def last_ms(layout: Layout, name: str) -> int | None:
     """Returns when a droid was last active here, in ms since 1970, or None."""
     if not is_name(name):

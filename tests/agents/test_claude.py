@@ -19,7 +19,10 @@ from queenbee.agents import claude, launch
 from queenbee.agents.hook_entries import HookEntries
 from queenbee.errors import Unreadable
 
-EVENTS = ["PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop", "SessionStart", "SessionEnd"]
+EVENTS = [
+    "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop",
+    "SessionStart", "SessionEnd", "SubagentStart", "SubagentStop",
+]  # fmt: skip
 WANTED = claude.groups("queen-hook")
 
 THEIRS: dict[str, Any] = {

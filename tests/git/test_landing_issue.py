@@ -9,7 +9,9 @@ from bead_files import put_bead, ralph_bead
 from hives import Queen, QuickQueen, commit_file, git, write_lines
 
 from queenbee import Hive
+from queenbee.errors import Busy
 from queenbee.git import hooks
+from queenbee.git.landing import issue
 from queenbee.store import working_tree
 
 
@@ -130,3 +132,22 @@ class TestTheGuard:
         for token in ("main/01HF0000000000000000000000", "main", "x"):
             env = {"QUEEN_LANDING": token}
             assert queen("guard", "check", "--staged", as_="ui", cwd=conflict, env=env).code == 1
+
+
+def test_a_completion_that_fails_says_that_it_has_landed_and_is_done_by_the_next_call(
+    quick: QuickQueen, repo: Path, beads: Path, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    quick("claim", "qb-1", as_="ui", cwd=tree)
+
+    def fails(*_: object, **__: object) -> object:
+        raise Busy("the lock is taken")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(issue, "complete", fails)
+        refused = quick("land", as_="ui", cwd=tree)
+    assert (refused.code, "landed on main; run queen land again" in refused.err) == (6, True)
+    assert head(repo, "main") == head(tree)
+    assert quick("land", as_="ui", cwd=tree).code == 0
+    (done,) = quick("assignments", "--status", "completed", "--json").json
+    assert done["reason"] == f"landed as {head(repo, 'main')[:10]}"

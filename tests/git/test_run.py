@@ -14,6 +14,7 @@ from mutants import mutant
 from queenbee import Hive
 from queenbee.errors import ExternalFailure
 from queenbee.git import changes, hooks, left_out, run
+from queenbee.git.collisions.comparing import compare
 from queenbee.services.care import doctor
 
 PROGRAMS = {
@@ -100,6 +101,7 @@ def ask_everything(repo: Path) -> None:
     with Hive.open(repo, droid="ui", env={}) as hive:
         left_out.left_out(hive)
         doctor.examine(hive)
+        compare(hive.layout)
 
 
 def test_no_program_of_the_config_is_run(repo: Path, marks: Path) -> None:

@@ -18,6 +18,7 @@ from queenbee.git.collisions import foreseen as one_file
 from queenbee.git.collisions.foreseen import foresee
 from queenbee.hook import foreseen
 from queenbee.hook.events import Event
+from queenbee.hook.main import respond
 from queenbee.services.leases.reservations import PathStatus
 from queenbee.store.layout import discover
 from queenbee.store.worktrees import Worktree, worktrees
@@ -249,3 +250,27 @@ def test_an_agent_that_edits_alone_loads_nothing_of_it(api: Path) -> None:
     for _ in range(2):
         modules = loaded(api, HOOK, stdin=event)
     assert "queenbee.hook.foreseen" not in modules
+
+
+def test_two_agents_that_edit_one_file_in_two_worktrees(api: Path, tmp_path: Path) -> None:
+    """By the hook alone: the second edit that meets the first one is told, neither is refused."""
+    ui = tmp_path / "ui"
+
+    def edited(tree: Path, line: int, droid: str) -> object:
+        before, after = (
+            respond(
+                edit_event(tree, PATH, hook_event_name=name, session_id=droid).encode(),
+                {"QUEEN_DROID": droid, "QUEEN_DURABILITY": "buffered"},
+                str(tree),
+            )
+            for name in ("PreToolUse", "PostToolUse")
+            if name == "PreToolUse" or change(tree, line, droid) is None
+        )
+        assert before is None
+        return after
+
+    assert edited(ui, 5, "ui-droid") is None
+    assert edited(api, 20, "api-droid") is None
+    told: Any = edited(api, 5, "api-droid")
+    assert "would conflict with that of ui-droid on ui: your lines 5 against theirs 5" in str(told)
+    assert edited(ui, 6, "ui-droid") is not None

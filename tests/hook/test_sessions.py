@@ -13,7 +13,7 @@ import pytest
 from agent_inputs import NAME, OTHER_SESSION, SESSION, recorded
 
 from queenbee import Hive
-from queenbee.hook.sessions import session_name
+from queenbee.hook.names import session_name
 from queenbee.services import briefing
 
 Ask = Callable[..., dict[str, Any] | None]
@@ -138,17 +138,13 @@ def test_the_commands_of_a_session_act_under_its_name(ask: Ask, tree: Path, tmp_
     assert shown.stdout == f"{NAME}\n"
 
 
-def test_the_name_follows_a_session_that_is_cleared(ask: Ask, tree: Path, tmp_path: Path) -> None:
+def test_a_session_that_is_cleared_keeps_its_name(ask: Ask, tree: Path, tmp_path: Path) -> None:
     file = tmp_path / "env"
     file.write_text("export OTHER=1\n")
     ask(recorded("claude/session-start", tree), CLAUDE_ENV_FILE=str(file))
     cleared = recorded("claude/session-start", tree, session_id=OTHER_SESSION, source="clear")
-    ask(cleared, CLAUDE_ENV_FILE=str(file))
-    assert file.read_text().splitlines() == [
-        "export OTHER=1",
-        f"export QUEEN_DROID={NAME}",
-        "export QUEEN_DROID=claude-7c9e6679",
-    ]
+    assert f"You are {NAME}." in told(ask(cleared, CLAUDE_ENV_FILE=str(file)))
+    assert file.read_text().splitlines() == ["export OTHER=1", f"export QUEEN_DROID={NAME}"]
 
 
 def test_a_caller_that_has_a_name_gets_no_other(ask: Ask, tree: Path, tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ ELSEWHERE = {
     ("workflows/branches.py", "open"): "reads the branches in the git directory",
     ("store/layout.py", "open"): "reads pointers of git and Beads, before there is a hive",
     ("store/machine.py", "open"): "reads in the git directory",
+    ("store/processes.py", "open"): "reads /proc",
 }
 """What is not opened by the one module, and why."""
 

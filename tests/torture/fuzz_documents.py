@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from contextlib import redirect_stderr, suppress
 
-from agent_inputs import FIXTURES
+from agent_inputs import FIXTURES, SHAPES
 
 from queenbee.documents.gates.gate import (
     begin_attempt,
@@ -186,16 +186,16 @@ def fuzz_event(rng: random.Random, worlds: Worlds) -> None:
 
 def require_held(rng: random.Random, tree: str) -> None:
     """Lets something else in an event be odd; the edit of a held file is still refused."""
-    event = json.loads(CLAUDE.replace("@TREE@", tree))
-    path = os.path.join(tree, HELD)
-    event["tool_input"] = {"file_path": path, "old_string": "a", "new_string": "b"}
-    for key in ("permission_mode", "transcript_path", "session_id", "more"):
+    text = rng.choice(EDITS).replace("@TREE@", tree).replace("src/app.py", HELD)
+    event = json.loads(text)
+    for key in ("permission_mode", "transcript_path", "session_id", "agent_id", "more"):
         if rng.random() < 0.5:
             event[key] = rng.choice(ODD)
-    event["tool_input"]["old_string"] = rng.choice(ODD)
+    arguments = event.get("tool_input")
+    if isinstance(arguments, dict) and "old_string" in arguments:
+        arguments["old_string"] = rng.choice(ODD)
     answer = _answer(json.dumps(event).encode(), tree)
-    output = answer["hookSpecificOutput"] if answer else {}
-    require(output.get("permissionDecision") == "deny", f"a held file passes: {event}")
+    require("is reserved by reviewer" in json.dumps(answer), f"a held file passes: {event}")
 
 
 def _answer(data: bytes, tree: str):
@@ -355,8 +355,15 @@ def mutated_bytes(rng: random.Random, seed: bytes) -> bytes:
     return bytes(data)
 
 
-EVENTS = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.rglob("*.json"))]
-CLAUDE = (FIXTURES / "claude" / "pre-edit.json").read_text(encoding="utf-8")
+EVENTS = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.rglob("*.json"))] + [
+    json.dumps(json.loads(path.read_text(encoding="utf-8"))["input"])
+    for path in sorted(SHAPES.rglob("*.json"))
+]
+EDITS = [
+    json.dumps(shape["input"])
+    for shape in (json.loads(path.read_text("utf-8")) for path in sorted(SHAPES.rglob("*.json")))
+    if shape["reads"]["kind"] == events.BEFORE_EDIT
+]
 GATE = new_gate(
     workflow_id="shop", phase_id="phase-1", phase_name="Basics", now_ms=NOW_MS, rules=RULES
 )

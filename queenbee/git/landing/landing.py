@@ -157,7 +157,9 @@ def land(
                 one.done_before()
                 raise
             except Exception:
-                if note.fields.get("step") != "landed":
+                if note.fields.get("step") == "landed":
+                    tell(f"landed on {one.place.target}; run queen land again for what failed now:")
+                else:
                     note.remove()
                 raise
             note.remove()

@@ -9,6 +9,7 @@ import pytest
 from hives import Clock, records, write_lines
 
 from queenbee import Hive
+from queenbee.core.queue import Want
 from queenbee.errors import BadPattern, Held, InvalidInput
 
 Opener = Callable[[str], Hive]
@@ -225,3 +226,36 @@ def test_a_merge_of_two_leases_keeps_the_older(hive: Hive, reviewer: Hive, beads
     assert patterns(hive) == ["src/a.py"]
     assert reviewer.reservations.check(["src/a.py"])[0].status == "mine"
     assert hive.reservations.check(["src/b.py"])[0].status == "free"
+
+
+def test_a_refusal_says_that_the_holder_only_edits_there_and_that_sharing_would_be_granted(
+    hive: Hive, open_beside: Opener
+) -> None:
+    open_beside("reviewer").reservations.reserve(["a.py"], exclusive=False)
+    with pytest.raises(Held, match="only edits there: git merges that") as refused:
+        hive.reservations.reserve(["a.py"])
+    assert (refused.value.hint or "").startswith("queen reserve a.py --shared, or queen reserve")
+    assert refused.value.details["may_share"] is True
+    assert hive.reservations.reserve(["a.py"], exclusive=False)
+
+
+@pytest.mark.parametrize("exclusive", [True, False])
+def test_a_refusal_offers_no_sharing_that_would_be_refused_too(
+    hive: Hive, reviewer: Hive, exclusive: bool
+) -> None:
+    reviewer.reservations.reserve(["a.py"], exclusive=False)
+    with pytest.raises(Held) as refused:
+        hive.reservations.reserve(["a.py"], exclusive=exclusive)
+    assert "may_share" not in refused.value.details
+
+
+def test_an_exclusive_request_waits_for_what_others_announced(
+    hive: Hive, open_beside: Opener
+) -> None:
+    """And those who would announce it meanwhile come after it."""
+    reviewer, tester = open_beside("reviewer").reservations, open_beside("tester").reservations
+    reviewer.reserve(["a.py"], exclusive=False)
+    with hive.queue.register(Want(["a.py"]), 60):
+        with pytest.raises(Held):
+            tester.reserve(["a.py"], exclusive=False)
+        assert reviewer.reserve(["a.py"], exclusive=False)

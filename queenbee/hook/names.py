@@ -1,0 +1,122 @@
+"""The name that a session or one of its subagents acts under. `docs/agents.md`, section "Names".
+
+- A name that the user gave (`QUEEN_DROID`) is that of every session that has it.
+- The name that a worktree remembers belongs to the first session at work in it; another one at the
+  same time gets `NAME-PART`, with a part of its id.
+- Without either, a session is named after its agent: `claude-1b4e28ba`.
+- A subagent is `NAME.PART`, after its session and its own id.
+"""
+
+from __future__ import annotations
+
+import time
+
+from queenbee.core.names import MAX_LENGTH, is_name
+from queenbee.errors import UnknownDroid
+from queenbee.hook.events import SESSION_START
+from queenbee.store import identity, sessions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.hook.events import Event
+    from queenbee.store.layout import Layout
+
+_ID_CHARS = 8
+
+
+class Actor:
+    """The droid that acts, whether its name was made for it, and the session's own name."""
+
+    __slots__ = ("derived", "name", "parent")
+
+    def __init__(self, name: str | None, *, derived: bool, parent: str | None = None) -> None:
+        self.name = name
+        self.derived = derived
+        """Whether the name was made from an id: no shell has it unless it is told."""
+        self.parent = parent
+        """The name of a subagent's session, or None for a session itself."""
+
+
+def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
+    """Returns who acts.
+
+    A hive that accepts only listed droids accepts no name that was made. Then the listed name of
+    the worktree or of the session stands for all of them, and without one, nobody acts.
+    """
+    given = identity.find_actor(layout, env, None)
+    name = given[0] if given is not None else None
+    derived = False
+    if given is None or given[1] not in identity.VARIABLES:
+        session = _session(layout, event)
+        if given is None:
+            name, derived = session_name(event.agent, session.part if session else None), True
+            if name is None:
+                name = session_name(event.agent, event.session)
+        elif session is not None and not session.first:
+            name, derived = joined(given[0], "-", session.part), True
+    fallback = given[0] if given is not None else None
+    if derived and name is not None and not _accepted(layout, name):
+        name = fallback
+    if event.subagent is None or name is None:
+        return Actor(name, derived=derived)
+    part = part_of(event.subagent)
+    mine = joined(name, ".", part) if part else name
+    if mine == name or not _accepted(layout, mine):
+        return Actor(name, derived=derived)
+    return Actor(mine, derived=True, parent=name)
+
+
+def session_name(agent: str, session: str | None) -> str | None:
+    """Returns a name made for a session, such as `claude-1b4e28ba`, or None without an id."""
+    part = part_of(session)
+    if not part:
+        return None
+    prefix = agent if is_name(agent) and len(agent) < MAX_LENGTH - _ID_CHARS else "agent"
+    return f"{prefix}-{part}"
+
+
+def part_of(session: str | None) -> str:
+    """Returns the part of an id that tells it from others, or "" if there is none.
+
+    It is the start of a random UUID, as agents show it, or the end of any other id: ids that start
+    with the time are alike if the sessions started together.
+    """
+    letters = "".join(char for char in session or "" if char.isascii() and char.isalnum())
+    random = session is not None and len(letters) == 32 and session[14:15] == "4"
+    return letters[:_ID_CHARS] if random else letters[-_ID_CHARS:]
+
+
+def joined(name: str, separator: str, part: str) -> str:
+    """Returns a name with a part behind it, which stays whole if both are too long."""
+    return f"{name[: MAX_LENGTH - len(separator) - len(part)]}{separator}{part}"
+
+
+def end(layout: Layout, event: Event) -> None:
+    """Notes that the session of an event is over: the next one in its worktree is the first."""
+    if event.session:
+        sessions.end(layout, event.session, reason=event.source, now_ms=_now_ms())
+
+
+def _session(layout: Layout, event: Event) -> sessions.Session | None:
+    part = part_of(event.session)
+    if not event.session or not part:
+        return None
+    if event.kind != SESSION_START:
+        found = sessions.current(layout, event.session, _now_ms())
+        if found is not None:
+            return found
+    return sessions.begin(layout, event.session, part, source=event.source, now_ms=_now_ms())
+
+
+def _accepted(layout: Layout, name: str) -> bool:
+    try:
+        identity.checked_droid(layout, name)
+    except UnknownDroid:
+        return False
+    return True
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

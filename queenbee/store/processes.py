@@ -1,0 +1,97 @@
+"""Processes by name: which one runs us, and whether one that was noted still runs.
+
+A process is noted as text: the machine and the space of process ids that it is in, its id, and when
+it began, since ids are used again.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+_PROC = os.path.isdir("/proc/self")
+"""Whether this system describes its processes in files, as Linux does."""
+if not _PROC:
+    import subprocess
+
+_PASSING = frozenset((
+    "sh", "ash", "bash", "busybox", "dash", "fish", "ksh", "tcsh", "zsh", "env", "timeout",
+    "queen-hook",
+))  # fmt: skip
+"""Programs between an agent and its hook, which end with the hook."""
+_FARTHEST = 10
+
+
+def caller() -> str:
+    """Returns the nearest process above us that is no shell, or "" if that cannot be told."""
+    pid = os.getppid()
+    for _ in range(_FARTHEST):
+        if pid <= 1:
+            break
+        found = _look(pid)
+        if found is None:
+            break
+        name, above, begun = found
+        if os.path.basename(name) not in _PASSING:
+            return f"{_place()} {pid} {begun}"
+        pid = above
+    return ""
+
+
+def is_running(process: str) -> bool | None:
+    """Returns whether a noted process still runs; None if that cannot be told from here."""
+    place, _, rest = process.partition(" ")
+    pid, _, begun = rest.partition(" ")
+    if not pid.isdigit() or place != _place():
+        return None
+    try:
+        os.kill(int(pid), 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass
+    found = _of_proc(int(pid)) if begun else None
+    return found is None or found[2] == begun
+
+
+def _place() -> str:
+    space = ""
+    with suppress(OSError):
+        space = os.readlink("/proc/self/ns/pid")
+    return f"{os.uname().nodename}/{space}".replace(" ", "_")
+
+
+def _look(pid: int) -> tuple[str, int, str] | None:
+    return _of_proc(pid) if _PROC else _of_ps(pid)
+
+
+def _of_proc(pid: int) -> tuple[str, int, str] | None:
+    """Returns the name of a process, its parent, and when it began: from Linux's own files."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            text = file.read()
+    except OSError:
+        return None
+    # The name stands in parentheses and may have any character in it; the rest are numbers.
+    name = text[text.find("(") + 1 : text.rfind(")")]
+    fields = text[text.rfind(")") + 1 :].split()
+    if len(fields) < 20 or not fields[1].isdigit():
+        return None
+    return name, int(fields[1]), fields[19]
+
+
+def _of_ps(pid: int) -> tuple[str, int, str] | None:
+    """Returns the same where there is no /proc; 5 ms, once in a session."""
+    try:
+        ran = subprocess.run(
+            ["ps", "-o", "ppid=,comm=", "-p", str(pid)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=2,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    above, _, name = ran.stdout.strip().partition(" ")
+    return (name.strip().removeprefix("-"), int(above), "") if above.isdigit() else None
