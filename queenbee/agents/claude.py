@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SETTINGS = os.path.join(".claude", "settings.json")
 EDITS = "Edit|Write|MultiEdit|NotebookEdit"
+NEWS = f"{EDITS}|Bash|Task|Agent"
+"""The tools after which an agent hears what is new: those that take longer than the hook."""
 _TIMEOUT_S = 10
 _MISSING = '{"systemMessage": "queen-hook was not found: QueenBee does not guard edits"}'
 
@@ -35,7 +37,9 @@ def groups(run: str) -> dict[str, Group]:
     edit: Group = {"matcher": EDITS, "hooks": [silent]}
     return {
         "PreToolUse": edit,
-        "PostToolUse": edit,
+        "PostToolUse": {"matcher": NEWS, "hooks": [silent]},
+        "UserPromptSubmit": {"hooks": [silent]},
+        "Stop": {"hooks": [silent]},
         "SessionStart": {"hooks": [_handler(guarded(run, _MISSING))]},
         "SessionEnd": {"hooks": [silent]},
         "SubagentStart": {"hooks": [silent]},

@@ -27,6 +27,7 @@ _SECTIONS = {
         "worktree": "worktree",
         "complete": "work",
         "status": "work",
+        "prime": "prime",
         "wait": "work",
         "issues": "issues",
         "ready": "issues",

@@ -3,23 +3,17 @@
     main.respond     reads the event (events) and decides what handles it
     editing          an edit: which hives it concerns, and whether another droid holds a file
     refusals         the text of a refusal
-        refusal = editing.answer(event, env)
-        if refusal is not None:
-            return refusal
-        from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
-
-        return neighbours.answer(event, env)
-    if event.kind in (events.WORKTREE_CREATE, events.WORKTREE_REMOVE):
-        from queenbee.hook import worktree_events  # noqa: PLC0415 - start-up
-
-        return worktree_events.answer(event, env)
-    if event.kind not in _OF_SESSIONS:
+    sessions         the start and the end of a session and of its subagents
+    names            the name that each of them acts under
+    news             what the agent should hear: at a prompt, after a tool, when it stops
+    neighbours       whose unmerged work is in a file that is edited
+    worktree_events  a worktree that an agent makes or removes
     answers          the JSON that the asking agent reads
 
 The exit status is 0, because agents read some others as "block"; except for a worktree that could
-not be removed, which 0 would say. An internal error never
-stops an agent; it is logged in `hook.log` beside the journal and reported on standard error. An
-edit is stopped only if the hive says that another droid holds the file.
+not be removed, which 0 would say. An internal error never stops an agent; it is logged in
+`hook.log` beside the journal and reported on standard error. An edit is stopped only if the hive
+says that another droid holds the file.
 """
 
 from __future__ import annotations
@@ -107,12 +101,17 @@ def _answer(event: Event, env: Mapping[str, str]) -> Answer | answers.Plain | No
     if event.files:
         from queenbee.hook import editing  # noqa: PLC0415 - start-up
 
-        refusal = editing.answer(event, env)
-        if refusal is not None:
-            return refusal
-        from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
+        answer = editing.answer(event, env)
+        if answer is None:
+            from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
 
-        return neighbours.answer(event, env)
+            answer = neighbours.answer(event, env)
+        if answer is not None or event.kind != events.AFTER_EDIT:
+            return answer
+    if event.kind in (events.AFTER_EDIT, events.PROMPT, events.STOP):
+        from queenbee.hook import news  # noqa: PLC0415 - start-up
+
+        return news.at_stop(event, env) if event.kind == events.STOP else news.answer(event, env)
     if event.kind in (events.WORKTREE_CREATE, events.WORKTREE_REMOVE):
         from queenbee.hook import worktree_events  # noqa: PLC0415 - start-up
 
