@@ -117,9 +117,9 @@ def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse"])
 def test_a_hook_without_news_loads_no_service(small: Path, event: str) -> None:
     asked = edit_event(small, "", hook_event_name=event, tool_name="Bash")
-    assert "queenbee.services.news" in loaded(small, HOOK, stdin=asked)
+    assert "queenbee.services.telling.news" in loaded(small, HOOK, stdin=asked)
     modules = loaded(small, HOOK, stdin=asked)
-    assert "queenbee.store.told" in modules
+    assert "queenbee.store.droids.told" in modules
     assert (
         needless(modules, OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | {"queenbee.services"}) == set()
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queenbee.services.briefing import section
+from queenbee.services.telling.briefing import section
 
 BEGIN = (
     "<!-- queenbee: begin (made by `queen setup`, which replaces what is between these lines) -->"

@@ -14,7 +14,7 @@ from queenbee.errors import NoHive, QueenError
 from queenbee.git.unmerged import DELETED, UNTRACKED, Neighbours, base_of
 from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
-from queenbee.store.worktrees import are_several
+from queenbee.store.git_files.worktrees import are_several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.services.work import Begin, Nothing
     from queenbee.services.work.waiting import OnProgress
-    from queenbee.store.worktrees import Worktree
+    from queenbee.store.git_files.worktrees import Worktree
 
 BUDGET_S = 0.06
 """What a command may spend on asking git about worktrees that have changed."""

@@ -18,14 +18,14 @@ from contextlib import suppress
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.store import safe_open
 from queenbee.store.files import Stamp, stamp_of
-from queenbee.store.worktrees import branch_head, target_branch, worktrees
+from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
-    from queenbee.store.worktrees import Worktree
 
 UNTRACKED, DELETED, CHANGED = "untracked", "deleted", "changed"
 

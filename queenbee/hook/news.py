@@ -11,9 +11,9 @@ import time
 from queenbee.hook import answers, events
 from queenbee.hook.names import find_actor
 from queenbee.hook.sessions import open_as
-from queenbee.store import presence
+from queenbee.store.droids import presence
+from queenbee.store.droids.told import Told
 from queenbee.store.layout import discover
-from queenbee.store.told import Told
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
     if not Told(layout, actor.name).changed(now_ms):
         presence.note(layout, actor.name, now_ms)
         return None
-    from queenbee.services import news  # noqa: PLC0415 - start-up
+    from queenbee.services.telling import news  # noqa: PLC0415 - start-up
 
     # After each of many tools, what cannot be remembered would be said again and again.
     text = news.take(
@@ -65,7 +65,7 @@ def at_stop(event: Event, env: Mapping[str, str]) -> Answer | None:
     told, key = Told(layout, actor.name), f"stop:{'_'.join(event.session.split())}"
     if key in told.known():
         return None
-    from queenbee.services import news, unfinished  # noqa: PLC0415 - start-up
+    from queenbee.services.telling import news, unfinished  # noqa: PLC0415 - start-up
 
     hive = _opened(layout, actor)
     reason = unfinished.leaves(hive, pass_as=actor.derived)

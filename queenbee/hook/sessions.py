@@ -7,7 +7,7 @@ import os
 from queenbee.hook import answers, names
 from queenbee.hook.events import OPENCODE
 from queenbee.hook.names import find_actor
-from queenbee.store import presence
+from queenbee.store.droids import presence
 from queenbee.store.layout import discover
 
 TYPE_CHECKING = False
@@ -27,8 +27,8 @@ _LOCK_TIMEOUT_S = 2.0
 
 def begin(event: Event, env: Mapping[str, str]) -> Answer:
     """Returns what an agent should know when its session starts; remembers the session's name."""
-    from queenbee.services import briefing, news  # noqa: PLC0415 - start-up
     from queenbee.services.hive import Services  # noqa: PLC0415 - start-up
+    from queenbee.services.telling import briefing, news  # noqa: PLC0415 - start-up
 
     layout = discover(event.cwd, env)
     actor = find_actor(layout, env, event)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from queenbee.services.assignments import Assignments
     from queenbee.services.leases.reservations import Reservations
-    from queenbee.services.queue import Queue
     from queenbee.services.store import Store
+    from queenbee.services.waiting.queue import Queue
 
     News = dict[str, Callable[[], str]]
     """The notices, by the key that is remembered; the text is only made for a new one."""
@@ -64,7 +64,7 @@ class Notices:
             waits = self.waiters(actor)
             if not ended and not waits:
                 return []
-            from queenbee.store.told import Told  # noqa: PLC0415 - start-up
+            from queenbee.store.droids.told import Told  # noqa: PLC0415 - start-up
 
             told = Told(self._store.layout, actor)
             known = set(told.known())

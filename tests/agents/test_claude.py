@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.agents import claude, launch
-from queenbee.agents.hook_entries import HookEntries
+from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.errors import Unreadable
 
 EVENTS = [

@@ -8,7 +8,7 @@ import pytest
 from hives import QuickQueen
 
 from queenbee.agents import section
-from queenbee.services import briefing
+from queenbee.services.telling import briefing
 
 
 @pytest.mark.parametrize(("agent", "name"), [("codex", "AGENTS.md"), ("gemini", "GEMINI.md")])

@@ -12,7 +12,7 @@ from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.git import hooks
 from queenbee.git.landing import issue
-from queenbee.store import working_tree
+from queenbee.store.git_files import working_tree
 
 
 @pytest.fixture

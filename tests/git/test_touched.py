@@ -15,7 +15,7 @@ from mutants import mutant
 from queenbee import Hive
 from queenbee.git import run, touched, unmerged
 from queenbee.git.touched import Touch
-from queenbee.store.identity import remember
+from queenbee.store.droids.identity import remember
 from queenbee.store.layout import discover
 
 Worktree = Callable[..., Path]

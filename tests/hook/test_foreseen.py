@@ -20,8 +20,8 @@ from queenbee.hook import foreseen
 from queenbee.hook.events import Event
 from queenbee.hook.main import respond
 from queenbee.services.leases.reservations import PathStatus
+from queenbee.store.git_files.worktrees import Worktree, worktrees
 from queenbee.store.layout import discover
-from queenbee.store.worktrees import Worktree, worktrees
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 31))
 PATH = "src/app.py"

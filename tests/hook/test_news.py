@@ -20,9 +20,9 @@ from queenbee.core.queue import Want
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy
 from queenbee.hook import news as hook_news
-from queenbee.services import news
+from queenbee.services.telling import news
 from queenbee.services.work import Wanted, wait
-from queenbee.store import told as store_told
+from queenbee.store.droids import told as store_told
 
 Ask = Callable[..., dict[str, Any] | None]
 

@@ -14,7 +14,7 @@ from agent_inputs import NAME, OTHER_SESSION, SESSION, recorded
 
 from queenbee import Hive
 from queenbee.core.names import session_name
-from queenbee.services import briefing
+from queenbee.services.telling import briefing
 
 Ask = Callable[..., dict[str, Any] | None]
 

@@ -23,7 +23,7 @@ from mutants import mutant
 from queenbee import Hive
 from queenbee.core.names import joined
 from queenbee.hook import names
-from queenbee.store import sessions
+from queenbee.store.droids import sessions
 from queenbee.store.layout import discover
 
 FIRST, SECOND = "claude-1b4e28ba", "claude-7c9e6679"

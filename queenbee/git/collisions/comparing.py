@@ -21,14 +21,14 @@ from queenbee.git.collisions.values import (
     Step,
 )
 from queenbee.git.run import line, without_programs
+from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.layout import git_tree
-from queenbee.store.worktrees import target_branch, worktrees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
-    from queenbee.store.worktrees import Worktree
 
 _AT_ONCE = 4
 """Snapshots wait for the disk, and for git's own threads."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Message, Reservation
     from queenbee.services.hive import Services
-    from queenbee.services.queue import Place
+    from queenbee.services.waiting.queue import Place
     from queenbee.services.work.waiting import OnProgress
 
 _MAIL = 5

@@ -134,7 +134,7 @@ def wait(
 def _leave_word(hive: Services, wanted: Wanted) -> None:
     """Has the actor told of the issues when they are done."""
     if wanted.issues:
-        from queenbee.services.news import awaits  # noqa: PLC0415 - start-up
+        from queenbee.services.work.awaited import awaits  # noqa: PLC0415 - start-up
 
         awaits(hive, _open(hive, wanted.issues))
 
