@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,6 +115,16 @@ def test_what_is_there_already_is_left_alone(tree: Path) -> None:
         add(opened(tree), "api", issue_id="qb-1")
     assert (folder / "mine").read_text() == "x"
     assert opened(tree).assignments.active("qb-1") is None
+
+
+def test_the_refusal_says_how_to_go_on_after_its_folder_was_deleted(tree: Path) -> None:
+    add(opened(tree), "ui")
+    shutil.rmtree(tree.parent / "repo-ui")
+    with pytest.raises(Conflict, match="branch ui already") as refusal:
+        add(opened(tree), "ui")
+    hint = str(refusal.value.hint)
+    subprocess.run(hint[hint.index("git worktree") :], shell=True, check=True, cwd=tree)
+    assert add(opened(tree), "ui").path == str(tree.parent / "repo-ui")
 
 
 @pytest.mark.parametrize("name", ["a..b", "x.lock", "end.", "-d", "a/b"])
