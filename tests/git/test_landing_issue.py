@@ -81,6 +81,22 @@ def test_those_who_work_on_files_that_changed_are_told(
     assert quick("msg", "inbox", "--json", as_="db").json == []
 
 
+def test_those_with_unmerged_work_in_files_that_changed_are_told_once_without_a_lease(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    for name, droid in (("two", "api"), ("three", "db"), ("four", "ops")):
+        git(repo, "worktree", "add", "-q", str(tmp_path / name), "-b", name)
+        quick("whoami", "--set", droid, cwd=tmp_path / name)
+    (tmp_path / "two" / "README.md").write_text("theirs\n")
+    commit_file(tmp_path / "three", "README.md", "theirs\n")
+    quick("reserve", "--shared", "README.md", as_="db", cwd=tmp_path / "three")
+    (tmp_path / "four" / "other.txt").write_text("y\n")
+    commit_file(tree, "README.md", "mine\n")
+    assert quick("land", "--json", as_="ui", cwd=tree).json["told"] == ["api", "db"]
+    for droid, many in (("api", 1), ("db", 1), ("ops", 0)):
+        assert len(quick("msg", "inbox", "--json", as_=droid).json) == many, droid
+
+
 def test_a_commit_that_landing_makes_names_the_issue(
     quick: QuickQueen, repo: Path, beads: Path, tree: Path
 ) -> None:

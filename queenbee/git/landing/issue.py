@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.glob.index import GlobIndex
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, QueenError
+from queenbee.git import touched
 from queenbee.git.landing.landing import Landing, land
 from queenbee.git.landing.place import SHOWN
 from queenbee.services.messages import stage
@@ -22,12 +23,16 @@ if TYPE_CHECKING:
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
+_LOOK_S = 1.0
+"""What looking for others' unmerged work may take, while those who wait to land wait for it."""
+
 
 @dataclass(frozen=True)
 class Landed:
     """What landing an issue did: the landing, the checks of the issue, and its completion.
 
-    `told` are the droids that got a message, because they work on a file that changed.
+    `told` are the droids that got a message, because they have a lease on a file that changed, or
+    unmerged work in it.
     """
 
     landing: Landing
@@ -145,7 +150,9 @@ class _One:
                 self.completion = self.completion.with_note(f"nobody was told: {error.message}")
 
     def _tell_others(self, landing: Landing, short: str) -> list[str]:
-        """Sends one message to each droid that has a lease on a file that changed."""
+        """Sends one message to each droid that has a lease on a file that changed, or unmerged work
+        in it.
+        """
         index = GlobIndex(fold_case=self._hive.reservations.fold_case)
         leases = {
             each.id: each
@@ -154,10 +161,17 @@ class _One:
         }
         for lease in leases.values():
             index.add(lease.id, lease.pattern)
+        working = {
+            (each.path, each.droid)
+            for each in touched.by_others(self._hive, landing.changed, budget_s=_LOOK_S).touches
+            if each.droid is not None and each.droid != self._hive.actor
+        }
+        working |= {
+            (path, leases[key].droid) for path in landing.changed for key in index.covering(path)
+        }
         files: dict[str, list[str]] = {}
-        for path in landing.changed:
-            for droid in {leases[key].droid for key in index.covering(path)}:
-                files.setdefault(droid, []).append(path)
+        for path, droid in sorted(working):
+            files.setdefault(droid, []).append(path)
         if not files:
             return []
         with self._hive.transaction() as tx:
