@@ -16,11 +16,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts, Program, run_process
+from queenbee.core.text import one_line, quotation
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.git.landing import healing
@@ -34,11 +36,14 @@ from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from queenbee.git.landing.union import Joined
     from queenbee.services.store import Store
 
 CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""
 _TRIES = 5
+_MOST_SAID = 120
+"""Characters of the last line of a check that passed, which tells how much it checked."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,12 @@ class Landing:
     """Files of the worktree that git does not track, and so are not part of it."""
     changed: Sequence[str] = ()
     """The files that the target got."""
+    check_s: float | None = None
+    """How long the check took that passed, in seconds; None if there was none."""
+    check_said: str = ""
+    """The last line that it printed."""
+    joined: Sequence[Joined] = ()
+    """Where the merge kept the lines of both sides by itself."""
 
     @property
     def landed(self) -> bool:
@@ -72,6 +83,9 @@ class Landing:
             "output": self.output,
             "untracked": list(self.untracked),
             "changed": list(self.changed),
+            "check_seconds": self.check_s,
+            "check_said": self.check_said,
+            "joined": [each.to_dict() for each in self.joined],
         }
 
 
@@ -197,6 +211,10 @@ class _One:
         self.commands = Commands(interrupts)
         self.place = Place(store, self.commands)
         self.joining = Joining(self.place, rules.strategy, rules.union, subject)
+        self._check_s: float | None = None
+        self._check_said = ""
+        self._told = 0
+        """How many of the joined places were named to the user."""
         self._folder = folder_of(store, self.place.target)
 
     def done_before(self) -> Landing | None:
@@ -252,7 +270,10 @@ class _One:
         place = self.place
         for _ in range(_TRIES):
             place.refuse_unfinished()
-            head = self.joining.join(note)
+            try:
+                head = self.joining.join(note)
+            finally:  # Also where another file is left in conflict.
+                self._tell_joined()
             changed = place.changed()
             place.refuse_without_hive()
             if files := held(changed):
@@ -266,7 +287,8 @@ class _One:
             if failed is None:
                 failed = verify()
             if failed is not None:
-                return Landing(place.target, None, output=failed)
+                joined = self.joining.joined
+                return Landing(place.target, None, output=failed, joined=joined)
             place.refuse_unfinished()
             self.commands.stop_if_asked()
             turn.check()
@@ -278,6 +300,9 @@ class _One:
                     checked=bool(check),
                     untracked=place.untracked(),
                     changed=changed,
+                    check_s=self._check_s,
+                    check_said=self._check_said,
+                    joined=self.joining.joined,
                 )
             self._tell(f"{place.target} was moved meanwhile; merging it again")
         raise NotLanded(
@@ -285,6 +310,11 @@ class _One:
             hint="try again; nothing was landed",
             files=[],
         )
+
+    def _tell_joined(self) -> None:
+        for each in self.joining.joined[self._told :]:
+            self._tell(each.sentence())
+        self._told = len(self.joining.joined)
 
     def _fails(self, check: str) -> str | None:
         """Runs a check; returns the end of what it printed if it failed, else None.
@@ -295,9 +325,15 @@ class _One:
         argv = ["/bin/sh", "-c", f"exec 2>&1\n{check}"]
         timeout_s = self.rules.check_timeout_s
         program = Program(argv, self.place.tree, self.commands.env, timeout_s)
+        began_s = time.monotonic()
         ran = run_process(program, interrupts=self.commands.interrupts)
         self.commands.stop_if_asked()
         if ran.exit_code == 0:
+            self._check_s = round(time.monotonic() - began_s, 1)
+            lines = ran.stdout.text().strip().split("\n")
+            self._check_said = one_line(lines[-1].strip(), _MOST_SAID)
+            said = f": {quotation(self._check_said)}" if self._check_said else ""
+            self._tell(f"check passed in {self._check_s} s{said}")
             return None
         said = (ran.problem or ran.stdout.text()).strip()[-LAST_CHARS:]
         if ran.ended == "timed_out":
