@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
+_SHORT = 10
+"""So many characters of a commit are in the reason of a completion."""
+_LANDED = re.compile(r"(?:^landed as |\()([0-9a-f]{10})\)?$")
+"""How such a reason ends: written by `landed`, below."""
 _LOOK_S = 1.0
 """What looking for others' unmerged work may take, while those who wait to land wait for it."""
 
@@ -76,6 +81,7 @@ def land_issue(
         held=one.held,
         verify=one.verify,
         landed=one.landed,
+        whose=one.whose,
         tell=tell,
         go_on=go_on,
     )
@@ -134,10 +140,21 @@ class _One:
         lines = [f"{each['name']}: {each['reason']}" for each in failed]
         return "\n".join([f"the checks of {self._issue_id} {self.record['verdict']}", *lines])
 
+    def whose(self, commits: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Returns the issue and the droid of the commits that the reason of a completion names."""
+        full = {each[:_SHORT]: each for each in commits}
+        found = {}
+        for each in self._hive.assignments.find(status="completed") if full else ():
+            said = _LANDED.search(each.reason or "")
+            commit = full.get(said[1]) if said is not None else None
+            if commit is not None:
+                found[commit] = (each.issue_id, each.droid)
+        return found
+
     def landed(self, landing: Landing) -> None:
         """Completes the issue, and tells those who work on files that changed."""
         assert landing.commit is not None
-        short = landing.commit[:10]
+        short = landing.commit[:_SHORT]
         if self._issue_id is not None:
             why = f"{self._reason} ({short})" if self._reason else f"landed as {short}"
             self.completion = complete(

@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING
 from queenbee.checks.processes import Interrupts, Program, run_process
 from queenbee.core.text import one_line, quotation
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import ExternalFailure, InvalidInput
+from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing import healing
 from queenbee.git.landing.commands import LAST_CHARS, Commands
+from queenbee.git.landing.incoming import Incoming
 from queenbee.git.landing.joining import MERGE, Joining
 from queenbee.git.landing.notes import Note, left_behind
 from queenbee.git.landing.place import SHOWN, NotLanded, Place, Unresolved
@@ -36,6 +37,7 @@ from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from queenbee.git.landing.incoming import Arrival, Whose
     from queenbee.git.landing.union import Joined
     from queenbee.services.store import Store
 
@@ -67,6 +69,8 @@ class Landing:
     """The last line that it printed."""
     joined: Sequence[Joined] = ()
     """Where the merge kept the lines of both sides by itself."""
+    came_in: Sequence[Arrival] = ()
+    """What others landed since the branch began, which came in now; the newest first."""
 
     @property
     def landed(self) -> bool:
@@ -86,6 +90,7 @@ class Landing:
             "check_seconds": self.check_s,
             "check_said": self.check_said,
             "joined": [each.to_dict() for each in self.joined],
+            "came_in": [each.to_dict() for each in self.came_in],
         }
 
 
@@ -126,6 +131,7 @@ def land(
     held: Callable[[Sequence[str]], list[str]] = lambda _: [],
     verify: Callable[[], str | None] = lambda: None,
     landed: Callable[[Landing], None] = lambda _: None,
+    whose: Whose = lambda _: {},
     tell: Callable[[str], None] = lambda _: None,
     go_on: bool = False,
 ) -> Landing:
@@ -136,18 +142,20 @@ def land(
     may not land, because others hold them. `verify` runs other checks, and returns what failed.
     `landed` is called once the target has moved, while the turn lasts; if it is interrupted, the
     next call for the same commit calls it again. `subject` is that of a commit that is made.
+    `whose` says for which issues, and by whom, commits landed.
     `go_on` first commits the merge whose conflicts were resolved.
 
     Raises `InvalidInput` outside a linked worktree, `NotLanded`, and `Busy` if the turn does not
     come within `wait_s`.
     """
     with Interrupts() as interrupts:
-        one = _One(store, interrupts, rules or Rules.of(store), subject, tell)
+        one = _One(store, interrupts, rules or Rules.of(store), subject, whose, tell)
         done = one.done_before()
         if done is not None:
             landed(done)
             one.forget()
             return done
+        one.incoming = Incoming(one.place)
         if go_on:
             one.joining.finish()
         one.place.refuse_unfinished()
@@ -187,7 +195,7 @@ def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None
     Raises `InvalidInput` if there is none.
     """
     with Interrupts() as interrupts:
-        one = _One(store, interrupts, Rules.of(store), None, tell)
+        one = _One(store, interrupts, Rules.of(store), None, lambda _: {}, tell)
         one.done_before()
         if not one.joining.abort():
             raise InvalidInput("there is no unfinished landing here", hint="queen land")
@@ -203,9 +211,11 @@ class _One:
         interrupts: Interrupts,
         rules: Rules,
         subject: str | None,
+        whose: Whose,
         tell: Callable[[str], None],
     ) -> None:
         self._store = store
+        self._whose = whose
         self._tell = tell
         self.rules = rules
         self.commands = Commands(interrupts)
@@ -215,6 +225,7 @@ class _One:
         self._check_said = ""
         self._told = 0
         """How many of the joined places were named to the user."""
+        self.incoming: Incoming | None = None
         self._folder = folder_of(store, self.place.target)
 
     def done_before(self) -> Landing | None:
@@ -292,6 +303,7 @@ class _One:
             place.refuse_unfinished()
             self.commands.stop_if_asked()
             turn.check()
+            tip = place.tip()
             if place.advance(head, note):
                 note.write(step="landed", tree=place.tree, after=head, changed=changed[:100])
                 return Landing(
@@ -303,6 +315,7 @@ class _One:
                     check_s=self._check_s,
                     check_said=self._check_said,
                     joined=self.joining.joined,
+                    came_in=self._came_in(tip),
                 )
             self._tell(f"{place.target} was moved meanwhile; merging it again")
         raise NotLanded(
@@ -310,6 +323,13 @@ class _One:
             hint="try again; nothing was landed",
             files=[],
         )
+
+    def _came_in(self, tip: str) -> list[Arrival]:
+        try:
+            return self.incoming.arrivals(tip, self._whose) if self.incoming is not None else []
+        except QueenError as error:  # The work has landed: that must be said, whatever fails.
+            self._tell(f"what came in is not known: {error.message}")
+            return []
 
     def _tell_joined(self) -> None:
         for each in self.joining.joined[self._told :]:
