@@ -234,11 +234,15 @@ def take_next(
     on_progress: OnProgress | None = None,
 ) -> Begin | Nothing:
     """Takes the next issue as `services.work.take_next` does, and adds the unmerged work of others
-    in the files that it names.
+    in the files that it names; or, if everything is done, the records that are not committed.
     """
     taken = loop.take_next(hive, patterns=patterns, wait_s=wait_s, on_progress=on_progress)
     if isinstance(taken, loop.Begin):
         taken.touched_by = by_others(hive, sorted(taken.files)).touches
+    elif taken.state == "done":
+        from queenbee.git.landed import uncommitted_records  # noqa: PLC0415 - start-up
+
+        taken.uncommitted_records = uncommitted_records(hive.layout)
     return taken
 
 

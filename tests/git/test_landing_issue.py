@@ -191,6 +191,21 @@ def test_a_commit_that_landing_makes_names_the_issue(
     assert git(repo, "log", "-1", "--format=%s", "main") == "qb-1: new things\n"
 
 
+@pytest.mark.parametrize("where", ["queen.toml", "git config", "nowhere"])
+def test_the_check_of_the_settings_is_not_asked_for_again(
+    quick: QuickQueen, repo: Path, beads: Path, tree: Path, where: str
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    if where == "queen.toml":
+        (beads / "queen.toml").write_text('[land]\ncheck = "true"\n')
+    elif where == "git config":
+        git(repo, "config", "queenbee.check", "true")
+    command = "queen land --check 'YOUR TESTS' --next"
+    command = command if where == "nowhere" else "queen land --next"
+    assert f"when it is committed: {command}\n" in quick("next", as_="ui", cwd=tree).out
+    assert f"`{command}` merges" in quick("prime", as_="ui", cwd=tree).out
+
+
 def test_abort_takes_nothing_else(quick: QuickQueen, tree: Path) -> None:
     assert quick("land", "--abort", "--next", as_="ui", cwd=tree).code == 2
 
