@@ -69,8 +69,10 @@ def _show_begin(begin: Begin) -> None:
         paragraph(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
     for lease in begin.leases:
         paragraph(f"reserved {printable(lease.pattern)}")
-    _show_members(begin.others, begin.shared_files)
-    for touch in begin.touched_by[:_SHOWN]:
+    _show_members(begin)
+    told = {(each.droid, path) for each in begin.others for path in _shared(begin, each)}
+    untold = [each for each in begin.touched_by if (each.droid, each.path) not in told]
+    for touch in untold[:_SHOWN]:
         paragraph(f"not merged yet: {touch.sentence()}")
     _show_mail(begin)
     if begin.assignment.worktree is not None:
@@ -87,14 +89,32 @@ def _how_done(issue: Issue) -> str:
     return f" (by {printable(issue.completion.droid)}{reason})"
 
 
-def _show_members(members: Sequence[Member], shared: Mapping[str, Sequence[str]]) -> None:
-    for member in members[:_SHOWN]:
+def _show_members(begin: Begin) -> None:
+    for member in begin.others[:_SHOWN]:
         _show_member(member)
-        if files := shared.get(member.droid):
-            shared_with = printable(", ".join(files[:_SHOWN]))
-            paragraph(f"    works in the same files as you: {shared_with}")
-    if len(members) > _SHOWN:
-        paragraph(f"… {len(members) - _SHOWN} more droids: queen status --json")
+        if files := _shared(begin, member):
+            doing = ", ".join(f"{printable(path)}{_doing(begin, member, path)}" for path in files)
+            paragraph(f"    has the same files as you: {doing}")
+    if len(begin.others) > _SHOWN:
+        paragraph(f"… {len(begin.others) - _SHOWN} more droids: queen status --json")
+
+
+def _shared(begin: Begin, member: Member) -> Sequence[str]:
+    """Returns the files of the issue that an issue of another droid names too, as far as they are
+    shown.
+    """
+    shown = member in begin.others[:_SHOWN]
+    return begin.shared_files.get(member.droid, [])[:_SHOWN] if shown else []
+
+
+def _doing(begin: Begin, member: Member, path: str) -> str:
+    """Returns what another droid has really changed in a file, in brackets."""
+    found = [each for each in begin.touched_by if (each.droid, each.path) == (member.droid, path)]
+    if found:
+        return f" ({'; '.join(each.what() for each in found)})"
+    # Who shares a working tree, or was not looked at, may have changed anything.
+    known = member.worktree not in (None, begin.assignment.worktree) and not begin.unlooked
+    return " (nothing changed yet)" if known else ""
 
 
 def _show_member(member: Member, indent: str = "") -> None:

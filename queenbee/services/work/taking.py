@@ -78,6 +78,8 @@ class Begin(_Answer):
         """What to give to `queen land` as the check; None if it knows one itself."""
         self.touched_by: Sequence[Any] = ()
         """The unmerged work of others in them, which only git knows: `git.touched` adds it."""
+        self.unlooked: Sequence[str] = ()
+        """The worktrees whose unmerged work is not known, by name."""
 
     def _shared_files(self, tree: str, issues: Mapping[str, Issue]) -> dict[str, list[str]]:
         mine = self.files
