@@ -362,7 +362,11 @@ def test_while_another_process_tells_the_droid_nobody_else_does(hear: Hear, tree
     ("module", "old", "new"),
     [
         (news, "if keys and not told.add(keys) and only_once:", "if False:"),
-        (news, "fresh = [each for each in unread if key_of(each.id) not in seen]", "fresh = unread"),
+        (
+            news,
+            "fresh = [each for each in unread if key_of(each.id) not in seen]",
+            "fresh = unread",
+        ),
     ],
 )
 def test_a_memory_that_forgets_is_noticed(
