@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 from agent_inputs import SHAPES, shaped
+from pages import ROOT
 
 from queenbee import Hive
 from queenbee.agents import claude, codex, cursor, gemini, launch
@@ -88,6 +89,43 @@ def test_news_comes_after_long_tools_and_not_after_short_ones(
     groups = groups_of(agent, configure)
     assert [name for name in long + short if re.fullmatch(matcher, name)] == long
     assert matcher in [group.get("matcher") for each in groups.values() for group in each]
+
+
+def rows() -> dict[str, list[str]]:
+    """Returns the cells of the page's table of what agents report and read, by agent."""
+    text = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
+    _, _, table = text.partition("| agent | a session's end |")
+    lines = table.partition("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return {name: rest for name, *rest in cells}
+
+
+WORDS = {
+    "session start": events.SESSION_START,
+    "prompt": events.PROMPT,
+    "tools": events.AFTER_EDIT,
+    "after a tool": events.AFTER_EDIT,
+    "subagent start": events.SUBAGENT_START,
+}
+
+
+@pytest.mark.parametrize("agent", WITH_SETTINGS)
+def test_the_page_says_when_the_model_can_be_told_something(
+    agent: str, configure: Configure
+) -> None:
+    end, subagents, told, kept, _ = rows()[AGENTS[agent].title]
+    known = {
+        events.Event({"hook_event_name": name}, "/").kind for name in groups_of(agent, configure)
+    }
+    read = set()
+    for path in (SHAPES / agent).glob("*.json"):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        if document["answers"]["context"] is not None:
+            read.add(document["reads"]["kind"])
+    assert {WORDS[each] for each in told.split(", ")} == read & known - {events.BEFORE_EDIT}
+    assert kept.startswith("yes") is (events.STOP in known)
+    assert (events.SESSION_END in known) is (end != "no")
+    assert (events.SUBAGENT_START in known) is subagents.startswith("each")
 
 
 def spoken(agent: str) -> list[str]:
