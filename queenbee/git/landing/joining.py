@@ -116,7 +116,7 @@ class Joining:
 
     def _rebase(self, target: str, note: Note) -> None:
         place = self._place
-        place.refuse_overwriting(target)
+        place.refuse_overwriting(target, replays=True)
         self._commands.wait_for_index(place.git_dir)
         note.write(step="rebase", tree=place.tree, before=place.head(), after=target)
         done = self._commands("rebase", target, cwd=place.tree, note=note)
