@@ -247,7 +247,7 @@ class Place:
         """Returns the branch whose rebase is not finished in this worktree, or None."""
         try:
             with open(os.path.join(self.git_dir, "rebase-merge", "head-name")) as file:
-                name = file.read().strip()
+                name = file.read().rstrip("\n")
         except (OSError, UnicodeDecodeError):
             return None
         return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
