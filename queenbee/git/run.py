@@ -192,7 +192,7 @@ def as_the_user(*arguments: str, cwd: str) -> str:
     """
     import subprocess  # noqa: PLC0415 - start-up
 
-    env = {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
+    env = environment_of_user()
     try:
         done = subprocess.run(
             ["git", *arguments],
@@ -212,6 +212,11 @@ def as_the_user(*arguments: str, cwd: str) -> str:
             status=done.returncode,
         )
     return said
+
+
+def environment_of_user() -> dict[str, str]:
+    """Returns the environment without what a calling hook or alias says of its own repository."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
 
 
 def without_filters(cwd: str) -> dict[str, str]:

@@ -10,9 +10,9 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
+from queenbee.git.landing.commands import git, line
 from queenbee.git.landing.place import NotLanded
 from queenbee.git.landing.union import Unmerged, spec_of
-from queenbee.git.run import git, line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,11 +24,11 @@ from queenbee.checks.processes import Interrupts, Program, run_process
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.git.landing import healing
-from queenbee.git.landing.commands import LAST_CHARS, Commands
+from queenbee.git.landing.commands import LAST_CHARS, Commands, git, line
 from queenbee.git.landing.joining import MERGE, Joining
 from queenbee.git.landing.notes import Note, left_behind
 from queenbee.git.landing.place import SHOWN, NotLanded, Place, Unresolved
-from queenbee.git.run import git, line
+from queenbee.git.run import environment_of_user
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 
 if TYPE_CHECKING:
@@ -255,12 +255,7 @@ class _One:
             head = self.joining.join(note)
             changed = place.changed()
             place.refuse_without_hive()
-            if files := held(changed):
-                raise NotLanded(
-                    f"held by others: {', '.join(files[:SHOWN])}",
-                    hint="queen reserved; or ask the holder",
-                    files=files,
-                )
+            _refuse_held(held(changed))
             self.commands.stop_if_asked()
             failed = self._fails(check) if check else None
             if failed is None:
@@ -268,6 +263,7 @@ class _One:
             if failed is not None:
                 return Landing(place.target, None, output=failed)
             place.refuse_unfinished()
+            _refuse_held(held(changed))  # A check may take an hour, in which others reserve.
             self.commands.stop_if_asked()
             turn.check()
             if place.advance(head, note):
@@ -346,11 +342,21 @@ class _One:
             )
 
 
+def _refuse_held(files: Sequence[str]) -> None:
+    if files:
+        raise NotLanded(
+            f"held by others: {', '.join(files[:SHOWN])}",
+            hint="queen reserved; or ask the holder",
+            files=files,
+        )
+
+
 def _merged(ours: str, theirs: str, tree: str) -> str | None:
     """Returns the tree that a merge writes, also one with conflicts."""
     done = subprocess.run(
         ["git", "merge-tree", "--write-tree", "--no-messages", ours, theirs],
         cwd=tree,
+        env=environment_of_user(),
         capture_output=True,
         stdin=subprocess.DEVNULL,
         check=False,

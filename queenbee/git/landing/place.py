@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import shell_word
 from queenbee.errors import Conflict, InvalidInput
-from queenbee.git.run import git, line
+from queenbee.git.landing.commands import git, line
 from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.layout import git_tree
 
