@@ -291,11 +291,12 @@ def _add_lines(
     stamp = _stamp(os.path.join(other.path, touch.path))
     kept: Any = work.lines.get(touch.path)
     if not isinstance(kept, list) or kept[0] != stamp:
-        if not in_time:
+        if not in_time or found.was_slow(other):
             return True
         try:
             kept = [stamp, *_difference(found, other, work, touch.path)]
-        except (OSError, QueenError):
+        except (OSError, QueenError) as error:
+            found.note_slow(other, error)
             return True
         found.note_lines(other, touch.path, kept)
     if kept[1] is None:
@@ -322,6 +323,7 @@ def _difference(
         cwd=other.path,
         config=found.config(other),
         repository={},
+        limit_s=found.limit_s,
     )
     return _read(said)
 

@@ -241,7 +241,7 @@ def _in_patch(value: object, *, certain: bool) -> Iterator[str]:
     for text in texts:
         if not isinstance(text, str) or not (certain or text.lstrip().startswith(_PATCH_BEGIN)):
             continue
-        for line in text.splitlines():
+        for line in text.split("\n"):  # A name may have what else ends a line for Python.
             # Codex, too, takes no notice of spaces around a marker.
             marker = line.strip()
             for start in _PATCH_LINES:

@@ -484,3 +484,51 @@ def test_another_users_state_keeps_nothing_from_working(
     finally:
         os.chmod(repo / ".git" / "queenbee" / "index", 0o700)
     assert ran.code == 0 and "api changed ten.txt line 4" in ran.out
+
+
+class TestAGitThatDoesNotAnswer:
+    """Git waits for ever for a FIFO in place of an ignore file, in the tree of another agent."""
+
+    @pytest.fixture
+    def stuck(self, mine: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.setattr(unmerged, "_LIMIT_S", 0.3)
+        tree = worktree("stuck", "slow")
+        os.mkfifo(tree / ".gitignore")
+        other = worktree("other", "docs")
+        edit(other, 3)
+        return tree
+
+    def test_it_is_killed_and_the_others_are_looked_at(self, mine: Path, stuck: Path) -> None:
+        found = seen(mine, "ten.txt", budget_s=0.06)
+        assert [each.droid for each in found.touches] == ["docs"]
+        assert list(found.unlooked) == ["stuck"]
+
+    def test_it_is_not_asked_again_at_once_by_who_has_but_a_moment(
+        self, mine: Path, stuck: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen(mine, "ten.txt", budget_s=0.06)
+        asked: list[str] = []
+        whole = unmerged.refresh
+        monkeypatch.setattr(
+            unmerged,
+            "refresh",
+            lambda other, *a, **k: asked.append(other.path) or whole(other, *a, **k),
+        )
+        assert list(seen(mine, "ten.txt", budget_s=0.06).unlooked) == ["stuck"]
+        assert str(stuck) not in asked
+        (stuck / ".gitignore").unlink()
+        edit(stuck, 5)
+        assert {each.droid for each in seen(mine, "ten.txt").touches} == {"docs", "slow"}
+        assert not seen(mine, "ten.txt", budget_s=0.06).unlooked
+
+    def test_nothing_of_it_stays(self, mine: Path, stuck: Path) -> None:
+        seen(mine, "ten.txt", budget_s=0.06)
+        listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+        assert str(stuck) not in listed.stdout
+
+    def test_the_hook_answers(
+        self, mine: Path, worktree: Worktree, queen: Queen, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        os.mkfifo(worktree("stuck") / ".gitattributes")
+        os.mkfifo(worktree("more") / ".gitignore")
+        assert queen("check", "ten.txt", as_="ui", cwd=mine).code == 0

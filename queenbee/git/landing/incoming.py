@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, quotation
-from queenbee.git.run import git, line
+from queenbee.git.landing.commands import git, line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -10,9 +10,9 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
+from queenbee.git.landing.commands import git, line
 from queenbee.git.landing.place import NotLanded
 from queenbee.git.landing.union import Unmerged, spec_of
-from queenbee.git.run import git, line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -120,7 +120,7 @@ class Joining:
 
     def _rebase(self, target: str, note: Note) -> None:
         place = self._place
-        place.refuse_overwriting(target)
+        place.refuse_overwriting(target, replays=True)
         self._commands.wait_for_index(place.git_dir)
         note.write(step="rebase", tree=place.tree, before=place.head(), after=target)
         done = self._commands("rebase", target, cwd=place.tree, note=note)

@@ -26,12 +26,12 @@ from queenbee.core.text import one_line, quotation
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing import healing
-from queenbee.git.landing.commands import LAST_CHARS, Commands
+from queenbee.git.landing.commands import LAST_CHARS, Commands, git, line
 from queenbee.git.landing.incoming import Incoming
 from queenbee.git.landing.joining import MERGE, Joining
 from queenbee.git.landing.notes import Note, left_behind
 from queenbee.git.landing.place import SHOWN, NotLanded, Place, Unresolved
-from queenbee.git.run import git, line
+from queenbee.git.run import environment_of_user
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 
 if TYPE_CHECKING:
@@ -287,12 +287,7 @@ class _One:
                 self._tell_joined()
             changed = place.changed()
             place.refuse_without_hive()
-            if files := held(changed):
-                raise NotLanded(
-                    f"held by others: {', '.join(files[:SHOWN])}",
-                    hint="queen reserved; or ask the holder",
-                    files=files,
-                )
+            _refuse_held(held(changed))
             self.commands.stop_if_asked()
             failed = self._fails(check) if check else None
             if failed is None:
@@ -301,6 +296,7 @@ class _One:
                 joined = self.joining.joined
                 return Landing(place.target, None, output=failed, joined=joined)
             place.refuse_unfinished()
+            _refuse_held(held(changed))  # A check may take an hour, in which others reserve.
             self.commands.stop_if_asked()
             turn.check()
             tip = place.tip()
@@ -402,11 +398,21 @@ class _One:
             )
 
 
+def _refuse_held(files: Sequence[str]) -> None:
+    if files:
+        raise NotLanded(
+            f"held by others: {', '.join(files[:SHOWN])}",
+            hint="queen reserved; or ask the holder",
+            files=files,
+        )
+
+
 def _merged(ours: str, theirs: str, tree: str) -> str | None:
     """Returns the tree that a merge writes, also one with conflicts."""
     done = subprocess.run(
         ["git", "merge-tree", "--write-tree", "--no-messages", ours, theirs],
         cwd=tree,
+        env=environment_of_user(),
         capture_output=True,
         stdin=subprocess.DEVNULL,
         check=False,

@@ -15,7 +15,8 @@ from pathspec import GitIgnoreSpec
 from queenbee.core.marked_conflicts import MARKER_SIZE, keeping_both, ranges_of_both
 from queenbee.core.text import mentioned, one_line
 from queenbee.errors import InvalidInput
-from queenbee.git.run import git
+from queenbee.git.landing.commands import git
+from queenbee.git.run import environment_of_user
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ def _merge_file(*arguments: str, cwd: str) -> bytes | None:
     done = subprocess.run(
         ["git", "merge-file", "--stdout", "--quiet", *arguments],
         cwd=cwd,
+        env=environment_of_user(),
         capture_output=True,
         stdin=subprocess.DEVNULL,
         check=False,
