@@ -91,6 +91,11 @@ class Touch:
             )
         }
 
+    def what(self) -> str:
+        """Returns how the file is changed there, in words, if it is known whose work it is."""
+        where = f" {_ranges(self.lines)}" if self.lines else ""
+        return f"{self.how}{where}{'' if self.committed else ', uncommitted'}"
+
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""
         place = f"branch {_safe(self.branch)}" if self.branch else f"in {_safe(self.worktree)}"
@@ -234,11 +239,16 @@ def take_next(
     on_progress: OnProgress | None = None,
 ) -> Begin | Nothing:
     """Takes the next issue as `services.work.take_next` does, and adds the unmerged work of others
-    in the files that it names.
+    in the files that it names; or, if everything is done, the records that are not committed.
     """
     taken = loop.take_next(hive, patterns=patterns, wait_s=wait_s, on_progress=on_progress)
     if isinstance(taken, loop.Begin):
-        taken.touched_by = by_others(hive, sorted(taken.files)).touches
+        seen = by_others(hive, sorted(taken.files))
+        taken.touched_by, taken.unlooked = seen.touches, seen.unlooked
+    elif taken.state == "done":
+        from queenbee.git.landed import uncommitted_records  # noqa: PLC0415 - start-up
+
+        taken.uncommitted_records = uncommitted_records(hive.layout)
     return taken
 
 

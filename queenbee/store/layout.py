@@ -107,6 +107,15 @@ class Layout:
         return os.path.dirname(self.beads_dir)
 
     @property
+    def has_land_check(self) -> bool:
+        """Whether `queen land` has a check of its own: `check` in `[land]`, or `queenbee.check` in
+        the git config of the repository.
+        """
+        if self.settings.land_check or self.common_dir is None:
+            return bool(self.settings.land_check)
+        return bool(config_value(os.path.join(self.common_dir, "config"), "queenbee", "check"))
+
+    @property
     def lock_path(self) -> str:
         return os.path.join(self.state_dir, "lock")
 

@@ -71,6 +71,19 @@ def test_a_check_that_fails_lands_nothing(repo: Path, worktree: Worktree) -> Non
     assert head(repo, "main") == before
 
 
+def test_a_check_that_passed_says_so_with_its_last_line(repo: Path, worktree: Worktree) -> None:
+    tree = worktree("one")
+    commit_file(tree, "new.txt", "x\n")
+    told: list[str] = []
+    check = "echo begun; printf '908 passed, 25\\033 skipped\\n\\n'"
+    done = land(opened(tree), check=check, wait_s=10, tell=told.append)
+    assert told[0] == f"check: {check}"
+    said = f"check passed in {done.check_s} s: “908 passed, 25  skipped”"
+    assert told[1:] == [said]
+    assert done.check_s is not None
+    assert done.to_dict()["check_said"] == "908 passed, 25  skipped"
+
+
 def test_the_check_of_this_machine_is_the_default(repo: Path, worktree: Worktree) -> None:
     tree = worktree("one")
     commit_file(tree, "new.txt", "x\n")

@@ -152,6 +152,33 @@ class TestFilesThatEverybodyAppendsTo:
         assert "Conflicts" not in git(repo, "log", "-1", "--format=%B", "main")
         assert git(appended[1], "status", "--porcelain") == ""
 
+    @pytest.mark.parametrize("strategy", ["merge", "rebase"])
+    def test_the_lines_of_the_result_are_named(
+        self, repo: Path, appended: tuple[Path, Path], strategy: str
+    ) -> None:
+        rules = Rules(strategy=strategy, union=("CHANGELOG.md",))
+        landed(appended[0], rules=rules)
+        told: list[str] = []
+        done = land(opened(appended[1]), check=None, wait_s=5, rules=rules, tell=told.append)
+        (joined,) = done.joined
+        first, last = joined.lines[0]
+        text = (repo / "CHANGELOG.md").read_text().split("\n")
+        assert text[first - 1 : last] == ["- one", "- x", "- two", "- x"]
+        sentence = f"kept both sides in CHANGELOG.md lines {first}-{last}: look at their order"
+        assert told == [sentence]
+
+    def test_they_are_named_also_where_another_file_is_left_in_conflict(
+        self, repo: Path, appended: tuple[Path, Path]
+    ) -> None:
+        for tree in appended:
+            commit_file(tree, "README.md", f"{tree.name}\n")
+        rules = Rules(union=("CHANGELOG.md",), keep_turn_s=0)
+        landed(appended[0], rules=rules)
+        told: list[str] = []
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
+            landed(appended[1], rules=rules, tell=told.append)
+        assert [each.partition(" lines")[0] for each in told] == ["kept both sides in CHANGELOG.md"]
+
     def test_the_check_runs_on_what_both_make_together(
         self, repo: Path, appended: tuple[Path, Path]
     ) -> None:

@@ -440,6 +440,32 @@ def test_next_names_those_in_the_files_of_the_issue(
     assert (found["path"], found["droid"]) == ("ten.txt", "api")
 
 
+def test_next_says_what_those_who_have_the_same_files_really_changed(
+    repo: Path, quick: QuickQueen, mine: Path, worktree: Worktree
+) -> None:
+    rows = [
+        {"id": f"qb-{n}", "title": "x", "status": "open", "description": "In ten.txt."}
+        for n in range(4)
+    ]
+    write_lines(repo / ".beads" / "issues.jsonl", *rows)
+    for number, name in enumerate(("one", "two", "three")):
+        tree = worktree(name, name)
+        assert quick("claim", f"qb-{number}", cwd=tree).code == 0
+        if number:
+            edit(tree, 4)
+        if number == 2:
+            git(tree, "commit", "-qam", "x")
+    quick("claim", "qb-3", cwd=mine)
+    shown = quick("next", cwd=mine).out
+    has = "has the same files as you: ten.txt"
+    assert [each.strip() for each in shown.splitlines() if has in each] == [
+        f"{has} (nothing changed yet)",
+        f"{has} (changed line 4)",
+        f"{has} (changed line 4, uncommitted)",
+    ]
+    assert "not merged yet" not in shown
+
+
 def test_a_repository_without_linked_worktrees_is_not_looked_at(
     repo: Path, quick: QuickQueen
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from agent_inputs import NAME, OTHER_SESSION, recorded
-from hives import write_lines
+from hives import git, write_lines
 from mutants import mutant
 from tokens import tokens
 
@@ -362,7 +362,11 @@ def test_while_another_process_tells_the_droid_nobody_else_does(hear: Hear, tree
     ("module", "old", "new"),
     [
         (news, "if keys and not told.add(keys) and only_once:", "if False:"),
-        (news, "fresh = [each for each in unread if _key(each.id) not in seen]", "fresh = unread"),
+        (
+            news,
+            "fresh = [each for each in unread if key_of(each.id) not in seen]",
+            "fresh = unread",
+        ),
     ],
 )
 def test_a_memory_that_forgets_is_noticed(
@@ -557,7 +561,10 @@ def test_an_issue_with_a_strange_id_is_in_no_suggested_command(ask: Ask, tree: P
 def test_in_a_worktree_of_its_own_the_way_to_end_is_to_land(ask: Ask, tree: Path) -> None:
     row = {"id": "qa-1", "issue_id": "qb-1", "droid": "tester", "status": "active", "rev": 1}
     write_lines(tree / ".beads" / "queen_assignments.jsonl", {**row, "worktree": "tree-2"})
-    assert "When it is done: queen land --check 'YOUR TESTS'." in stop(ask, tree)
+    git(tree, "config", "queenbee.check", "make test")
+    assert "When it is done: queen land." in stop(ask, tree, session_id="one")
+    git(tree, "config", "--unset", "queenbee.check")
+    assert "When it is done: queen land --check 'YOUR TESTS'." in stop(ask, tree, session_id="two")
 
 
 def test_a_stop_that_forgets_is_noticed(
