@@ -155,8 +155,9 @@ class Place:
                 hint="git commit your work; if there is none, queen complete",
                 files=[],
             )
-        wanted = ("diff", "--name-only", "--no-renames", "-z", self.target_ref, "HEAD", "--")
-        return names_in(git(*wanted, cwd=self.tree))
+        # A `.gitmodules` may ask git not to show that a submodule has moved.
+        wanted = ("diff", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
+        return names_in(git(*wanted, self.target_ref, "HEAD", "--", cwd=self.tree))
 
     def refuse_without_hive(self) -> None:
         """Raises `NotLanded` if the commit would replace or remove the hive of the target, or put
