@@ -163,7 +163,10 @@ class TestWhatCameIn:
     ) -> None:
         (beads / "queen.toml").write_text(f'[land]\nstrategy = "{strategy}"\n')
         commit_file(behind, "README.md", "other\n")
-        assert quick("land", as_="ui", cwd=behind).code == 5
+        refused = quick("land", as_="ui", cwd=behind)
+        assert refused.code == 5
+        assert "came in: qb-1 by api, which changes README.md too" in refused.err
+        assert "late.txt" not in refused.err
         (behind / "README.md").write_text("both\n")
         git(behind, "add", "README.md")
         done = quick("land", "--continue", as_="ui", cwd=behind)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_inputs import NAME, OTHER_SESSION, recorded
+from agent_inputs import NAME, OTHER_SESSION, recorded, shaped
 from hives import git, write_lines
 from mutants import mutant
 from tokens import tokens
@@ -496,6 +496,13 @@ def test_an_agent_that_is_kept_hears_the_news_too(ask: Ask, tree: Path) -> None:
 def test_an_agent_is_never_kept_twice_in_a_row(ask: Ask, tree: Path) -> None:
     hive_of(tree, "tester").assignments.claim("qb-1")
     assert stop(ask, tree, stop_hook_active=True) == ""
+
+
+@pytest.mark.parametrize("status", ["aborted", "error"])
+def test_an_agent_that_was_stopped_is_not_sent_on(ask: Ask, tree: Path, status: str) -> None:
+    hive_of(tree, "tester").assignments.claim("qb-1")
+    assert ask(shaped("cursor/stop", tree, status=status), QUEEN_DROID="tester") is None
+    assert ask(shaped("cursor/stop", tree), QUEEN_DROID="tester") is not None
 
 
 def test_an_issue_that_is_done_keeps_nobody(ask: Ask, tree: Path) -> None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -173,6 +173,8 @@ def land(
             except Unresolved:
                 turn.keep(one.rules.keep_turn_s)
                 note.remove()
+                with suppress(QueenError):  # The conflict is what must be said.
+                    one.tell_whom_to_ask()
                 raise
             except KeyboardInterrupt:
                 note.close()
@@ -326,6 +328,12 @@ class _One:
         except QueenError as error:  # The work has landed: that must be said, whatever fails.
             self._tell(f"what came in is not known: {error.message}")
             return []
+
+    def tell_whom_to_ask(self) -> None:
+        """Names the landings that changed the same files, where the merge is left in conflict."""
+        arrived = [each for each in self._came_in(self.place.tip()) if each.files]
+        for each in arrived[:SHOWN]:
+            self._tell(f"came in: {each.sentence()}")
 
     def _tell_joined(self) -> None:
         for each in self.joining.joined[self._told :]:
