@@ -137,8 +137,9 @@ def test_a_target_that_moves_during_the_check_is_merged_again(
 
 
 def test_outside_a_linked_worktree_there_is_nothing_to_land(repo: Path) -> None:
-    with pytest.raises(InvalidInput, match="not a linked worktree"):
+    with pytest.raises(InvalidInput, match="not a linked worktree") as refusal:
         landed(repo)
+    assert refusal.value.hint == "queen worktree add NAME, and work there"
 
 
 class TestTheTurn:
@@ -273,8 +274,9 @@ class TestWhatLands:
     def test_is_something(self, worktree: Worktree) -> None:
         tree = worktree("one")
         (tree / "new.txt").write_text("not added\n")
-        with pytest.raises(NotLanded, match="nothing to land"):
+        with pytest.raises(NotLanded, match="nothing to land") as refusal:
             landed(tree)
+        assert str(refusal.value.hint).endswith("queen complete ISSUE")
 
     def test_names_what_is_not_part_of_it(self, repo: Path, worktree: Worktree) -> None:
         tree = worktree("one")

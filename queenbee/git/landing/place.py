@@ -45,7 +45,7 @@ class Place:
         if here is None or not here.linked or here.main_tree is None:
             raise InvalidInput(
                 "this is not a linked worktree: there is nothing to land",
-                hint="git worktree add ../NAME, and work there",
+                hint="queen worktree add NAME, and work there",
             )
         self.commands = commands
         self.tree = here.tree
@@ -153,7 +153,7 @@ class Place:
         if not int(git("rev-list", "--count", f"{self.target_ref}..HEAD", "--", cwd=self.tree)):
             raise NotLanded(
                 f"nothing to land: {self.target} has all commits of this worktree",
-                hint="git commit your work; if there is none, queen complete",
+                hint="git commit your work; if there is nothing to commit: queen complete ISSUE",
                 files=[],
             )
         # A `.gitmodules` may ask git not to show that a submodule has moved.
