@@ -649,7 +649,9 @@ def test_it_says_what_becomes_of_gits_hooks(quick: QuickQueen, repo: Path) -> No
     assert f"the git guard would be added to {folder}" in quick("setup", "--dry-run").err
     assert f"the git guard was added to {folder}" in quick("setup").err
     assert "git guard" not in quick("setup").err
-    assert f"the git guard would be removed from {folder}" in quick("setup", "--undo", "--dry-run").err
+    assert (
+        f"the git guard would be removed from {folder}" in quick("setup", "--undo", "--dry-run").err
+    )
     assert f"the git guard was removed from {folder}" in quick("setup", "--undo").err
     assert "git guard" not in quick("setup", "--undo").err
 
