@@ -327,6 +327,27 @@ def test_a_file_that_is_reserved_during_the_check_does_not_land(
     assert head(repo, "main") == before
 
 
+@pytest.mark.parametrize("how", ["setting", "file"])
+def test_a_submodule_that_others_hold_does_not_land_whatever_git_is_told_to_show(
+    quick: QuickQueen, repo: Path, worktree: Worktree, how: str
+) -> None:
+    git(repo, "update-index", "--add", "--cacheinfo", f"160000,{head(repo)},sub")
+    (repo / "sub").mkdir()
+    if how == "file":
+        git(repo, "config", "-f", ".gitmodules", "submodule.sub.path", "sub")
+        git(repo, "config", "-f", ".gitmodules", "submodule.sub.ignore", "all")
+        git(repo, "add", ".gitmodules")
+    git(repo, "commit", "-qm", "a submodule")
+    tree = worktree("one")
+    git(tree, "update-index", "--cacheinfo", f"160000,{head(repo)},sub")
+    git(tree, "commit", "-qm", "move it")
+    if how == "setting":
+        git(repo, "config", "diff.ignoreSubmodules", "all")
+    quick("reserve", "sub", as_="api")
+    refused = quick("land", as_="ui", cwd=tree)
+    assert (refused.code, "held by others: sub (api)" in refused.err) == (5, True), refused.err
+
+
 class TestTheRepositoryOfACaller:
     """A hook or an alias names its own repository and index; landing is about its worktree."""
 
