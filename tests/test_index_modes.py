@@ -119,6 +119,7 @@ tester: claim qb-21
 writer: next
 writer: complete qb-5 --next --reason done
 writer: land --next
+writer: sync
 writer: next --reserve src/part61/**
 tester: issue new Search --id qb-new --depends-on qb-5
 tester: issue edit qb-new --priority 0

@@ -64,6 +64,7 @@ _SECTIONS = {
         "where": "hive",
         "whoami": "hive",
         "guard": "guard",
+        "sync": "sync",
         "doctor": "doctor",
         "history": "history",
         "index": "index",

@@ -279,6 +279,10 @@ class Reservations:
                 pairs.append((winner, marked))
         return sorted(pairs, key=lambda pair: pair[1].age)
 
+    def verdicts(self) -> dict[str, str]:
+        """Returns the winner's id for each superseded lease of the hive."""
+        return dict(self._live.verdicts(self.store.state(KIND)))
+
     def overlap(self, left: str, right: str) -> str | None:
         """Returns a path that both patterns cover, or None. Raises `BadPattern`."""
         one, other = self.resolve([left, right])
@@ -317,15 +321,15 @@ class Reservations:
                 return working_tree.keep_tree_id(self.store.layout)
         return found
 
-    def _origin(
-        self, session: str | None, *, announced: bool, alone: bool
-    ) -> dict[str, str | None]:
+    def _origin(self, session: str | None, *, announced: bool, alone: bool) -> dict[str, object]:
         """Returns what a new lease says about where it was asked for.
 
         A droid that reserves exclusively by name means the files of all working trees.
         """
         layout = self.store.layout
-        origin = {"session": session, "worktree": layout.worktree} if session else {}
+        origin: dict[str, object] = dict(self.store.grant_marks)
+        if session:
+            origin |= {"session": session, "worktree": layout.worktree}
         if announced:
             origin["worktree"] = layout.worktree
             origin["branch"] = working_tree.branch_of(layout)
