@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import Answer, Invocation, command, is_mine, short_ids, tell
+from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
@@ -69,13 +70,17 @@ def _taken(lease: Reservation) -> str:
 def _left(lease: Reservation, now_ms: int) -> str:
     if lease.status != "active":
         return lease.status
-    return "superseded" if lease.superseded_by else left(lease.expires_ms, now_ms)
+    if lease.superseded_by:
+        return "superseded"
+    return left(lease.expires_ms, now_ms) + (" unconfirmed" if lease.unconfirmed else "")
 
 
 def _show_statuses(statuses: Sequence[PathStatus]) -> None:
     now_ms = time.time_ns() // 1_000_000
     for each in statuses:
         entry(f"{each.status:5} ", printable(each.path), state=each.status)
+        if each.status == "stale":
+            paragraph(f"      a newer grant has token {max(lease.token for lease in each.leases)}")
         for lease in each.leases if each.status == "held" else ():
             paragraph(
                 f"      by {printable(lease.droid)}: {printable(lease.pattern)}{purpose(lease)}, "
@@ -104,9 +109,16 @@ def _show_statuses(statuses: Sequence[PathStatus]) -> None:
 @click.option(
     "--force", is_flag=True, help="Take over what conflicts; needs --reason or queen nudge"
 )
+@confirm_options
 def reserve(
-    hive: Hive, patterns: tuple[str, ...], shared: bool, wait: int | None, **terms: Any
-) -> list[Reservation]:
+    hive: Hive,
+    patterns: tuple[str, ...],
+    shared: bool,
+    wait: int | None,
+    confirm: bool,
+    local_if_offline: bool,
+    **terms: Any,
+) -> Sequence[Assignment | Reservation]:
     """Reserve files before you edit them
 
     Reserves all of the patterns or none. A pattern is relative to the current folder and may use
@@ -123,10 +135,14 @@ def reserve(
         from queenbee.cli.progress import waiting  # noqa: PLC0415 - start-up
 
         watcher = waiting()
-    try:
+
+    def reserved() -> list[Reservation]:
         return hive.reservations.reserve(
             patterns, exclusive=not shared, wait_s=wait or 0, on_progress=watcher, **terms
         )
+
+    try:
+        return granted(hive, reserved, confirm=confirm, local_if_offline=local_if_offline)
     finally:
         if watcher is not None:
             watcher(None)
@@ -231,11 +247,17 @@ def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool, stale
     opens_hive=False,
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-def check(call: Invocation, paths: tuple[str, ...]) -> Answer:
+@click.option(
+    "--token", type=click.IntRange(min=1), metavar="N", help="Also refuse if a newer grant was made"
+)
+def check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer:
     """Check whether you may edit files
 
     Exit 0 if all are free or yours, 1 if another droid holds one. A PATH is a file name, never a
     pattern; the contents of a folder are not checked.
+
+    With --token, the number that a confirmed reservation got, it is also 1 if somebody got a newer
+    one on a PATH since, even if that has ended.
     """
     if call.beads_dir:
         statuses = call.hive.reservations.check(paths)
@@ -252,7 +274,9 @@ def check(call: Invocation, paths: tuple[str, ...]) -> Answer:
             tell(f"{path} is a folder: its contents were not checked; see: queen reserved")
         elif set("*?{") & set(path) and not os.path.lexists(path):
             tell(f"{path} was treated as a file name, not as a pattern; see: queen reserved")
-    return Answer(statuses, yes=all(each.status != "held" for each in statuses))
+    if token is not None:
+        statuses = [call.hive.reservations.fenced(each, token) for each in statuses]
+    return Answer(statuses, yes=all(each.status not in ("held", "stale") for each in statuses))
 
 
 def _show_overlap(value: dict[str, object]) -> None:

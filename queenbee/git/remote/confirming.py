@@ -49,7 +49,9 @@ def confirmed(
         _ask(notes, given)
         tell(f"not confirmed: {error.message}; the next queen sync confirms it, or ends it")
         return given
+    before = _held_before(hive)
     given = _marked(hive, grant)
+    new = [(_kind(each), each.id) for each in given if each.id not in before]
     name = _ask(notes, given)
     if name is None:
         return given
@@ -57,12 +59,12 @@ def confirmed(
         sync(hive, fetch=False, request=name)
     except Unreachable as error:
         if not local_if_offline:
-            _take_back(hive, notes, name, given)
+            _take_back(hive, notes, name, new)
             raise
         tell(f"not confirmed: {error.message}; the next queen sync confirms it, or ends it")
         return _again(hive, given)
     except BaseException:
-        _take_back(hive, notes, name, given)
+        _take_back(hive, notes, name, new)
         raise
     settled = _again(hive, given)
     if not all(is_live(each, hive.now_ms()) and each.token for each in settled):
@@ -93,10 +95,16 @@ def _ask(notes: Notes, given: Sequence[Grant]) -> str | None:
     return notes.add_pending([(_kind(each), each.id) for each in waiting]) if waiting else None
 
 
-def _take_back(hive: Services, notes: Notes, name: str, given: Sequence[Grant]) -> None:
-    """Ends what this request made new; what the droid had before, it keeps."""
+def _held_before(hive: Services) -> set[str]:
+    """Returns the ids of what the actor has already: it keeps that, whatever comes of this."""
+    droid = hive.actor
+    have = [*hive.assignments.find(droid=droid), *hive.reservations.find(droid=droid)]
+    return {each.id for each in have}
+
+
+def _take_back(hive: Services, notes: Notes, name: str, new: Sequence[tuple[str, str]]) -> None:
+    """Ends what this request made new, first for this machine: nobody may confirm it any more."""
     notes.remove_pending(name)
-    new = [(_kind(each), each.id) for each in given if each.rev == 1]
     withdraw(hive, new, {})
 
 
