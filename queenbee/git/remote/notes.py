@@ -50,7 +50,7 @@ class Notes:
     """The notes about one branch, in `remote/` of the state directory."""
 
     def __init__(self, store: Store, ref: str) -> None:
-        self.folder = os.path.join(store.layout.state_dir, "remote")
+        self.folder = store.layout.remote_dir
         self.lock_path = os.path.join(self.folder, "lock")
         self._known_path = os.path.join(self.folder, "known.json")
         self._round_path = os.path.join(self.folder, "round")
