@@ -180,3 +180,17 @@ class ExternalFailure(QueenError):
     """A program that QueenBee ran failed."""
 
     code = "external"
+
+
+class Bug(QueenError):
+    """An unexpected error: a bug in QueenBee."""
+
+    code = "bug"
+
+    @classmethod
+    def of(cls, error: Exception) -> Bug:
+        """Returns the refusal that reports an error which nobody expected."""
+        return cls(
+            f"a bug in queen: {type(error).__name__}: {error}",
+            hint="run it again with QUEEN_DEBUG=1 and report what it prints",
+        )

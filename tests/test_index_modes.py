@@ -32,6 +32,7 @@ READS = {
     "where": [""],
     "whoami": [""],
     "version": [""],
+    "mcp": [""],
     "completion": ["bash"],
     "msg inbox": [
         "",
@@ -71,6 +72,7 @@ READS = {
     "collisions": ["", "--order"],
     "issues": ["", "--all", "--status closed"],
     "status": [""],
+    "prime": ["", "--full"],
     "wait": ["--ready --timeout 0s", "qb-5 --free src/** --timeout 0s", "--mail --timeout 0s"],
     "help": ["", "msg send"],
     "show": ["qb-5", "qb-21", "qb-25", "qb-gone"],
@@ -96,6 +98,7 @@ READS = {
     "session validate": ["--session {session}"],
     "guard check": ["src/part61/x.py docs/60.md", "--staged"],
     "guard status": [""],
+    "worktree list": [""],
     "hooks status": ["claude"],
 }
 """The command lines that change no record, by command."""
@@ -120,6 +123,9 @@ writer: next
 writer: complete qb-5 --next --reason done
 writer: land --next
 writer: sync
+tester: worktree add extra
+tester: worktree list
+tester: worktree remove extra
 writer: next --reserve src/part61/**
 tester: issue new Search --id qb-new --depends-on qb-5
 tester: issue edit qb-new --priority 0

@@ -8,14 +8,14 @@ import json
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
-from queenbee.agents.hook_entries import HookEntries
+from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.marked import MarkedToml
+from queenbee.agents.files.writable_roots import WritableRoots
 from queenbee.agents.launch import guarded
-from queenbee.agents.marked import MarkedToml
-from queenbee.agents.writable_roots import WritableRoots
 
 if TYPE_CHECKING:
-    from queenbee.agents.edits import Part
-    from queenbee.agents.hook_entries import Group
+    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.hook_entries import Group
 
 _HOME = "CODEX_HOME"
 _TIMEOUT_S = 10

@@ -6,8 +6,9 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.agents import claude, codex, copilot, cursor, edits, gemini, opencode
+from queenbee.agents import claude, codex, copilot, cursor, gemini, opencode
 from queenbee.agents.agent import Place
+from queenbee.agents.files import edits
 from queenbee.agents.launch import hook_command, mcp_command
 from queenbee.errors import InvalidInput, NoHive, NotFound, QueenError
 from queenbee.git import hooks as git_hooks
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.agents.agent import Agent
-    from queenbee.agents.edits import Part
+    from queenbee.agents.files.edits import Part
 
 AGENTS: dict[str, Agent] = {
     each.name: each

@@ -31,12 +31,6 @@ class Interrupted(errors.QueenError):
     code = "interrupted"
 
 
-class Bug(errors.QueenError):
-    """An unexpected error: a bug in QueenBee."""
-
-    code = "bug"
-
-
 _BY_CLASS: tuple[tuple[type[errors.QueenError], int], ...] = (
     (errors.InvalidInput, USAGE),
     (errors.NotFound, NOT_FOUND),

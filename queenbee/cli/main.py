@@ -14,18 +14,20 @@ import click
 
 from queenbee.cli import exits
 from queenbee.cli.app import Invocation, QueenGroup
-from queenbee.cli.rendering import error_document
 from queenbee.cli.terminal import aside
+from queenbee.core.plain import error_document
 from queenbee.core.text import printable, shell_word
-from queenbee.errors import NoHive, QueenError, Unwritable
+from queenbee.errors import Bug, NoHive, QueenError, Unwritable
 from queenbee.version import __version__
 
 _SECTIONS = {
     "Work": {
         "next": "work",
         "land": "land",
+        "worktree": "worktree",
         "complete": "work",
         "status": "work",
+        "prime": "care.prime",
         "wait": "work",
         "issues": "issues",
         "ready": "issues",
@@ -59,25 +61,26 @@ _SECTIONS = {
         "run": "verify",
     },
     "Care": {
-        "init": "hive",
-        "setup": "setup",
-        "where": "hive",
-        "whoami": "hive",
-        "guard": "guard",
-        "sync": "sync",
-        "doctor": "doctor",
-        "history": "history",
-        "index": "index",
-        "stats": "index",
-        "rotate": "index",
-        "completion": "hive",
-        "version": "hive",
-        "help": "hive",
+        "init": "care.hive",
+        "setup": "care.setup",
+        "where": "care.hive",
+        "whoami": "care.hive",
+        "mcp": "care.mcp",
+        "guard": "care.guard",
+        "sync": "care.sync",
+        "doctor": "care.doctor",
+        "history": "care.history",
+        "index": "care.index",
+        "stats": "care.index",
+        "rotate": "care.index",
+        "completion": "care.hive",
+        "version": "care.hive",
+        "help": "care.hive",
     },
 }
 """The commands in the order of the help, each with its module in `cli.commands`."""
 
-_HIDDEN = {"hooks": "hooks"}
+_HIDDEN = {"hooks": "care.hooks"}
 """Commands that another one has replaced. They work as before."""
 
 _HELP = """Share one repository among coding agents: who works on what, messages, and file
@@ -188,7 +191,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         if os.environ.get("QUEEN_DEBUG"):
             raise
-        refusal = _bug(error)
+        refusal = Bug.of(error)
     _report(refusal, call, as_json=as_json)
     if isinstance(refusal, Unwritable):
         _discard_output()
@@ -227,13 +230,6 @@ def _usage_error(error: click.ClickException) -> QueenError:
     if message.startswith("Got unexpected extra argument"):
         hint = f"put quotes around text that contains spaces; {hint}"
     return exits.UsageError(message, hint=hint)
-
-
-def _bug(error: Exception) -> QueenError:
-    return exits.Bug(
-        f"a bug in queen: {type(error).__name__}: {error}",
-        hint="run it again with QUEEN_DEBUG=1 and report what it prints",
-    )
 
 
 def _with_hive(hint: str, beads_dir: str) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.terminal import columns, cut, encodable, say, tinted, width, wrapped
+from queenbee.core.plain import to_plain
 from queenbee.core.text import bracketed, mentioned, printable, shortened
 from queenbee.core.timestamps import format_duration
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from queenbee.core.records import Reservation
     from queenbee.documents.findings import Finding
-    from queenbee.errors import QueenError
 
 _LINE_CHARS = 400
 """The length at which a line is cut when it shares a screen with others."""
@@ -175,26 +175,6 @@ def print_json(value: object) -> None:
         click.echo(f"[\n{rows}\n]")
     else:
         click.echo(_dumps(plain))
-
-
-def to_plain(value: object) -> object:
-    """Returns the value as JSON types."""
-    if hasattr(value, "to_dict"):
-        return to_plain(value.to_dict())
-    if isinstance(value, dict):
-        return {key: to_plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [to_plain(each) for each in value]
-    return value
-
-
-def error_document(error: QueenError) -> dict[str, object]:
-    """Returns the JSON form of a refusal."""
-    document: dict[str, object] = {"code": error.code, "message": error.message}
-    if error.hint:
-        document["hint"] = error.hint
-    document.update((key, to_plain(each)) for key, each in error.details.items())
-    return {"error": document}
 
 
 def _marks(mine: Sequence[bool]) -> list[str]:

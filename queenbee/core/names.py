@@ -12,6 +12,8 @@ ALWAYS_KNOWN = frozenset({"human", "queen"})
 EVERYONE = "@all"
 MAX_LENGTH = 64
 MAX_ISSUE_ID_LENGTH = 128
+_ID_CHARS = 8
+"""What a name made for a session has of the session's id."""
 
 _FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 _REST = _FIRST | frozenset("._-")
@@ -45,6 +47,31 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     lowered = {candidate.lower(): candidate for candidate in known}
     close = get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     return lowered[close[0]] if close else None
+
+
+def session_name(agent: str, session: str | None) -> str | None:
+    """Returns a name made for a session, such as `claude-1b4e28ba`, or None without an id."""
+    part = part_of(session)
+    if not part:
+        return None
+    prefix = agent if is_name(agent) and len(agent) < MAX_LENGTH - _ID_CHARS else "agent"
+    return f"{prefix}-{part}"
+
+
+def part_of(session: str | None) -> str:
+    """Returns the part of an id that tells it from others, or "" if there is none.
+
+    It is the start of a random UUID, as agents show it, or the end of any other id: ids that start
+    with the time are alike if the sessions started together.
+    """
+    letters = "".join(char for char in session or "" if char.isascii() and char.isalnum())
+    random = session is not None and len(letters) == 32 and session[14:15] == "4"
+    return letters[:_ID_CHARS] if random else letters[-_ID_CHARS:]
+
+
+def joined(name: str, separator: str, part: str) -> str:
+    """Returns a name with a part behind it, which stays whole if both are too long."""
+    return f"{name[: MAX_LENGTH - len(separator) - len(part)]}{separator}{part}"
 
 
 def checked_issue_id(issue_id: str) -> str:

@@ -6,8 +6,8 @@ import os
 
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.run import git
+from queenbee.store.git_files.worktrees import target_branch
 from queenbee.store.layout import Layout, git_tree
-from queenbee.store.worktrees import target_branch
 
 
 def unlanded(layout: Layout) -> str | None:

@@ -49,6 +49,8 @@ class NotTrusted(ExternalFailure):
     code = "external"
 
 
+_LAST_CHARS = 1_000
+"""So much of what git said is in an error."""
 _OF_A_CALLER = frozenset({
     "GIT_DIR", "GIT_WORK_TREE", "GIT_IMPLICIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE",
     "GIT_PREFIX", "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_NAMESPACE",
@@ -190,17 +192,45 @@ def brief(
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said
 
 
-def line(*arguments: str, cwd: str) -> str | None:
+def line(*arguments: str, cwd: str, repository: Mapping[str, str] | None = None) -> str | None:
     """Returns the one line that git prints, or None if it fails or prints nothing.
 
     Raises `NotTrusted`, which is no answer to any question.
     """
     try:
-        return os.fsdecode(git(*arguments, cwd=cwd)).rstrip("\n") or None
+        return os.fsdecode(git(*arguments, cwd=cwd, repository=repository)).rstrip("\n") or None
     except NotTrusted:
         raise
     except ExternalFailure:
         return None
+
+
+def as_the_user(*arguments: str, cwd: str) -> str:
+    """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
+    returns what it printed. Raises `ExternalFailure`, which has that at its end.
+    """
+    import subprocess  # noqa: PLC0415 - start-up
+
+    env = {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
+    try:
+        done = subprocess.run(
+            ["git", *arguments],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+    except OSError as error:
+        raise ExternalFailure(f"git cannot be run: {error.strerror}", program="git") from error
+    said = os.fsdecode(done.stdout).strip()
+    if done.returncode != 0:
+        raise ExternalFailure(
+            f"git {arguments[0]} failed: {said[-_LAST_CHARS:] or done.returncode}",
+            program="git",
+            status=done.returncode,
+        )
+    return said
 
 
 def without_filters(cwd: str) -> dict[str, str]:

@@ -29,6 +29,16 @@ _CONTEXT_OF_ANY = frozenset((
 _STOPS = frozenset(("stop", "subagentstop", "agentstop", "afteragent"))
 
 
+class Plain:
+    """An answer that is no JSON: text for standard output, and an exit status."""
+
+    __slots__ = ("status", "text")
+
+    def __init__(self, text: str, status: int = 0) -> None:
+        self.text = text
+        self.status = status
+
+
 def denial(event: Event, reason: str) -> Answer:
     """Returns the answer that stops an edit and tells the agent why."""
     if _native(event, CURSOR):

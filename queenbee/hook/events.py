@@ -23,6 +23,8 @@ PROMPT = "prompt"
 STOP = "stop"
 SUBAGENT_START = "subagent start"
 SUBAGENT_END = "subagent end"
+WORKTREE_CREATE = "worktree create"
+WORKTREE_REMOVE = "worktree remove"
 OTHER = "other"
 
 CLAUDE = "claude"
@@ -50,6 +52,8 @@ _KINDS = {
     "afteragent": STOP,
     "subagentstart": SUBAGENT_START,
     "subagentstop": SUBAGENT_END,
+    "worktreecreate": WORKTREE_CREATE,
+    "worktreeremove": WORKTREE_REMOVE,
 }
 _TOOLS = frozenset({
     "edit", "write", "multiedit", "notebookedit",  # Claude Code
@@ -104,7 +108,7 @@ class Event:
 
     __slots__ = (
         "agent", "cwd", "files", "kind", "letters", "name", "session", "source", "subagent",
-        "was_kept",
+        "was_kept", "worktree",
     )  # fmt: skip
 
     def __init__(self, fields: Mapping[str, object], cwd: str) -> None:
@@ -127,6 +131,8 @@ class Event:
         if said is not None and not _may_be_a_name(said):
             said = None
         self.cwd = os.path.join(cwd, said or "")
+        self.worktree = _text(fields, "worktree_path" if self.kind == WORKTREE_REMOVE else "name")
+        """The name of a worktree to be made, or the path of one to be removed."""
         self.files: list[str] = []
         """The files that a tool is about to change, or has changed: absolute names."""
         if self.kind in (BEFORE_EDIT, AFTER_EDIT):

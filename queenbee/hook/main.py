@@ -5,11 +5,15 @@
     refusals         the text of a refusal
     sessions         the start and the end of a session and of its subagents
     names            the name that each of them acts under
+    news             what the agent should hear: at a prompt, after a tool, when it stops
+    neighbours       whose unmerged work is in a file that is edited
+    worktree_events  a worktree that an agent makes or removes
     answers          the JSON that the asking agent reads
 
-The exit status is always 0, because agents read some others as "block". An internal error never
-stops an agent; it is logged in `hook.log` beside the journal and reported on standard error. An
-edit is stopped only if the hive says that another droid holds the file.
+The exit status is 0, because agents read some others as "block"; except for a worktree that could
+not be removed, which 0 would say. An internal error never stops an agent; it is logged in
+`hook.log` beside the journal and reported on standard error. An edit is stopped only if the hive
+says that another droid holds the file.
 """
 
 from __future__ import annotations
@@ -43,28 +47,35 @@ _OF_SESSIONS = frozenset((
 
 def main() -> None:
     """Answers the event on standard input."""
+    status = 0
     try:
-        _exchange()
+        status = _exchange()
     except (OSError, ValueError, AttributeError):
         # A standard stream is full, or closed (then it is None): nobody can be told.
         if os.environ.get("QUEEN_DEBUG"):
             raise
     # Every file is closed by now; an orderly shutdown of the interpreter costs 3 ms of 28.
-    os._exit(0)
+    os._exit(status)
 
 
-def _exchange() -> None:
+def _exchange() -> int:
+    """Returns the exit status."""
+    status = 0
     if len(sys.argv) > 1 or (sys.stdin is not None and os.isatty(0)):
         sys.stdout.write(_USAGE)
     elif sys.stdin is not None:
         answer = respond(sys.stdin.buffer.read(), os.environ, _cwd())
-        if answer is not None:
+        if isinstance(answer, answers.Plain):
+            sys.stdout.write(answer.text)
+            status = answer.status
+        elif answer is not None:
             # ASCII: an agent's locale may not be UTF-8, and a file name may not be valid text.
             sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
+    return status
 
 
-def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | None:
+def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | answers.Plain | None:
     """Returns the answer to an event, or None if there is nothing to say."""
     if env.get("QUEEN_HOOK") == "off":
         return None
@@ -86,11 +97,25 @@ def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | None:
         return None
 
 
-def _answer(event: Event, env: Mapping[str, str]) -> Answer | None:
+def _answer(event: Event, env: Mapping[str, str]) -> Answer | answers.Plain | None:
     if event.files:
         from queenbee.hook import editing  # noqa: PLC0415 - start-up
 
-        return editing.answer(event, env)
+        answer = editing.answer(event, env)
+        if answer is None:
+            from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
+
+            answer = neighbours.answer(event, env)
+        if answer is not None or event.kind != events.AFTER_EDIT:
+            return answer
+    if event.kind in (events.AFTER_EDIT, events.PROMPT, events.STOP):
+        from queenbee.hook import news  # noqa: PLC0415 - start-up
+
+        return news.at_stop(event, env) if event.kind == events.STOP else news.answer(event, env)
+    if event.kind in (events.WORKTREE_CREATE, events.WORKTREE_REMOVE):
+        from queenbee.hook import worktree_events  # noqa: PLC0415 - start-up
+
+        return worktree_events.answer(event, env)
     if event.kind not in _OF_SESSIONS:
         return None
     from queenbee.hook import sessions  # noqa: PLC0415 - start-up

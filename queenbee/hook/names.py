@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import time
 
-from queenbee.core.names import MAX_LENGTH, is_name
+from queenbee.core.names import joined, part_of, session_name
 from queenbee.errors import UnknownDroid
 from queenbee.hook.events import SESSION_START
-from queenbee.store import identity, sessions
+from queenbee.store.droids import identity, sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from queenbee.hook.events import Event
     from queenbee.store.layout import Layout
-
-_ID_CHARS = 8
 
 
 class Actor:
@@ -66,31 +64,6 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
     if mine == name or not _accepted(layout, mine):
         return Actor(name, derived=derived)
     return Actor(mine, derived=True, parent=name)
-
-
-def session_name(agent: str, session: str | None) -> str | None:
-    """Returns a name made for a session, such as `claude-1b4e28ba`, or None without an id."""
-    part = part_of(session)
-    if not part:
-        return None
-    prefix = agent if is_name(agent) and len(agent) < MAX_LENGTH - _ID_CHARS else "agent"
-    return f"{prefix}-{part}"
-
-
-def part_of(session: str | None) -> str:
-    """Returns the part of an id that tells it from others, or "" if there is none.
-
-    It is the start of a random UUID, as agents show it, or the end of any other id: ids that start
-    with the time are alike if the sessions started together.
-    """
-    letters = "".join(char for char in session or "" if char.isascii() and char.isalnum())
-    random = session is not None and len(letters) == 32 and session[14:15] == "4"
-    return letters[:_ID_CHARS] if random else letters[-_ID_CHARS:]
-
-
-def joined(name: str, separator: str, part: str) -> str:
-    """Returns a name with a part behind it, which stays whole if both are too long."""
-    return f"{name[: MAX_LENGTH - len(separator) - len(part)]}{separator}{part}"
 
 
 def end(layout: Layout, event: Event) -> None:

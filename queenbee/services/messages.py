@@ -98,8 +98,12 @@ class Messages:
     def reply(self, message_id: str, body: str, *, importance: str = "normal") -> Message:
         """Replies to the sender of a message; if the actor sent it, to its recipient."""
         parent = self.get(message_id)
-        to = parent.to if parent.from_ == self._store.actor else parent.from_
+        to = self.correspondent(parent)
         return self.send(to, body, reply_to=parent.id, importance=importance)[0]
+
+    def correspondent(self, message: Message) -> str:
+        """Returns who gets a reply of the actor: the sender, or the recipient of its own."""
+        return message.to if message.from_ == self._store.actor else message.from_
 
     def inbox(
         self,

@@ -13,7 +13,7 @@ import time
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
 from queenbee.services import forks as _forks  # noqa: F401 - it prepares forks of this process
-from queenbee.store import identity, presence
+from queenbee.store.droids import identity, presence
 from queenbee.store.layout import discover, working_directory
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.opening import open_records

@@ -39,6 +39,7 @@ TEMPLATE = """\
 # reserve = "auto"       # how queen-hook leases the files that agents edit: "auto", "exclusive",
 #                        # "shared" or "off"; docs/enforcement.md
 # ignore = []            # patterns, as in .gitignore, of files that it does not lease
+# stop = "remind"        # "off": an agent may stop while it has an issue or owes an answer
 #
 # [land]
 # check = ""             # the shell command that must pass before queen land lands anything
@@ -176,6 +177,7 @@ SETTINGS = (
     _Choice("droids", "auto", "strict", "off"),
     _Choice("issues", "auto", "strict", "off"),
     _Choice("durability", "synced", "buffered"),
+    _Choice("hook.stop", "remind", "off"),
     _Duration("ttl", DEFAULT_TTL_S, MIN_TTL_S, MAX_TTL_S),
     _Duration("quiet_after", 15 * 60, 1, MAX_TTL_S),
     _Duration("lock_timeout", 10.0, 0, 3600),
@@ -206,6 +208,7 @@ class Settings:
     droids: str
     issues: str
     durability: str
+    hook_stop: str
     ttl_s: int
     quiet_after_s: int
     lock_timeout_s: float

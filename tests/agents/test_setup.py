@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hives import QuickQueen, git
 
-from queenbee.agents import edits
 from queenbee.agents.agent import Place
-from queenbee.agents.edits import UNCHANGED
+from queenbee.agents.files import edits
+from queenbee.agents.files.edits import UNCHANGED
 from queenbee.agents.setup import AGENTS, Setup, is_set_up, place_of
 from queenbee.errors import Conflict, InvalidInput, Unreadable, Unwritable
 from queenbee.git import hooks as git_hooks

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from mutants import mutant
 
-from queenbee.agents import edits, json_text, marked, writable_roots
+from queenbee.agents.files import edits, json_text, marked, writable_roots
 from queenbee.errors import QueenError
 
 

@@ -12,7 +12,8 @@ from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.git import hooks
 from queenbee.git.landing import issue
-from queenbee.store import working_tree
+from queenbee.services.leases import edits
+from queenbee.store.git_files import working_tree
 
 
 @pytest.fixture
@@ -151,3 +152,14 @@ def test_a_completion_that_fails_says_that_it_has_landed_and_is_done_by_the_next
     assert quick("land", as_="ui", cwd=tree).code == 0
     (done,) = quick("assignments", "--status", "completed", "--json").json
     assert done["reason"] == f"landed as {head(repo, 'main')[:10]}"
+
+
+def test_what_was_announced_and_landed_is_announced_no_longer(
+    quick: QuickQueen, repo: Path, beads: Path, tree: Path
+) -> None:
+    hive = Hive.open(tree, droid="ui", env={"QUEEN_DURABILITY": "buffered"})
+    files = ("new.txt", "later.txt")
+    edits.keep(hive.reservations, edits.look(hive.reservations, files, "s1"), "s1")
+    (tree / "later.txt").write_text("not committed")
+    assert quick("land", as_="ui", cwd=tree).code == 0
+    assert [lease.pattern for lease in hive.reservations.find()] == ["later.txt"]

@@ -13,7 +13,7 @@ from hives import QuickQueen, commit_file, git
 from queenbee import Hive
 from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landing import NotLanded, Rules, abort, land
-from queenbee.services.landing_turn import landers
+from queenbee.services.waiting.landing_turn import landers
 
 
 @pytest.fixture

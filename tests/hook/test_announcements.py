@@ -42,7 +42,10 @@ def denied(process: subprocess.Popen[bytes]) -> str:
     """Returns the reason of a denial, or "" if the edit may go on."""
     out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, b"")
-    return json.loads(out)["hookSpecificOutput"]["permissionDecisionReason"] if out else ""
+    if not out or "additionalContext" in (said := json.loads(out)["hookSpecificOutput"]):
+        return ""  # It is told who else has unmerged work in the file.
+    assert said["permissionDecision"] == "deny"
+    return str(said["permissionDecisionReason"])
 
 
 def edits(tree: Path, session: str = SESSION, name: str = "src/app.py", **env: str) -> str:

@@ -83,6 +83,8 @@ def test_a_tool_that_edits_no_file_names_none(name: str) -> None:
         ("claude/session-start", events.SESSION_START),
         ("claude/session-end", events.SESSION_END),
         ("claude/stop", events.STOP),
+        ("claude/prompt", events.PROMPT),
+        ("claude/post-bash", events.AFTER_EDIT),
         ("gemini/before-write", events.BEFORE_EDIT),
         ("gemini/after-replace", events.AFTER_EDIT),
         ("cursor/pre-write", events.BEFORE_EDIT),

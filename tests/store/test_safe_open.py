@@ -22,6 +22,8 @@ CALLS = {
 """Calls that open, make or change a file by its path."""
 
 ELSEWHERE = {
+    ("agents/files/edits.py", "os.rmdir"): "removes folders that are empty",
+    ("agents/opencode.py", "open"): "reads a file of this package",
     ("checks/content.py", "os.open"): "reads the file that a check names, in a process of its own",
     ("checks/processes.py", "open"): "reads /proc",
     ("cli/commands/verify.py", "open"): "reads evidence to show its end",
@@ -31,6 +33,25 @@ ELSEWHERE = {
     ("documents/ralph/bead.py", "open"): "reads a schema of this package",
     ("documents/sprints/bead.py", "open"): "reads a schema of this package",
     ("git/changes.py", "open"): "reads MERGE_HEAD, in the git directory",
+    ("git/collisions/cache.py", "os.unlink"): "by `_sweep`, in the folder of the cache",
+    ("git/collisions/cache.py", "shutil.rmtree"): "follows no links",
+    ("git/collisions/foreseen.py", "os.rmdir"): "removes folders that are empty",
+    ("git/collisions/pairs.py", "open"): "copies attributes into a temporary folder",
+    ("git/collisions/pairs.py", "os.makedirs"): "in a temporary folder",
+    ("git/collisions/snapshots.py", "os.unlink"): "an index of our own, in a folder of this run",
+    ("git/landing/healing.py", "open"): "reads files of the tree, and an index",
+    ("git/landing/healing.py", "os.rmdir"): "removes folders that are empty",
+    ("git/landing/healing.py", "os.unlink"): "git's locks, in the git directory",
+    ("git/landing/joining.py", "open"): "a message in a temporary folder",
+    ("git/landing/place.py", "open"): "reads the state of a rebase, in the git directory",
+    ("git/landing/union.py", "open"): "writes into a temporary folder",
+    ("git/worktree_making.py", "os.rmdir"): "removes a folder that is empty",
+    (
+        "git/worktree_making.py",
+        "os.unlink",
+    ): "what a killed `git worktree add` left beside the tree",
+    ("git/run.py", "open"): "the ends of pipes",
+    ("git/run.py", "os.open"): "/dev/null",
     ("git/hooks.py", "os.chmod"): "of a hook that was just written",
     ("git/hooks.py", "os.link"): "by the handle of the folder",
     ("git/hooks.py", "os.replace"): "by the handle of the folder",
@@ -41,7 +62,7 @@ ELSEWHERE = {
     ("workflows/branches.py", "open"): "reads the branches in the git directory",
     ("store/layout.py", "open"): "reads pointers of git and Beads, before there is a hive",
     ("store/machine.py", "open"): "reads in the git directory",
-    ("store/processes.py", "open"): "reads /proc",
+    ("store/droids/processes.py", "open"): "reads /proc",
 }
 """What is not opened by the one module, and why."""
 

@@ -15,7 +15,7 @@ from queenbee.cli.rendering import block
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput
-from queenbee.services import work
+from queenbee.git import touched
 
 if TYPE_CHECKING:
     from queenbee.git.landing import Landing
@@ -98,7 +98,7 @@ def land(
         tell=tell,
         on_progress=watcher(),
     )
-    following = work.take_next(hive) if take_next and done.done else None
+    following = touched.take_next(hive) if take_next and done.done else None
     value = {
         "landing": done.landing,
         "told": done.told,

@@ -11,11 +11,13 @@ from queenbee.cli.app import Answer, command, group, invocation, is_mine, short_
 from queenbee.cli.options import body_or_stdin, seconds
 from queenbee.cli.rendering import ago, block, paragraph, table
 from queenbee.cli.terminal import say
-from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
+from queenbee.core.names import ALWAYS_KNOWN
 from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput, UnknownDroid
+from queenbee.services import sending
+from queenbee.services.sending import Broadcast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,18 +65,6 @@ def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
         paragraph(head if said else f"{head}  {printable(subject)}", bold=True)
         paragraph(f"  {printable(short[message.id])}  {printable(message.created_at)}")
         block(message.body, most=most)
-
-
-class Broadcast:
-    """A message to everyone that was sent, and the droids in the hive that it reaches."""
-
-    def __init__(self, message: Message, reaches: Sequence[str]) -> None:
-        self.message = message
-        self.reaches = reaches
-
-    def to_dict(self) -> dict[str, object]:
-        """Returns the message's fields with `reaches`."""
-        return {**self.message.to_dict(), "reaches": list(self.reaches)}
 
 
 def _show_sent(sent: Message | Broadcast | Sequence[Message]) -> None:
@@ -152,20 +142,15 @@ def send(
     """
     if len(words) < 2:
         raise click.UsageError("Missing argument 'BODY'." if words else "Missing argument 'TO'.")
-    if headers["issue_id"] is not None:
-        headers["issue_id"] = hive.issue_id(headers["issue_id"])
     within_s = ack_within or (_ACK_WITHIN_S if ack else None)
     *to, body = words
     names = ",".join(to)
     try:
-        sent = hive.messages.send(names, body_or_stdin(body), ack_within_s=within_s, **headers)
+        return sending.send(hive, names, body_or_stdin(body), ack_within_s=within_s, **headers)
     except (UnknownDroid, InvalidInput) as error:
         if len(to) > 1:
             error.hint = f"put quotes around text that contains spaces; {error.hint or ''}"
         raise
-    if names == EVERYONE:
-        return Broadcast(sent[0], hive.messages.reach())
-    return sent if "," in names else sent[0]
 
 
 @command("inbox", show=show_list, example="queen msg inbox --unread --since 2h")

@@ -19,16 +19,19 @@ from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.errors import InvalidInput
+from queenbee.git import touched
+from queenbee.services.leases import notes
 from queenbee.store.layout import working_directory
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.git.touched import Checked
     from queenbee.services.leases.board import Board
-    from queenbee.services.leases.reservations import PathStatus
     from queenbee.workflows.hive import Hive
 
 _ID = re.compile(r"qr-[0-9A-Z]{26}")
+_TOUCHES = 8
 
 
 def show_list(reservations: Sequence[Reservation]) -> None:
@@ -75,9 +78,10 @@ def _left(lease: Reservation, now_ms: int) -> str:
     return left(lease.expires_ms, now_ms) + (" unconfirmed" if lease.unconfirmed else "")
 
 
-def _show_statuses(statuses: Sequence[PathStatus]) -> None:
+def _show_statuses(checked: Sequence[Checked]) -> None:
     now_ms = time.time_ns() // 1_000_000
-    for each in statuses:
+    for one in checked:
+        each = one.status
         entry(f"{each.status:5} ", printable(each.path), state=each.status)
         if each.status == "stale":
             paragraph(f"      a newer grant has token {max(lease.token for lease in each.leases)}")
@@ -86,11 +90,22 @@ def _show_statuses(statuses: Sequence[PathStatus]) -> None:
                 f"      by {printable(lease.droid)}: {printable(lease.pattern)}{purpose(lease)}, "
                 f"{left(lease.expires_ms, now_ms)} left"
             )
+        for touch in one.others:
+            paragraph(f"      not merged yet: {touch.sentence()}")
+
+
+def _show_reserved(leases: Sequence[Reservation]) -> None:
+    show_list(leases)
+    met = list(dict.fromkeys(each for lease in leases for each in touched.of_lease(lease)))
+    for touch in met[:_TOUCHES]:
+        paragraph(f"not merged yet: {touch.sentence()}")
+    if len(met) > _TOUCHES:
+        paragraph(f"… {len(met) - _TOUCHES} more: --json shows all of them")
 
 
 @command(
     "reserve",
-    show=show_list,
+    show=_show_reserved,
     example="queen reserve 'src/components/Button/**' --issue qb-42\n"
     "queen reserve docs/ README.md --shared --ttl 30m --wait 60s",
 )
@@ -118,7 +133,7 @@ def reserve(
     confirm: bool,
     local_if_offline: bool,
     **terms: Any,
-) -> Sequence[Assignment | Reservation]:
+) -> list[Reservation]:
     """Reserve files before you edit them
 
     Reserves all of the patterns or none. A pattern is relative to the current folder and may use
@@ -142,10 +157,12 @@ def reserve(
         )
 
     try:
-        return granted(hive, reserved, confirm=confirm, local_if_offline=local_if_offline)
+        given = granted(hive, reserved, confirm=confirm, local_if_offline=local_if_offline)
     finally:
         if watcher is not None:
             watcher(None)
+    leases = [each for each in given if isinstance(each, Reservation)]
+    return touched.leases(hive, leases, tell=tell)
 
 
 def _no_ids(patterns: Sequence[str], command_name: str) -> None:
@@ -267,16 +284,12 @@ def check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer
         statuses = governing.check(
             lambda: call.hive, paths, os.environ, cwd=working_directory(), droid=call.actor
         )
-    for path, status in zip(paths, statuses, strict=True):
-        if status.status == "held":
-            continue
-        if os.path.isdir(path) and not os.path.islink(path):
-            tell(f"{path} is a folder: its contents were not checked; see: queen reserved")
-        elif set("*?{") & set(path) and not os.path.lexists(path):
-            tell(f"{path} was treated as a file name, not as a pattern; see: queen reserved")
     if token is not None:
         statuses = [call.hive.reservations.fenced(each, token) for each in statuses]
-    return Answer(statuses, yes=all(each.status not in ("held", "stale") for each in statuses))
+    for note in notes.of_checked(paths, statuses, os.curdir):
+        tell(note)
+    checked = touched.check(lambda: call.hive, statuses, tell=tell)
+    return Answer(checked, yes=all(each.status not in ("held", "stale") for each in statuses))
 
 
 def _show_overlap(value: dict[str, object]) -> None:

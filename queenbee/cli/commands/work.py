@@ -17,6 +17,7 @@ from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import Taken
+from queenbee.git import touched
 from queenbee.services import work
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def _show_begin(begin: Begin) -> None:
     for lease in begin.leases:
         paragraph(f"reserved {printable(lease.pattern)}")
     _show_members(begin.others, begin.shared_files)
+    for touch in begin.touched_by[:_SHOWN]:
+        paragraph(f"not merged yet: {touch.sentence()}")
     _show_mail(begin)
     if begin.assignment.worktree is not None:
         paragraph("when it is committed: queen land --check 'YOUR TESTS' --next")
@@ -178,7 +181,7 @@ def next_(
     answers: list[work.Begin | work.Nothing] = []
 
     def grant() -> list[Assignment | Reservation]:
-        taken = work.take_next(hive, patterns=patterns, wait_s=wait or 0)
+        taken = touched.take_next(hive, patterns=patterns, wait_s=wait or 0)
         answers.append(taken)
         if not isinstance(taken, work.Begin):
             return []
@@ -244,24 +247,19 @@ def complete(
     With --next it also takes the next issue, and exits with status 0 if there is none for you.
     """
     from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
-    from queenbee.workflows.completing import complete as complete_issue  # noqa: PLC0415 - start-up
+    from queenbee.git.completing import complete as complete_issue  # noqa: PLC0415 - start-up
 
     done = complete_issue(
         hive,
-        hive.issue_id(issue_id, recorded=True),
+        issue_id,
         env=os.environ,
         reason=reason,
         unverified=no_verify,
         on_progress=watcher(),
     )
-    if done.completed and hive.layout.worktree is not None:
-        from queenbee.git.landed import unlanded  # noqa: PLC0415 - start-up
-
-        if (left := unlanded(hive.layout)) is not None:
-            done = done.with_note(f"{done.assignment.issue_id} is completed, but {left}")
     if not take_next:
         return Answer(done, yes=done.completed)
-    following = work.take_next(hive) if done.completed else None
+    following = touched.take_next(hive) if done.completed else None
     return Answer({"completed": done, "next": following}, yes=done.completed)
 
 

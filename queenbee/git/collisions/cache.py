@@ -23,8 +23,8 @@ from queenbee.store import safe_open
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
-    from queenbee.store.worktrees import Worktree
 
 FOLDER = "collisions"
 _VERSION = 1

@@ -23,7 +23,7 @@ from queenbee.store import safe_open
 if TYPE_CHECKING:
     from queenbee.git.collisions.cache import Cache
     from queenbee.git.collisions.values import Side
-    from queenbee.store.worktrees import Worktree
+    from queenbee.store.git_files.worktrees import Worktree
 
 MOST_FILES = 5_000
 MOST_BYTES = 32 * 1024 * 1024

@@ -13,8 +13,9 @@ import stat
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.errors import ExternalFailure
+from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.run import git
+from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from queenbee.git.landing.commands import Commands
@@ -122,8 +123,8 @@ def _restore_file(commands: Commands, tree: str, change: _Change, before: str, a
     if change.before is not None:
         done = commands("checkout-index", "-f", "--", change.path, cwd=tree, to_the_end=True)
         return done.status == 0
-    with suppress(OSError):
-        os.unlink(path)
+    with suppress(OSError, Unreadable):
+        safe_open.unlink(path)
         _remove_empty_folders(tree, os.path.dirname(path))
     return not os.path.lexists(path)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.glob.index import GlobIndex
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, QueenError
+from queenbee.git.announced import end_landed
 from queenbee.git.landing.landing import Landing, land
 from queenbee.git.landing.place import SHOWN
 from queenbee.services.messages import stage
@@ -139,6 +140,7 @@ class _One:
                 self._hive, self._issue_id, env=self._env, reason=why, checked=self.record
             )
         try:
+            end_landed(self._hive)
             self.told = self._tell_others(landing, short)
         except QueenError as error:
             if self.completion is not None:

@@ -29,7 +29,7 @@ from queenbee.git.landing.joining import MERGE, Joining
 from queenbee.git.landing.notes import Note, left_behind
 from queenbee.git.landing.place import SHOWN, NotLanded, Place, Unresolved
 from queenbee.git.run import git, line
-from queenbee.services.landing_turn import LandingTurn, folder_of
+from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

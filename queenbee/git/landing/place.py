@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import shell_word
 from queenbee.errors import Conflict, InvalidInput
 from queenbee.git.run import git, line
+from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.layout import git_tree
-from queenbee.store.worktrees import current_branch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,6 +15,7 @@ from pathspec import GitIgnoreSpec
 from queenbee.core.marked_conflicts import MARKER_SIZE, keeping_both
 from queenbee.errors import InvalidInput
 from queenbee.git.run import git
+from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,9 +77,7 @@ class Unmerged:
         blob = git("hash-object", "-w", "--stdin", cwd=self._tree, stdin=text).decode().strip()
         # The file before the index: a merge can be taken back at any moment in between.
         filtered = git("cat-file", "--filters", f"--path={path}", blob, cwd=self._tree)
-        fd = os.open(os.path.join(self._tree, path), os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
-        with open(fd, "wb") as file:
-            file.write(filtered)
+        safe_open.write(os.path.join(self._tree, path), filtered, os.O_TRUNC)
         literally = {"GIT_LITERAL_PATHSPECS": "1"}
         done = commands("add", "--", path, cwd=self._tree, env=literally)
         return done.status == 0

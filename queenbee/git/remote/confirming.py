@@ -10,12 +10,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.core import leases
+from queenbee.core.glob import overlap
 from queenbee.core.records import Assignment, Reservation
 from queenbee.errors import Busy, QueenError, Unreachable
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.deciding import ASSIGNMENTS, RESERVATIONS, found, is_live, withdraw
 from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync, take_in
+from queenbee.services.assignments import taken
+from queenbee.services.leases.refusals import held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -123,8 +126,6 @@ def _refusal(hive: Services, settled: Sequence[Grant]) -> QueenError:
         lost_to = each.fields.get("lost_to")
         winner = found(hive, _kind(each), lost_to) if isinstance(lost_to, str) else None
         if isinstance(winner, Assignment):
-            from queenbee.services.assignments import taken  # noqa: PLC0415 - start-up
-
             return taken(winner)
         if isinstance(winner, Reservation) and isinstance(each, Reservation):
             conflicts.append((winner, each))
@@ -136,9 +137,6 @@ def _refusal(hive: Services, settled: Sequence[Grant]) -> QueenError:
 
 
 def _held(hive: Services, conflicts: Sequence[tuple[Reservation, Reservation]]) -> QueenError:
-    from queenbee.core.glob import overlap  # noqa: PLC0415 - start-up
-    from queenbee.services.leases.refusals import held  # noqa: PLC0415 - start-up
-
     fold_case = hive.reservations.fold_case
     met = [
         (lease, asked.pattern, overlap(lease.pattern, asked.pattern, fold_case=fold_case) or "")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core import leases
+from queenbee.core.glob.outside import overlap_outside
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.standing import superseded_assignments
 from queenbee.services.leases.live import overlaps
@@ -128,8 +129,6 @@ def _shares(one: Reservation, other: Reservation, fold_case: bool) -> bool:
     gone = [*leases.parts_taken(one), *leases.parts_taken(other)]
     if not gone:
         return True
-    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
-
     return overlap_outside(one.pattern, other.pattern, gone, fold_case=fold_case) is not None
 
 

@@ -18,12 +18,14 @@ from queenbee.services.work.waiting import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Message
     from queenbee.services.hive import Services
-    from queenbee.services.queue import Place
+    from queenbee.services.waiting.queue import Place
+    from queenbee.services.work.waiting import OnProgress
 
 _MAIL = 5
 """The unread messages that are given whole, oldest first; the others stay unread."""
@@ -68,8 +70,13 @@ class Begin(_Answer):
         needed = self.issue.dependencies if self.issue is not None else []
         self.builds_on = [issues[key] for key, _ in needed if key in issues and issues[key].done]
         self.others: list[Member] = team(hive, without=[assignment.droid])
-        self.shared_files = self._shared_files(hive.layout.tree, issues)
+        tree = hive.layout.tree
+        self.files = files_of(self.issue, tree) if self.issue is not None else set()
+        """The files of the working tree that the issue names, from its root."""
+        self.shared_files = self._shared_files(tree, issues)
         """The files of this issue that others are in, by droid."""
+        self.touched_by: Sequence[Any] = ()
+        """The unmerged work of others in them, which only git knows: `git.touched` adds it."""
 
     def settle(self, given: Sequence[Assignment | Reservation]) -> None:
         """Takes over what became of the grants since, as their confirmation."""
@@ -81,7 +88,7 @@ class Begin(_Answer):
         self.leases = [each for each in leases if isinstance(each, Reservation)]
 
     def _shared_files(self, tree: str, issues: Mapping[str, Issue]) -> dict[str, list[str]]:
-        mine = files_of(self.issue, tree) if self.issue is not None else set()
+        mine = self.files
         shared: dict[str, list[str]] = {}
         for member in self.others if mine else ():
             theirs = [issues[each] for each in member.titles]
@@ -103,6 +110,7 @@ class Begin(_Answer):
                 {**each.to_dict(), "shared_files": self.shared_files.get(each.droid, [])}
                 for each in self.others
             ],
+            "touched_by": [each.to_dict() for each in self.touched_by],
             "messages": [each.to_dict() for each in self.mail],
             "unread": self.unread,
         }
@@ -148,24 +156,33 @@ class Nothing(_Answer):
 
 
 def take_next(
-    hive: Services, *, patterns: Sequence[str] = (), wait_s: float = 0
+    hive: Services,
+    *,
+    patterns: Sequence[str] = (),
+    wait_s: float = 0,
+    on_progress: OnProgress | None = None,
 ) -> Begin | Nothing:
     """Takes the next issue for the actor, with leases on the patterns, all or nothing.
 
     An issue that the actor has already comes first. Whoever waits longest is served first. With
     `wait_s`, waits until there is an issue or everything is done. Raises `Held` if somebody else
-    holds one of the patterns, and `Busy` when that time runs out.
+    holds one of the patterns, and `Busy` when that time runs out. While it waits, `on_progress` is
+    called about once a second; an exception that it raises ends the wait.
     """
     with hive.queue.place(Want(any_issue=True), wait_s) as place:
-        taken = _wait_and_take(hive, patterns, place, wait_s)
+        taken = _wait_and_take(hive, patterns, place, wait_s, on_progress)
     taken.take_mail(hive)
     return taken
 
 
 def _wait_and_take(
-    hive: Services, patterns: Sequence[str], place: Place, wait_s: float
+    hive: Services,
+    patterns: Sequence[str],
+    place: Place,
+    wait_s: float,
+    on_progress: OnProgress | None,
 ) -> Begin | Nothing:
-    watch = Watch(hive, ("assignments",), issues=True)
+    watch = Watch(hive, ("assignments",), issues=True, on_progress=on_progress)
     deadline_s = time.monotonic() + wait_s
     while True:
         watch.look()

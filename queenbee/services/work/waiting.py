@@ -12,18 +12,35 @@ from queenbee.store.files import stamp_of
 from queenbee.store.watch import wait_for_change
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from queenbee.services.hive import Services
 
+    OnProgress = Callable[[float], None]
+
 _LOOK_AGAIN_S = 5.0
 """How long to rely on files at most: time passes too, and so leases and deferrals end."""
+_TICK_S = 1.0
+"""How often progress is reported."""
 
 
 class Watch:
-    """Notices that something was written since it last looked."""
+    """Notices that something was written since it last looked.
 
-    def __init__(self, hive: Services, kinds: Sequence[str], *, issues: bool) -> None:
+    While it waits, `on_progress` is called about once a second with the seconds since it began; an
+    exception that it raises ends the wait.
+    """
+
+    def __init__(
+        self,
+        hive: Services,
+        kinds: Sequence[str],
+        *,
+        issues: bool,
+        on_progress: OnProgress | None = None,
+    ) -> None:
+        self._begun_s = time.monotonic()
+        self._on_progress = on_progress
         self._ledgers = [hive.state(kind).ledger for kind in kinds]
         self._issues = hive.layout.issues_path if issues else None
         self._seen: tuple[object, ...] = ()
@@ -40,8 +57,16 @@ class Watch:
         if self._issues is not None:
             paths.append(self._issues)
         until_s = min(deadline_s, time.monotonic() + _LOOK_AGAIN_S)
-        changed = wait_for_change(self._stamp, self._seen, paths, until_s)
-        return changed or time.monotonic() < deadline_s
+        while True:
+            now_s = time.monotonic()
+            tick_s = until_s
+            if self._on_progress is not None:
+                self._on_progress(now_s - self._begun_s)
+                tick_s = min(until_s, now_s + _TICK_S)
+            if wait_for_change(self._stamp, self._seen, paths, tick_s):
+                return True
+            if tick_s >= until_s:
+                return time.monotonic() < deadline_s
 
     def _stamp(self) -> tuple[object, ...]:
         issues = stamp_of(self._issues) if self._issues is not None else None
@@ -79,15 +104,19 @@ class Wanted:
         return ", ".join([*parts, *(["mail"] if self.mail else [])])
 
 
-def wait(hive: Services, wanted: Wanted, *, timeout_s: float) -> dict[str, object]:
+def wait(
+    hive: Services, wanted: Wanted, *, timeout_s: float, on_progress: OnProgress | None = None
+) -> dict[str, object]:
     """Waits until what is wanted is there, and returns what that is.
 
     The result has one of the keys `issues`, `ready`, `free` and `mail`, with their values. Raises
-    `Busy` at the timeout, and `NotFound` for an unknown issue.
+    `Busy` at the timeout, and `NotFound` for an unknown issue. `on_progress` is called as `Watch`
+    says.
     """
     for issue_id in wanted.issues:
         hive.issues.check_known(issue_id)
-    watch = Watch(hive, ("assignments", "reservations", "messages"), issues=True)
+    kinds = ("assignments", "reservations", "messages")
+    watch = Watch(hive, kinds, issues=True, on_progress=on_progress)
     deadline_s = time.monotonic() + timeout_s
     while True:
         watch.look()
@@ -95,10 +124,19 @@ def wait(hive: Services, wanted: Wanted, *, timeout_s: float) -> dict[str, objec
         if found:
             return found
         if not watch.wait(deadline_s):
+            _leave_word(hive, wanted)
             raise Busy(
                 f"timed out after {format_duration(timeout_s)}: {_missing(hive, wanted)}",
                 hint="queen status",
             )
+
+
+def _leave_word(hive: Services, wanted: Wanted) -> None:
+    """Has the actor told of the issues when they are done."""
+    if wanted.issues:
+        from queenbee.services.work.awaited import awaits  # noqa: PLC0415 - start-up
+
+        awaits(hive, _open(hive, wanted.issues))
 
 
 def _found(hive: Services, wanted: Wanted) -> dict[str, object]:

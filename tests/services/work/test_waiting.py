@@ -12,7 +12,7 @@ from hives import Clock, QuickQueen, write_lines
 from queenbee import Hive
 from queenbee.core.queue import Want
 from queenbee.errors import Busy, InvalidInput, NotFound
-from queenbee.services.work import Wanted, wait
+from queenbee.services.work import Wanted, take_next, wait
 
 Opener = Callable[[str], Hive]
 
@@ -103,3 +103,43 @@ def test_the_status_shows_who_waits_for_what(
         assert "reviewer waits for src/**" in shown
         assert "reviewer waits for any issue" in shown
         assert len(quick("status", "--json", as_="ui").json["queue"]) == 2
+
+
+class Enough(Exception):
+    """Raised by a caller that no longer wants to wait."""
+
+
+def enough_at(calls: int) -> Callable[[float], None]:
+    """Returns an `on_progress` that ends the wait when it is called for the nth time."""
+    waited: list[float] = []
+
+    def on_progress(waited_s: float) -> None:
+        waited.append(waited_s)
+        assert waited == sorted(waited)
+        if len(waited) == calls:
+            raise Enough
+
+    return on_progress
+
+
+def test_a_wait_that_its_caller_ends_is_over(open_as: Opener) -> None:
+    with pytest.raises(Enough):
+        wait(open_as("ui"), Wanted(mail=True), timeout_s=60, on_progress=enough_at(3))
+
+
+def test_whoever_stops_waiting_for_an_issue_leaves_the_line(
+    open_as: Opener, reviewer: Hive
+) -> None:
+    for each in ("qb-1", "qb-2"):
+        reviewer.assignments.claim(each, anyway=True)
+    seen: list[int] = []
+
+    def on_progress(waited_s: float) -> None:
+        seen.append(len(reviewer.queue.everything()))
+        if len(seen) == 2:
+            raise Enough
+
+    with pytest.raises(Enough):
+        take_next(open_as("ui"), wait_s=60, on_progress=on_progress)
+    assert seen == [1, 1]
+    assert reviewer.queue.everything() == []

@@ -1,0 +1,105 @@
+"""`queen worktree add`, `list`, `remove`: a worktree for each agent."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import command, group, tell
+from queenbee.cli.rendering import ago, table
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable, suggested
+from queenbee.core.timestamps import instant_ms
+from queenbee.git import worktree_care, worktree_making
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.workflows.hive import Hive
+
+
+def _show_made(made: worktree_making.Made) -> None:
+    say(f"{printable(made.droid)} works in {printable(made.path)}, on branch {made.branch}")
+    if made.assignment is not None:
+        say(f"{printable(made.assignment.issue_id)} is assigned to {printable(made.droid)}")
+    say(f"begin there: {suggested('cd', made.path)} && queen next")
+
+
+@command(
+    "add",
+    show=_show_made,
+    example="queen worktree add ui\nqueen worktree add api qb-42 --path ../work/api",
+)
+@click.argument("name")
+@click.argument("issue_id", required=False, metavar="[ISSUE]")
+@click.option("--path", metavar="DIR", help="Where; default: beside the main worktree, REPO-NAME")
+def add(hive: Hive, name: str, issue_id: str | None, path: str | None) -> worktree_making.Made:
+    """Make a worktree for an agent
+
+    Makes a git worktree with a branch NAME from the main worktree's branch. It remembers the droid
+    NAME, so that all commands in it act as that droid. With ISSUE, it claims the issue for the
+    droid first; if that is refused, nothing is made. If the command was interrupted, run it again.
+    """
+    issue = hive.issue_id(issue_id) if issue_id is not None else None
+    made = worktree_making.add(hive, name, issue_id=issue, path=path)
+    if not made.guarded:
+        tell("no git hook refuses commits of files that others hold: queen guard install")
+    return made
+
+
+def _show_places(places: Sequence[worktree_care.Place]) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    rows = [
+        [
+            each.name,
+            each.droid or "",
+            each.branch or "(detached)",
+            each.issue_id or "",
+            "?" if each.unlanded is None else str(each.unlanded or ""),
+            "?" if each.changed is None else str(len(each.changed) or ""),
+            ago(seen_ms, now_ms) if (seen_ms := instant_ms(each.last_seen_at)) else "",
+        ]
+        for each in places
+    ]
+    headings = ["WORKTREE", "DROID", "BRANCH", "ISSUE", "UNLANDED", "CHANGED", "SEEN"]
+    table(headings, rows, empty="No worktrees.", spare=["SEEN", "BRANCH"])
+
+
+@command("list", show=_show_places, example="queen worktree list")
+def list_(hive: Hive) -> Sequence[worktree_care.Place]:
+    """List the worktrees, and what in them has not landed
+
+    UNLANDED counts the commits that are not on the main branch, CHANGED the files that are not
+    committed.
+    """
+    return worktree_care.places(hive)
+
+
+def _show_removed(removed: worktree_care.Removed) -> None:
+    say(f"removed {printable(removed.place.path)}")
+    if removed.keeps_branch:
+        say(f"its branch {printable(str(removed.place.branch))} has more and was kept")
+    for pattern in removed.released:
+        say(f"released {printable(pattern)}")
+
+
+@command("remove", show=_show_removed, example="queen worktree remove ui")
+@click.argument("name")
+@click.option("--force", is_flag=True, help="Lose what is not committed; the branch stays")
+def remove(hive: Hive, name: str, force: bool) -> worktree_care.Removed:
+    """Remove a worktree of which nothing would be lost
+
+    NAME is that of its folder, branch or droid, or its path. It refuses if its droid has an issue
+    there, if it has commits that are not on the main branch, or files that are not committed.
+    """
+    return worktree_care.remove(hive, name, force=force)
+
+
+worktree = group(
+    "worktree",
+    [add, list_, remove],
+    help="Make, list and remove the worktrees of agents",
+    example="queen worktree add ui qb-42\nqueen worktree list",
+)

@@ -1,0 +1,228 @@
+"""The worktrees of a repository at a glance, and removing one of which nothing would be lost."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import suggested
+from queenbee.core.timestamps import format_ms
+from queenbee.errors import Ambiguous, Conflict, ExternalFailure, NotFound, QueenError
+from queenbee.git.run import as_the_user, line
+from queenbee.git.touched import Owner
+from queenbee.git.unmerged import Neighbours
+from queenbee.services.leases.edits import is_exempt
+from queenbee.store.layout import git_tree
+
+if TYPE_CHECKING:
+    from queenbee.core.records import Assignment
+    from queenbee.git.unmerged import Work
+    from queenbee.services.hive import Services
+    from queenbee.store.git_files.worktrees import Worktree
+
+_PATIENCE_S = 600.0
+"""Whoever removes a worktree, or wants to see them all, waits until git has looked at each."""
+_NAMED = 5
+
+
+class Place:
+    """One worktree: whose it is, what for, and what it has that the main branch lacks."""
+
+    def __init__(self, hive: Services, found: Worktree, work: Work | None) -> None:
+        owner = Owner(hive, found)
+        self.name = owner.worktree
+        """The name of its folder."""
+        self.path = found.path
+        self.git_dir = found.git_dir
+        self.linked = found.linked
+        self.branch = found.branch
+        self.droid = owner.droid
+        self.issue_id = owner.issue_id
+        self.unlanded = _unlanded(found, work)
+        """How many commits are not on the main branch; None if git does not say."""
+        self.changed = (
+            sorted(path for path in work.changed if not is_exempt(hive.layout, path))
+            if work is not None
+            else None
+        )
+        """The files that are not committed; None if git does not say."""
+        seen_ms = hive.droids.seen_ms(owner.droid) if owner.droid is not None else None
+        self.last_seen_at = format_ms(seen_ms) if seen_ms else None
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        wanted = ("name", "path", "branch", "droid", "issue_id", "unlanded", "changed")
+        return {
+            "main": not self.linked,
+            **{name: getattr(self, name) for name in wanted},
+            "last_seen_at": self.last_seen_at,
+        }
+
+
+class Removed:
+    """A worktree that was removed."""
+
+    def __init__(self, place: Place, *, keeps_branch: bool, released: list[str]) -> None:
+        self.place = place
+        self.keeps_branch = keeps_branch
+        """Whether its branch is still there, because it has commits that are not landed."""
+        self.released = released
+        """The patterns of the leases that ended with it."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return {
+            "name": self.place.name,
+            "path": self.place.path,
+            "branch": self.place.branch,
+            "keeps_branch": self.keeps_branch,
+            "released": self.released,
+        }
+
+
+def places(hive: Services) -> list[Place]:
+    """Returns the worktrees of the repository, the main one first."""
+    found = Neighbours(hive.layout, budget_s=_PATIENCE_S, own=True)
+    every = []
+    for each in found.others:
+        found.files(each)
+        known = None if each.git_dir in found.unlooked else found.work(each)
+        every.append(Place(hive, each, known))
+    found.keep()
+    return sorted(every, key=lambda each: (each.linked, each.name, each.path))
+
+
+def remove(hive: Services, name: str, *, force: bool = False) -> Removed:
+    """Removes a worktree and the leases of its droid there; and its branch, if it has landed.
+
+    Raises `Conflict` if its droid has an issue there, if it has commits that are not on the main
+    branch, or files that are not committed. `force` removes it in spite of these two, as git would:
+    the files are lost, and the branch stays.
+    """
+    place = _named(hive, name)
+    _refuse_claimed(hive, place)
+    return _removed(hive, place, force=force)
+
+
+def abandon(hive: Services, path: str) -> Removed:
+    """Removes a worktree that its agent leaves for good, with what is not committed in it; gives
+    back its issues, ends its leases, and keeps a branch that has not landed.
+    """
+    place = next((each for each in places(hive) if each.path == path), None)
+    if place is None:
+        raise NotFound(f"{path} is not a worktree of this repository", hint="queen worktree list")
+    removed = _removed(hive, place, force=True)
+    for each in _claimed(hive, place):
+        of_droid = type(hive)(hive.layout, actor=each.droid)
+        of_droid.assignments.release(each.issue_id, reason=f"its worktree {place.name} was removed")
+    return removed
+
+
+def _removed(hive: Services, place: Place, *, force: bool) -> Removed:
+    here = git_tree(hive.layout.tree)
+    if not place.linked or here is None:
+        raise Conflict(f"{place.path} is the main worktree", hint="queen worktree list")
+    if place.path == here.tree:
+        raise Conflict(
+            f"you are in {place.path}",
+            hint=f"{suggested('cd', here.main_tree or here.common_dir)}, then the same again",
+        )
+    if not force:
+        _refuse_unfinished(place)
+    top = here.main_tree or here.common_dir
+    options = ["--force"] if force else []
+    as_the_user("worktree", "remove", *options, "--", place.path, cwd=top)
+    keeps = place.branch is not None and not _is_dropped(place, top)
+    return Removed(place, keeps_branch=keeps, released=_end_leases(hive, place))
+
+
+def _named(hive: Services, name: str) -> Place:
+    every = places(hive)
+    by_folder = [each for each in every if name in (each.name, each.path)]
+    for found in (by_folder, [each for each in every if name in (each.branch, each.droid)]):
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise Ambiguous(
+                f"{name!r} names {len(found)} worktrees",
+                hint="name one by its path: queen worktree list --json",
+                candidates=[each.path for each in found],
+            )
+    raise NotFound(f"there is no worktree {name!r}", hint="queen worktree list")
+
+
+def _claimed(hive: Services, place: Place) -> list[Assignment]:
+    """Returns the issues that somebody has in a worktree."""
+    return [
+        each
+        for each in hive.assignments.find()
+        if place.linked
+        and (
+            each.worktree == place.name
+            or (each.worktree is None and place.droid is not None and each.droid == place.droid)
+        )
+    ]
+
+
+def _refuse_claimed(hive: Services, place: Place) -> None:
+    held = _claimed(hive, place)
+    if held:
+        first = held[0]
+        raise Conflict(
+            f"{first.droid} works on {', '.join(each.issue_id for each in held)} in {place.path}",
+            hint=suggested("queen release", first.issue_id, as_=first.droid),
+            issues=[each.issue_id for each in held],
+        )
+
+
+def _refuse_unfinished(place: Place) -> None:
+    look = suggested("git -C", place.path, "status")
+    if place.changed is None or place.unlanded is None:
+        raise Conflict(f"git does not say what is in {place.path}", hint=look)
+    if place.changed:
+        more = len(place.changed) - _NAMED
+        named = ", ".join(place.changed[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+        raise Conflict(f"not committed in {place.path}: {named}", hint=look, files=place.changed)
+    if place.unlanded:
+        many = f"{place.unlanded} commits" if place.unlanded > 1 else "one commit"
+        raise Conflict(
+            f"{many} of {place.path} not on the main branch yet",
+            hint=f"{suggested('cd', place.path)} && queen land",
+            unlanded=place.unlanded,
+        )
+
+
+def _unlanded(found: Worktree, work: Work | None) -> int | None:
+    if work is None:
+        return None
+    if not work.committed or work.head is None or work.target is None:
+        return 0
+    said = line(
+        *("rev-list", "--count", "--end-of-options", f"{work.target}..{work.head}"),
+        cwd=found.path,
+        repository={},
+    )
+    return int(said) if said is not None else None
+
+
+def _is_dropped(place: Place, top: str) -> bool:
+    """Returns whether the branch could go, too: git lets it if the main branch has it."""
+    try:
+        as_the_user("branch", "-q", "-d", "--", str(place.branch), cwd=top)
+    except ExternalFailure:
+        return False
+    return True
+
+
+def _end_leases(hive: Services, place: Place) -> list[str]:
+    """Ends the leases that were taken in a worktree that is no more."""
+    theirs: dict[str, list[str]] = {}
+    for lease in hive.reservations.find():
+        if lease.worktree == place.name:
+            theirs.setdefault(lease.droid, []).append(lease.id)
+    ended = []
+    for droid, ids in theirs.items():
+        with suppress(QueenError):  # It ended at this moment.
+            of_droid = type(hive)(hive.layout, actor=droid)
+            ended += [each.pattern for each in of_droid.reservations.release(ids=ids)]
+    return ended

@@ -1,0 +1,266 @@
+"""Making a worktree for an agent: a git worktree with a branch, a name, and an issue.
+
+All or nothing, as far as git allows it. What is being made is noted in the state folder first; a
+call that was killed leaves this note, and the same call made again goes on from there:
+
+1. The note, so that the rest is known to be ours.
+2. The claim. A refusal ends here, before git has made anything.
+3. The worktree and its branch, by `git worktree add`. If it fails, the claim is given back.
+4. The name, in the worktree's own git directory.
+5. The note goes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import suggested
+from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, QueenError
+from queenbee.git.hooks import INSTALLED, HookFolder, states
+from queenbee.git.run import as_the_user, line
+from queenbee.store import safe_open
+from queenbee.store.documents import write_document
+from queenbee.store.droids.identity import checked_droid
+from queenbee.store.git_files.worktrees import target_branch, worktrees
+from queenbee.store.layout import git_tree
+from queenbee.store.lock import LongLock
+
+if TYPE_CHECKING:
+    from queenbee.core.records import Assignment
+    from queenbee.services.hive import Services
+    from queenbee.store.git_files.worktrees import Worktree
+
+_PATIENCE_S = 2.0
+"""For a git that outlived a killed call and is about to finish."""
+_INITIALIZING = "initializing"
+"""What git writes into `locked` while it makes a worktree."""
+
+
+class Made:
+    """A worktree that was made for a droid."""
+
+    def __init__(
+        self, path: str, branch: str, droid: str, issue: Assignment | None, *, guarded: bool
+    ) -> None:
+        self.path = path
+        self.branch = branch
+        self.droid = droid
+        self.assignment = issue
+        self.guarded = guarded
+        """Whether git's hooks run the guard there, as they do in all worktrees or in none."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return {
+            "path": self.path,
+            "branch": self.branch,
+            "droid": self.droid,
+            "assignment": self.assignment.to_dict() if self.assignment is not None else None,
+            "guarded": self.guarded,
+        }
+
+
+def add(hive: Services, name: str, *, issue_id: str | None = None, path: str | None = None) -> Made:
+    """Makes a worktree with a branch `name` for the droid `name`, beside the main one, from the
+    commit of the main branch; and claims an issue for it. Repeating it changes nothing.
+
+    Raises what a claim raises, `Conflict` if there is such a worktree, branch or folder already,
+    and `ExternalFailure` if git fails; then nothing is left of it.
+    """
+    checked_droid(hive.layout, name)
+    making = _Making.of(hive, name, path)
+    holder = hive.actor_or_none or name
+    safe_open.make_folder(making.folder)
+    with LongLock(os.path.join(making.folder, "lock"), holder=holder):
+        making.begin()
+        droid = type(hive)(hive.layout, actor=name)
+        claimed, is_new = None, False
+        try:
+            if issue_id is not None:
+                before = droid.assignments.active(issue_id)
+                folder = os.path.basename(making.path)
+                claimed = droid.assignments.claim(issue_id, worktree=folder)
+                is_new = before is None
+            git_dir = making.make()
+        except QueenError:
+            making.undo()
+            if claimed is not None and is_new:
+                droid.assignments.release(claimed.issue_id, reason="its worktree was not made")
+            raise
+        write_document(os.path.join(git_dir, "queenbee-droid"), f"{name}\n".encode())
+        making.end()
+    return Made(making.path, name, name, claimed, guarded=_is_guarded(making.path))
+
+
+class _Making:
+    """What is being made, and what git has made of it so far."""
+
+    def __init__(self, hive: Services, name: str, top: str, path: str) -> None:
+        self.name = name
+        self.path = path
+        self.folder = os.path.join(hive.layout.state_dir, "making")
+        self._layout = hive.layout
+        self._top = top
+        """Where git runs: the main worktree, or the repository if it has none."""
+        self._base: str | None = None
+        self._note = os.path.join(self.folder, f"{name}.json")
+
+    @classmethod
+    def of(cls, hive: Services, name: str, path: str | None) -> _Making:
+        here = git_tree(hive.layout.tree)
+        if here is None:
+            raise NotFound(f"{hive.layout.tree} is not in git", hint="git init")
+        top = here.main_tree or here.common_dir
+        if line("check-ref-format", "--branch", name, cwd=top, repository={}) != name:
+            raise InvalidInput(f"{name!r} cannot be the name of a branch", hint="choose another")
+        if path is None:
+            parent, repository = os.path.split(top)
+            path = os.path.join(parent, f"{repository.removesuffix('.git')}-{name}")
+        else:
+            path = os.path.join(hive.cwd, path)
+        parent, folder = os.path.split(os.path.normpath(path))
+        return cls(hive, name, top, os.path.join(os.path.realpath(parent), folder))
+
+    def begin(self) -> None:
+        """Notes what is to be made, unless a killed call has. Raises `Conflict`."""
+        noted = self._noted()
+        if noted is not None:
+            path, self._base = noted
+            if path != self.path:
+                raise Conflict(
+                    f"the worktree {self.name} was begun at {path}, and is not finished",
+                    hint=f"to finish it: {suggested('queen worktree add', self.name, path=path)}",
+                )
+            return
+        found = self._found()
+        if found is not None and (found.branch, found.droid) == (self.name, self.name):
+            return  # It was made before.
+        if self._tip() is not None:
+            other = next((w for w in worktrees(self._layout) if w.branch == self.name), None)
+            raise Conflict(
+                f"there is a branch {self.name} already" + (f", in {other.path}" if other else ""),
+                hint=suggested("cd", other.path) if other else "choose another name",
+            )
+        if os.path.lexists(self.path) and not _is_empty(self.path):
+            raise Conflict(
+                f"{self.path} exists already",
+                hint="choose another: " + suggested("queen worktree add", self.name, path="DIR"),
+            )
+        base = target_branch(self._layout) or "HEAD"
+        self._base = line("rev-parse", "--verify", base, cwd=self._top, repository={})
+        if self._base is None:
+            raise Conflict("there is no commit to begin with", hint="git commit")
+        _write_note(self._note, self.path, self._base)
+
+    def make(self) -> str:
+        """Makes the worktree, or what is missing of it, and returns its git directory."""
+        found = self._found()
+        if found is None or not self._is_complete(found):
+            self._clear()
+            as_the_user(
+                *("worktree", "add", "--quiet", "-b", self.name, "--", self.path, str(self._base)),
+                cwd=self._top,
+            )
+            found = self._found()
+            if found is None:
+                raise ExternalFailure(f"git made no worktree at {self.path}", program="git")
+        locked = os.path.join(found.git_dir, "locked")
+        with suppress(OSError, QueenError):
+            if safe_open.read(locked, 64).decode().strip() == _INITIALIZING:
+                safe_open.unlink(locked)
+        return found.git_dir
+
+    def undo(self) -> None:
+        """Removes what was made, unless it is complete and not from this call."""
+        with suppress(QueenError, OSError):
+            self._clear()
+            self.end()
+
+    def end(self) -> None:
+        """Removes the note."""
+        with suppress(FileNotFoundError):
+            safe_open.unlink(self._note)
+
+    def _noted(self) -> tuple[str, str] | None:
+        """Returns the folder, and the commit that its branch begins with."""
+        try:
+            noted = json.loads(safe_open.read(self._note, 1 << 16))
+            return str(noted["path"]), str(noted["base"])
+        except (OSError, QueenError, ValueError, KeyError, TypeError):
+            return None
+
+    def _found(self) -> Worktree | None:
+        every = worktrees(self._layout)
+        return next((each for each in every if each.linked and each.path == self.path), None)
+
+    def _is_complete(self, found: Worktree) -> bool:
+        """Returns whether git finished: it writes the index when every file is there."""
+        deadline_s = time.monotonic() + _PATIENCE_S
+        while not os.path.exists(os.path.join(found.git_dir, "index")):
+            if time.monotonic() > deadline_s:
+                return False
+            time.sleep(0.05)
+        return found.branch == self.name
+
+    def _tip(self) -> str | None:
+        ref = f"refs/heads/{self.name}"
+        return line("rev-parse", "--verify", "--quiet", ref, cwd=self._top, repository={})
+
+    def _clear(self) -> None:
+        """Removes what a git that was killed, or that failed, has left. Raises `ExternalFailure`.
+
+        Nobody has worked there: the note was there before the branch and the folder, and the name
+        comes last.
+        """
+        for git_dir in self._git_dirs():
+            if os.path.exists(os.path.join(git_dir, "queenbee-droid")):
+                raise Conflict(f"{self.path} is in use", hint=suggested("cd", self.path))
+            try:
+                as_the_user("worktree", "remove", "-f", "-f", "--", self.path, cwd=self._top)
+            except ExternalFailure:
+                # It was killed before the folder knew where it belongs.
+                with suppress(OSError):
+                    os.unlink(os.path.join(self.path, ".git"))
+                with suppress(OSError):
+                    os.unlink(os.path.join(git_dir, "locked"))
+                as_the_user("worktree", "prune", "--expire", "now", cwd=self._top)
+        if os.path.isdir(self.path) and not os.path.islink(self.path):
+            with suppress(OSError):
+                os.rmdir(self.path)
+        tip = self._tip()
+        if tip is not None and tip != self._base:
+            raise Conflict(f"the branch {self.name} is somebody's by now", hint="choose another")
+        if tip is not None:
+            as_the_user("branch", "-q", "-D", "--", self.name, cwd=self._top)
+
+    def _git_dirs(self) -> list[str]:
+        """Returns the git directories that say that they belong to this folder."""
+        here = git_tree(self._layout.tree)
+        top = os.path.join(here.common_dir, "worktrees") if here is not None else ""
+        found = []
+        for name in os.listdir(top) if os.path.isdir(top) else ():
+            with suppress(OSError, QueenError):
+                git_dir = os.path.join(top, name)
+                said = os.fsdecode(safe_open.read(os.path.join(git_dir, "gitdir"))).strip()
+                if os.path.realpath(os.path.dirname(os.path.join(git_dir, said))) == self.path:
+                    found.append(git_dir)
+        return found
+
+
+def _write_note(note: str, path: str, base: str) -> None:
+    write_document(note, json.dumps({"path": path, "base": base}).encode())
+
+
+def _is_empty(path: str) -> bool:
+    return os.path.isdir(path) and not os.path.islink(path) and not os.listdir(path)
+
+
+def _is_guarded(path: str) -> bool:
+    try:
+        return all(each.state == INSTALLED for each in states(HookFolder(path)))
+    except (QueenError, OSError):
+        return False

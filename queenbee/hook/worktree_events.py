@@ -1,0 +1,55 @@
+"""A worktree that Claude Code makes or removes: it gets its name and its protection, and its leases
+end with it.
+
+A hook for these events replaces what Claude Code does by itself. It prints the path of what it
+made; without a path, Claude Code reports that it failed. An exit status of 0 says that the worktree
+was removed. `docs/worktrees.md`, section "Worktrees that Claude Code makes".
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from queenbee.core.names import MAX_LENGTH
+from queenbee.errors import InvalidInput, QueenError
+from queenbee.git.worktree_care import abandon
+from queenbee.git.worktree_making import add
+from queenbee.hook import events
+from queenbee.hook.answers import Plain
+from queenbee.services.hive import Services
+from queenbee.store.layout import discover, git_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.hook.events import Event
+
+_FAILED = 1
+
+
+def answer(event: Event, env: Mapping[str, str]) -> Plain:
+    """Makes or removes a worktree; returns its path, or nothing."""
+    if not event.worktree:
+        raise InvalidInput("the event names no worktree")
+    if event.kind == events.WORKTREE_CREATE:
+        hive = Services(discover(event.cwd, env))
+        return Plain(f"{add(hive, _droid(event.worktree)).path}\n")
+    try:
+        path = os.path.realpath(os.path.join(event.cwd, event.worktree))
+        abandon(Services(discover(_main_tree(path) or _main_tree(event.cwd) or path, env)), path)
+    except QueenError as error:
+        sys.stderr.write(f"queen-hook: {error.message}\n")
+    return Plain("", _FAILED if os.path.lexists(path) else 0)
+
+
+def _droid(name: str) -> str:
+    """Returns the name of a worktree as that of a droid and of a branch: `a/b` is `a-b`."""
+    plain = "".join(char if char.isascii() and char.isalnum() else "-" for char in name)
+    return plain.strip("-")[:MAX_LENGTH] or "agent"
+
+
+def _main_tree(path: str) -> str | None:
+    found = git_tree(path) if os.path.isdir(path) else None
+    return found.main_tree or found.tree if found is not None else None

@@ -1,0 +1,75 @@
+"""What a client gets: the JSON that the command prints, and what it tells besides."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from queenbee.core.plain import error_document, to_plain
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from queenbee.errors import QueenError
+
+
+class Answer:
+    """The answer of a tool.
+
+    `texts` are the documents that the command would print: its answer or its refusal, and the
+    notices, if there are any. `structured` has the same in one object: `result` or `error`, and
+    `notices`.
+    """
+
+    def __init__(self, texts: list[str], structured: dict[str, Any], *, refused: bool) -> None:
+        self.texts = texts
+        self.structured = structured
+        self.refused = refused
+
+
+def answered(value: object, notices: Sequence[str]) -> Answer:
+    """Returns the answer of a tool that did what it was asked to."""
+    plain = to_plain(value)
+    return _answer(plain, {"result": plain}, notices, refused=False)
+
+
+def refused(error: QueenError, notices: Sequence[str]) -> Answer:
+    """Returns the answer of a tool that was refused."""
+    document = error_document(error)
+    return _answer(document, document, notices, refused=True)
+
+
+def document_of(value: object) -> str:
+    """Returns the JSON that the command prints for a value."""
+    return _dumps(to_plain(value))
+
+
+def _answer(
+    document: object, structured: dict[str, Any], notices: Sequence[str], *, refused: bool
+) -> Answer:
+    texts = [_dumps(document)]
+    if notices:
+        texts.append(_dumps({"notices": list(notices)}))
+        structured = {**structured, "notices": list(notices)}
+    return Answer(texts, _encodable(structured), refused=refused)
+
+
+def _dumps(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # A file name that is not valid text. JSON can escape it, the protocol cannot.
+        return json.dumps(value, separators=(",", ":"), default=str)
+    return text
+
+
+def _encodable(value: Any) -> Any:
+    """Returns the value with escapes for what is not valid text, so that it can be sent."""
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode(errors="backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_encodable(key): _encodable(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_encodable(each) for each in value]
+    return value if isinstance(value, int | float | bool | None) else str(value)

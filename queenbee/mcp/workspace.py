@@ -1,0 +1,219 @@
+"""Where a client works, and under which name: one hive for each root of its workspace."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+from queenbee.core.names import joined, part_of, session_name
+from queenbee.core.text import quotation, shortened
+from queenbee.errors import InvalidInput, NoHive, QueenError, UnknownDroid, Unreadable
+from queenbee.store.droids import identity, sessions
+from queenbee.store.files import stamp_of
+from queenbee.store.layout import Layout, discover
+from queenbee.store.settings import FILE_NAME
+from queenbee.workflows.hive import Hive
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_SESSIONS = (("CLAUDE_CODE_SESSION_ID", "claude"), ("CODEX_THREAD_ID", "codex"))
+"""Variables with the id of the session, and what the hooks of that agent call it."""
+
+
+class Session:
+    """One session of a client: what the agent is called, and the id that tells it from others."""
+
+    __slots__ = ("agent", "identifier")
+
+    def __init__(self, agent: str, identifier: str) -> None:
+        self.agent = agent
+        self.identifier = identifier
+
+    @property
+    def name(self) -> str | None:
+        """The name made for the session, such as `claude-1b4e28ba`: that of its hooks, too."""
+        return session_name(self.agent, self.identifier)
+
+
+class Workspace:
+    """The roots of one client's workspace, and the hive and the name that it has in each.
+
+    Safe for threads.
+    """
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        cwd: str,
+        *,
+        droid: str | None = None,
+        beads_dir: str | None = None,
+    ) -> None:
+        self.env = env
+        self._cwd = cwd
+        self._droid = droid
+        """Who acts, if the command line says so."""
+        self.beads_dir = beads_dir
+        """The hive to use, if the command line says so."""
+        self._own_id = uuid4().hex
+        """Tells this client from others if it names no session."""
+        self._mutex = threading.Lock()
+        self._holds: dict[str, tuple[str, identity.Hold]] = {}
+        """By worktree, the session that has the name which the worktree remembers."""
+        self._open: dict[tuple[str, str | None], tuple[object, Hive]] = {}
+
+    def session(self, client: str | None, meta: Mapping[str, object] | None) -> Session:
+        """Returns the session of a request: as the request says, as the environment says, or one
+        that lasts as long as this process.
+        """
+        turn = (meta or {}).get("x-codex-turn-metadata")
+        thread = turn.get("session_id") if isinstance(turn, dict) else (meta or {}).get("threadId")
+        if isinstance(thread, str) and thread:
+            return Session("codex", thread)
+        for variable, agent in _SESSIONS:
+            if self.env.get(variable):
+                return Session(agent, self.env[variable])
+        return Session(_plain(client), self._own_id)
+
+    def roots(self, uris: Sequence[str]) -> list[str]:
+        """Returns the folders to choose from: one for each working tree with a hive; without any,
+        the working directory.
+        """
+        found: dict[tuple[str, str], str] = {}
+        for folder in filter(None, map(_folder_of, uris)):
+            try:
+                layout = self._discover(folder)
+            except NoHive:
+                continue
+            except QueenError:
+                # What is wrong with it is said when it is used.
+                found.setdefault((folder, folder), folder)
+            else:
+                found.setdefault((layout.beads_dir, layout.tree), folder)
+        return list(found.values()) or [self._cwd]
+
+    def chosen(self, roots: Sequence[str], given: str | None) -> str:
+        """Returns the root that was asked for, or the only one. Raises `InvalidInput`."""
+        if given is None and len(roots) == 1:
+            return roots[0]
+        if given in roots:
+            return str(given)
+        known = ", ".join(roots)
+        if given is None:
+            raise InvalidInput(
+                "this workspace has several hives", hint=f"pass root, one of: {known}"
+            )
+        raise InvalidInput(
+            f"{quotation(shortened(given))} is not a root of this workspace",
+            hint=f"pass root, one of: {known}",
+        )
+
+    def name(self, session: Session, layout: Layout | None) -> str | None:
+        """Returns who acts: as the command line, the environment or the worktree says, or by a
+        name made for the session.
+
+        The name that a worktree remembers is the first session's; a second one that is started
+        there is `NAME-PART`, as its hooks are. A hive that accepts only listed droids accepts no
+        such name; then nobody acts. Raises `InvalidInput` for a malformed name.
+        """
+        if layout is None:
+            return self._droid or session.name
+        found = identity.find_actor(layout, self.env, self._droid)
+        if found is not None and found[1] != layout.identity_path:
+            return found[0]
+        made = session.name
+        if found is not None:
+            known = sessions.current(layout, session.identifier, time.time_ns() // 1_000_000)
+            if known.first if known is not None else self._holds_it(session, layout):
+                return found[0]
+            made = joined(found[0], "-", part_of(session.identifier))
+        try:
+            return None if made is None else identity.checked_droid(layout, made)
+        except UnknownDroid:
+            return None
+
+    def hive(self, session: Session, root: str) -> Hive:
+        """Returns the hive of a root, open since an earlier call if its settings are the same.
+
+        One thread at a time may use it. Raises `NoHive` and `Unreadable`.
+        """
+        layout = self._discover(root)
+        name = self.name(session, layout)
+        settings = stamp_of(os.path.join(layout.beads_dir, FILE_NAME))
+        stamp = (layout.beads_dir, layout.state_dir, settings)
+        with self._mutex:
+            known, hive = self._open.get((root, name), (None, None))
+            if hive is None or known != stamp or not _is_here(hive):
+                if hive is not None:
+                    hive.close()
+                hive = self._opened(layout, root, name)
+                self._open[root, name] = (stamp, hive)
+        return hive
+
+    def own_hive(self, session: Session, root: str) -> Hive:
+        """Returns a hive of a root for one call, which closes it. Raises as `hive` does."""
+        layout = self._discover(root)
+        return self._opened(layout, root, self.name(session, layout))
+
+    def close(self) -> None:
+        """Closes the hives, and lets others have the names that worktrees remember."""
+        with self._mutex:
+            for _, hive in self._open.values():
+                hive.close()
+            for _, hold in self._holds.values():
+                hold.release()
+            self._open.clear()
+            self._holds.clear()
+
+    def _discover(self, folder: str) -> Layout:
+        return discover(folder, self.env, beads_dir=self.beads_dir)
+
+    def _opened(self, layout: Layout, root: str, name: str | None) -> Hive:
+        secrets = self.env.get("QUEEN_ALLOW_SECRET") == "1"
+        return Hive(layout, actor=name, cwd=root, allow_secrets=secrets)
+
+    def _holds_it(self, session: Session, layout: Layout) -> bool:
+        """Returns whether the name that the worktree remembers is this session's to use."""
+        path = layout.identity_path
+        with self._mutex:
+            if path in self._holds:
+                return self._holds[path][0] == session.identifier
+            try:
+                hold = identity.hold(layout)
+            except (OSError, Unreadable):
+                # It cannot be locked here, so that nobody can tell: the worktree has the last word.
+                return True
+            if hold is not None:
+                self._holds[path] = (session.identifier, hold)
+            return hold is not None
+
+
+def _plain(client: str | None) -> str:
+    """Returns a client's name as the beginning of a droid's: `Claude Code` is `claude-code`."""
+    words = "".join(char if char.isascii() and char.isalnum() else " " for char in client or "")
+    return "-".join(words.lower().split())
+
+
+def _folder_of(uri: str) -> str | None:
+    """Returns the folder that a `file:` URI names, or None."""
+    try:
+        parts = urlsplit(uri)
+        path = unquote(parts.path, errors="surrogateescape")
+    except ValueError:
+        return None
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost") or "\0" in path:
+        return None
+    return os.path.realpath(path) if os.path.isdir(path) else None
+
+
+def _is_here(hive: Hive) -> bool:
+    try:
+        hive.layout.refuse_if_moved()
+    except QueenError:
+        return False
+    return True

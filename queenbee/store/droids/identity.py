@@ -1,0 +1,129 @@
+"""Who is acting: by argument, by environment, or as this worktree remembers it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from queenbee.core.names import ALWAYS_KNOWN, checked_name, is_name, nearest
+from queenbee.errors import NoActor, UnknownDroid, Unwritable
+from queenbee.store import safe_open
+from queenbee.store.documents import write_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.store.layout import Layout
+
+VARIABLES = ("QUEEN_DROID", "QUEEN_AGENT", "FACTORY_DROID")
+
+
+def find_actor(layout: Layout, env: Mapping[str, str], given: str | None) -> tuple[str, str] | None:
+    """Returns the actor's name and where it came from, or None if that is not set.
+
+    Raises `InvalidInput` if the name is malformed.
+    """
+    if given:
+        return checked_name(given), "--as"
+    for variable in VARIABLES:
+        if env.get(variable):
+            return checked_name(env[variable]), variable
+    try:
+        remembered = safe_open.read(layout.identity_path, 256).decode().strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return (checked_name(remembered), layout.identity_path) if remembered else None
+
+
+class Hold:
+    """The name that a worktree remembers, held by one server while its process lives."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        """Lets another server have the name; harmless if that was done before."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def hold(layout: Layout) -> Hold | None:
+    """Takes the name that the worktree remembers for a server that lives as long as its client.
+
+    Returns None if another server has it: two clients that were started in one worktree are two
+    droids. The kernel ends the hold of a process that dies. Raises `OSError` if no name is
+    remembered.
+    """
+    fd = safe_open.open_file(layout.identity_path, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return Hold(fd)
+
+
+def nobody() -> NoActor:
+    """Returns the error of a command that needs to know who is acting."""
+    return NoActor(
+        "this command needs to know who you are",
+        hint="pass --as NAME, set QUEEN_DROID=NAME, or run once: queen whoami --set NAME",
+    )
+
+
+def listed_droids(layout: Layout) -> set[str]:
+    """Returns the names of the files `.factory/droids/*.md`; empty if there are none."""
+    try:
+        files = os.listdir(layout.droids_dir)
+    except OSError:
+        return set()
+    return {name for file in files if file.endswith(".md") and is_name(name := file[: -len(".md")])}
+
+
+def listed_since_ms(layout: Layout, name: str) -> int | None:
+    """Returns when the file that lists a droid last changed, in ms since 1970, or None."""
+    try:
+        return os.stat(os.path.join(layout.droids_dir, f"{name}.md")).st_mtime_ns // 1_000_000
+    except OSError:
+        return None
+
+
+def checked_droid(layout: Layout, name: str) -> str:
+    """Returns the name unchanged. Raises `InvalidInput` or `UnknownDroid`.
+
+    A name must be listed if the setting `droids` is `strict`, or if it is `auto` (the default)
+    and the list is not empty; `human` and `queen` always exist.
+    """
+    checked_name(name)
+    setting = layout.settings.droids
+    if setting == "off" or name in ALWAYS_KNOWN:
+        return name
+    listed = listed_droids(layout)
+    if name in listed or (setting == "auto" and not listed):
+        return name
+    close = nearest(name, listed | ALWAYS_KNOWN)
+    raise UnknownDroid(
+        f"there is no droid {name!r} in {layout.droids_dir}",
+        hint=f"did you mean {close!r}?" if close else f"known: {', '.join(sorted(listed))}",
+        droid=name,
+        known=sorted(listed | ALWAYS_KNOWN),
+    )
+
+
+def remember(layout: Layout, name: str) -> None:
+    """Keeps the name for this worktree. Raises `Unwritable`."""
+    layout.refuse_if_moved()
+    if not os.path.isdir(os.path.dirname(layout.identity_path)):
+        from queenbee.store.setup import make_state_dir  # noqa: PLC0415 - start-up
+
+        make_state_dir(layout)
+    try:
+        write_document(layout.identity_path, f"{checked_name(name)}\n".encode())
+    except Unwritable as error:
+        raise Unwritable(
+            error.message, hint=f"set QUEEN_DROID={name} instead", path=layout.identity_path
+        ) from error

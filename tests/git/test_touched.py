@@ -1,0 +1,460 @@
+"""Who else has unmerged work in a file, held against what git itself says of each worktree."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import Queen, QuickQueen, commit_file, git, write_lines
+from mutants import mutant
+
+from queenbee import Hive
+from queenbee.git import run, touched, unmerged
+from queenbee.git.touched import Touch
+from queenbee.store.droids.identity import remember
+from queenbee.store.layout import discover
+
+Worktree = Callable[..., Path]
+
+TEN = "".join(f"line {number}\n" for number in range(1, 11))
+
+
+@pytest.fixture
+def worktree(repo: Path, tmp_path: Path) -> Worktree:
+    """Makes a linked worktree on a branch of its own, which remembers its droid."""
+
+    def made(name: str, droid: str | None = None) -> Path:
+        tree = tmp_path / name
+        git(repo, "worktree", "add", "-q", str(tree), "-b", f"topic/{name}")
+        if droid is not None:
+            remember(discover(str(tree), {}), droid)
+        return tree
+
+    return made
+
+
+@pytest.fixture
+def mine(repo: Path, worktree: Worktree) -> Path:
+    """The worktree of the droid that asks; the repository has a file of ten lines."""
+    commit_file(repo, "ten.txt", TEN)
+    return worktree("mine", "ui")
+
+
+def seen(tree: Path, *paths: str, budget_s: float = 60) -> touched.Seen:
+    return touched.by_others(Hive.open(tree, droid="ui", env={}), paths, budget_s=budget_s)
+
+
+def one(tree: Path, path: str = "ten.txt") -> Touch:
+    (found,) = seen(tree, path).touches
+    return found
+
+
+def edit(tree: Path, line: int, name: str = "ten.txt") -> None:
+    lines = (tree / name).read_text().splitlines()
+    lines[line - 1] += " changed"
+    (tree / name).write_text("\n".join(lines) + "\n")
+
+
+def test_an_uncommitted_edit_of_another_worktree_is_seen(mine: Path, worktree: Worktree) -> None:
+    other = worktree("other", "api")
+    assert not seen(mine, "ten.txt").touches
+    edit(other, 4)
+    assert one(mine).to_dict() == {
+        "path": "ten.txt",
+        "droid": "api",
+        "branch": "topic/other",
+        "worktree": "other",
+        "issue_id": None,
+        "how": "changed",
+        "lines": [[4, 4]],
+        "committed": False,
+        "uncommitted": True,
+    }
+    assert not seen(mine, "README.md").touches
+
+
+def test_a_commit_counts_until_it_is_on_the_main_branch(
+    repo: Path, mine: Path, worktree: Worktree
+) -> None:
+    other = worktree("other", "api")
+    edit(other, 4)
+    git(other, "commit", "-qam", "four")
+    found = one(mine)
+    assert (found.committed, found.uncommitted, found.lines) == (True, False, [[4, 4]])
+    edit(other, 9)
+    found = one(mine)
+    assert (found.committed, found.uncommitted, found.lines) == (True, True, [[4, 4], [9, 9]])
+    git(other, "checkout", "-q", "ten.txt")
+    git(repo, "merge", "-q", "--ff-only", "topic/other")
+    assert not seen(mine, "ten.txt").touches
+
+
+def test_what_landed_in_another_commit_counts_no_longer(
+    repo: Path, mine: Path, worktree: Worktree
+) -> None:
+    other = worktree("other", "api")
+    edit(other, 4)
+    git(other, "commit", "-qam", "four")
+    assert seen(mine, "ten.txt").touches
+    git(repo, "merge", "-q", "--squash", "topic/other")
+    git(repo, "commit", "-qm", "squashed")
+    assert not seen(mine, "ten.txt").touches
+
+
+def test_what_the_main_branch_changed_is_nobodys_unmerged_work(
+    repo: Path, mine: Path, worktree: Worktree
+) -> None:
+    other = worktree("other", "api")
+    commit_file(other, "new.txt", "x\n")
+    commit_file(repo, "ten.txt", TEN + "eleven\n")
+    assert not seen(mine, "ten.txt").touches
+    assert one(mine, "new.txt").how == "added"
+
+
+def test_an_edit_that_is_taken_back_counts_no_longer(mine: Path, worktree: Worktree) -> None:
+    other = worktree("other", "api")
+    edit(other, 4)
+    assert seen(mine, "ten.txt").touches
+    (other / "ten.txt").write_text(TEN)
+    assert not seen(mine, "ten.txt").touches
+    edit(other, 5)
+    git(other, "commit", "-qam", "five")
+    (other / "ten.txt").write_text(TEN)  # The commit is taken back, but not in a commit.
+    assert not seen(mine, "ten.txt").touches
+
+
+def test_new_and_deleted_files_are_seen(mine: Path, worktree: Worktree) -> None:
+    other = worktree("other", "api")
+    assert not seen(mine, "deep/new.txt", "ten.txt").touches  # From now on, git need not be asked.
+    (other / "deep").mkdir()
+    (other / "deep" / "new.txt").write_text("x")
+    (other / "ten.txt").unlink()
+    how = {each.path: each.how for each in seen(mine, "deep/new.txt", "ten.txt").touches}
+    assert how == {"deep/new.txt": "added", "ten.txt": "deleted"}
+    git(other, "add", "-A")
+    how = {each.path: each.how for each in seen(mine, "deep/new.txt", "ten.txt").touches}
+    assert how == {"deep/new.txt": "added", "ten.txt": "deleted"}
+
+
+def test_the_main_worktree_is_one_of_the_others(repo: Path, mine: Path) -> None:
+    edit(repo, 1)
+    found = one(mine)
+    assert (found.branch, found.worktree, found.committed) == ("main", "repo", False)
+    assert found.name == "main"
+
+
+def test_git_is_not_asked_again_unless_the_file_or_a_commit_changed(
+    mine: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = worktree("other", "api")
+    edit(other, 4)
+    os.utime(other / "ten.txt")
+    first = unmerged.time.time_ns
+    monkeypatch.setattr(unmerged.time, "time_ns", lambda: first() + 1_000_000_000)
+    before = [each.to_dict() for each in seen(mine, "ten.txt", "README.md", "none").touches]
+    assert before
+    calls: list[tuple[str, ...]] = []
+    real = run.git
+
+    def counted(*arguments: str, **more: object) -> bytes:
+        calls.append(arguments)
+        return real(*arguments, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(run, "git", counted)
+    after = [each.to_dict() for each in seen(mine, "ten.txt", "README.md", "none").touches]
+    assert (after, calls) == (before, [])
+    (other / "none").write_text("x")
+    assert one(mine, "none").how == "added"
+    assert [each[0] for each in calls if each[0] == "status"] == ["status"]
+
+
+def test_a_completed_issue_is_still_named(repo: Path, mine: Path, worktree: Worktree) -> None:
+    write_lines(
+        repo / ".beads" / "issues.jsonl",
+        {"id": "qb-1", "title": "one", "status": "open"},
+        {"id": "qb-2", "title": "two", "status": "open"},
+    )
+    other = worktree("other", "api")
+    edit(other, 4)
+    api = Hive.open(other, droid="api", env={})
+    api.assignments.claim("qb-1")
+    assert one(mine).issue_id == "qb-1"
+    api.assignments.complete("qb-1")
+    assert one(mine).issue_id == "qb-1"
+    api.assignments.claim("qb-2")
+    assert one(mine).issue_id == "qb-2"
+
+
+def test_without_a_remembered_name_the_last_droid_of_the_records_counts(
+    repo: Path, mine: Path, worktree: Worktree
+) -> None:
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    other = worktree("other")
+    edit(other, 4)
+    assert (one(mine).droid, one(mine).name) == (None, "topic/other")
+    Hive.open(other, droid="api", env={}).assignments.claim("qb-1")
+    assert (one(mine).droid, one(mine).issue_id) == ("api", "qb-1")
+
+
+def test_who_edits_on_a_branch_is_its_droid(mine: Path, repo: Path) -> None:
+    edit(repo, 1)
+    assert one(mine).droid is None
+    Hive.open(repo, droid="lead", env={}).reservations.reserve(
+        ["other.txt"], exclusive=False, session="s"
+    )
+    assert one(mine).droid == "lead"
+
+
+def test_the_hives_own_files_are_nobodys(repo: Path, mine: Path, worktree: Worktree) -> None:
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    assert not seen(mine, ".beads/issues.jsonl").touches
+
+
+def test_a_name_that_could_pass_for_our_words_is_in_quotes(
+    mine: Path, worktree: Worktree, tmp_path: Path
+) -> None:
+    tree = worktree("other")
+    git(tree, "checkout", "-q", "-b", "ignore(all)rules")
+    odd = "a file\nfree for all"
+    (tree / odd).write_text("x")
+    sentence = one(mine, odd).sentence()
+    assert "\n" not in sentence
+    assert "“ignore(all)rules”" in sentence and "“a file free for all”" in sentence
+
+
+@pytest.mark.parametrize("name", ["-n", "a\tb", "*", "\udcff", "ü"])
+def test_odd_names_are_found_as_they_are(mine: Path, worktree: Worktree, name: str) -> None:
+    other = worktree("other", "api")
+    (other / name).write_text("1\n")
+    (other / "other").write_text("1\n")
+    assert one(mine, name).path == name
+    git(other, "add", "-A")
+    git(other, "commit", "-qm", "odd")
+    assert (one(mine, name).how, one(mine, name).committed) == ("added", True)
+
+
+def test_no_program_that_a_worktree_names_is_run(
+    repo: Path, mine: Path, worktree: Worktree, tmp_path: Path
+) -> None:
+    traces = tmp_path / "traces"
+    for key in ("filter.evil.clean", "filter.evil.process", "diff.evil.textconv",
+                "diff.evil.command", "core.fsmonitor"):  # fmt: skip
+        git(repo, "config", key, f"touch {traces}; cat")
+    other = worktree("other", "api")
+    traces.unlink(missing_ok=True)
+    (other / ".gitattributes").write_text("* filter=evil diff=evil\n")
+    edit(other, 4)
+    assert one(mine).lines == [[4, 4]]
+    assert not traces.exists()
+
+
+def test_a_hook_of_another_worktree_does_not_confuse_it(
+    mine: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = worktree("other", "api")
+    edit(other, 4)
+    monkeypatch.setenv("GIT_DIR", str(mine / ".git"))
+    monkeypatch.setenv("GIT_INDEX_FILE", str(mine / "nowhere"))
+    assert one(mine).lines == [[4, 4]]
+
+
+def test_who_could_not_be_looked_at_is_named(mine: Path, worktree: Worktree) -> None:
+    edit(worktree("other", "api"), 4)
+    late = seen(mine, "ten.txt", budget_s=-1)
+    assert not late.touches
+    assert sorted(late.unlooked) == ["other", "repo"]
+    told: list[str] = []
+    late.report(told.append)
+    assert told and "other" in told[0]
+    assert seen(mine, "ten.txt").unlooked == []
+
+
+def test_a_worktree_that_is_gone_is_left_out(mine: Path, worktree: Worktree) -> None:
+    other = worktree("other", "api")
+    edit(other, 4)
+    other.rename(other.parent / "elsewhere")
+    assert not seen(mine, "ten.txt").touches
+
+
+def test_a_branch_without_common_history_counts_as_a_whole(mine: Path, worktree: Worktree) -> None:
+    other = worktree("other", "api")
+    git(other, "checkout", "-q", "--orphan", "fresh")
+    git(other, "rm", "-qrf", ".")
+    assert not seen(mine, "ten.txt").touches  # Without a commit, there is nothing to merge.
+    commit_file(other, "ten.txt", "other\n")
+    assert one(mine).committed
+
+
+def test_a_detached_worktree_has_unmerged_work_too(mine: Path, worktree: Worktree) -> None:
+    other = worktree("other", "api")
+    git(other, "checkout", "-q", "--detach")
+    edit(other, 4)
+    git(other, "commit", "-qam", "four")
+    assert (one(mine).branch, one(mine).committed) == (None, True)
+
+
+def test_a_damaged_cache_costs_nothing(repo: Path, mine: Path, worktree: Worktree) -> None:
+    edit(worktree("other", "api"), 4)
+    assert one(mine)
+    path = repo / ".git" / "queenbee" / "index" / "unmerged.json"
+    for text in ("", "[]", "{", '{"format": 1, "of": {"x": {}}}', '{"format": 1, "of": 3}'):
+        path.write_text(text)
+        assert one(mine).lines == [[4, 4]]
+
+
+def expected(tree: Path) -> set[str]:
+    """Returns what a worktree has in another form than the main branch, by plain git."""
+    committed = git(tree, "diff", "--name-only", "-z", "--no-renames", "main...HEAD")
+    changed = git(tree, "status", "-z", "--porcelain", "-uall", "--no-renames")
+    return {
+        *filter(None, committed.split("\0")),
+        *(each[3:] for each in changed.split("\0") if each),
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+def test_after_any_edits_the_answer_is_that_of_git(
+    repo: Path, mine: Path, worktree: Worktree, seed: int
+) -> None:
+    choose = random.Random(seed)
+    names = [f"file{number}.txt" for number in range(8)]
+    for name in names[:5]:
+        commit_file(repo, name, TEN)
+    trees = [worktree(name) for name in ("a", "b")]
+    for _ in range(25):
+        tree, name = choose.choice(trees), choose.choice(names)
+        action = choose.randrange(6)
+        if action == 0:
+            (tree / name).unlink(missing_ok=True)
+        elif action == 1:
+            git(tree, "add", "-A")
+        elif action == 2:
+            git(tree, "add", "-A")
+            git(tree, "commit", "-qm", "step", "--allow-empty")
+        elif action == 3:
+            git(tree, "stash", "-uq")
+        else:
+            (tree / name).write_text(f"{choose.random()}\n{TEN}")
+        found = {(each.worktree, each.path) for each in seen(mine, *names).touches}
+        wanted = {(tree.name, path) for tree in trees for path in expected(tree)}
+        # What a commit adds and the working tree takes back again is no work of anybody.
+        assert found <= wanted
+        for where, path in wanted - found:
+            there, base = repo.parent / where / path, f"main:{path}"
+            known = subprocess.run(["git", "show", base], cwd=repo, capture_output=True)
+            assert there.exists() == (known.returncode == 0), (where, path)
+            assert not there.exists() or there.read_bytes() == known.stdout
+
+
+class TestWithoutTheCode:
+    """A break of one line is noticed."""
+
+    def broken(self, monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
+        module = mutant(unmerged, old, new)
+        monkeypatch.setattr(module, "_RACE_NS", 0)  # Or git is asked again right after an edit.
+        monkeypatch.setattr(touched, "Neighbours", module.Neighbours)
+
+    def test_filters_run(
+        self, repo: Path, mine: Path, worktree: Worktree, tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:  # fmt: skip
+        self.broken(monkeypatch, "        config=config,\n", "")
+        with pytest.raises(AssertionError):
+            test_no_program_that_a_worktree_names_is_run(repo, mine, worktree, tmp_path)
+
+    def test_an_edited_file_is_taken_for_the_one_that_git_saw(
+        self, mine: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.broken(monkeypatch, "status.st_ctime_ns < work.at_ns - _RACE_NS", "True")
+        with pytest.raises(ValueError, match="not enough"):
+            test_an_uncommitted_edit_of_another_worktree_is_seen(mine, worktree)
+
+    def test_a_new_commit_is_not_noticed(
+        self, repo: Path, mine: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.broken(
+            monkeypatch,
+            "and (work.head, work.target) == (other.head, self._target)",
+            "and work.head == other.head",
+        )
+        with pytest.raises(AssertionError):
+            test_what_landed_in_another_commit_counts_no_longer(repo, mine, worktree)
+
+    def test_a_hooks_variables_name_another_repository(
+        self, mine: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        old = "        config=config,\n        repository={},\n"
+        self.broken(monkeypatch, old, "        config=config,\n")
+        with pytest.raises((AssertionError, ValueError)):
+            test_a_hook_of_another_worktree_does_not_confuse_it(mine, worktree, monkeypatch)
+
+
+# The commands
+
+
+def test_check_names_them_and_still_says_that_the_file_is_free(
+    quick: QuickQueen, mine: Path, worktree: Worktree
+) -> None:
+    other = worktree("other", "api")
+    edit(other, 4)
+    edit(other, 5)
+    ran = quick("check", "ten.txt", "README.md", cwd=mine, as_="ui")
+    assert ran.code == 0
+    assert ran.out.splitlines() == [
+        "free  ten.txt",
+        "      not merged yet: api changed ten.txt lines 4-5 (branch topic/other, uncommitted)",
+        "free  README.md",
+    ]
+    found = quick("check", "ten.txt", "README.md", "--json", cwd=mine, as_="ui").json
+    assert [len(each["touched_by"]) for each in found] == [1, 0]
+    assert found[0]["touched_by"][0]["lines"] == [[4, 5]]
+
+
+def test_reserve_names_them_for_each_pattern(
+    quick: QuickQueen, mine: Path, worktree: Worktree
+) -> None:
+    other = worktree("other", "api")
+    edit(other, 4)
+    ran = quick("reserve", "*.txt", "*.md", cwd=mine, as_="ui")
+    assert "not merged yet: api changed ten.txt line 4 (branch topic/other" in ran.out
+    found = quick("reserve", "*.txt", "*.md", "--json", cwd=mine, as_="ui").json
+    assert [[each["droid"] for each in one["touched_by"]] for one in found] == [["api"], []]
+
+
+def test_next_names_those_in_the_files_of_the_issue(
+    repo: Path, quick: QuickQueen, mine: Path, worktree: Worktree
+) -> None:
+    write_lines(
+        repo / ".beads" / "issues.jsonl",
+        {"id": "qb-1", "title": "x", "status": "open", "description": "In ten.txt."},
+    )
+    edit(worktree("other", "api"), 4)
+    ran = quick("next", cwd=mine, as_="ui")
+    assert "not merged yet: api changed ten.txt line 4" in ran.out
+    (found,) = quick("next", "--json", cwd=mine, as_="ui").json["touched_by"]
+    assert (found["path"], found["droid"]) == ("ten.txt", "api")
+
+
+def test_a_repository_without_linked_worktrees_is_not_looked_at(
+    repo: Path, quick: QuickQueen
+) -> None:
+    assert quick("check", "README.md", "--json").json[0]["touched_by"] == []
+    assert not (repo / ".git" / "queenbee" / "index" / "unmerged.json").exists()
+
+
+def test_another_users_state_keeps_nothing_from_working(
+    queen: Queen, repo: Path, mine: Path, worktree: Worktree
+) -> None:
+    edit(worktree("other", "api"), 4)
+    assert queen("reserve", "x", as_="ui", cwd=mine).code == 0
+    os.chmod(repo / ".git" / "queenbee" / "index", 0o500)
+    try:
+        ran = queen("check", "ten.txt", as_="ui", cwd=mine, unprivileged=True)
+    finally:
+        os.chmod(repo / ".git" / "queenbee" / "index", 0o700)
+    assert ran.code == 0 and "api changed ten.txt line 4" in ran.out

@@ -1,0 +1,327 @@
+"""`queen worktree`: made whole or not at all, found again after a kill, removed when all landed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from hives import Queen, QuickQueen, commit_file, git, write_lines
+
+from queenbee import Hive
+from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
+from queenbee.git import hooks, worktree_making
+from queenbee.git.worktree_care import places, remove
+from queenbee.git.worktree_making import add
+
+
+@pytest.fixture
+def tree(repo: Path) -> Path:
+    """The repository with two issues and a file."""
+    write_lines(
+        repo / ".beads" / "issues.jsonl",
+        {"id": "qb-1", "title": "one", "status": "open"},
+        {"id": "qb-2", "title": "two", "status": "open"},
+    )
+    for number in range(30):
+        (repo / f"file{number}.txt").write_text(f"{number}\n" * 100)
+    git(repo, "add", "--all", "--", ":!.beads")
+    git(repo, "commit", "-qm", "files")
+    return repo
+
+
+def opened(tree: Path, droid: str | None = "lead") -> Hive:
+    return Hive.open(tree, droid=droid, env={})
+
+
+def trees(repo: Path) -> list[str]:
+    lines = git(repo, "worktree", "list", "--porcelain").splitlines()
+    return [Path(each.split(" ", 1)[1]).name for each in lines if each.startswith("worktree ")]
+
+
+def branches(repo: Path) -> list[str]:
+    return git(repo, "branch", "--format=%(refname:short)").split()
+
+
+def assert_whole(repo: Path, name: str) -> Path:
+    path = repo.parent / f"repo-{name}"
+    assert git(path, "status", "--porcelain") == ""
+    assert git(path, "branch", "--show-current").strip() == name
+    assert (path / "file29.txt").read_text() == (repo / "file29.txt").read_text()
+    assert Hive.open(path, env={}).actor == name
+    assert not list((repo / ".git" / "queenbee" / "making").glob("*.json"))
+    assert "locked" not in git(repo, "worktree", "list", "--porcelain")
+    return path
+
+
+def test_it_has_a_branch_a_name_and_an_issue(tree: Path) -> None:
+    made = add(opened(tree), "ui", issue_id="qb-1")
+    path = assert_whole(tree, "ui")
+    assert (made.path, made.branch, made.droid) == (str(path), "ui", "ui")
+    assert made.assignment is not None
+    assert (made.assignment.droid, made.assignment.worktree) == ("ui", "repo-ui")
+    assert git(path, "rev-parse", "HEAD") == git(tree, "rev-parse", "main")
+
+
+def test_from_a_linked_worktree_it_is_made_beside_the_main_one(tree: Path) -> None:
+    add(opened(tree), "ui")
+    add(opened(tree.parent / "repo-ui", None), "api")
+    assert_whole(tree, "api")
+
+
+def test_the_guard_of_the_main_worktree_holds_there(tree: Path) -> None:
+    assert not add(opened(tree), "ui").guarded
+    hooks.install(hooks.HookFolder(str(tree)))
+    assert add(opened(tree), "api").guarded
+
+
+def test_a_refused_claim_leaves_nothing(tree: Path) -> None:
+    opened(tree, "api").assignments.claim("qb-1")
+    with pytest.raises(Taken):
+        add(opened(tree), "ui", issue_id="qb-1")
+    assert (trees(tree), branches(tree)) == (["repo"], ["main"])
+    assert not (tree.parent / "repo-ui").exists()
+    add(opened(tree), "ui")
+    assert_whole(tree, "ui")
+
+
+def test_if_git_fails_the_claim_is_given_back(tree: Path) -> None:
+    hook = tree / ".git" / "hooks" / "reference-transaction"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text('#!/bin/sh\n! grep -q " HEAD$"\n')
+    hook.chmod(0o755)
+    with pytest.raises(ExternalFailure):
+        add(opened(tree), "ui", issue_id="qb-1")
+    hook.unlink()
+    assert (trees(tree), branches(tree)) == (["repo"], ["main"])
+    assert opened(tree).assignments.active("qb-1") is None
+    assert not (tree.parent / "repo-ui").exists()
+
+
+def test_what_is_there_already_is_left_alone(tree: Path) -> None:
+    folder = tree.parent / "repo-ui"
+    folder.mkdir()
+    (folder / "mine").write_text("x")
+    with pytest.raises(Conflict, match="exists already"):
+        add(opened(tree), "ui", issue_id="qb-1")
+    git(tree, "branch", "api")
+    with pytest.raises(Conflict, match="branch api already"):
+        add(opened(tree), "api", issue_id="qb-1")
+    assert (folder / "mine").read_text() == "x"
+    assert opened(tree).assignments.active("qb-1") is None
+
+
+@pytest.mark.parametrize("name", ["a..b", "x.lock", "end.", "-d", "a/b"])
+def test_a_name_must_fit_a_droid_and_a_branch(tree: Path, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        add(opened(tree), name)
+    assert trees(tree) == ["repo"]
+
+
+STOP = """
+    import os, signal, sys
+    from queenbee import Hive
+    from queenbee.git import worktree_making as making
+
+    wanted, step = int(sys.argv[1]), 0
+
+    def stopping(function):
+        def stepped(*arguments, **more):
+            global step
+            for _ in range(2):  # Before and after.
+                step += 1
+                if step == wanted:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if _ == 0:
+                    result = function(*arguments, **more)
+            return result
+        return stepped
+
+    making.write_document = stopping(making.write_document)
+    making.as_the_user = stopping(making.as_the_user)
+    making._Making.end = stopping(making._Making.end)
+    hive = Hive.open(droid="lead")
+    from queenbee.services.assignments import Assignments
+    Assignments.claim = stopping(Assignments.claim)
+    making.add(hive, "ui", issue_id="qb-1")
+    print(step)
+"""
+
+
+def test_killed_at_any_step_the_same_call_goes_on(tree: Path) -> None:
+    for step in range(1, 100):
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(STOP), str(step)], cwd=tree, capture_output=True
+        )
+        if done.returncode != -signal.SIGKILL:
+            assert done.returncode == 0, done.stderr
+            break
+        add(opened(tree), "ui", issue_id="qb-1")
+        assert_whole(tree, "ui")
+        hive = opened(tree, "ui")
+        assert [each.droid for each in hive.assignments.find(issue_id="qb-1")] == ["ui"]
+        hive.assignments.release("qb-1")
+        remove(opened(tree), "ui")
+        assert (trees(tree), branches(tree)) == (["repo"], ["main"])
+    assert step == 11  # Five steps were stopped, before and after each.
+
+
+@pytest.mark.parametrize("how", ["branch", "folder", "pointer", "files", "locked"])
+def test_a_git_that_was_killed_is_cleared_away(
+    tree: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(worktree_making, "_PATIENCE_S", 0)
+    path, base = tree.parent / "repo-ui", git(tree, "rev-parse", "main").strip()
+    note = tree / ".git" / "queenbee" / "making" / "ui.json"
+    note.parent.mkdir(parents=True)
+    note.write_text(json.dumps({"path": str(path), "base": base}))
+    git(tree, "branch", "ui")
+    git_dir = tree / ".git" / "worktrees" / "repo-ui"
+    if how != "branch":
+        git(tree, "worktree", "add", "-q", str(path), "ui")
+        (git_dir / "locked").write_text("initializing\n")
+    if how in ("folder", "pointer", "files"):
+        (git_dir / "index").unlink()
+        for file in path.glob("file[12]*.txt"):
+            file.unlink()
+    if how in ("folder", "pointer"):
+        for file in path.glob("[!.]*"):
+            file.unlink()
+    if how == "folder":
+        (path / ".git").unlink()
+    add(opened(tree), "ui")
+    assert_whole(tree, "ui")
+
+
+def test_a_note_of_a_killed_call_deletes_nobodys_branch(tree: Path) -> None:
+    path = tree.parent / "repo-ui"
+    note = tree / ".git" / "queenbee" / "making" / "ui.json"
+    note.parent.mkdir(parents=True)
+    note.write_text(json.dumps({"path": str(path), "base": "0" * 40}))
+    git(tree, "branch", "ui")
+    with pytest.raises(Conflict):
+        add(opened(tree), "ui")
+    assert branches(tree) == ["main", "ui"]
+
+
+def test_made_by_several_at_once_it_is_one(queen: Queen, tree: Path) -> None:
+    running = [queen.start("worktree", "add", "ui", "qb-1", as_="lead") for _ in range(3)]
+    for each in running:
+        each.communicate(timeout=60)
+    assert [each.returncode for each in running] == [0, 0, 0]
+    path = assert_whole(tree, "ui")
+    assert len(opened(tree).assignments.find(issue_id="qb-1")) == 1
+    (path / "draft.txt").write_text("x")
+    opened(tree, "api").assignments.claim("qb-2")
+    with pytest.raises(Taken):
+        add(opened(tree), "ui", issue_id="qb-2")
+    assert (path / "draft.txt").exists()
+
+
+# Removing
+
+
+def test_it_is_removed_with_its_branch_and_leases_when_all_has_landed(tree: Path) -> None:
+    add(opened(tree), "ui")
+    path = tree.parent / "repo-ui"
+    commit_file(path, "new.txt", "x\n")
+    git(tree, "merge", "-q", "ui")
+    Hive.open(path, env={}).reservations.reserve(["new.txt"], session="s")
+    removed = remove(opened(tree), "ui")
+    assert (removed.keeps_branch, removed.released) == (False, ["new.txt"])
+    assert (trees(tree), branches(tree)) == (["repo"], ["main"])
+    assert not opened(tree).reservations.find()
+
+
+def test_it_refuses_while_its_droid_has_an_issue(tree: Path) -> None:
+    add(opened(tree), "ui", issue_id="qb-1")
+    for force in (False, True):
+        with pytest.raises(Conflict, match="works on qb-1") as refusal:
+            remove(opened(tree), "ui", force=force)
+        assert refusal.value.hint == "queen release qb-1 --as ui"
+    assert_whole(tree, "ui")
+
+
+def test_it_refuses_what_would_be_lost_and_force_keeps_the_branch(tree: Path) -> None:
+    add(opened(tree), "ui")
+    path = tree.parent / "repo-ui"
+    commit_file(path, "new.txt", "x\n")
+    with pytest.raises(Conflict, match="one commit"):
+        remove(opened(tree), "ui")
+    (path / "draft.txt").write_text("x")
+    with pytest.raises(Conflict, match=r"draft\.txt"):
+        remove(opened(tree), "ui")
+    assert (path / "draft.txt").exists()
+    assert remove(opened(tree), "ui", force=True).keeps_branch
+    assert branches(tree) == ["main", "ui"]
+
+
+def test_what_landed_squashed_may_go_but_the_branch_stays(tree: Path) -> None:
+    add(opened(tree), "ui")
+    commit_file(tree.parent / "repo-ui", "new.txt", "x\n")
+    git(tree, "merge", "-q", "--squash", "ui")
+    git(tree, "commit", "-qm", "squashed")
+    assert remove(opened(tree), "ui").keeps_branch
+    assert trees(tree) == ["repo"]
+
+
+def test_neither_the_main_worktree_nor_the_present_one_is_removed(tree: Path) -> None:
+    add(opened(tree), "ui")
+    with pytest.raises(Conflict, match="main worktree"):
+        remove(opened(tree), "repo")
+    with pytest.raises(Conflict, match="you are in"):
+        remove(opened(tree.parent / "repo-ui", None), "ui")
+    with pytest.raises(NotFound):
+        remove(opened(tree), "nobody")
+
+
+def test_a_lock_of_git_is_respected(tree: Path) -> None:
+    add(opened(tree), "ui")
+    git(tree, "worktree", "lock", str(tree.parent / "repo-ui"))
+    for force in (False, True):
+        with pytest.raises(ExternalFailure, match="locked"):
+            remove(opened(tree), "ui", force=force)
+
+
+# All of them
+
+
+def test_the_list_says_whose_they_are_and_what_has_not_landed(tree: Path) -> None:
+    add(opened(tree), "ui", issue_id="qb-1")
+    path = tree.parent / "repo-ui"
+    commit_file(path, "new.txt", "x\n")
+    (path / "draft.txt").write_text("x")
+    git(tree, "worktree", "add", "-q", "--detach", str(tree.parent / "loose"))
+    found = {each.name: each for each in places(opened(path, None))}
+    assert list(found) == ["repo", "loose", "repo-ui"]
+    ui = found["repo-ui"]
+    assert (ui.droid, ui.branch, ui.issue_id) == ("ui", "ui", "qb-1")
+    assert (ui.unlanded, ui.changed) == (1, ["draft.txt"])
+    assert ui.last_seen_at is not None
+    assert (found["loose"].branch, found["loose"].droid) == (None, None)
+    assert found["repo"].changed == []  # The hive's own files do not count.
+
+
+def test_the_commands(quick: QuickQueen, tree: Path) -> None:
+    made = quick("worktree", "add", "ui", "1", as_="lead")
+    path = tree.parent / "repo-ui"
+    assert made.code == 0
+    assert made.out.splitlines() == [
+        f"ui works in {path}, on branch ui",
+        "qb-1 is assigned to ui",
+        f"begin there: cd {path} && queen next",
+    ]
+    assert "queen guard install" in made.err
+    listed = quick("worktree", "list").out
+    assert "repo-ui" in listed and "qb-1" in listed
+    assert quick("worktree", "list", "--json").json[1]["droid"] == "ui"
+    refused = quick("worktree", "remove", "ui")
+    assert (refused.code, "queen release qb-1 --as ui" in refused.err) == (5, True)
+    assert quick("release", "qb-1", as_="ui").code == 0
+    assert quick("worktree", "remove", "ui").out == f"removed {path}\n"
+    assert not os.path.exists(path)

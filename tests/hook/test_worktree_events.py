@@ -1,0 +1,103 @@
+"""Worktrees that Claude Code makes and removes: named, protected, and their leases end with them.
+
+The shapes are those of code.claude.com/docs/en/hooks (sections WorktreeCreate and WorktreeRemove),
+as read on 2026-11-22.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from agent_inputs import recorded
+from hives import commit_file, git, write_lines
+
+from queenbee import Hive
+
+
+@pytest.fixture
+def made(repo: Path) -> Path:
+    """What the hook made when it was asked for `feature-auth`."""
+    write_lines(repo / ".beads" / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    status, out, err = ran(recorded("claude/worktree-create", repo), repo)
+    assert (status, err) == (0, "")
+    return Path(out.removesuffix("\n"))
+
+
+def ran(event: bytes, cwd: Path) -> tuple[int, str, str]:
+    """Runs the hook as its process; returns status, output and errors."""
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "queenbee.hook.main"], cwd=cwd, input=event,
+        capture_output=True,
+    )  # fmt: skip
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def removed(repo: Path, tree: Path, **changes: object) -> tuple[int, str, str]:
+    return ran(recorded("claude/worktree-remove", repo, worktree_path=str(tree), **changes), repo)
+
+
+def test_a_worktree_is_made_with_a_name_and_a_branch(repo: Path, made: Path) -> None:
+    assert made == repo.parent / "repo-feature-auth"
+    assert git(made, "branch", "--show-current") == "feature-auth\n"
+    assert Hive.open(made, env={}).actor == "feature-auth"
+    assert ran(recorded("claude/worktree-create", repo), repo)[1] == f"{made}\n"
+
+
+def test_a_name_with_a_slash_is_one_that_a_droid_can_have(repo: Path) -> None:
+    event = json.loads(recorded("claude/worktree-create", repo))
+    status, out, _ = ran(json.dumps({**event, "name": "../x y/é"}).encode(), repo)
+    assert (status, out) == (0, f"{repo.parent / 'repo-x-y'}\n")
+
+
+def test_if_it_cannot_be_made_no_path_is_printed(repo: Path) -> None:
+    git(repo, "branch", "feature-auth")
+    status, out, err = ran(recorded("claude/worktree-create", repo), repo)
+    assert (status, out) == (0, "")
+    assert "there is a branch feature-auth already" in err
+
+
+def test_removed_it_gives_back_its_issues_and_leases(repo: Path, made: Path) -> None:
+    hive = Hive.open(made, env={})
+    hive.assignments.claim("qb-1")
+    hive.reservations.reserve(["a"], session="s")
+    (made / "draft").write_text("x")
+    assert removed(repo, made, cwd=str(made))[0] == 0
+    assert not made.exists()
+    left = Hive.open(repo, droid="lead", env={})
+    assert left.assignments.active("qb-1") is None
+    assert not left.reservations.find()
+    assert git(repo, "branch", "--format=%(refname:short)") == "main\n"
+
+
+def test_commits_that_have_not_landed_stay_on_their_branch(repo: Path, made: Path) -> None:
+    commit_file(made, "new", "x")
+    assert removed(repo, made)[0] == 0
+    assert "feature-auth" in git(repo, "branch")
+
+
+def test_what_cannot_be_removed_is_not_said_to_be(repo: Path, made: Path, tmp_path: Path) -> None:
+    git(repo, "worktree", "lock", str(made))
+    status, out, err = removed(repo, made)
+    assert (status, out) == (1, "") and "locked" in err
+    other = tmp_path / "other"
+    other.mkdir()
+    status, _, err = removed(repo, other)
+    assert status == 1 and "not a worktree" in err and other.exists()
+    status, _, err = removed(repo, repo)
+    assert status == 1 and "main worktree" in err
+    assert made.exists() and repo.exists()
+
+
+def test_one_that_is_gone_counts_as_removed(repo: Path, tmp_path: Path) -> None:
+    assert removed(repo, tmp_path / "gone")[0] == 0
+
+
+def test_an_event_without_a_worktree_makes_nothing(repo: Path) -> None:
+    fields = json.loads(recorded("claude/worktree-create", repo))
+    del fields["name"]
+    status, out, err = ran(json.dumps(fields).encode(), repo)
+    assert (status, out) == (0, "") and "names no worktree" in err
