@@ -35,6 +35,7 @@ _ENVIRONMENT = {
 
 
 TIMED_OUT = 124
+_GRACE_S = 2
 _PROTOCOLS = "file:git:http:https:ssh"
 _NO_HOOKS = {
     "core.hooksPath": os.devnull,
@@ -136,9 +137,15 @@ def network(
     try:
         out, err = process.communicate(stdin, timeout=timeout_s)
     except BaseException as error:
+        # Asked to end, git removes its locks; killed, it would leave them to whoever comes next.
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.communicate(timeout=_GRACE_S)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
             return TIMED_OUT, "", f"no answer within {timeout_s:g} s"
         raise
