@@ -87,7 +87,8 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
         many = landings.at_once(folder, agents=8, landings=options.landings, seed=seed)
         return {"at every call of git": dict(steps), "at once": many}
     if name == "remote":
-        return remote.run(folder, operations=options.operations, seed=seed)
+        seconds = min(remote.MOST_S, options.storm_seconds)
+        return remote.run(folder, operations=options.operations, seed=seed, seconds=seconds)
     if name == "storm":
         return storm.run(folder, options.storm_seconds, seed=seed)
     if name == "fuzz-documents":

@@ -48,9 +48,9 @@ def _show_moved(moved: Moved) -> None:
 @click.argument("what", required=False, type=click.Choice(["setup"]), metavar="[setup]")
 @click.option("--undo", is_flag=True, help="With setup: let git carry the ledgers with the code")
 def sync(hive: Hive, what: str | None, undo: bool) -> Synced | Moved:
-    """Exchange the records with other machines, through a branch of the git remote
+    """Exchange records with other machines, through git
 
-    It fetches the branch, takes in what is new there, and pushes what is new here. No worktree and
+    The records are on a branch of the git remote that holds nothing else. It fetches the branch, takes in what is new there, and pushes what is new here. No worktree and
     no branch of yours is touched. Exit 6: the remote cannot be reached.
 
     queen sync setup takes the ledgers out of the code's branch, so that only that branch has them:
