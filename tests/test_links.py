@@ -298,7 +298,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     do("told", lambda: Told(layout, "ui").add(["key"]))
     do("seen", lambda: Told(layout, "ui").saw({}, 0))
     do("verdicts", lambda: verdicts.keep(layout.verdicts_path("leases"), "x", {}))
-    do("unmerged", lambda: unmerged._store(str(state / "index" / "unmerged.json"), {}))
+    do("unmerged", lambda: unmerged._store(str(state / "index" / "unmerged.json"), {}, {}))
     do("neighbours", lambda: neighbours._keep(str(state / "neighbours" / "1b4e.json"), {}))
     do("making", making)
     do("index", indexed)

@@ -18,9 +18,12 @@ _TIMEOUT_S = 10
 
 
 def groups(run: str) -> dict[str, Group]:
-    """Returns the hooks by event, in the spelling for which the input names the event."""
+    """Returns the hooks by event, in the spelling for which the input names the event.
+
+    `UserPromptSubmit` is left out: what a hook answers to it does not reach the model.
+    """
     handler: Group = {"type": "command", "bash": guarded(run), "timeoutSec": _TIMEOUT_S}
-    named = ("PreToolUse", "PostToolUse", "SessionStart", "SessionEnd", "SubagentStop")
+    named = ("PreToolUse", "PostToolUse", "Stop", "SessionStart", "SessionEnd", "SubagentStop")
     return dict.fromkeys(named, handler)
 
 

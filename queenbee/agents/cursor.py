@@ -13,13 +13,23 @@ if TYPE_CHECKING:
     from queenbee.agents.files.edits import Part
     from queenbee.agents.files.hook_entries import Group
 
+EDITS = "Write|Delete"
+NEWS = f"{EDITS}|Shell|Task"
+"""The tools after which an agent hears what is new: those that take longer than the hook."""
+
 
 def groups(run: str) -> dict[str, Group]:
-    """Returns the hooks by event."""
+    """Returns the hooks by event.
+
+    `afterFileEdit` also reports edits that no tool is named for, but carries nothing to the model;
+    nor does `beforeSubmitPrompt`, which is left out.
+    """
     run = guarded(run)
     return {
-        "preToolUse": {"command": run, "matcher": "Write|Delete"},
+        "preToolUse": {"command": run, "matcher": EDITS},
+        "postToolUse": {"command": run, "matcher": NEWS},
         "afterFileEdit": {"command": run},
+        "stop": {"command": run},
         "sessionStart": {"command": run},
         "sessionEnd": {"command": run},
     }

@@ -6,9 +6,12 @@ the sides in the text.
 
 from __future__ import annotations
 
+import json
+import re
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 MARKER_SIZE = 40
 """Long enough that no line of a file is taken for a marker."""
@@ -53,11 +56,26 @@ def keeping_both(text: bytes, size: int = MARKER_SIZE) -> bytes | None:
         return None
     kept = []
     for part in _parts(text, size):
-        if isinstance(part, Conflict):
-            kept += [*_ended(part.first, part.second), *part.second]
-        else:
-            kept.append(part)
+        kept += _both(part) if isinstance(part, Conflict) else [part]
     return b"".join(kept)
+
+
+def ranges_of_both(text: bytes, size: int = MARKER_SIZE) -> list[list[int]]:
+    """Returns the first and last of the lines, from 1, at which `keeping_both` joins two sides, as
+    they are numbered in what it returns.
+    """
+    ranges = []
+    at = 0
+    for part in _parts(text, size):
+        many = len(_both(part)) if isinstance(part, Conflict) else 1
+        if isinstance(part, Conflict):
+            ranges.append([at + 1, at + many])
+        at += many
+    return ranges
+
+
+def _both(part: Conflict) -> list[bytes]:
+    return [*_ended(part.first, part.second), *part.second]
 
 
 def _ended(first: list[bytes], second: list[bytes]) -> list[bytes]:
@@ -92,3 +110,20 @@ def _lines(text: bytes) -> list[bytes]:
     # Not `splitlines`: git's lines end with a line feed only.
     lines = text.split(b"\n")
     return [each + b"\n" for each in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def union_setting(paths: Iterable[str]) -> str:
+    """Returns the setting that names exactly these files; empty if none can be named.
+
+    It is TOML, and its patterns are those of `.gitignore`: a name cannot end its string, and `*` in
+    it stands for itself.
+    """
+    patterns = [re.sub(r"([\\*?\[\]])|^(?=[!#])| (?= *$)", _escaped_glob, each) for each in paths]
+    listed = ", ".join(
+        json.dumps(each, ensure_ascii=False) for each in patterns if each.isprintable()
+    )
+    return f"[land] union = [{listed}]" if listed else ""
+
+
+def _escaped_glob(found: re.Match[str]) -> str:
+    return "\\" + found[0]

@@ -34,6 +34,8 @@ _PLACES = 3
 
 def answer(event: Event, hive: Services, statuses: Iterable[PathStatus]) -> Answer | None:
     """Returns what to tell the agent of conflicts that its edit leads to, or None."""
+    if not answers.reads_context(event):
+        return None
     lines: list[str] = []
     places = worktrees(hive.layout)
     here = next((each for each in places if each.path == hive.layout.tree), None)

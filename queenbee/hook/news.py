@@ -54,7 +54,7 @@ def at_stop(event: Event, env: Mapping[str, str]) -> Answer | None:
 
     It is kept if it has an issue, or owes somebody an answer.
     """
-    if event.was_kept or not event.session or not answers.can_hold(event):
+    if event.was_kept or event.broken_off or not event.session or not answers.can_hold(event):
         return None
     layout = discover(event.cwd, env)
     if layout.settings.hook_stop == "off":

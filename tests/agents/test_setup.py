@@ -561,6 +561,38 @@ def test_taking_out_one_agent_leaves_the_guard(repo: Path, configure: Configure)
     assert git_hooks.states(folder)[0].state == git_hooks.ABSENT
 
 
+def test_a_guard_that_the_user_installed_stays(
+    repo: Path, configure: Configure, quick: QuickQueen
+) -> None:
+    folder = git_hooks.HookFolder(str(repo))
+    git_hooks.install(folder)
+    runner, hooks = Path(folder.runner), repo / ".git" / "hooks"
+    before = runner.read_bytes(), contents(hooks)
+    configure("codex")
+    ran = quick("setup", "--undo")
+    assert ran.code == 0
+    assert "the git guard stays, as you installed it: queen guard uninstall" in ran.err
+    assert (runner.read_bytes(), contents(hooks)) == before
+
+
+def test_a_guard_is_the_users_once_he_installs_it_himself(repo: Path, configure: Configure) -> None:
+    folder = git_hooks.HookFolder(str(repo))
+    configure("codex")
+    configure("codex")
+    assert folder.of_setup
+    git_hooks.install(folder)
+    configure("codex")
+    assert configure(undo=True).guard_stays
+    assert git_hooks.states(folder)[0].state == git_hooks.INSTALLED
+
+
+def test_where_there_is_no_guard_undo_says_nothing_of_it(repo: Path, configure: Configure) -> None:
+    assert configure(undo=True).notes() == []
+    configure("codex")
+    assert configure(undo=True).notes() == []
+    assert configure(undo=True).notes() == []
+
+
 # For a user
 
 
@@ -609,6 +641,19 @@ def test_the_command_sets_up_checks_and_undoes(quick: QuickQueen, repo: Path) ->
     assert quick("setup", "--undo").code == 0
     assert quick("setup", "--check", "gemini").code == 1
     assert quick("guard", "status").code == 1
+
+
+def test_it_says_what_becomes_of_gits_hooks(quick: QuickQueen, repo: Path) -> None:
+    folder = f"the hooks in {repo / '.git' / 'hooks'}\n"
+    (repo / ".gemini").mkdir()
+    assert f"the git guard would be added to {folder}" in quick("setup", "--dry-run").err
+    assert f"the git guard was added to {folder}" in quick("setup").err
+    assert "git guard" not in quick("setup").err
+    assert (
+        f"the git guard would be removed from {folder}" in quick("setup", "--undo", "--dry-run").err
+    )
+    assert f"the git guard was removed from {folder}" in quick("setup", "--undo").err
+    assert "git guard" not in quick("setup", "--undo").err
 
 
 def test_without_an_agent_the_command_names_them_and_exits_1(quick: QuickQueen) -> None:

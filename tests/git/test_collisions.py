@@ -401,6 +401,20 @@ class TestNothingIsTouched:
         assert everything(*busy) != before
 
 
+def test_a_worktree_in_which_git_does_not_answer_holds_up_nobody(
+    base: Path, api: Path, ui: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "_LIMIT_S", 0.5)
+    change(api, 5, "api")
+    change(base, 5, "main")
+    os.mkfifo(ui / ".gitignore")
+    found = compared(base)
+    assert len(found.pairs) == 1
+    side = next(each for each in found.sides if each.name == "ui")
+    assert side.commit == git(base, "rev-parse", "ui").strip()
+    assert "did not answer" in side.notes[0]
+
+
 class TestPrograms:
     @pytest.fixture
     def mark(self, base: Path, tmp_path: Path) -> Path:

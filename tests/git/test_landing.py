@@ -15,7 +15,7 @@ from hives import Queen, QuickQueen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landed import unlanded
-from queenbee.git.landing import NotLanded, land
+from queenbee.git.landing import NotLanded, Rules, land
 from queenbee.store import waiting_line
 
 Worktree = Callable[[str], Path]
@@ -71,6 +71,19 @@ def test_a_check_that_fails_lands_nothing(repo: Path, worktree: Worktree) -> Non
     assert head(repo, "main") == before
 
 
+def test_a_check_that_passed_says_so_with_its_last_line(repo: Path, worktree: Worktree) -> None:
+    tree = worktree("one")
+    commit_file(tree, "new.txt", "x\n")
+    told: list[str] = []
+    check = "echo begun; printf '908 passed, 25\\033 skipped\\n\\n'"
+    done = land(opened(tree), check=check, wait_s=10, tell=told.append)
+    assert told[0] == f"check: {check}"
+    said = f"check passed in {done.check_s} s: “908 passed, 25  skipped”"
+    assert told[1:] == [said]
+    assert done.check_s is not None
+    assert done.to_dict()["check_said"] == "908 passed, 25  skipped"
+
+
 def test_the_check_of_this_machine_is_the_default(repo: Path, worktree: Worktree) -> None:
     tree = worktree("one")
     commit_file(tree, "new.txt", "x\n")
@@ -124,8 +137,9 @@ def test_a_target_that_moves_during_the_check_is_merged_again(
 
 
 def test_outside_a_linked_worktree_there_is_nothing_to_land(repo: Path) -> None:
-    with pytest.raises(InvalidInput, match="not a linked worktree"):
+    with pytest.raises(InvalidInput, match="not a linked worktree") as refusal:
         landed(repo)
+    assert refusal.value.hint == "queen worktree add NAME, and work there"
 
 
 class TestTheTurn:
@@ -260,8 +274,9 @@ class TestWhatLands:
     def test_is_something(self, worktree: Worktree) -> None:
         tree = worktree("one")
         (tree / "new.txt").write_text("not added\n")
-        with pytest.raises(NotLanded, match="nothing to land"):
+        with pytest.raises(NotLanded, match="nothing to land") as refusal:
             landed(tree)
+        assert str(refusal.value.hint).endswith("queen complete ISSUE")
 
     def test_names_what_is_not_part_of_it(self, repo: Path, worktree: Worktree) -> None:
         tree = worktree("one")
@@ -298,3 +313,69 @@ class TestWhatLands:
         before = head(repo, "main")
         assert quick("land", "qb-1", as_="ui", cwd=tree).code == 5
         assert head(repo, "main") == before
+
+
+def test_a_file_that_is_reserved_during_the_check_does_not_land(
+    repo: Path, worktree: Worktree
+) -> None:
+    tree = worktree("one")
+    commit_file(tree, "new.txt", "x\n")
+    before = head(repo, "main")
+    asked = iter([[], ["new.txt (api)"]])
+    with pytest.raises(NotLanded, match=r"held by others: new\.txt"):
+        landed(tree, check="true", held=lambda _: next(asked))
+    assert head(repo, "main") == before
+
+
+@pytest.mark.parametrize("how", ["setting", "file"])
+def test_a_submodule_that_others_hold_does_not_land_whatever_git_is_told_to_show(
+    quick: QuickQueen, repo: Path, worktree: Worktree, how: str
+) -> None:
+    git(repo, "update-index", "--add", "--cacheinfo", f"160000,{head(repo)},sub")
+    (repo / "sub").mkdir()
+    if how == "file":
+        git(repo, "config", "-f", ".gitmodules", "submodule.sub.path", "sub")
+        git(repo, "config", "-f", ".gitmodules", "submodule.sub.ignore", "all")
+        git(repo, "add", ".gitmodules")
+    git(repo, "commit", "-qm", "a submodule")
+    tree = worktree("one")
+    git(tree, "update-index", "--cacheinfo", f"160000,{head(repo)},sub")
+    git(tree, "commit", "-qm", "move it")
+    if how == "setting":
+        git(repo, "config", "diff.ignoreSubmodules", "all")
+    quick("reserve", "sub", as_="api")
+    refused = quick("land", as_="ui", cwd=tree)
+    assert (refused.code, "held by others: sub (api)" in refused.err) == (5, True), refused.err
+
+
+class TestTheRepositoryOfACaller:
+    """A hook or an alias names its own repository and index; landing is about its worktree."""
+
+    def test_another_index_does_not_hide_what_is_not_committed(
+        self, repo: Path, worktree: Worktree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tree = worktree("one")
+        commit_file(tree, "new.txt", "x\n")
+        (tree / "new.txt").write_text("staged only\n")
+        git(tree, "add", "new.txt")
+        (tree / "new.txt").write_text("x\n")
+        monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+        git(tree, "read-tree", "HEAD")
+        with pytest.raises(NotLanded, match=r"not committed: new\.txt"):
+            landed(tree)
+
+    @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
+    def test_another_repository_is_not_what_lands(
+        self, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch, strategy: str
+    ) -> None:
+        one, two = worktree("one"), worktree("two")
+        for tree in (one, two):
+            commit_file(tree, f"{tree.name}.txt", "x\n")
+        landed(one)
+        with monkeypatch.context() as patch:
+            patch.setenv("GIT_DIR", str(repo / ".git"))
+            patch.setenv("GIT_WORK_TREE", str(repo))
+            commit = landed(two, rules=Rules(strategy=strategy))
+        assert commit == head(two) == head(repo, "main")
+        assert (repo / "two.txt").exists()
+        assert git(repo, "status", "--porcelain", "--untracked-files=no") == ""

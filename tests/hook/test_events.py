@@ -221,6 +221,13 @@ def test_the_markers_of_a_patch_may_be_indented() -> None:
     assert tool("apply_patch", command=patch) == ["/tree/a.py", "/tree/b.py"]
 
 
+@pytest.mark.parametrize("name", ["a\u2028b.py", "a\x85b", "a\x0cb", "a\x1cb", "a\rb"])
+def test_a_line_of_a_patch_ends_where_agents_end_it(name: str) -> None:
+    """The file that is edited is judged, not one whose name is its beginning."""
+    patch = f"*** Begin Patch\r\n*** Update File: {name}\r\n+x\u2028*** Add File: b\r\n"
+    assert tool("apply_patch", command=patch) == [f"/tree/{name}"]
+
+
 @pytest.mark.parametrize(
     ("name", "arguments"),
     [

@@ -92,6 +92,18 @@ def test_it_is_told_once_and_again_if_other_lines_meet(api: Path, ui: Path, tell
     assert tell(session="another") is not None
 
 
+def test_an_event_that_carries_nothing_to_the_model_uses_nothing_up(
+    api: Path, ui: Path, tell: Tell
+) -> None:
+    for tree in (api, ui):
+        change(tree, 5, tree.name)
+    hive = hive_in(api, "api-droid")
+    fields = {"hook_event_name": "afterFileEdit", "conversation_id": "s", "cwd": str(api)}
+    status = PathStatus(PATH, "free", hive.reservations.overlapping(PATH))
+    assert foreseen.answer(Event(fields, str(api)), hive, [status]) is None
+    assert tell() is not None
+
+
 def test_commits_count_like_what_is_not_committed(api: Path, ui: Path, tell: Tell) -> None:
     for tree in (api, ui):
         change(tree, 5, tree.name)

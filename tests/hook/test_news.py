@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent_inputs import NAME, OTHER_SESSION, recorded
-from hives import write_lines
+from agent_inputs import NAME, OTHER_SESSION, recorded, shaped
+from hives import git, write_lines
 from mutants import mutant
 from tokens import tokens
 
@@ -498,6 +498,13 @@ def test_an_agent_is_never_kept_twice_in_a_row(ask: Ask, tree: Path) -> None:
     assert stop(ask, tree, stop_hook_active=True) == ""
 
 
+@pytest.mark.parametrize("status", ["aborted", "error"])
+def test_an_agent_that_was_stopped_is_not_sent_on(ask: Ask, tree: Path, status: str) -> None:
+    hive_of(tree, "tester").assignments.claim("qb-1")
+    assert ask(shaped("cursor/stop", tree, status=status), QUEEN_DROID="tester") is None
+    assert ask(shaped("cursor/stop", tree), QUEEN_DROID="tester") is not None
+
+
 def test_an_issue_that_is_done_keeps_nobody(ask: Ask, tree: Path) -> None:
     issues(tree, {"id": "qb-1", "status": "closed", "updated_at": "2124-12-14T10:00:00Z"})
     row = {"id": "qa-1", "issue_id": "qb-1", "droid": "tester", "status": "active", "rev": 1}
@@ -561,7 +568,10 @@ def test_an_issue_with_a_strange_id_is_in_no_suggested_command(ask: Ask, tree: P
 def test_in_a_worktree_of_its_own_the_way_to_end_is_to_land(ask: Ask, tree: Path) -> None:
     row = {"id": "qa-1", "issue_id": "qb-1", "droid": "tester", "status": "active", "rev": 1}
     write_lines(tree / ".beads" / "queen_assignments.jsonl", {**row, "worktree": "tree-2"})
-    assert "When it is done: queen land --check 'YOUR TESTS'." in stop(ask, tree)
+    git(tree, "config", "queenbee.check", "make test")
+    assert "When it is done: queen land." in stop(ask, tree, session_id="one")
+    git(tree, "config", "--unset", "queenbee.check")
+    assert "When it is done: queen land --check 'YOUR TESTS'." in stop(ask, tree, session_id="two")
 
 
 def test_a_stop_that_forgets_is_noticed(

@@ -42,6 +42,7 @@ ELSEWHERE = {
     ("git/landing/healing.py", "open"): "reads files of the tree, and an index",
     ("git/landing/healing.py", "os.rmdir"): "removes folders that are empty",
     ("git/landing/healing.py", "os.unlink"): "git's locks, in the git directory",
+    ("git/landing/incoming.py", "open"): "reads the state of a rebase, in the git directory",
     ("git/landing/joining.py", "open"): "a message in a temporary folder",
     ("git/landing/place.py", "open"): "reads the state of a rebase, in the git directory",
     ("git/landing/union.py", "open"): "writes into a temporary folder",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shell_word
+from queenbee.core.marked_conflicts import union_setting
+from queenbee.core.text import named, shell_word
 from queenbee.errors import Conflict, InvalidInput
-from queenbee.git.run import git, line
+from queenbee.git.landing.commands import git, line
 from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.layout import git_tree
 
@@ -44,7 +45,7 @@ class Place:
         if here is None or not here.linked or here.main_tree is None:
             raise InvalidInput(
                 "this is not a linked worktree: there is nothing to land",
-                hint="git worktree add ../NAME, and work there",
+                hint="queen worktree add NAME, and work there",
             )
         self.commands = commands
         self.tree = here.tree
@@ -109,7 +110,7 @@ class Place:
         # The records that git carries change while anybody works.
         dirty = [each[3:] for each in entries if not each[3:].startswith(f"{_HIVE}/")]
         if dirty or self.is_merging:
-            what = f"not committed: {', '.join(dirty[:SHOWN])}" if dirty else "a merge is open"
+            what = f"not committed: {named(dirty, SHOWN)}" if dirty else "a merge is open"
             raise NotLanded(
                 what,
                 hint="queen land --continue"
@@ -118,23 +119,29 @@ class Place:
                 files=dirty,
             )
 
-    def refuse_overwriting(self, target: str) -> None:
+    def refuse_overwriting(self, target: str, *, replays: bool = False) -> None:
         """Raises `NotLanded` if bringing the target here would overwrite a file that git ignores:
         git itself takes those for worthless.
+
+        A rebase, which `replays` the commits, first writes all files of the target, and then those
+        of each commit: also the ones that the branch stopped tracking, and that are here ignored.
         """
         base = line("merge-base", "HEAD", target, cwd=self.tree)
         if base is None:
             return
-        added = ("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z")
-        new = names_in(git(*added, base, target, "--", cwd=self.tree))
-        there = [path for path in new if os.path.lexists(os.path.join(self.tree, path))]
-        if not there:
-            return
+        changed = ("diff", "--name-only", "--no-renames", "--diff-filter=d", "-z")
+        new = set(names_in(git(*changed, base, target, "--", cwd=self.tree)))
+        if replays:
+            new.update(names_in(git("ls-tree", "-r", "-z", "--name-only", target, cwd=self.tree)))
+            commits = git("rev-list", f"{target}..HEAD", "--", cwd=self.tree)
+            files = ("diff-tree", "--stdin", "--no-commit-id", "-r", "-m", "-z", "--name-only")
+            new.update(names_in(git(*files, "--no-renames", cwd=self.tree, stdin=commits)))
         known = set(names_in(git("ls-files", "-z", "--", cwd=self.tree)))
-        lost = [path for path in there if path not in known]
+        there = {_in_the_way(self.tree, path) for path in new - known}
+        lost = sorted(path for path in there if path is not None and path not in known)
         if lost:
             raise NotLanded(
-                f"{self.target} has files that are here without git: {', '.join(lost[:SHOWN])}",
+                f"{named([self.target])} has files that are here without git: {named(lost, SHOWN)}",
                 hint="move them away, then queen land again",
                 files=lost,
             )
@@ -146,11 +153,12 @@ class Place:
         if not int(git("rev-list", "--count", f"{self.target_ref}..HEAD", "--", cwd=self.tree)):
             raise NotLanded(
                 f"nothing to land: {self.target} has all commits of this worktree",
-                hint="git commit your work; if there is none, queen complete",
+                hint="git commit your work; if there is nothing to commit: queen complete ISSUE",
                 files=[],
             )
-        wanted = ("diff", "--name-only", "--no-renames", "-z", self.target_ref, "HEAD", "--")
-        return names_in(git(*wanted, cwd=self.tree))
+        # A `.gitmodules` may ask git not to show that a submodule has moved.
+        wanted = ("diff", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
+        return names_in(git(*wanted, self.target_ref, "HEAD", "--", cwd=self.tree))
 
     def refuse_without_hive(self) -> None:
         """Raises `NotLanded` if the commit would replace or remove the hive of the target, or put
@@ -174,7 +182,7 @@ class Place:
 
     def _replaces_hive(self, path: str) -> NotLanded:
         return NotLanded(
-            f"{self.branch} replaces {path}, where the records of everybody are",
+            f"{named([self.branch])} replaces {named([path])}, where the records of everybody are",
             hint=f"git checkout {shell_word(self.target)} -- {_HIVE}, and commit that",
             files=[path],
         )
@@ -222,13 +230,12 @@ class Place:
         self, files: Sequence[str], said: str = "", union: Sequence[str] = ()
     ) -> NotLanded:
         """Returns the refusal for files that both sides changed."""
-        named = ", ".join(files[:SHOWN]) or said
+        what = named(files, SHOWN) or said
         hint = "resolve them, git add, then queen land --continue; or queen land --abort"
-        if union:
-            listed = ", ".join(f'"{each}"' for each in union[:SHOWN])
-            hint += f"; to keep what both added from now on: [land] union = [{listed}]"
+        if setting := union_setting(union[:SHOWN]):
+            hint += f"; to keep what both added from now on: {setting}"
         return Unresolved(
-            f"{self.target} and {self.branch} conflict: {named}",
+            f"{named([self.target])} and {named([self.branch])} conflict: {what}",
             hint=hint,
             files=list(files),
             union=list(union),
@@ -241,7 +248,7 @@ class Place:
         """Returns the branch whose rebase is not finished in this worktree, or None."""
         try:
             with open(os.path.join(self.git_dir, "rebase-merge", "head-name")) as file:
-                name = file.read().strip()
+                name = file.read().rstrip("\n")
         except (OSError, UnicodeDecodeError):
             return None
         return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
@@ -250,3 +257,18 @@ class Place:
 def names_in(listed: bytes) -> list[str]:
     """Returns the names in what git lists with `-z`."""
     return [os.fsdecode(each) for each in listed.split(b"\0") if each]
+
+
+def _in_the_way(tree: str, path: str) -> str | None:
+    """Returns what git would have to remove to write a file: what has its name, or a file or link
+    that has the name of one of its folders. None if nothing is there.
+    """
+    end = path.find("/")
+    while end >= 0:
+        folder = os.path.join(tree, path[:end])
+        if not os.path.lexists(folder):
+            return None
+        if os.path.islink(folder) or not os.path.isdir(folder):
+            return path[:end]
+        end = path.find("/", end + 1)
+    return path if os.path.lexists(os.path.join(tree, path)) else None

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
 
 _BRANCH = "ref: refs/heads/"
+_BLANKS = " \t\r\n"
+"""Git cuts these off, and no other spaces: those may end the name of a branch or a folder."""
 _REFTABLE = ".invalid"
 """What `HEAD` names in a repository whose references are in tables."""
 
@@ -98,7 +100,8 @@ def branch_head(common_dir: str, branch: str) -> str | None:
         packed = safe_open.read(os.path.join(common_dir, "packed-refs"))
     except (OSError, Unreadable):
         return None
-    for line in packed.decode(errors="surrogateescape").splitlines():
+    # Other ends of lines that Python knows may be in the name of a branch.
+    for line in packed.decode(errors="surrogateescape").split("\n"):
         if line.endswith(end):
             return line.removesuffix(end)
     return None
@@ -112,7 +115,7 @@ def _linked(common_dir: str) -> Iterator[Worktree]:
         return
     for name in names:
         git_dir = os.path.join(folder, name)
-        dot_git = _line(os.path.join(git_dir, "gitdir"))
+        dot_git = _text(os.path.join(git_dir, "gitdir"))
         if not dot_git:
             continue
         dot_git = os.path.join(git_dir, dot_git)  # It may be relative.
@@ -127,8 +130,14 @@ def _droid(git_dir: str) -> str | None:
 
 def _line(path: str) -> str | None:
     """Returns the first line of a file, or None if it cannot be read."""
+    text = _text(path)
+    return text if text is None else text.split("\n")[0].rstrip(_BLANKS)
+
+
+def _text(path: str) -> str | None:
+    """Returns what is in a file, or None if it cannot be read. A path may have several lines."""
     try:
         text = safe_open.read(path, 64 * 1024).decode(errors="surrogateescape")
     except (OSError, Unreadable):
         return None
-    return text.splitlines()[0].rstrip() if text else ""
+    return text.rstrip(_BLANKS)

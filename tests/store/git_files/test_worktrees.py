@@ -54,6 +54,28 @@ def test_all_of_them_are_found_from_any_of_them(repo: Path) -> None:
         assert target_branch(layout(start)) == "main"
 
 
+@pytest.mark.parametrize("name", ["two\nlines", "a\x85b", "a\u2028b", "ends\u00a0", "tab\t.x"])
+def test_a_folder_of_any_name_is_found_with_its_hive(repo: Path, name: str) -> None:
+    work = added(repo, name, "-b", "topic")
+    for start in (repo, work):
+        assert [each.path for each in worktrees(layout(start))] == [str(repo), str(work)]
+    inside = repo.parent / f"top-{name}"
+    repo.rename(inside)
+    git(inside, "worktree", "repair", str(work))
+    assert layout(work).beads_dir == str(inside / ".beads")
+
+
+@pytest.mark.parametrize("more", ["\u00a0", "\u2028x", "\x85", "\u3000"])
+def test_a_branch_is_not_taken_for_one_with_a_shorter_name(repo: Path, more: str) -> None:
+    work = added(repo, "work", "-b", f"main{more}")
+    git(work, "commit", "-q", "--allow-empty", "-m", "second")
+    for _ in range(2):
+        found = {each.path: (each.branch, each.head) for each in worktrees(layout(repo))}
+        assert found[str(work)] == (f"main{more}", git(work, "rev-parse", "HEAD").strip())
+        assert found[str(repo)] == ("main", git(repo, "rev-parse", "HEAD").strip())
+        git(repo, "pack-refs", "--all")
+
+
 def test_packed_references_count_too(repo: Path) -> None:
     work = added(repo, "work", "-b", "topic")
     git(repo, "pack-refs", "--all")

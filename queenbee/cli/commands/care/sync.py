@@ -50,8 +50,9 @@ def _show_moved(moved: Moved) -> None:
 def sync(hive: Hive, what: str | None, undo: bool) -> Synced | Moved:
     """Exchange records with other machines, through git
 
-    The records are on a branch of the git remote that holds nothing else. It fetches the branch, takes in what is new there, and pushes what is new here. No worktree and
-    no branch of yours is touched. Exit 6: the remote cannot be reached.
+    The records are on a branch of the git remote that holds nothing else. It fetches the branch,
+    takes in what is new there, and pushes what is new here. No worktree and no branch of yours is
+    touched. Exit 6: the remote cannot be reached.
 
     queen sync setup takes the ledgers out of the code's branch, so that only that branch has them:
     it changes .beads/.gitignore and queen.toml, and the index. You commit that.
