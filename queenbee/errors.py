@@ -146,6 +146,12 @@ class Busy(QueenError):
     code = "busy"
 
 
+class Unreachable(Busy):
+    """A remote that does not answer; nothing was granted, and it is safe to retry."""
+
+    code = "unreachable"
+
+
 class StoreError(QueenError):
     """A store or document that cannot be read or written safely."""
 

@@ -122,6 +122,7 @@ tester: claim qb-21
 writer: next
 writer: complete qb-5 --next --reason done
 writer: land --next
+writer: sync
 tester: worktree add extra
 tester: worktree list
 tester: worktree remove extra

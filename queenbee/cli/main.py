@@ -67,6 +67,7 @@ _SECTIONS = {
         "whoami": "care.hive",
         "mcp": "care.mcp",
         "guard": "care.guard",
+        "sync": "care.sync",
         "doctor": "care.doctor",
         "history": "care.history",
         "index": "care.index",

@@ -11,6 +11,7 @@ from __future__ import annotations
 from queenbee.core.names import EVERYONE
 from queenbee.core.timestamps import instant_ms
 
+_MOST_TOKEN = 2**53 - 1
 READ = "read_at"
 ACKED = "acked_at"
 
@@ -175,7 +176,30 @@ class Message(Record):
         return Message({**shared, "read": READ in own, **own})
 
 
-class Assignment(Record):
+class Grant(Record):
+    """What assignments and reservations have in common."""
+
+    __slots__ = ()
+
+    clone = OptionalText("clone")
+    """The clone in which a confirmed grant was made."""
+
+    @property
+    def token(self) -> int:
+        """The number of the remote's commit that confirmed this grant; 0 if none did.
+
+        Of two grants on one thing, the later one has the larger number, whatever the clocks.
+        """
+        token = self.fields.get("token")
+        return token if type(token) is int and 0 < token <= _MOST_TOKEN else 0
+
+    @property
+    def unconfirmed(self) -> bool:
+        """Whether a confirmation was asked for that no remote has given."""
+        return self.fields.get("unconfirmed") is True and not self.token
+
+
+class Assignment(Grant):
     """Which droid works on which issue. `spec` section "Assignment Record"."""
 
     __slots__ = ()
@@ -195,7 +219,7 @@ class Assignment(Record):
     """Grants that lost to this one, and that began after the end that it has now."""
 
 
-class Reservation(Record):
+class Reservation(Grant):
     """A lease on a glob pattern. `spec` section "Reservation Record"."""
 
     __slots__ = ()

@@ -5,6 +5,10 @@ Before a merge, two clones may each grant the same issue or overlapping files. T
 every clone judges later grants alike. This is a function of the records alone: no line is
 rewritten, and no clock is read. Where a machine's clock was wrong, its records say themselves what
 came before what (`follows`, `outranks`). `docs/format.md`, section "Superseded grants"; ADR 0021.
+
+A grant that a remote confirmed has a `token`. It never loses to one without, however old that one
+seems to be: the remote had it first. Of two confirmed grants, the remote let the later one in only
+when the earlier one had ended, so they never exclude each other, and no clock is asked. ADR 0029.
 """
 
 from __future__ import annotations
@@ -36,11 +40,26 @@ def superseded_assignments(of_one_issue: Iterable[Assignment]) -> dict[str, str]
     """Returns the winner's id for each superseded assignment of one issue."""
     counting: list[tuple[Assignment, int]] = []
     lost: dict[str, str] = {}
-    for each in sorted(of_one_issue, key=attrgetter("age")):
+    in_order = sorted(of_one_issue, key=attrgetter("age"))
+    first = _first_confirmed(in_order)
+    for each in in_order:
         # What has ended by now can exclude later ones only by name.
         counting = [(old, end) for old, end in counting if end > each.created_ms or old.outranks]
-        winner = next((old for old, end in counting if _wins(old, end, each)), None)
         end_ms = assignment_end_ms(each)
+        if each.token:
+            if first is not None and first is not each and end_ms == NEVER_MS:
+                lost[each.id] = first.id
+                continue
+            beaten = {
+                old.id
+                for old, end in counting
+                if not old.token and end_ms > each.created_ms and _wins(old, end, each)
+            }
+            lost.update((loser, each.id) for loser in beaten)
+            counting = [(old, end) for old, end in counting if old.id not in beaten]
+            counting.append((each, end_ms))
+            continue
+        winner = next((old for old, end in counting if _wins(old, end, each)), None)
         if winner is None or end_ms <= each.created_ms:
             counting.append((each, end_ms))
         else:
@@ -77,6 +96,13 @@ def superseded_leases(
         for older in outranking.get(lease.id, ()):
             if older.id in counting and _excludes(older, lease):
                 winners += [older] if _overlap(older, lease, fold_case=fold_case) else []
+        if lease.token:
+            beaten = [] if _never_was(lease) else [each for each in winners if not each.token]
+            for older in beaten:
+                lost[older.id] = lease.id
+                counting.pop(older.id, None)
+                index.discard(older.id)
+            winners = []
         if winners and not _never_was(lease):
             lost[lease.id] = min(winners, key=attrgetter("age")).id
         else:
@@ -84,6 +110,15 @@ def superseded_leases(
             index.add(lease.id, lease.pattern)
             heappush(ends, (lease_end_ms(lease), lease.id))
     return lost
+
+
+def _first_confirmed(assignments: Iterable[Assignment]) -> Assignment | None:
+    """Returns the confirmed assignment of an issue that is in effect.
+
+    A remote confirms no second one. Where its branch was rewritten, the smaller number counts.
+    """
+    active = [each for each in assignments if each.token and assignment_end_ms(each) == NEVER_MS]
+    return min(active, key=lambda each: (each.token, each.id), default=None)
 
 
 def _excludes(older: Reservation, younger: Reservation) -> bool:

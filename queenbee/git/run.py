@@ -35,6 +35,16 @@ _ENVIRONMENT = {
 }
 
 
+TIMED_OUT = 124
+_GRACE_S = 2
+_PROTOCOLS = "file:git:http:https:ssh"
+_NO_HOOKS = {
+    "core.hooksPath": os.devnull,
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+}
+
+
 class NotTrusted(ExternalFailure):
     """Git refuses to work in a repository that belongs to another user."""
 
@@ -84,12 +94,7 @@ def git(
         raise ExternalFailure(f"git cannot be run: {error.strerror}", program="git") from error
     if done.returncode != 0:
         if b"safe.directory" in done.stderr:
-            raise NotTrusted(
-                f"git refuses to work in {cwd}, because it belongs to another user",
-                hint=f"if you trust it: git config --global --add safe.directory {shell_word(cwd)}",
-                program="git",
-                status=done.returncode,
-            )
+            raise _not_trusted(cwd, done.returncode)
         said = done.stderr.decode(errors="backslashreplace").strip().splitlines()
         raise ExternalFailure(
             f"git {arguments[0]} failed: {said[-1] if said else done.returncode}",
@@ -97,6 +102,68 @@ def git(
             status=done.returncode,
         )
     return done.stdout
+
+
+def _not_trusted(cwd: str, status: int) -> NotTrusted:
+    return NotTrusted(
+        f"git refuses to work in {cwd}, because it belongs to another user",
+        hint=f"if you trust it: git config --global --add safe.directory {shell_word(cwd)}",
+        program="git",
+        status=status,
+    )
+
+
+def network(
+    *arguments: str,
+    cwd: str,
+    timeout_s: float,
+    stdin: bytes = b"",
+    config: Mapping[str, str] | None = None,
+) -> tuple[int, str, str]:
+    """Returns the exit status of a git that may talk to a remote, and its two outputs.
+
+    It runs what the user's config names for that, as `git fetch` does, but no hook, and asks
+    nobody. Only protocols that carry data are allowed: `ext::` would run a command that a remote's
+    address names. The status is 124 if it took longer than `timeout_s`. Raises `NotTrusted`.
+    """
+    import signal  # noqa: PLC0415 - start-up
+    import subprocess  # noqa: PLC0415 - start-up
+
+    env = _environment({**_NO_HOOKS, **(config or {})}, {})
+    del env["GIT_NO_LAZY_FETCH"]
+    env |= {"GIT_ALLOW_PROTOCOL": os.environ.get("GIT_ALLOW_PROTOCOL", _PROTOCOLS)}
+    env |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+    try:
+        process = subprocess.Popen(
+            ["git", *_QUIET, *arguments],
+            cwd=cwd,
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Its own session: no terminal to ask at, and one group to end.
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ExternalFailure(f"git cannot be run: {error.strerror}", program="git") from error
+    try:
+        out, err = process.communicate(stdin, timeout=timeout_s)
+    except BaseException as error:
+        # Asked to end, git removes its locks; killed, it would leave them to whoever comes next.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
+        try:
+            process.communicate(timeout=_GRACE_S)
+        except subprocess.TimeoutExpired:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            return TIMED_OUT, "", f"no answer within {timeout_s:g} s"
+        raise
+    if process.returncode != 0 and b"safe.directory" in err:
+        raise _not_trusted(cwd, process.returncode)
+    return process.returncode, out.decode(errors="replace"), err.decode(errors="replace")
 
 
 def _within(

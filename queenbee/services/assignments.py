@@ -274,7 +274,7 @@ class Assignments:
                 holder=first.droid,
                 ahead=[each.to_dict() for each in ahead],
             )
-        refusal = _taken(current, droid if droid != actor else None)
+        refusal = taken(current, droid if droid != actor else None)
         take_over = suggested("queen assign", issue_id, droid, reassign=True)
         refusal.hint = self._nudges().next_step(current.droid, take_over) or refusal.hint
         if ahead:
@@ -312,6 +312,7 @@ class Assignments:
             "reason": reason,
             "previous_droid": previous.droid if previous else None,
             "follows": self._ended_after(issue_id, tx.now_ms, previous) or None,
+            **self._store.grant_marks,
         }
         return Assignment(tx.create(KIND, fields))
 
@@ -470,7 +471,8 @@ def _endless(issue_id: str, droid: str, circle: Sequence[Waiter]) -> Taken:
     )
 
 
-def _taken(current: Assignment, to: str | None) -> Taken:
+def taken(current: Assignment, to: str | None = None) -> Taken:
+    """Returns the refusal to give away an issue that a droid has."""
     issue_id = current.issue_id
     ask = suggested("queen msg send", current.droid, "BODY", issue=issue_id)
     return Taken(

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 
 from queenbee.core.kinds import KINDS
@@ -190,12 +191,18 @@ class Services(Store):
             reservations=lambda: self.reservations,
             queue=lambda: self.queue,
         )
-        return [*self._long_lines(), *notices.take(), *self._unread_issues()] + [
+        told = [*self._not_fetched(), *self._long_lines(), *notices.take(), *self._unread_issues()]
+        return told + [
             f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "
             "they are left alone; see: queen doctor"
             for state in self.opened()
             if state.unusable
         ]
+
+    def _not_fetched(self) -> list[str]:
+        if self.layout.settings.sync_ledgers == "code" or os.path.isdir(self.layout.remote_dir):
+            return []
+        return ["this clone has not fetched the records yet, which are on a branch: queen sync"]
 
     def _unread_issues(self) -> list[str]:
         issues = self.__dict__.get("issues")  # Only if the command asked for them.

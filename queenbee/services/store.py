@@ -52,6 +52,8 @@ class Store:
         """The directory that patterns and paths given to the services are relative to."""
         self.progress: Progress | None = None
         """Called while an index is built."""
+        self.grant_marks: dict[str, object] = {}
+        """Fields that every new grant gets: whoever confirms grants elsewhere marks them so."""
         self.long_lines: list[str] = []
         """Records written here since the last notice whose lines other tools cannot read."""
         self._actor = actor

@@ -124,6 +124,10 @@ class Layout:
         return os.path.join(self.beads_dir, "issues.jsonl")
 
     @property
+    def remote_dir(self) -> str:
+        return os.path.join(self.state_dir, "remote")
+
+    @property
     def presence_dir(self) -> str:
         return os.path.join(self.state_dir, "droids")
 

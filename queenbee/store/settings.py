@@ -48,6 +48,14 @@ TEMPLATE = """\
 # union = []             # files that everybody appends to, as in .gitignore: where both sides
 #                        # only added lines, queen land keeps both
 # keep_turn = "10m"      # how long your turn waits for you to resolve a conflict
+#
+# [sync]
+# remote = "origin"      # the git remote that queen sync exchanges records with
+# branch = "queenbee/hive"  # the branch there that holds them, and no code
+# ledgers = "code"       # "branch": only that branch has the ledgers; queen sync setup sets it
+# confirm = "local"      # "remote": grants count once the remote has them, as with --confirm
+# timeout = "30s"        # how long to wait for the remote
+# clock_skew = "2h"      # how far apart the clocks of two machines may be
 """
 
 AUTO, EXCLUSIVE, SHARED, OFF = "auto", "exclusive", "shared", "off"
@@ -184,6 +192,12 @@ SETTINGS = (
     _Choice("land.strategy", "merge", "rebase", "squash"),
     _Patterns("land.union"),
     _Duration("land.keep_turn", 600, 0, _DAY_S),
+    _Text("sync.remote", "origin", 255),
+    _Text("sync.branch", "queenbee/hive", 255),
+    _Choice("sync.ledgers", "code", "branch"),
+    _Choice("sync.confirm", "local", "remote"),
+    _Duration("sync.timeout", 30, 1, 3600),
+    _Duration("sync.clock_skew", 7200, 0, 30 * _DAY_S),
 )
 
 
@@ -210,6 +224,12 @@ class Settings:
     land_strategy: str
     land_union: tuple[str, ...]
     land_keep_turn_s: float
+    sync_remote: str
+    sync_branch: str
+    sync_ledgers: str
+    sync_confirm: str
+    sync_timeout_s: float
+    sync_clock_skew_s: float
 
     def __init__(self, said: Mapping[str, object] | None = None, unknown: tuple[str, ...] = ()):
         for setting in SETTINGS:

@@ -322,3 +322,65 @@ def test_a_grant_counts_from_the_instant_at_which_its_file_was_taken_over() -> N
 def test_a_verdict_that_forgets_when_a_file_was_taken_over_is_caught(old: str, new: str) -> None:
     with pytest.raises((AssertionError, TypeError)):
         check_a_takeover_of_a_file(mutant(standing, old, new))
+
+
+@st.composite
+def histories_with_confirmed_leases(draw):
+    """Leases of which some have a token, at times that say nothing about the tokens' order."""
+    leases = draw(histories_of_leases())
+    tokens = st.one_of(st.none(), st.integers(1, 5))
+    return [Reservation({**each.fields, "token": draw(tokens)}) for each in leases]
+
+
+class TestConfirmedGrants:
+    """A token is a remote's word, and no timestamp stands against it."""
+
+    @given(histories_with_confirmed_leases(), st.randoms(use_true_random=False))
+    @settings(max_examples=150)
+    def test_the_verdict_does_not_depend_on_the_order_of_the_records(self, leases, random):
+        shuffled = random.sample(leases, len(leases))
+        assert superseded_leases(leases) == superseded_leases(shuffled)
+
+    @given(histories_with_confirmed_leases())
+    @settings(max_examples=150)
+    def test_a_confirmed_lease_never_loses(self, leases):
+        lost = superseded_leases(leases)
+        assert not [each for each in leases if each.token and each.id in lost]
+
+    @given(histories_with_confirmed_leases())
+    @settings(max_examples=150)
+    def test_two_that_stand_and_exclude_each_other_are_both_confirmed(self, leases):
+        lost = superseded_leases(leases)
+        stand = [each for each in leases if each.id not in lost and not never_was(each)]
+        for one in stand:
+            for other in stand:
+                if standing._excludes(one, other) and share_a_path(one.pattern, other.pattern):
+                    assert one.token and other.token
+
+    @pytest.mark.parametrize("born", [0, 5, 9])
+    def test_it_wins_over_one_without_a_token_however_old_that_seems(self, born):
+        plain, sure = lease(1, "api", 5, 90), lease(2, "ui", born, 90, token=7)
+        assert superseded_leases([plain, sure]) == {plain.id: sure.id}
+        given_, sure_ = assignment(1, "api", 5), assignment(2, "ui", born, token=7)
+        assert superseded_assignments([given_, sure_]) == {given_.id: sure_.id}
+
+    def test_one_that_was_withdrawn_excludes_nobody(self):
+        plain = lease(1, "api", 5, 90)
+        gone = lease(2, "ui", 6, 90, token=7, status="released", deleted=True)
+        assert superseded_leases([plain, gone]) == {}
+        gone = assignment(2, "ui", 6, 7, token=7, deleted=True)
+        assert superseded_assignments([assignment(1, "api", 5), gone]) == {}
+
+    def test_of_two_assignments_in_effect_the_smaller_token_counts(self):
+        early, late = assignment(1, "api", 9, token=3), assignment(2, "ui", 5, token=4)
+        assert superseded_assignments([early, late]) == {late.id: early.id}
+
+    @pytest.mark.parametrize("token", [0, -1, True, "7", 2**53, None, 1.5])
+    def test_what_is_no_token_says_nothing(self, token):
+        older, younger = lease(1, "api", 5, 90), lease(2, "ui", 6, 90, token=token)
+        assert superseded_leases([older, younger]) == {younger.id: older.id}
+
+    def test_judging_confirmed_ones_by_age_is_caught(self):
+        by_age = mutant(standing, "if lease.token:", "if False:")
+        plain, sure = lease(1, "api", 5, 90), lease(2, "ui", 6, 90, token=7)
+        assert by_age.superseded_leases([plain, sure]) != {plain.id: sure.id}

@@ -19,6 +19,7 @@ from tests.torture import (
     kills,
     landings,
     linear,
+    remote,
     storm,
 )
 from tests.torture.places import ROTATING, Broken
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
-RUNS = ("git", "kills", "linear", "converge", "faults", "land", "storm")
+RUNS = ("git", "kills", "linear", "converge", "faults", "land", "remote", "storm")
 """What `all` means; the fuzzing has a make target of its own."""
 
 
@@ -85,6 +86,9 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
         steps = landings.at_every_step(folder, strategies=("merge", "rebase", "squash"))
         many = landings.at_once(folder, agents=8, landings=options.landings, seed=seed)
         return {"at every call of git": dict(steps), "at once": many}
+    if name == "remote":
+        seconds = min(remote.MOST_S, options.storm_seconds)
+        return remote.run(folder, operations=options.operations, seed=seed, seconds=seconds)
     if name == "storm":
         return storm.run(folder, options.storm_seconds, seed=seed)
     if name == "fuzz-documents":

@@ -22,6 +22,7 @@ from tests.torture import (
     kills,
     landings,
     linear,
+    remote,
     storm,
 )
 from tests.torture.places import Broken
@@ -232,3 +233,14 @@ class TestAnyBytes:
         rng = random.Random(1)
         drawn = Counter(fuzz.mutated(rng) for _ in range(500))
         assert len(drawn) > 450
+
+
+class TestConfirmedGrants:
+    def test_of_clones_with_wrong_clocks_exclude_each_other(self, folder):
+        figures = remote.run(folder, operations=50, seed=1, clones=3, seconds=60)
+        assert figures["confirmations"]
+
+    @pytest.mark.parametrize("broken", ["clock", "blind"])
+    def test_judged_by_a_clock_or_before_the_remote_was_read_are_caught(self, folder, broken):
+        with pytest.raises(Broken, match=r"both confirmed|held at once"):
+            remote.run(folder, operations=150, seed=2, clones=2, cuts=0, kill=False, broken=broken)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command, is_mine
+from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.core.leases import assignment_end_ms
@@ -30,7 +31,7 @@ def show_list(assignments: Sequence[Assignment]) -> None:
             each.issue_id,
             each.droid,
             # Superseded: it no longer counts, although its own line says active.
-            "superseded" if each.superseded_by and each.status == "active" else each.status,
+            _status(each),
             ago(each.created_ms, now_ms),
             *([_ended(each, now_ms)] if ended else []),
             each.assigned_by,
@@ -51,6 +52,14 @@ def show_list(assignments: Sequence[Assignment]) -> None:
     )
 
 
+def _status(assignment: Assignment) -> str:
+    if assignment.status != "active":
+        return assignment.status
+    if assignment.superseded_by:
+        return "superseded"
+    return "unconfirmed" if assignment.unconfirmed else "active"
+
+
 def _ended(assignment: Assignment, now_ms: int) -> str:
     """Returns how long ago an assignment was completed, released or reassigned."""
     return "" if assignment.status == "active" else ago(assignment_end_ms(assignment), now_ms)
@@ -63,7 +72,8 @@ def show_one(assignment: Assignment) -> None:
         "released": "was released by",
         "reassigned": "was taken from",
     }.get(assignment.status, assignment.status)
-    paragraph(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}")
+    sign = ", unconfirmed" if assignment.status == "active" and assignment.unconfirmed else ""
+    paragraph(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}{sign}")
 
 
 @command("claim", show=show_one, example="queen claim qb-42")
@@ -72,6 +82,7 @@ def show_one(assignment: Assignment) -> None:
 @click.option("--reason", help="Why")
 @click.option("--anyway", is_flag=True, help="Also if it waits for others or is set aside")
 @click.option("--wait", callback=seconds, metavar="10m", help="Wait until it is your turn")
+@confirm_options
 def claim(
     hive: Hive,
     issue_id: str,
@@ -79,6 +90,8 @@ def claim(
     reason: str | None,
     anyway: bool,
     wait: int | None,
+    confirm: bool,
+    local_if_offline: bool,
 ) -> Assignment:
     """Claim an issue that can be started and that nobody has
 
@@ -90,15 +103,23 @@ def claim(
         from queenbee.cli.progress import waiting  # noqa: PLC0415 - start-up
 
         watcher = waiting()
+
+    def claimed() -> list[Assignment]:
+        return [
+            hive.assignments.claim(
+                issue_id,
+                worktree=worktree,
+                reason=reason,
+                anyway=anyway,
+                wait_s=wait or 0,
+                on_progress=watcher,
+            )
+        ]
+
     try:
-        return hive.assignments.claim(
-            issue_id,
-            worktree=worktree,
-            reason=reason,
-            anyway=anyway,
-            wait_s=wait or 0,
-            on_progress=watcher,
-        )
+        given = granted(hive, claimed, confirm=confirm, local_if_offline=local_if_offline)
+        assert isinstance(given[0], Assignment)
+        return given[0]
     finally:
         if watcher is not None:
             watcher(None)

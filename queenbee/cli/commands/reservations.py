@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import Answer, Invocation, command, is_mine, short_ids, tell
+from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
@@ -72,7 +73,9 @@ def _taken(lease: Reservation) -> str:
 def _left(lease: Reservation, now_ms: int) -> str:
     if lease.status != "active":
         return lease.status
-    return "superseded" if lease.superseded_by else left(lease.expires_ms, now_ms)
+    if lease.superseded_by:
+        return "superseded"
+    return left(lease.expires_ms, now_ms) + (" unconfirmed" if lease.unconfirmed else "")
 
 
 def _show_statuses(checked: Sequence[Checked]) -> None:
@@ -80,6 +83,8 @@ def _show_statuses(checked: Sequence[Checked]) -> None:
     for one in checked:
         each = one.status
         entry(f"{each.status:5} ", printable(each.path), state=each.status)
+        if each.status == "stale":
+            paragraph(f"      a newer grant has token {max(lease.token for lease in each.leases)}")
         for lease in each.leases if each.status == "held" else ():
             paragraph(
                 f"      by {printable(lease.droid)}: {printable(lease.pattern)}{purpose(lease)}, "
@@ -119,8 +124,15 @@ def _show_reserved(leases: Sequence[Reservation]) -> None:
 @click.option(
     "--force", is_flag=True, help="Take over what conflicts; needs --reason or queen nudge"
 )
+@confirm_options
 def reserve(
-    hive: Hive, patterns: tuple[str, ...], shared: bool, wait: int | None, **terms: Any
+    hive: Hive,
+    patterns: tuple[str, ...],
+    shared: bool,
+    wait: int | None,
+    confirm: bool,
+    local_if_offline: bool,
+    **terms: Any,
 ) -> list[Reservation]:
     """Reserve files before you edit them
 
@@ -138,14 +150,19 @@ def reserve(
         from queenbee.cli.progress import waiting  # noqa: PLC0415 - start-up
 
         watcher = waiting()
-    try:
-        granted = hive.reservations.reserve(
+
+    def reserved() -> list[Reservation]:
+        return hive.reservations.reserve(
             patterns, exclusive=not shared, wait_s=wait or 0, on_progress=watcher, **terms
         )
+
+    try:
+        given = granted(hive, reserved, confirm=confirm, local_if_offline=local_if_offline)
     finally:
         if watcher is not None:
             watcher(None)
-    return touched.leases(hive, granted, tell=tell)
+    leases = [each for each in given if isinstance(each, Reservation)]
+    return touched.leases(hive, leases, tell=tell)
 
 
 def _no_ids(patterns: Sequence[str], command_name: str) -> None:
@@ -247,11 +264,17 @@ def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool, stale
     opens_hive=False,
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-def check(call: Invocation, paths: tuple[str, ...]) -> Answer:
+@click.option(
+    "--token", type=click.IntRange(min=1), metavar="N", help="Also refuse if a newer grant was made"
+)
+def check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer:
     """Check whether you may edit files
 
     Exit 0 if all are free or yours, 1 if another droid holds one. A PATH is a file name, never a
     pattern; the contents of a folder are not checked.
+
+    With --token, the number that a confirmed reservation got, it is also 1 if somebody got a newer
+    one on a PATH since, even if that has ended.
     """
     if call.beads_dir:
         statuses = call.hive.reservations.check(paths)
@@ -261,10 +284,12 @@ def check(call: Invocation, paths: tuple[str, ...]) -> Answer:
         statuses = governing.check(
             lambda: call.hive, paths, os.environ, cwd=working_directory(), droid=call.actor
         )
+    if token is not None:
+        statuses = [call.hive.reservations.fenced(each, token) for each in statuses]
     for note in notes.of_checked(paths, statuses, os.curdir):
         tell(note)
     checked = touched.check(lambda: call.hive, statuses, tell=tell)
-    return Answer(checked, yes=all(each.status != "held" for each in statuses))
+    return Answer(checked, yes=all(each.status not in ("held", "stale") for each in statuses))
 
 
 def _show_overlap(value: dict[str, object]) -> None:

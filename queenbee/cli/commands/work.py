@@ -11,10 +11,12 @@ import click
 
 from queenbee.cli.app import Answer, command
 from queenbee.cli.commands import assignments
+from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
 from queenbee.core.text import printable, shell_word, shortened, suggested
 from queenbee.core.timestamps import instant_ms
+from queenbee.errors import Taken
 from queenbee.git import touched
 from queenbee.services import work
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
+    from queenbee.core.records import Assignment, Reservation
     from queenbee.services.work import Begin, Member, Nothing, Status
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
@@ -31,6 +34,8 @@ if TYPE_CHECKING:
 _SHOWN = 8
 _TITLE = 60
 _WAIT = "10m"
+_ATTEMPTS = 8
+"""How often queen next --confirm tries another issue when other machines are faster."""
 _LANDING = {
     "landing": "lands on",
     "waiting": "waits to land on",
@@ -192,7 +197,14 @@ def _to_commit(beads_dir: str) -> str:
     metavar="[10m]",
     help="Wait until an issue is ready or everything is done",
 )
-def next_(hive: Hive, patterns: tuple[str, ...], wait: int | None) -> Answer:
+@confirm_options
+def next_(
+    hive: Hive,
+    patterns: tuple[str, ...],
+    wait: int | None,
+    confirm: bool,
+    local_if_offline: bool,
+) -> Answer:
     """Take the next issue, and print all that you need to begin
 
     It takes the ready issue that ends the plan soonest; two droids never get the same one. If you
@@ -202,8 +214,28 @@ def next_(hive: Hive, patterns: tuple[str, ...], wait: int | None) -> Answer:
     --wait timed out.
     """
 
-    with _waiting_for("an issue", wait):
+    answers: list[work.Begin | work.Nothing] = []
+
+    def grant() -> list[Assignment | Reservation]:
         taken = touched.take_next(hive, patterns=patterns, wait_s=wait or 0)
+        answers.append(taken)
+        if not isinstance(taken, work.Begin):
+            return []
+        return [taken.assignment, *(lease for lease in taken.leases if not lease.token)]
+
+    with _waiting_for("an issue", wait):
+        for attempt in range(_ATTEMPTS):
+            try:
+                given = granted(hive, grant, confirm=confirm, local_if_offline=local_if_offline)
+                break
+            except Taken:
+                # Another machine was faster; the next best issue may still be free.
+                if attempt == _ATTEMPTS - 1:
+                    raise
+    taken = answers[-1]
+    taken.mail = [message for each in answers for message in each.mail]
+    if isinstance(taken, work.Begin):
+        taken.settle(given)
     return Answer(taken, yes=isinstance(taken, work.Begin))
 
 

@@ -129,7 +129,8 @@ def _settings(hive: Services) -> Iterator[Diagnosis]:
             "git does not know how to merge the ledgers: two branches will conflict",
             hint="queen doctor --fix",
         )
-    yield from ignored_ledgers(layout, map(layout.ledger_path, hive.kinds()))
+    if layout.settings.sync_ledgers == "code":  # Else git is meant to ignore them.
+        yield from ignored_ledgers(layout, map(layout.ledger_path, hive.kinds()))
     if not excludes(layout.lock_path):
         broken = no_lock(layout.lock_path)
         yield Diagnosis("lock", layout.lock_path, broken.message, hint=broken.hint)

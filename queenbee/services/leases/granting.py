@@ -43,7 +43,7 @@ class Request:
         force: bool,
         session: str | None = None,
         tree_id: str | None = None,
-        origin: Mapping[str, str | None],
+        origin: Mapping[str, object],
     ) -> None:
         self.droid = droid
         self.patterns = patterns

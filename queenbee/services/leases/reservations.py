@@ -7,6 +7,8 @@ takeover, which is recorded and which its owner gets a message about.
 
 from __future__ import annotations
 
+import os
+
 from queenbee.core import glob, leases
 from queenbee.core.names import several
 from queenbee.core.records import Reservation
@@ -34,7 +36,9 @@ if TYPE_CHECKING:
 
 
 class PathStatus:
-    """Whether a path is `free`, `mine` or `held` for the actor, and by which leases."""
+    """Whether a path is `free`, `mine` or `held` for the actor, and by which leases; or `stale`
+    for somebody with an old token.
+    """
 
     __slots__ = ("leases", "path", "status")
 
@@ -236,6 +240,14 @@ class Reservations:
             statuses.append(PathStatus(path, "mine" if mine else "free", covering))
         return statuses
 
+    def fenced(self, status: PathStatus, token: int) -> PathStatus:
+        """Returns the status, or `stale` if a grant with a newer token ever covered the path."""
+        covering = self.find(path=os.path.join(self.store.layout.tree, status.path), ended=True)
+        newer = [lease for lease in covering if lease.token > token]
+        if status.status == "held" or not newer:
+            return status
+        return PathStatus(status.path, "stale", newer)
+
     def editor(self, session: str | None = None) -> leases.Asker:
         """Returns what an edit by the actor asks for, as the setting `reserve` of `[hook]` says."""
         mode = self.store.layout.settings.hook_reserve
@@ -279,6 +291,10 @@ class Reservations:
                 pairs.append((winner, marked))
         return sorted(pairs, key=lambda pair: pair[1].age)
 
+    def verdicts(self) -> dict[str, str]:
+        """Returns the winner's id for each superseded lease of the hive."""
+        return dict(self._live.verdicts(self.store.state(KIND)))
+
     def overlap(self, left: str, right: str) -> str | None:
         """Returns a path that both patterns cover, or None. Raises `BadPattern`."""
         one, other = self.resolve([left, right])
@@ -297,7 +313,7 @@ class Reservations:
             reason=None,
             force=False,
             tree_id=self._tree_id(keep=False),
-            origin={},
+            origin=dict(self.store.grant_marks),
         )
         return self._stage(tx, request)
 
@@ -317,15 +333,15 @@ class Reservations:
                 return working_tree.keep_tree_id(self.store.layout)
         return found
 
-    def _origin(
-        self, session: str | None, *, announced: bool, alone: bool
-    ) -> dict[str, str | None]:
+    def _origin(self, session: str | None, *, announced: bool, alone: bool) -> dict[str, object]:
         """Returns what a new lease says about where it was asked for.
 
         A droid that reserves exclusively by name means the files of all working trees.
         """
         layout = self.store.layout
-        origin = {"session": session, "worktree": layout.worktree} if session else {}
+        origin: dict[str, object] = dict(self.store.grant_marks)
+        if session:
+            origin |= {"session": session, "worktree": layout.worktree}
         if announced:
             origin["worktree"] = layout.worktree
             origin["branch"] = working_tree.branch_of(layout)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.queue import Want
 from queenbee.core.readiness import counts, in_order_to_take
+from queenbee.core.records import Assignment, Reservation
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
 from queenbee.services.work.files import files_of, occupied
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
-    from queenbee.core.records import Assignment, Message, Reservation
+    from queenbee.core.records import Message
     from queenbee.services.hive import Services
     from queenbee.services.waiting.queue import Place
     from queenbee.services.work.waiting import OnProgress
@@ -80,6 +81,15 @@ class Begin(_Answer):
         """The unmerged work of others in them, which only git knows: `git.touched` adds it."""
         self.unlooked: Sequence[str] = ()
         """The worktrees whose unmerged work is not known, by name."""
+
+    def settle(self, given: Sequence[Assignment | Reservation]) -> None:
+        """Takes over what became of the grants since, as their confirmation."""
+        now = {each.id: each for each in given}
+        assignment = now.get(self.assignment.id)
+        if isinstance(assignment, Assignment):
+            self.assignment = assignment
+        leases = [now.get(each.id, each) for each in self.leases]
+        self.leases = [each for each in leases if isinstance(each, Reservation)]
 
     def _shared_files(self, tree: str, issues: Mapping[str, Issue]) -> dict[str, list[str]]:
         mine = self.files

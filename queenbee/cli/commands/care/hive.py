@@ -62,7 +62,21 @@ def init(call: Invocation) -> dict[str, object]:
     made = setup.init(places)
     if places.common_dir is None:
         call.tell("this is not a git repository: no clone or worktree will share the hive")
+    elif places.settings.sync_ledgers == "branch":
+        _take_in(call)
     return {"beads_dir": places.beads_dir, "made": made}
+
+
+def _take_in(call: Invocation) -> None:
+    """Fetches the records of a hive that git does not carry with the code."""
+    from queenbee.git.remote.syncing import take_in  # noqa: PLC0415 - start-up
+
+    try:
+        done = take_in(call.hive)
+    except QueenError as error:
+        call.tell(f"the records are on a branch of the remote: {error.message}; try: queen sync")
+    else:
+        call.tell(f"took in {done.taken} lines from {done.branch} of {done.remote}")
 
 
 def _show_where(value: dict[str, object]) -> None:

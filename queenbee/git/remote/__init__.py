@@ -1,0 +1,1 @@
+"""The records of a hive on a branch of a git remote: exchanging them, and confirming grants."""

@@ -1,0 +1,315 @@
+"""The branch of a remote that holds the records of a hive and no code.
+
+It is read and written by git's plumbing alone: no worktree, index, branch or reflog of the user
+is touched, and no hook runs. What is there was written by others: only files with the names of
+ledgers and segments are read, up to a size, and nothing is ever checked out. ADR 0029.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import printable, shell_word
+from queenbee.errors import ExternalFailure, InvalidInput, Unreachable, Unreadable
+from queenbee.git.run import NotTrusted, git, network
+from queenbee.store.layout import git_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from queenbee.services.store import Store
+
+MOST_FILE_BYTES = 64 * 2**20
+"""A file on the branch is at most so large; ours are cut at a sixtieth of it."""
+MOST_BYTES = 2**30
+_MOST_ENTRIES = 100_000
+_ARCHIVE = "archive"
+_NAME = re.compile(
+    r"queen_(?P<kind>[a-z][a-z0-9_-]{0,40})(?:\.(?P<number>[1-9][0-9]{0,8}))?\.jsonl"
+)
+_SUBJECT = re.compile(r"queenbee: ([1-9][0-9]{0,14})")
+_LOOKED_BACK = 100
+_NOBODY = {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (("NAME", "queenbee"), ("EMAIL", "queenbee@localhost"))
+}
+_QUIET = {"core.hooksPath": os.devnull, "core.logAllRefUpdates": "false"}
+_RACED = ("fetch first", "non-fast-forward", "cannot lock ref", "incorrect old value",
+          "failed to update ref", "reference already exists", "failed to lock")  # fmt: skip
+"""What git says of a push that another one overtook."""
+
+
+def is_kind(kind: str) -> bool:
+    """Returns whether a kind of record can be on the branch."""
+    return _NAME.fullmatch(f"queen_{kind}.jsonl") is not None
+
+
+class File:
+    """A ledger or segment on the branch: its kind, its number (0 for the ledger), and its blob."""
+
+    __slots__ = ("kind", "number", "oid", "size_bytes")
+
+    def __init__(self, kind: str, number: int, oid: str, size_bytes: int = 0) -> None:
+        self.kind = kind
+        self.number = number
+        self.oid = oid
+        self.size_bytes = size_bytes
+
+
+class Tree:
+    """The files of one commit of the branch, by kind and number; all else is kept as it is."""
+
+    def __init__(self) -> None:
+        self.files: dict[tuple[str, int], File] = {}
+        self.others: dict[str, list[str]] = {"": [], _ARCHIVE: []}
+        """Entries of other names, as `git mktree` takes them."""
+
+
+class Branch:
+    """One branch of one remote. Raises `InvalidInput` if this hive has none to be on."""
+
+    def __init__(self, store: Store) -> None:
+        layout = store.layout
+        home = git_tree(layout.root) if layout.common_dir is not None else None
+        if home is None or home.tree != layout.root:
+            raise InvalidInput(
+                "only the hive at the top of a git repository can be synced",
+                hint="run queen where to see which hive this is",
+            )
+        settings = layout.settings
+        self.remote, self.name = settings.sync_remote, settings.sync_branch
+        self._cwd = layout.root
+        self._timeout_s = settings.sync_timeout_s
+        # The settings came with a clone: they may only choose among what this machine configured.
+        remotes = self._line("config", "--null", "--get-regexp", r"^remote\.") or ""
+        said = dict(each.partition("\n")[::2] for each in remotes.split("\0"))
+        self._is_partial = f"remote.{self.remote}.promisor" in said
+        if self.remote.startswith("-") or f"remote.{self.remote}.url" not in said:
+            raise InvalidInput(
+                f"this repository has no remote {printable(self.remote)!r}",
+                hint=f"git remote add {shell_word(self.remote)} URL, or set remote in [sync] of "
+                "queen.toml",
+            )
+        if self._line("check-ref-format", "--branch", self.name) != self.name:
+            raise InvalidInput(
+                f"{printable(self.name)!r} cannot be a branch", hint="set branch in [sync]"
+            )
+        self.ref = f"refs/queenbee/{self.remote}/{self.name}"
+        """Where the commit that was fetched last is kept: outside of the user's branches."""
+
+    def fetch(self) -> str | None:
+        """Returns the newest commit there; None if there is no such branch yet.
+
+        Raises `Unreachable`.
+        """
+        status, _, said = network(
+            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet"),
+            # A shallow or partial clone gets all of this branch: it is small, and all of it counts.
+            *("--no-filter", "--refmap=", "--no-show-forced-updates"),
+            *(self.remote, f"+refs/heads/{self.name}:{self.ref}"),
+            cwd=self._cwd,
+            timeout_s=self._timeout_s,
+            config={"fetch.fsckObjects": "true", "core.logAllRefUpdates": "false"},
+        )
+        if status == 0:
+            head = self.head()
+            if self._is_partial and head is not None:
+                self._complete(head)
+            return head
+        if "couldn't find remote ref" in said:
+            if self.head() is not None:
+                self._git("update-ref", "-d", self.ref)
+            return None
+        raise self._unreachable(said)
+
+    def _complete(self, commit: str) -> None:
+        """Fetches the files of a commit that a partial clone left out.
+
+        A `git fetch` of the user gets all branches, this one too, by the filter of the clone.
+        """
+        named = ("rev-list", "--objects", "--no-walk", "--missing=print", commit)
+        missing = [each[1:] for each in self._text(*named).split("\n") if each.startswith("?")]
+        if not missing:
+            return
+        status, _, said = network(
+            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet"),
+            *("--filter=blob:none", "--stdin", self.remote),
+            cwd=self._cwd,
+            timeout_s=self._timeout_s,
+            stdin="".join(f"{each}\n" for each in missing).encode(),
+            config={"fetch.negotiationAlgorithm": "noop"},
+        )
+        if status != 0:
+            raise self._unreachable(said)
+
+    def head(self) -> str | None:
+        """Returns the commit that was fetched last, or None."""
+        return self._line("rev-parse", "--quiet", "--verify", f"{self.ref}^{{commit}}")
+
+    def follows(self, older: str, newer: str) -> bool:
+        """Returns whether one commit is in the history of the other."""
+        try:
+            self._git("merge-base", "--is-ancestor", older, newer)
+        except ExternalFailure:
+            return False
+        return True
+
+    def number(self, commit: str | None) -> int:
+        """Returns the number of a commit: each push of ours adds one, so it only grows."""
+        if commit is None:
+            return 0
+        said = self._git("log", "--first-parent", f"-{_LOOKED_BACK}", "--format=%s", commit)
+        for distance, subject in enumerate(said.decode(errors="replace").split("\n")):
+            if found := _SUBJECT.fullmatch(subject):
+                return int(found[1]) + distance
+        return int(self._git("rev-list", "--count", "--first-parent", commit))
+
+    def tree(self, commit: str | None) -> Tree:
+        """Returns the files of a commit. Raises `Unreadable` if they are too large to be ours."""
+        found = Tree()
+        if commit is None:
+            return found
+        total = 0
+        for mode, kind, oid, size, name in self._entries(commit):
+            if name == _ARCHIVE and kind == "tree":
+                inner = self._entries(oid)
+            else:
+                inner = []
+                if name != _ARCHIVE:  # Ours will have that name.
+                    total += self._sort(found, "", mode, kind, oid, size, name)
+            for entry in inner:
+                total += self._sort(found, _ARCHIVE, *entry)
+        if total > MOST_BYTES:
+            raise self._too_large(f"holds {total} bytes")
+        return found
+
+    def read(self, files: Iterable[File]) -> dict[str, bytes]:
+        """Returns the content of files by their blobs."""
+        wanted = list(dict.fromkeys(each.oid for each in files))
+        if not wanted:
+            return {}
+        data = self._git("cat-file", "--batch", stdin="".join(f"{x}\n" for x in wanted).encode())
+        found, at = {}, 0
+        for oid in wanted:
+            end = data.index(b"\n", at)
+            size = int(data[at:end].split()[2])
+            found[oid] = data[end + 1 : end + 1 + size]
+            at = end + 1 + size + 1
+        return found
+
+    def write(
+        self, tree: Tree, contents: Mapping[tuple[str, int], bytes], parent: str | None, number: int
+    ) -> str:
+        """Returns a new commit with these files in place of those in `tree`."""
+        folders = {name: list(entries) for name, entries in tree.others.items()}
+        blobs = {key: each.oid for key, each in tree.files.items()}
+        for key, data in contents.items():
+            blobs[key] = self._text("hash-object", "-w", "-t", "blob", "--stdin", stdin=data)
+        for (kind, count), oid in sorted(blobs.items()):
+            name = f"queen_{kind}.{count}.jsonl" if count else f"queen_{kind}.jsonl"
+            folders[_ARCHIVE if count else ""].append(f"100644 blob {oid}\t{name}")
+        if folders[_ARCHIVE]:
+            archive = self._make_tree(folders[_ARCHIVE])
+            folders[""].append(f"040000 tree {archive}\t{_ARCHIVE}")
+        made = self._make_tree(folders[""])
+        parents = ["-p", parent] if parent else []
+        said = f"queenbee: {number}\n".encode()
+        return git(
+            *("commit-tree", made, *parents),
+            cwd=self._cwd,
+            stdin=said,
+            repository=_NOBODY,
+            config=_QUIET,
+        ).decode().strip()  # fmt: skip
+
+    def push(self, commit: str) -> bool:
+        """Makes a commit the newest one there; returns whether nobody else was faster.
+
+        Raises `Unreachable` if the outcome is unknown: the next `fetch` tells. Raises
+        `ExternalFailure` if the remote refuses it for good.
+        """
+        status, out, said = network(
+            *("push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed"),
+            *("--recurse-submodules=no", self.remote, f"{commit}:refs/heads/{self.name}"),
+            cwd=self._cwd,
+            timeout_s=self._timeout_s,
+            config={"core.logAllRefUpdates": "false"},
+        )
+        if status == 0:
+            self._git("update-ref", self.ref, commit)
+            return True
+        refused = [each for each in out.splitlines() if each.startswith("!")]
+        if not refused:
+            raise self._unreachable(said)
+        why = refused[0].rpartition("\t")[2]
+        if any(each in why or each in said for each in _RACED):
+            return False
+        raise ExternalFailure(
+            f"{self.remote} refuses {self.name}: {printable(why)}",
+            hint="let pushes to this branch pass there, or set another branch in [sync]",
+            program="git",
+            status=status,
+        )
+
+    def _entries(self, tree: str) -> list[tuple[str, str, str, int, str]]:
+        said = self._git("ls-tree", "-z", "-l", tree)
+        found = []
+        for entry in said.split(b"\0")[:-1]:
+            head, _, name = entry.partition(b"\t")
+            mode, kind, oid, size = head.decode().split()
+            found.append((mode, kind, oid, int(size) if size != "-" else 0, os.fsdecode(name)))
+        if len(found) > _MOST_ENTRIES:
+            raise self._too_large(f"holds {len(found)} files")
+        return found
+
+    def _sort(
+        self, tree: Tree, folder: str, mode: str, kind: str, oid: str, size: int, name: str
+    ) -> int:
+        """Adds an entry where it belongs; returns the size of a file of ours."""
+        match = _NAME.fullmatch(name)
+        ours = match is not None and bool(match["number"]) == (folder == _ARCHIVE)
+        if match is None or not ours or kind != "blob" or mode not in ("100644", "100755"):
+            tree.others[folder].append(f"{mode} {kind} {oid}\t{name}")
+            return 0
+        if size > MOST_FILE_BYTES:
+            raise self._too_large(f"has {name} with {size} bytes")
+        number = int(match["number"] or 0)
+        tree.files[match["kind"], number] = File(match["kind"], number, oid, size)
+        return size
+
+    def _make_tree(self, entries: Iterable[str]) -> str:
+        data = b"".join(os.fsencode(each) + b"\0" for each in entries)
+        return self._text("mktree", "-z", "--missing", stdin=data)
+
+    def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        return git(*arguments, cwd=self._cwd, stdin=stdin, repository={}, config=_QUIET)
+
+    def _text(self, *arguments: str, stdin: bytes = b"") -> str:
+        return self._git(*arguments, stdin=stdin).decode().strip()
+
+    def _line(self, *arguments: str) -> str | None:
+        try:
+            return self._text(*arguments) or None
+        except NotTrusted:
+            raise
+        except ExternalFailure:
+            return None
+
+    def _unreachable(self, said: str) -> Unreachable:
+        lines = [each for each in said.strip().splitlines() if each.strip()]
+        why = next((each for each in lines if each.startswith("fatal:")), lines[0] if lines else "")
+        return Unreachable(
+            f"the remote {self.remote} cannot be reached: {printable(why)}",
+            hint=f"see what git says: git ls-remote {shell_word(self.remote)}",
+            remote=self.remote,
+        )
+
+    def _too_large(self, what: str) -> Unreadable:
+        return Unreadable(
+            f"the branch {self.name} of {self.remote} {printable(what)}: no hive is that large",
+            hint="look at what was pushed there, or set another branch in [sync]",
+            path=self.ref,
+        )

@@ -1,0 +1,148 @@
+"""Grants that count only once the remote has them.
+
+A grant is first made here, marked as unconfirmed, as everybody on this machine sees. Then the
+exchange with the remote confirms it, or ends it. ADR 0029.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from queenbee.core import leases
+from queenbee.core.glob import overlap
+from queenbee.core.records import Assignment, Reservation
+from queenbee.errors import Busy, QueenError, Unreachable
+from queenbee.git.remote.branch import Branch
+from queenbee.git.remote.deciding import ASSIGNMENTS, RESERVATIONS, found, is_live, withdraw
+from queenbee.git.remote.notes import Notes
+from queenbee.git.remote.syncing import sync, take_in
+from queenbee.services.assignments import taken
+from queenbee.services.leases.refusals import held
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from queenbee.services.hive import Services
+
+    Grant = Assignment | Reservation
+
+
+def confirmed(
+    hive: Services,
+    grant: Callable[[], Sequence[Grant]],
+    *,
+    local_if_offline: bool = False,
+    tell: Callable[[str], None] = lambda text: None,
+) -> list[Grant]:
+    """Returns what `grant` granted, once the remote has it and nothing there stands against it.
+
+    Otherwise none of it remains. Raises what `grant` raises, `Taken` or `Held` if the remote has
+    another's grant, and `Unreachable` or `Busy` if that cannot be found out. With
+    `local_if_offline`, an unreachable remote leaves the grants here, marked as unconfirmed; the
+    next exchange confirms or ends them.
+    """
+    notes = Notes(hive, Branch(hive).ref)
+    try:
+        take_in(hive)
+    except Unreachable as error:
+        if not local_if_offline:
+            raise
+        given = _marked(hive, grant)
+        _ask(notes, given)
+        tell(f"not confirmed: {error.message}; the next queen sync confirms it, or ends it")
+        return given
+    before = _held_before(hive)
+    given = _marked(hive, grant)
+    new = [(_kind(each), each.id) for each in given if each.id not in before]
+    name = _ask(notes, given)
+    if name is None:
+        return given
+    try:
+        sync(hive, fetch=False, request=name)
+    except Unreachable as error:
+        if not local_if_offline:
+            _take_back(hive, notes, name, new)
+            raise
+        tell(f"not confirmed: {error.message}; the next queen sync confirms it, or ends it")
+        return _again(hive, given)
+    except BaseException:
+        _take_back(hive, notes, name, new)
+        raise
+    settled = _again(hive, given)
+    if not all(is_live(each, hive.now_ms()) and each.token for each in settled):
+        raise _refusal(hive, settled)
+    return settled
+
+
+@contextmanager
+def _marks(hive: Services) -> Iterator[None]:
+    before, hive.grant_marks = hive.grant_marks, {"unconfirmed": True}
+    try:
+        yield
+    finally:
+        hive.grant_marks = before
+
+
+def _marked(hive: Services, grant: Callable[[], Sequence[Grant]]) -> list[Grant]:
+    with _marks(hive):
+        return list(grant())
+
+
+def _ask(notes: Notes, given: Sequence[Grant]) -> str | None:
+    """Notes that these grants wait for the remote; returns the name of the request, if any does.
+
+    An assignment that has its token is confirmed already. A lease may just have been extended.
+    """
+    waiting = [each for each in given if isinstance(each, Reservation) or not each.token]
+    return notes.add_pending([(_kind(each), each.id) for each in waiting]) if waiting else None
+
+
+def _held_before(hive: Services) -> set[str]:
+    """Returns the ids of what the actor has already: it keeps that, whatever comes of this."""
+    droid = hive.actor
+    have = [*hive.assignments.find(droid=droid), *hive.reservations.find(droid=droid)]
+    return {each.id for each in have}
+
+
+def _take_back(hive: Services, notes: Notes, name: str, new: Sequence[tuple[str, str]]) -> None:
+    """Ends what this request made new, first for this machine: nobody may confirm it any more."""
+    notes.remove_pending(name)
+    withdraw(hive, new, {})
+
+
+def _again(hive: Services, given: Sequence[Grant]) -> list[Grant]:
+    return [found(hive, _kind(each), each.id) or each for each in given]
+
+
+def _kind(grant: Grant) -> str:
+    return ASSIGNMENTS if isinstance(grant, Assignment) else RESERVATIONS
+
+
+def _refusal(hive: Services, settled: Sequence[Grant]) -> QueenError:
+    """Returns the refusal that one machine would have given."""
+    conflicts = []
+    for each in settled:
+        lost_to = each.fields.get("lost_to")
+        winner = found(hive, _kind(each), lost_to) if isinstance(lost_to, str) else None
+        if isinstance(winner, Assignment):
+            return taken(winner)
+        if isinstance(winner, Reservation) and isinstance(each, Reservation):
+            conflicts.append((winner, each))
+    if not conflicts:
+        return Busy(
+            "the grant ended while it waited for the remote", hint="try again; nothing was granted"
+        )
+    return _held(hive, conflicts)
+
+
+def _held(hive: Services, conflicts: Sequence[tuple[Reservation, Reservation]]) -> QueenError:
+    fold_case = hive.reservations.fold_case
+    met = [
+        (lease, asked.pattern, overlap(lease.pattern, asked.pattern, fold_case=fold_case) or "")
+        for lease, asked in conflicts
+    ]
+    asked = conflicts[0][1]
+    asker = leases.Asker(asked.droid, exclusive=asked.exclusive, tree_id=asked.tree_id)
+    patterns = {each.pattern: each.pattern for _, each in conflicts}
+    return held(hive.state(RESERVATIONS), hive.now_ms(), asker, patterns, met, [], [])

@@ -1,0 +1,162 @@
+"""Moving an existing hive to the branch of the remote alone, and back: `queen sync setup`.
+
+The ledgers leave the index of the code's branch and are ignored there; their files stay where they
+are. Each step can be repeated, so a setup that was killed is finished by the next. ADR 0029.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from queenbee.errors import NotFound
+from queenbee.git.remote.syncing import Synced, sync
+from queenbee.git.run import git, without_filters
+from queenbee.store import settings as settings_file
+from queenbee.store.documents import read_own, write_document
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from queenbee.services.hive import Services
+
+_RULES = b"""\
+# queen sync setup: the branch of the remote has these, not the branches of the code
+/queen_*.jsonl
+/archive/queen_*.jsonl
+"""
+_SETTING = 'ledgers = "branch"'
+_TABLE = f"\n[sync]\n{_SETTING}\n"
+_OURS = re.compile(r"queen_[^/]+\.jsonl|archive/queen_[^/]+\.jsonl")
+
+
+class Moved:
+    """What a setup changed: files of `.beads/`, and ledgers in the index of the main worktree."""
+
+    def __init__(self, synced: Synced | None) -> None:
+        self.synced = synced
+        self.files: list[str] = []
+        self.untracked: list[str] = []
+        """Ledgers and segments that are no longer in the index."""
+        self.tracked: list[str] = []
+        """Those that are in it again."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the fields for `--json`."""
+        synced = self.synced.to_dict() if self.synced is not None else None
+        return {**vars(self), "synced": synced}
+
+
+def set_up(hive: Services) -> Moved:
+    """Moves the ledgers to the branch of the remote alone. Raises `Unreachable`; nothing is changed
+    then.
+    """
+    # 1. The remote has everything before anything else changes.
+    moved = Moved(sync(hive))
+    _heal(hive)
+    # 2. Ignored before they leave the index, so that no `git add` in between brings them back.
+    _replace(
+        hive, moved, ".gitignore", lambda text: text if _RULES in text else _line(text) + _RULES
+    )
+    _replace(hive, moved, settings_file.FILE_NAME, lambda text: _with(text.decode()).encode())
+    moved.untracked = _tracked(hive)
+    if moved.untracked:
+        names = "".join(f"{each}\0" for each in moved.untracked).encode(errors="surrogateescape")
+        _git(hive, "update-index", "--force-remove", "-z", "--stdin", stdin=names)
+    return moved
+
+
+def undo(hive: Services) -> Moved:
+    """Moves them back: to the index of the main worktree, for the user to commit."""
+    moved = Moved(None)
+    _heal(hive)
+    _replace(hive, moved, settings_file.FILE_NAME, lambda text: _without(text.decode()).encode())
+    _replace(hive, moved, ".gitignore", lambda text: text.replace(_RULES, b""))
+    if moved.files:
+        beads = hive.layout.beads_dir
+        names = [name for name in _files(beads) if _OURS.fullmatch(name)]
+        moved.tracked = [f"{os.path.basename(beads)}/{name}" for name in sorted(names)]
+        if moved.tracked:
+            _git(hive, "add", "--", *moved.tracked)
+    return moved
+
+
+def _heal(hive: Services) -> None:
+    """Gives the ledgers every line of the journals: git may have removed some with a checkout."""
+    lost = [kind for kind in hive.kinds() if hive.ledger(kind).missing()]
+    if lost:
+        with hive.transaction() as tx:
+            for kind in lost:
+                tx.touch(kind)
+
+
+def _files(beads: str) -> list[str]:
+    archive = os.path.join(beads, "archive")
+    inner = os.listdir(archive) if os.path.isdir(archive) else []
+    return [*os.listdir(beads), *(f"archive/{name}" for name in inner)]
+
+
+def _tracked(hive: Services) -> list[str]:
+    beads = os.path.basename(hive.layout.beads_dir)
+    said = _git(hive, "ls-files", "-z", "--", beads).decode(errors="surrogateescape")
+    names = [name for name in said.split("\0") if name]
+    return [name for name in names if _OURS.fullmatch(name.removeprefix(f"{beads}/"))]
+
+
+def _git(hive: Services, *arguments: str, stdin: bytes = b"") -> bytes:
+    root = hive.layout.root
+    config = {**without_filters(root), "core.hooksPath": os.devnull}
+    return git(*arguments, cwd=root, stdin=stdin, repository={}, config=config)
+
+
+def _replace(hive: Services, moved: Moved, name: str, change: Callable[[bytes], bytes]) -> None:
+    path = os.path.join(hive.layout.beads_dir, name)
+    try:
+        before = read_own(path)
+    except NotFound:
+        before = b""
+    after = change(before)
+    if after == before:
+        return
+    if after or name == settings_file.FILE_NAME:
+        write_document(path, after)
+    else:
+        os.unlink(path)
+    moved.files.append(path)
+
+
+def _line(text: bytes) -> bytes:
+    return text if not text or text.endswith(b"\n") else text + b"\n"
+
+
+def _with(text: str) -> str:
+    """Returns the settings with the ledgers on the branch; everything else as it was."""
+    begin, end = _table(text)
+    if begin is None:
+        return _line(text.encode()).decode() + _TABLE
+    inner = text[begin:end]
+    changed = re.sub(r"(?m)^[ \t]*ledgers[ \t]*=.*$", _SETTING, inner)
+    if changed == inner and not re.search(r"(?m)^[ \t]*ledgers[ \t]*=", inner):
+        changed = f"{_SETTING}\n{inner}"
+    return text[:begin] + changed + text[end:]
+
+
+def _without(text: str) -> str:
+    if text.endswith(_TABLE):
+        return text.removesuffix(_TABLE)
+    begin, end = _table(text)
+    if begin is None:
+        return text
+    return (
+        text[:begin] + re.sub(r"(?m)^[ \t]*ledgers[ \t]*=.*\n?", "", text[begin:end]) + text[end:]
+    )
+
+
+def _table(text: str) -> tuple[int | None, int]:
+    """Returns where the content of the table `[sync]` begins and ends."""
+    head = re.search(r"(?m)^[ \t]*\[sync\][ \t]*(#.*)?\n", text)
+    if head is None:
+        return None, 0
+    following = re.compile(r"(?m)^[ \t]*\[").search(text, head.end())
+    return head.end(), following.start() if following else len(text)

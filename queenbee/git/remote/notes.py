@@ -1,0 +1,148 @@
+"""What this machine knows of the branch: up to where both hold the same lines.
+
+It is a cache in the state directory: without it, everything is compared once. ADR 0029.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.core.ids import RANDOM_BYTES, ulid
+from queenbee.errors import Unreadable, Unwritable
+from queenbee.store import safe_open
+from queenbee.store.files import START, Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from queenbee.services.store import Store
+
+_MOST_BYTES = 2**20
+
+
+class Known:
+    """What both sides have: all lines of the commit `taken` are here, and all lines before the
+    marks in the journals are in the commit `sent`.
+    """
+
+    __slots__ = ("done", "marks", "sent", "taken")
+
+    def __init__(
+        self, taken: str | None, sent: str | None, marks: Mapping[str, Mark], done: int
+    ) -> None:
+        self.taken = taken
+        self.sent = sent
+        self.marks = marks
+        self.done = done
+        """The round that found this. Rounds are counted, so that no clock is needed to tell
+        whether one began after somebody had asked for it."""
+
+    def mark(self, kind: str) -> Mark:
+        """Returns the mark in the journal of a kind."""
+        return self.marks.get(kind, START)
+
+
+class Notes:
+    """The notes about one branch, in `remote/` of the state directory."""
+
+    def __init__(self, store: Store, ref: str) -> None:
+        self.folder = store.layout.remote_dir
+        self.lock_path = os.path.join(self.folder, "lock")
+        self._known_path = os.path.join(self.folder, "known.json")
+        self._round_path = os.path.join(self.folder, "round")
+        self._pending_dir = os.path.join(self.folder, "pending")
+        self._clone_path = os.path.join(self.folder, "clone")
+        self._ref = ref
+        try:
+            safe_open.make_folder(self._pending_dir)
+        except OSError as error:
+            raise Unwritable(
+                f"{self.folder} cannot be created: {error.strerror}", path=self.folder
+            ) from error
+
+    def known(self) -> Known:
+        """Returns what is known; nothing, if the note is missing, damaged or of another branch."""
+        try:
+            said = json.loads(safe_open.read(self._known_path, _MOST_BYTES))
+            if said["ref"] != self._ref:
+                return Known(None, None, {}, 0)
+            marks = {str(kind): Mark(*map(int, mark)) for kind, mark in said["marks"].items()}
+            return Known(said["taken"], said["sent"], marks, int(said["done"]))
+        except (OSError, Unreadable, ValueError, KeyError, TypeError, AttributeError):
+            return Known(None, None, {}, 0)
+
+    def write(self, known: Known) -> None:
+        """Replaces the note. Needs the branch's lock."""
+        marks = {kind: [at.inode, at.offset, at.sum] for kind, at in known.marks.items()}
+        said = {"taken": known.taken, "sent": known.sent, "marks": marks, "done": known.done}
+        self._replace(self._known_path, json.dumps({"ref": self._ref, **said}).encode())
+
+    def round(self) -> int:
+        """Returns the number of the round that began last."""
+        try:
+            return int(safe_open.read(self._round_path, 32))
+        except (OSError, Unreadable, ValueError):
+            return 0
+
+    def begin_round(self) -> int:
+        """Returns the number of a new round. Needs the branch's lock."""
+        number = max(self.round(), self.known().done) + 1
+        self._replace(self._round_path, b"%d" % number)
+        return number
+
+    def clone(self) -> str:
+        """Returns the id of this clone, which its confirmed grants carry."""
+        try:
+            return safe_open.read(self._clone_path, 64).decode().strip() or self._new_clone()
+        except (OSError, Unreadable, UnicodeDecodeError):
+            return self._new_clone()
+
+    def _new_clone(self) -> str:
+        # Its time is not used: only that no other clone has the same.
+        made = f"qc-{ulid(0, os.urandom(RANDOM_BYTES))}"
+        self._replace(self._clone_path, made.encode())
+        return made
+
+    # A request that waits for its confirmation has a file, so that whoever pushes next confirms or
+    # ends all of its grants, also if the process that asked for them was killed.
+
+    def add_pending(self, grants: Sequence[tuple[str, str]]) -> str:
+        """Notes grants that are confirmed together or not at all, each by kind and id."""
+        name = ulid(time.time_ns() // 1_000_000, os.urandom(RANDOM_BYTES))
+        self._replace(os.path.join(self._pending_dir, name), json.dumps(grants).encode())
+        return name
+
+    def pending(self) -> dict[str, list[tuple[str, str]]]:
+        """Returns the requests that wait for a confirmation, oldest first."""
+        found = {}
+        for name in sorted(os.listdir(self._pending_dir)):
+            if name.endswith(".tmp"):
+                continue
+            try:
+                said = json.loads(safe_open.read(self._path_of(name), _MOST_BYTES))
+                found[name] = [(str(kind), str(identifier)) for kind, identifier in said]
+            except FileNotFoundError:
+                continue
+            except (Unreadable, ValueError, TypeError):
+                self.remove_pending(name)
+        return found
+
+    def remove_pending(self, name: str) -> None:
+        """Forgets a request that was confirmed or ended."""
+        with suppress(FileNotFoundError):
+            safe_open.unlink(self._path_of(name))
+
+    def _path_of(self, name: str) -> str:
+        return os.path.join(self._pending_dir, name)
+
+    def _replace(self, path: str, data: bytes) -> None:
+        temporary = f"{path}.{os.getpid()}.tmp"
+        try:
+            safe_open.write(temporary, data)
+            safe_open.replace(temporary, path)
+        except OSError as error:
+            raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error

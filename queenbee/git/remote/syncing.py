@@ -1,0 +1,265 @@
+"""Exchanging the records of a hive with a branch of a git remote.
+
+A ledger is a set of lines, so an exchange is a union: lines of the remote that are not here are
+appended here, and lines from here that are not there are committed on top of what is there. The
+push is refused if somebody else was faster; then everything is done again on top of theirs. One
+process of a machine pushes at a time, for all who wait. ADR 0029.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+from queenbee.errors import Busy
+from queenbee.git.remote.branch import Branch, Tree, is_kind
+from queenbee.git.remote.deciding import Decisions, decide
+from queenbee.git.remote.notes import Known, Notes
+from queenbee.store.files import Appender, split_lines
+from queenbee.store.ledger.codec import Unusable, decoder
+from queenbee.store.lock import LongLock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.services.hive import Services
+    from queenbee.store.files import Mark
+
+SEGMENT_BYTES = 2**20
+"""A ledger on the branch that grows beyond this becomes a segment, which never changes again. So
+what a push has to pack stays small."""
+_ATTEMPTS = 40
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
+
+
+class Synced:
+    """What one exchange did."""
+
+    def __init__(self, remote: str, branch: str) -> None:
+        self.remote = remote
+        self.branch = branch
+        self.taken = 0
+        """How many lines came from the remote."""
+        self.sent = 0
+        """How many lines went there."""
+        self.confirmed = 0
+        self.refused = 0
+        self.number = 0
+        """The number of the newest commit on the branch; 0 if there is no such branch."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the fields for `--json`."""
+        return dict(vars(self))
+
+
+def sync(hive: Services, *, fetch: bool = True, request: str | None = None) -> Synced:
+    """Exchanges all lines with the remote, and confirms or ends the grants that wait for it.
+
+    Without `fetch`, begins with what was fetched last. A `request` that another process has
+    confirmed or ended meanwhile needs no exchange of its own. Raises `Unreachable`, and `Busy` if
+    another process, or others' pushes, take too long.
+    """
+    branch = Branch(hive)
+    notes = Notes(hive, branch.ref)
+    asked = notes.round()
+    with _lock(hive, notes):
+        if request is not None and request not in notes.pending():
+            return Synced(branch.remote, branch.name)
+        return _Exchange(hive, branch, notes).run(asked, fetch=fetch)
+
+
+def take_in(hive: Services) -> Synced:
+    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`."""
+    branch = Branch(hive)
+    notes = Notes(hive, branch.ref)
+    with _lock(hive, notes):
+        return _Exchange(hive, branch, notes).fetch_only()
+
+
+def _lock(hive: Services, notes: Notes) -> LongLock:
+    settings = hive.layout.settings
+    return LongLock(
+        notes.lock_path,
+        holder=hive.actor_or_none or "somebody",
+        timeout_s=3 * settings.sync_timeout_s + settings.lock_timeout_s,
+    )
+
+
+class _Exchange:
+    """One round, under the lock of the branch."""
+
+    def __init__(self, hive: Services, branch: Branch, notes: Notes) -> None:
+        self._hive = hive
+        self._branch = branch
+        self._notes = notes
+        self._known = notes.known()
+        self._tree = Tree()
+        self._there: dict[str, list[bytes]] = {}
+        """The lines on the branch that `known.taken` does not have, by kind."""
+        self._done = Synced(branch.remote, branch.name)
+
+    def run(self, asked: int, *, fetch: bool) -> Synced:
+        self._record_gained()
+        if self._known.done > asked and not self._notes.pending() and not self._outgoing()[0]:
+            # Another process exchanged everything in a round that began after we asked.
+            self._done.number = self._branch.number(self._branch.head())
+            return self._done
+        number = self._notes.begin_round()
+        for attempt in range(_ATTEMPTS):
+            head = self._branch.fetch() if fetch or attempt else self._branch.head()
+            # 1. First take in, then judge: a grant is confirmed only on top of what is there.
+            self._take_in(head)
+            token = self._branch.number(head) + 1
+            decisions = decide(self._hive, self._notes, token)
+            self._done.refused += decisions.refused
+            # 2. Read after the decisions: what they ended goes out with the rest.
+            outgoing, ends = self._outgoing()
+            if not outgoing and not decisions.lines:
+                self._notes.write(Known(head, head, ends, number))
+                self._done.number = token - 1
+                return self._done
+            commit = self._branch.write(
+                self._tree, self._contents(outgoing, decisions.lines), head, token
+            )
+            # 3. The push is refused unless `head` is still the newest commit there.
+            if self._branch.push(commit):
+                self._finish(decisions, head, commit, Known(head, commit, ends, number))
+                self._done.sent += sum(map(len, outgoing.values()))
+                self._done.number = token
+                return self._done
+            pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)
+            time.sleep(random.uniform(0, pause_s))  # noqa: S311 - jitter, not a secret
+        raise Busy(
+            f"others pushed to {self._branch.name} {_ATTEMPTS} times meanwhile",
+            hint="try again; nothing was granted",
+        )
+
+    def fetch_only(self) -> Synced:
+        head = self._branch.fetch()
+        self._take_in(head)
+        self._done.number = self._branch.number(head)
+        return self._done
+
+    def _finish(self, decisions: Decisions, head: str | None, commit: str, known: Known) -> None:
+        # The remote has the confirmations: from here on a crash loses nothing, since the next
+        # round takes them in like others' lines.
+        self._append(decisions.lines)
+        for name in decisions.confirmed:
+            self._notes.remove_pending(name)
+        self._done.confirmed += len(decisions.confirmed)
+        if not decisions.lines:
+            known.taken = commit
+        self._notes.write(known)
+
+    def _take_in(self, head: str | None) -> None:
+        """Appends the lines of a commit that are not here."""
+        known = self._known
+        if known.sent is not None and (head is None or not self._branch.follows(known.sent, head)):
+            # Somebody rewrote the branch: compare everything, and bring back what it lost.
+            known = self._known = Known(None, None, {}, known.done)
+        self._tree = self._branch.tree(head)
+        self._there = self._new_lines(self._branch.tree(known.taken))
+        lacking = {kind: self._lacking(kind, lines) for kind, lines in self._there.items()}
+        self._append({kind: lines for kind, lines in lacking.items() if lines})
+        self._done.taken += sum(map(len, lacking.values()))
+
+    def _new_lines(self, old: Tree) -> dict[str, list[bytes]]:
+        changed = {
+            key: file
+            for key, file in self._tree.files.items()
+            if key not in old.files or old.files[key].oid != file.oid
+        }
+        before = [old.files[key] for key in changed if key in old.files]
+        blobs = self._branch.read([*changed.values(), *before])
+        found: dict[str, list[bytes]] = {}
+        # Segments first, by number: lines without `rev` count in their order.
+        for (kind, number), file in sorted(
+            changed.items(), key=lambda each: (each[0][0], each[0][1] or 2**40)
+        ):
+            data = blobs[file.oid]
+            was = old.files.get((kind, number))
+            if was is not None and data.startswith(blobs[was.oid]):
+                data = data[len(blobs[was.oid]) :]
+            found.setdefault(kind, []).extend(split_lines(data))
+        return found
+
+    def _lacking(self, kind: str, lines: Sequence[bytes]) -> list[bytes]:
+        decode = decoder(sum(map(len, lines)))
+        usable = dict.fromkeys(line for line in lines if _is_usable(line, decode))
+        lacking = self._hive.ledger(kind).journal.lacking(usable)
+        return [line for line in usable if line in lacking]
+
+    def _append(self, lines: Mapping[str, Sequence[bytes]]) -> None:
+        """Appends lines from elsewhere to the ledgers, as a merge would; the same transaction
+        takes them to the journals.
+        """
+        if not lines:
+            return
+        with self._hive.transaction() as tx:
+            for kind, new in lines.items():
+                ledger = Appender(self._hive.layout.ledger_path(kind))
+                try:
+                    torn = b"" if ledger.ends_with_newline() else b"\n"
+                    ledger.append(torn + b"".join(line + b"\n" for line in new))
+                finally:
+                    ledger.close()
+                tx.touch(kind)
+
+    def _record_gained(self) -> None:
+        """Takes lines that another program or a merge wrote to the ledgers to the journals."""
+        gained = [kind for kind in self._hive.kinds() if self._hive.ledger(kind).read().unrecorded]
+        if gained:
+            with self._hive.transaction() as tx:
+                for kind in gained:
+                    tx.touch(kind)
+
+    def _outgoing(self) -> tuple[dict[str, list[bytes]], dict[str, Mark]]:
+        """Returns the lines that the branch lacks, by kind, and the ends of the journals."""
+        outgoing, ends = {}, {}
+        for kind in filter(is_kind, self._hive.kinds()):
+            chunk = self._hive.ledger(kind).journal.read(self._known.mark(kind))
+            if chunk.restarted and self._known.sent is not None:
+                # Another journal: compare all of it with all that is there.
+                self._known = Known(None, None, {}, self._known.done)
+                self._there = self._new_lines(Tree())
+                return self._outgoing()
+            there = set(self._there.get(kind, ()))
+            lines = [line for line in split_lines(chunk.lines) if line not in there]
+            ends[kind] = chunk.end
+            if lines:
+                outgoing[kind] = lines
+        return outgoing, ends
+
+    def _contents(
+        self, outgoing: Mapping[str, list[bytes]], confirmations: Mapping[str, list[bytes]]
+    ) -> dict[tuple[str, int], bytes]:
+        """Returns the files of the branch that change, with the new lines at their end."""
+        files = self._tree.files
+        kinds = dict.fromkeys([*outgoing, *confirmations])
+        ledgers = {kind: files[kind, 0] for kind in kinds if (kind, 0) in files}
+        blobs = self._branch.read(ledgers.values())
+        contents: dict[tuple[str, int], bytes] = {}
+        for kind in kinds:
+            data = blobs[ledgers[kind].oid] if kind in ledgers else b""
+            pieces = [[data if data.endswith(b"\n") or not data else data + b"\n"]]
+            size = len(data)
+            for line in (*outgoing.get(kind, ()), *confirmations.get(kind, ())):
+                if size and size + len(line) > SEGMENT_BYTES:
+                    pieces.append([])
+                    size = 0
+                pieces[-1] += [line, b"\n"]
+                size += len(line) + 1
+            last = max((count for each, count in files if each == kind), default=0)
+            for number, piece in enumerate(pieces[:-1], last + 1):
+                contents[kind, number] = b"".join(piece)
+            contents[kind, 0] = b"".join(pieces[-1])
+        return contents
+
+
+def _is_usable(line: bytes, decode: Callable[[bytes], object]) -> bool:
+    try:
+        decode(line)
+    except Unusable:
+        return False
+    return True

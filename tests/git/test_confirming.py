@@ -1,0 +1,302 @@
+"""Confirmed grants: the remote's history decides between machines, and no clock does."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen
+from mutants import mutant
+from sync_worlds import BRANCH, HOUR_S, World
+
+from queenbee.core.records import Assignment, Reservation
+from queenbee.errors import Held, Taken, Unreachable
+from queenbee.git.remote import confirming, deciding, syncing
+from queenbee.git.remote.branch import Branch
+from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.syncing import sync
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> World:
+    """Ada's clock is an hour ahead, and Bob's an hour behind."""
+    world = World(tmp_path)
+    world.clone("ada", off_s=HOUR_S)
+    world.clone("bob", off_s=-HOUR_S)
+    return world
+
+
+def claim(world: World, name: str, issue_id: str = "shop-1", **more: bool) -> Assignment:
+    hive = world.hive(name)
+    (given,) = confirmed(hive, lambda: [hive.assignments.claim(issue_id)], **more)
+    assert isinstance(given, Assignment)
+    return given
+
+
+def reserve(world: World, name: str, *patterns: str, ttl_s: int = HOUR_S) -> list[Reservation]:
+    hive = world.hive(name)
+    given = confirmed(hive, lambda: hive.reservations.reserve(patterns, ttl_s=ttl_s))
+    return [each for each in given if isinstance(each, Reservation)]
+
+
+def held_by(world: World, name: str) -> list[str]:
+    return [each.droid for each in world.hive(name).assignments.find()]
+
+
+class TestAClaim:
+    def test_that_the_remote_has_is_granted_with_a_token(self, two: World) -> None:
+        given = claim(two, "ada")
+        assert given.token == 1
+        assert not given.unconfirmed
+        assert [line.get("token") for line in two.lines()] == [None, 1]
+
+    @pytest.mark.parametrize("first", ["ada", "bob"])
+    def test_that_another_machine_has_is_refused_whatever_the_clocks(
+        self, two: World, first: str
+    ) -> None:
+        second = "bob" if first == "ada" else "ada"
+        claim(two, first)
+        with pytest.raises(Taken, match=f"assigned to {first}"):
+            claim(two, second)
+        for name in (first, second, first):
+            sync(two.hive(name))
+            assert held_by(two, name) == [first]
+
+    @pytest.mark.parametrize("first", ["ada", "bob"])
+    def test_that_is_overtaken_ends_and_nothing_of_it_remains(
+        self, two: World, first: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        second = "bob" if first == "ada" else "ada"
+        push = Branch.push
+
+        def late(branch: Branch, commit: str) -> bool:
+            monkeypatch.setattr(Branch, "push", push)
+            claim(two, first)
+            return push(branch, commit)
+
+        monkeypatch.setattr(Branch, "push", late)
+        with pytest.raises(Taken, match=f"assigned to {first}"):
+            claim(two, second)
+        for name in (second, first, second):
+            sync(two.hive(name))
+            assert held_by(two, name) == [first]
+            assert two.hive(name).assignments.conflicts() == []
+
+    def test_beats_one_that_was_never_confirmed_and_looks_older(self, two: World) -> None:
+        two.hive("bob").assignments.claim("shop-1")
+        claim(two, "ada")
+        for name in ("bob", "ada", "bob"):
+            sync(two.hive(name))
+            assert held_by(two, name) == ["ada"]
+
+    def test_is_refused_by_an_unconfirmed_one_that_the_remote_has(self, two: World) -> None:
+        two.hive("ada").assignments.claim("shop-1")
+        sync(two.hive("ada"))
+        with pytest.raises(Taken):
+            claim(two, "bob")
+        sync(two.hive("bob"))
+        sync(two.hive("ada"))
+        assert held_by(two, "ada") == held_by(two, "bob") == ["ada"]
+
+    def test_follows_a_release_with_a_larger_token(self, two: World) -> None:
+        first = claim(two, "ada")
+        two.hive("ada").assignments.release("shop-1")
+        with pytest.raises(Taken):
+            claim(two, "bob")
+        sync(two.hive("ada"))
+        assert claim(two, "bob").token > first.token
+        sync(two.hive("ada"))
+        assert held_by(two, "ada") == held_by(two, "bob") == ["bob"]
+
+    def test_repeated_is_the_same(self, two: World) -> None:
+        assert claim(two, "ada").to_dict() == claim(two, "ada").to_dict()
+
+    def test_at_an_unreachable_remote_grants_nothing(self, two: World) -> None:
+        two.cut()
+        with pytest.raises(Unreachable):
+            claim(two, "ada")
+        assert held_by(two, "ada") == []
+
+    def test_whose_push_cannot_reach_the_remote_grants_nothing(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        push = Branch.push
+
+        def cut(branch: Branch, commit: str) -> bool:
+            two.cut()
+            return push(branch, commit)
+
+        monkeypatch.setattr(Branch, "push", cut)
+        with pytest.raises(Unreachable):
+            claim(two, "ada")
+        assert held_by(two, "ada") == []
+        monkeypatch.setattr(Branch, "push", push)
+        two.heal()
+        assert claim(two, "bob").token
+        sync(two.hive("ada"))
+        assert held_by(two, "ada") == ["bob"]
+
+    def test_whose_answer_was_lost_is_ended_at_the_next_exchange(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        push = Branch.push
+
+        def lost(branch: Branch, commit: str) -> bool:
+            push(branch, commit)
+            raise Unreachable("the connection broke", remote="origin")
+
+        monkeypatch.setattr(Branch, "push", lost)
+        with pytest.raises(Unreachable):
+            claim(two, "ada")
+        monkeypatch.setattr(Branch, "push", push)
+        with pytest.raises(Taken):  # The remote still says that Ada has it.
+            claim(two, "bob")
+        sync(two.hive("ada"))
+        assert held_by(two, "ada") == []
+        assert claim(two, "bob").token > 1
+
+    def test_can_be_granted_here_alone_and_everybody_sees_it(self, two: World) -> None:
+        two.cut()
+        given = claim(two, "ada", local_if_offline=True)
+        assert given.unconfirmed
+        queen = QuickQueen(two.folder / "ada")
+        assert "unconfirmed" in queen("assignments").out
+        two.heal()
+        assert sync(two.hive("ada")).confirmed == 1
+        assert two.hive("ada").assignments.find()[0].token == 1
+
+    def test_of_a_process_that_was_killed_is_settled_by_the_next(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def die(*_: object, **__: object) -> None:
+            raise SystemError
+
+        monkeypatch.setattr(confirming, "sync", die)
+        monkeypatch.setattr(confirming, "_take_back", die)
+        with pytest.raises(SystemError):
+            claim(two, "ada")
+        monkeypatch.undo()
+        assert claim(two, "bob").token
+        assert sync(two.hive("ada")).refused == 1
+        assert held_by(two, "ada") == ["bob"]
+
+
+class TestAReservation:
+    @pytest.mark.parametrize("first", ["ada", "bob"])
+    def test_excludes_overlapping_ones_of_other_machines(self, two: World, first: str) -> None:
+        second = "bob" if first == "ada" else "ada"
+        reserve(two, first, "src/**")
+        with pytest.raises(Held) as refusal:
+            reserve(two, second, "src/app.py", ttl_s=2 * HOUR_S)
+        assert refusal.value.details["holders"][0]["droid"] == first  # type: ignore[index]
+        for name in (second, first, second):
+            sync(two.hive(name))
+            leases = two.hive(name).reservations.find(ended=True)
+            assert [each.droid for each in leases if not each.deleted] == [first]
+
+    def test_is_not_over_because_another_clock_is_ahead(self, two: World) -> None:
+        reserve(two, "bob", "src/**", ttl_s=60)  # For Ada it ended an hour and 59 minutes ago.
+        with pytest.raises(Held):
+            reserve(two, "ada", "src/app.py")
+
+    def test_judged_by_a_clock_would_be_granted_twice(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        by_clock = mutant(deciding, "margin_ms = skew_ms if", "margin_ms = 0 if")
+        monkeypatch.setattr(syncing, "decide", by_clock.decide)
+        reserve(two, "bob", "src/**", ttl_s=60)
+        assert reserve(two, "ada", "src/app.py")
+
+    def test_pushed_before_it_took_in_would_be_granted_twice(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        blind = mutant(
+            syncing, "            self._take_in(head)\n            token", "            token"
+        )
+        monkeypatch.setattr(confirming, "take_in", lambda hive: None)
+        monkeypatch.setattr(confirming, "sync", lambda hive, **_: blind.sync(hive))
+        reserve(two, "bob", "src/**")
+        assert reserve(two, "ada", "src/app.py")
+
+    def test_of_several_patterns_is_confirmed_as_a_whole_or_not_at_all(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        push = Branch.push
+
+        def late(branch: Branch, commit: str) -> bool:
+            monkeypatch.setattr(Branch, "push", push)
+            reserve(two, "bob", "docs/**", ttl_s=4 * HOUR_S)
+            return push(branch, commit)
+
+        monkeypatch.setattr(Branch, "push", late)
+        with pytest.raises(Held):
+            reserve(two, "ada", "src/**", "docs/a.md")
+        sync(two.hive("ada"))
+        assert [each.droid for each in two.hive("ada").reservations.find()] == ["bob"]
+
+    def test_that_was_confirmed_is_extended_with_a_larger_token(self, two: World) -> None:
+        (first,) = reserve(two, "ada", "src/**")
+        (second,) = reserve(two, "ada", "src/**", ttl_s=2 * HOUR_S)
+        assert second.id == first.id
+        assert second.token > first.token
+
+    def test_shared_ones_do_not_exclude_each_other(self, two: World) -> None:
+        for name in ("ada", "bob"):
+            hive = two.hive(name)
+            given = confirmed(
+                hive, lambda hive=hive: hive.reservations.reserve(["src/**"], exclusive=False)
+            )
+            assert given[0].token
+
+
+class TestTheCommand:
+    @pytest.fixture
+    def queen(self, two: World, monkeypatch: pytest.MonkeyPatch) -> QuickQueen:
+        monkeypatch.setenv("QUEEN_DROID", "ada")
+        return QuickQueen(two.folder / "ada")
+
+    def test_grants_with_a_token_that_check_compares(self, queen: QuickQueen) -> None:
+        token = queen("reserve", "a.py", "--confirm", "--json").json[0]["token"]
+        assert queen("check", "a.py", "--token", str(token)).code == 0
+        queen("unreserve", "a.py")
+        newer = queen("reserve", "a.py", "--confirm", "--json").json[0]["token"]
+        assert newer > token
+        queen("unreserve", "a.py")
+        stale = queen("check", "a.py", "--token", str(token), "--json")
+        assert (stale.code, stale.json[0]["status"]) == (1, "stale")
+        assert queen("check", "a.py", "--token", str(newer)).code == 0
+
+    def test_is_busy_while_the_remote_is_away(self, two: World, queen: QuickQueen) -> None:
+        two.cut()
+        for call in (["claim", "shop-1"], ["reserve", "a.py"]):
+            refused = queen(*call, "--confirm", "--json")
+            assert (refused.code, refused.error["code"]) == (6, "unreachable")
+        assert queen("reserved", "--json").json == []
+        assert queen("reserve", "a.py", "--local-if-offline").code == 0
+        assert "unconfirmed" in queen("reserved").out
+
+    def test_next_takes_another_issue_where_a_machine_was_faster(
+        self, two: World, queen: QuickQueen, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("ada", "bob"):
+            rows = '{"id":"shop-1","title":"a","status":"open","priority":1}\n'
+            rows += '{"id":"shop-2","title":"b","status":"open","priority":2}\n'
+            (two.folder / name / ".beads" / "issues.jsonl").write_text(rows)
+        push = Branch.push
+
+        def late(branch: Branch, commit: str) -> bool:
+            monkeypatch.setattr(Branch, "push", push)
+            claim(two, "bob")
+            return push(branch, commit)
+
+        monkeypatch.setattr(Branch, "push", late)
+        taken = queen("next", "--confirm", "--json")
+        assert taken.code == 0
+        assert taken.json["issue_id"] == "shop-2"
+        assert taken.json["assignment"]["token"] == int(two.git("rev-list", "--count", BRANCH))
+
+    def test_the_setting_asks_for_it_everywhere(self, two: World, queen: QuickQueen) -> None:
+        two.settings("ada", '[sync]\nconfirm = "remote"\n')
+        assert queen("claim", "shop-1", "--json").json["token"] == 1
+        assert os.path.isdir(two.bare)

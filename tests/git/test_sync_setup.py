@@ -1,0 +1,154 @@
+"""`queen sync setup`: the ledgers leave the branches of the code, and nothing is lost."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, git
+from sync_worlds import BRANCH, World
+
+from queenbee.errors import Unreachable
+from queenbee.git.left_out import left_out
+from queenbee.git.remote.moving import set_up, undo
+from queenbee.git.remote.syncing import sync
+from queenbee.services.care.doctor import examine
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Ada's ledgers are committed with the code, and Bob has cloned them."""
+    world = World(tmp_path)
+    ada = world.clone("ada")
+    queen = QuickQueen(ada)
+    assert queen("init").code == 0
+    world.hive("ada").assignments.claim("shop-1")
+    commit(world, "ada", "records")
+    git(ada, "push", "-q", "origin", "HEAD:main")
+    world.git("symbolic-ref", "HEAD", "refs/heads/main")
+    world.clone("bob")
+    world.hive("bob").assignments.claim("shop-2")
+    return world
+
+
+def commit(world: World, name: str, message: str) -> None:
+    git(world.folder / name, "add", "-A", ".beads")
+    git(world.folder / name, "commit", "-q", "-m", message)
+
+
+def issues(world: World, name: str) -> set[str]:
+    return {each.issue_id for each in world.hive(name).assignments.find()}
+
+
+def tracked(world: World, name: str) -> list[str]:
+    return git(world.folder / name, "ls-files", ".beads").split()
+
+
+def test_the_ledgers_leave_the_index_and_stay_where_they_are(world: World) -> None:
+    moved = set_up(world.hive("ada"))
+    assert moved.untracked == [".beads/queen_assignments.jsonl"]
+    assert tracked(world, "ada") == [".beads/.gitattributes", ".beads/queen.toml"]
+    assert issues(world, "ada") == {"shop-1"}
+    commit(world, "ada", "moved")
+    world.hive("ada").assignments.claim("shop-3")
+    assert git(world.folder / "ada", "status", "--porcelain") == ""
+    assert {line["issue_id"] for line in world.lines()} == {"shop-1"}
+
+
+def test_twice_changes_nothing(world: World) -> None:
+    set_up(world.hive("ada"))
+    again = set_up(world.hive("ada"))
+    assert not (again.files or again.untracked)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "",
+        'ttl = "1h"',
+        "# nothing\n",
+        '[sync]\nremote = "origin"\n\n[land]\nunion = []\n',
+        '[sync]\nledgers = "code"\n',
+        "[sync] # ours\n",
+    ],
+)
+def test_undo_brings_everything_back(world: World, before: str) -> None:
+    world.settings("ada", before)
+    set_up(world.hive("ada"))
+    said = tomllib.loads((world.folder / "ada/.beads/queen.toml").read_text())
+    assert said["sync"]["ledgers"] == "branch"
+    commit(world, "ada", "moved")
+    moved = undo(world.hive("ada"))
+    assert moved.tracked == [".beads/queen_assignments.jsonl"]
+    after = tomllib.loads((world.folder / "ada/.beads/queen.toml").read_text())
+    wanted = tomllib.loads(before)
+    wanted.get("sync", {}).pop("ledgers", None)
+    after.get("sync", {}) or after.pop("sync", None)
+    wanted.get("sync", {}) or wanted.pop("sync", None)
+    assert after == wanted
+    assert not (world.folder / "ada/.beads/.gitignore").exists()
+    assert ".beads/queen_assignments.jsonl" in tracked(world, "ada")
+    assert not undo(world.hive("ada")).files
+
+
+def test_an_unreachable_remote_changes_nothing(world: World) -> None:
+    world.cut()
+    with pytest.raises(Unreachable):
+        set_up(world.hive("ada"))
+    assert git(world.folder / "ada", "status", "--porcelain") == ""
+
+
+def test_an_old_clone_pulls_the_move_and_loses_nothing(world: World) -> None:
+    set_up(world.hive("ada"))
+    commit(world, "ada", "moved")
+    git(world.folder / "ada", "push", "-q", "origin", "HEAD:main")
+    bob = world.folder / "bob"
+    commit(world, "bob", "bob's records")
+    git(bob, "fetch", "-q", "origin")
+    merge = ["git", "merge", "-q", "--no-edit", "origin/main"]
+    said = subprocess.run(merge, cwd=bob, capture_output=True, text=True, check=False)
+    assert "modify/delete" in said.stdout  # As docs/machines.md says, with what to do then.
+    git(bob, "rm", "-q", "--cached", ".beads/queen_assignments.jsonl")
+    git(bob, "commit", "-q", "--no-edit")
+    assert tracked(world, "bob") == [
+        ".beads/.gitattributes",
+        ".beads/.gitignore",
+        ".beads/queen.toml",
+    ]
+    sync(world.hive("bob"))
+    sync(world.hive("ada"))
+    assert issues(world, "ada") == issues(world, "bob") == {"shop-1", "shop-2"}
+
+
+def test_doctor_and_guard_find_nothing_wrong(world: World) -> None:
+    before = {each.code for each in examine(world.hive("ada"))}
+    set_up(world.hive("ada"))
+    assert left_out(world.hive("ada")) == []
+    assert {each.code for each in examine(world.hive("ada"))} <= before
+    commit(world, "ada", "moved")
+    assert {each.code for each in examine(world.hive("ada"))} <= before
+
+
+def test_a_new_clone_has_everything_after_init(world: World) -> None:
+    set_up(world.hive("ada"))
+    commit(world, "ada", "moved")
+    git(world.folder / "ada", "push", "-q", "origin", "HEAD:main")
+    world.clone("new")
+    queen = QuickQueen(world.folder / "new")
+    assert "has not fetched the records yet" in queen("assignments").err
+    assert queen("init").code == 0
+    assert [each["issue_id"] for each in queen("assignments", "--json").json] == ["shop-1"]
+    assert queen("assignments").err == ""
+    before = world.git("rev-parse", BRANCH)
+    assert sync(world.hive("new")).sent == 0
+    assert world.git("rev-parse", BRANCH) == before
+
+
+def test_init_without_the_remote_says_so_and_goes_on(world: World) -> None:
+    set_up(world.hive("ada"))
+    world.cut()
+    told = QuickQueen(world.folder / "ada")("init")
+    assert told.code == 0
+    assert "cannot be reached" in told.err
