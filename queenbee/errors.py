@@ -22,10 +22,12 @@ __all__ = [
     "NotFound",
     "NotReady",
     "NotYours",
+    "OutcomeUnknown",
     "QueenError",
     "StoreError",
     "Taken",
     "UnknownDroid",
+    "Unreachable",
     "Unreadable",
     "Unwritable",
 ]
@@ -146,6 +148,12 @@ class Busy(QueenError):
     code = "busy"
 
 
+class Unreachable(Busy):
+    """Another machine does not answer; nothing was written, and it is safe to retry."""
+
+    code = "unreachable"
+
+
 class StoreError(QueenError):
     """A store or document that cannot be read or written safely."""
 
@@ -168,6 +176,12 @@ class DurabilityUnknown(StoreError):
     """The write is done, but the disk did not confirm it: it may not survive a power cut."""
 
     code = "durability_unknown"
+
+
+class OutcomeUnknown(StoreError):
+    """The connection was lost during a write, and nobody can say whether it is recorded."""
+
+    code = "outcome_unknown"
 
 
 class ExternalFailure(QueenError):

@@ -71,6 +71,7 @@ _SECTIONS = {
         "index": "index",
         "stats": "index",
         "rotate": "index",
+        "engine": "engine",
         "completion": "hive",
         "version": "hive",
         "help": "hive",

@@ -6,6 +6,7 @@ import os
 
 from queenbee.errors import Unwritable
 from queenbee.store import setup
+from queenbee.store.files_engine import refuse_if_elsewhere
 from queenbee.store.lock import KernelLock
 
 TYPE_CHECKING = False
@@ -34,6 +35,12 @@ class FilesTurn:
             setup.make_beads_dir(self._layout)
             setup.make_state_dir(self._layout)
             self._lock.__enter__()
+            try:
+                # It may have been carried to a database while we waited.
+                refuse_if_elsewhere(self._layout)
+            except BaseException:
+                self._lock.__exit__(None, None, None)
+                raise
         except BaseException as error:
             add_hint(error, self._layout)
             raise

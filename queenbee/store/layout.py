@@ -111,6 +111,11 @@ class Layout:
         return os.path.join(self.state_dir, "lock")
 
     @property
+    def engine_path(self) -> str:
+        """The note that the hive's lines are kept elsewhere than in files."""
+        return os.path.join(self.state_dir, "engine")
+
+    @property
     def issues_path(self) -> str:
         return os.path.join(self.beads_dir, "issues.jsonl")
 

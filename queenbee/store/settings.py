@@ -47,6 +47,12 @@ TEMPLATE = """\
 # union = []             # files that everybody appends to, as in .gitignore: where both sides
 #                        # only added lines, queen land keeps both
 # keep_turn = "10m"      # how long your turn waits for you to resolve a conflict
+#
+# [engine]               # written by queen engine use; docs/machines.md
+# kind = "files"         # "postgres": the hive is in the database that QUEEN_DATABASE_URL names
+# hive = ""              # its name there
+# hook = "warn"          # what queen-hook does with an edit if the database cannot be reached:
+#                        # let it pass with a warning, or "refuse" it
 """
 
 AUTO, EXCLUSIVE, SHARED, OFF = "auto", "exclusive", "shared", "off"
@@ -182,6 +188,9 @@ SETTINGS = (
     _Choice("land.strategy", "merge", "rebase", "squash"),
     _Patterns("land.union"),
     _Duration("land.keep_turn", 600, 0, _DAY_S),
+    _Choice("engine.kind", "files", "postgres"),
+    _Text("engine.hive", "", 200),
+    _Choice("engine.hook", "warn", "refuse"),
 )
 
 
@@ -207,10 +216,16 @@ class Settings:
     land_strategy: str
     land_union: tuple[str, ...]
     land_keep_turn_s: float
+    engine_kind: str
+    engine_hive: str
+    engine_hook: str
+    database: str
+    """Where the database is, as libpq reads it, from the environment; it may hold a password."""
 
     def __init__(self, said: Mapping[str, object] | None = None, unknown: tuple[str, ...] = ()):
         for setting in SETTINGS:
             setattr(self, setting.attribute, (said or {}).get(setting.attribute, setting.default))
+        self.database = str((said or {}).get("database", ""))
         self.unknown = unknown
         """Settings that this version does not know: kept, ignored, reported by doctor."""
 
@@ -242,7 +257,37 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
                 f"QUEEN_DURABILITY cannot be {durability!r}", hint="set it to synced or buffered"
             )
         said["durability"] = durability
+    if said.get("engine_kind") == "postgres" or env.get("QUEEN_DATABASE_URL"):
+        service = env.get("PGSERVICE")
+        said["database"] = env.get("QUEEN_DATABASE_URL") or (service and f"service={service}") or ""
     return Settings(said, unknown=tuple(sorted(values)))
+
+
+def with_engine(text: str, kind: str, hive: str) -> str | None:
+    """Returns the text of the settings with another engine, all else as it was; None if its table
+    `[engine]` is written in a way that this does not understand.
+    """
+    import json  # noqa: PLC0415 - start-up
+    import re  # noqa: PLC0415 - start-up
+    import tomllib  # noqa: PLC0415 - start-up
+
+    said = {"kind": json.dumps(kind), "hive": json.dumps(hive, ensure_ascii=False)}
+    lines = text.splitlines()
+    begin = next((n for n, each in enumerate(lines) if re.match(r"\s*\[engine\]", each)), None)
+    if begin is None:
+        lines += ["", "[engine]"]
+        begin = len(lines) - 1
+    end = next((n for n in range(begin + 1, len(lines)) if lines[n].lstrip()[:1] == "["), None)
+    table = [each for each in lines[begin + 1 : end] if not re.match(r"\s*(kind|hive)\s*=", each)]
+    table[:0] = [f"{name} = {value}" for name, value in said.items()]
+    lines[begin + 1 : end] = table
+    changed = "\n".join(lines) + "\n"
+    try:
+        before, after = tomllib.loads(text), tomllib.loads(changed)
+    except ValueError:
+        return None
+    wanted = {**before, "engine": {**before.get("engine", {}), "kind": kind, "hive": hive}}
+    return changed if after == wanted else None
 
 
 def _by_name(path: str, values: Mapping[str, object]) -> dict[str, object]:

@@ -15,6 +15,8 @@ from queenbee.errors import Held
 from queenbee.services import queue as queue_module
 from queenbee.services.leases import granting
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 SRC = Want(["src/**"])
 
