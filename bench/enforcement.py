@@ -1,4 +1,5 @@
-"""What enforcement costs: the edit hook as a whole process, and the guard on a large commit.
+"""What enforcement costs: the hook as a whole process, with and without news, and the guard on a
+large commit.
 
     python -m bench.enforcement
 
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from bench.processes import Figure, git, git_command, installed, python, seconds
 from bench.stores import make_hive
+from queenbee import Hive
 from queenbee.git.hooks import HookFolder, install
 
 if TYPE_CHECKING:
@@ -25,14 +27,16 @@ if TYPE_CHECKING:
 RUNS = 21
 FILES = 1_000
 LEASES = 1_000
+MESSAGES = 1_000
 MANY = 10_000
 _SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
+_DROID = "claude-1b4e28ba"
 
 
 def figures() -> list[tuple[str, str]]:
     """Returns what was measured, with its figure."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
-        return [*_hook(folder), *_guard(folder)]
+        return [*_hook(folder), *_news(folder), *_guard(folder)]
 
 
 def main() -> None:
@@ -63,7 +67,36 @@ def _hook(folder: str) -> list[tuple[str, str]]:
     return rows
 
 
-def _asker(tree: str) -> Callable[[str], float]:
+def _news(folder: str) -> list[tuple[str, str]]:
+    """Returns what the hook costs after a command, with a prompt, and at both ends of a turn."""
+    tree = os.path.join(folder, "news")
+    make_hive(tree, messages=MESSAGES, leases=LEASES)
+    numbers = count()
+    with Hive.open(tree, droid="sender", env={}) as hive:
+
+        def some() -> str:
+            hive.messages.send(_DROID, "b", subject=f"number {next(numbers)}", new=True)
+            return ""
+
+        def none() -> str:
+            return ""
+
+        rows = []
+        for event, what, before in (
+            ("PostToolUse", "after a command, nothing new", none),
+            ("PostToolUse", "after a command, a message", some),
+            ("UserPromptSubmit", "a prompt, nothing new", none),
+            ("UserPromptSubmit", "a prompt, a message", some),
+            ("Stop", "a stop", none),
+            ("SessionStart", "the start of a session", none),
+        ):
+            ask = _asker(tree, event)
+            ask("")
+            rows.append((f"hook, {what}", _ratio(_in_turn(ask, before))))
+    return rows
+
+
+def _asker(tree: str, name: str = "PreToolUse") -> Callable[[str], float]:
     script = installed("queen-hook")
     command = script if os.path.exists(script[0]) else python("-P", "-m", "queenbee.hook.main")
 
@@ -71,9 +104,9 @@ def _asker(tree: str) -> Callable[[str], float]:
         event = {
             "session_id": _SESSION,
             "cwd": tree,
-            "hook_event_name": "PreToolUse",
-            "tool_name": "Edit",
-            "tool_input": {"file_path": os.path.join(tree, path)},
+            "hook_event_name": name,
+            "tool_name": "Edit" if path else "Bash",
+            "tool_input": {"file_path": os.path.join(tree, path)} if path else {"command": "ls"},
         }
         return seconds(command, tree, stdin=json.dumps(event).encode())
 
@@ -84,7 +117,8 @@ def _in_turn(ask: Callable[[str], float], path: Callable[[], str]) -> Figure:
     floor = python("-c", "pass")
     wall_s, floor_s = [], []
     for _ in range(RUNS):
-        wall_s.append(ask(path()))
+        named = path()
+        wall_s.append(ask(named))
         floor_s.append(seconds(floor, os.curdir))
     return Figure(wall_s, floor_s, 0)
 

@@ -65,6 +65,7 @@ COMMANDS = {
     "show qb-1": WRITING,
     "next": set(),
     "status": WRITING | {"queenbee.services.work.waiting"},
+    "prime": WRITING | {"queenbee.services.work.waiting"},
     "show qb-1 --json": WRITING
     | {"queenbee.cli.commands.msg", "queenbee.cli.commands.reservations"},
 }
@@ -111,6 +112,17 @@ def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
             )
             == set()
         )
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse"])
+def test_a_hook_without_news_loads_no_service(small: Path, event: str) -> None:
+    asked = edit_event(small, "", hook_event_name=event, tool_name="Bash")
+    assert "queenbee.services.telling.news" in loaded(small, HOOK, stdin=asked)
+    modules = loaded(small, HOOK, stdin=asked)
+    assert "queenbee.store.droids.told" in modules
+    assert (
+        needless(modules, OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | {"queenbee.services"}) == set()
+    )
 
 
 @pytest.mark.parametrize("use", LIBRARY)

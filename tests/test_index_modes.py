@@ -29,6 +29,7 @@ pytestmark = pytest.mark.slow
 
 GATE = "--workflow wf --phase p1"
 READS = {
+    "engine status": [""],
     "where": [""],
     "whoami": [""],
     "version": [""],
@@ -72,6 +73,7 @@ READS = {
     "collisions": ["", "--order"],
     "issues": ["", "--all", "--status closed"],
     "status": [""],
+    "prime": ["", "--full"],
     "wait": ["--ready --timeout 0s", "qb-5 --free src/** --timeout 0s", "--mail --timeout 0s"],
     "help": ["", "msg send"],
     "show": ["qb-5", "qb-21", "qb-25", "qb-gone"],
@@ -158,6 +160,7 @@ tester: session new task --dir made
 tester: index rebuild
 tester: msg send reviewer more
 tester: rotate --older-than 1h
+tester: engine use files
 tester: doctor --fix
 tester: init
 tester: whoami --set tester

@@ -19,8 +19,8 @@ from pages import ROOT
 from queenbee import Hive
 from queenbee.agents import claude
 from queenbee.agents.agent import Agent, Place
-from queenbee.agents.edits import gathered
-from queenbee.agents.edits import write as write_edits
+from queenbee.agents.files.edits import gathered
+from queenbee.agents.files.edits import write as write_edits
 from queenbee.agents.setup import AGENTS
 from queenbee.checks.check import Check, CheckResult, Command
 from queenbee.checks.evidence import EvidenceOfRun, write_failures
@@ -35,15 +35,16 @@ from queenbee.git.collisions.cache import Cache
 from queenbee.git.collisions.foreseen import keep
 from queenbee.hook import neighbours
 from queenbee.services.care import doctor, indexes
-from queenbee.services.landing_turn import LandingTurn
-from queenbee.services.notices import _add_keys
-from queenbee.store import presence, safe_open, setup, verdicts
-from queenbee.store import sessions as at_work
-from queenbee.store.identity import remember
+from queenbee.services.waiting.landing_turn import LandingTurn
+from queenbee.store import safe_open, setup, verdicts
+from queenbee.store.droids import presence
+from queenbee.store.droids import sessions as at_work
+from queenbee.store.droids.identity import remember
+from queenbee.store.droids.told import Told
+from queenbee.store.git_files.working_tree import keep_tree_id
 from queenbee.store.layout import discover
 from queenbee.store.lock import LongLock
 from queenbee.store.logbook import note
-from queenbee.store.working_tree import keep_tree_id
 from queenbee.workflows.locks import documents_lock, gate_runs, run_lock
 
 PLACES = {
@@ -111,6 +112,8 @@ PLACES = {
     ".beads/.queenbee/making/lock": "refused",
     ".beads/.queenbee/making/lock.holder": "not written",
     ".beads/.queenbee/making/api.json": "refused",
+    ".beads/.queenbee/seen": "not written",
+    ".beads/.queenbee/seen/ui": "not written",
     ".beads/.queenbee/hook.log": "not written",
     ".beads/.queenbee/hook.log.1": "the link is replaced",
     ".beads/.queenbee/collisions": "not written",
@@ -292,9 +295,10 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
         "at work",
         lambda: at_work.begin(layout, "one", "one", source="startup", now_ms=clock.now_ms),
     )
-    do("told", lambda: _add_keys(str(state / "told" / "ui"), ["key"]))
+    do("told", lambda: Told(layout, "ui").add(["key"]))
+    do("seen", lambda: Told(layout, "ui").saw({}, 0))
     do("verdicts", lambda: verdicts.keep(layout.verdicts_path("leases"), "x", {}))
-    do("unmerged", lambda: unmerged._store(str(state / "index" / "unmerged.json"), {}))
+    do("unmerged", lambda: unmerged._store(str(state / "index" / "unmerged.json"), {}, {}))
     do("neighbours", lambda: neighbours._keep(str(state / "neighbours" / "1b4e.json"), {}))
     do("making", making)
     do("index", indexed)

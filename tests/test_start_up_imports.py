@@ -104,6 +104,9 @@ def hook_runs(tree: Path, outside: Path) -> Iterator[set[str]]:
         edit_event(tree, "docs/x"),
         edit_event(outside, "x.py"),
         edit_event(tree, "src/x.py", tool_name="Read"),
+        edit_event(tree, "", hook_event_name="UserPromptSubmit", tool_name=""),
+        edit_event(tree, "", hook_event_name="UserPromptSubmit", tool_name=""),  # Nothing new.
+        edit_event(tree, "", hook_event_name="Stop", tool_name=""),
         edit_event(tree, "", hook_event_name="SessionStart"),
         edit_event(tree, "", hook_event_name="SessionEnd"),
     )

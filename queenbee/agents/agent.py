@@ -7,13 +7,13 @@ import shutil
 from typing import TYPE_CHECKING
 
 from queenbee.agents import section
-from queenbee.agents.marked import Marked
-from queenbee.agents.own_file import OwnFile
+from queenbee.agents.files.marked import Marked
+from queenbee.agents.files.own_file import OwnFile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.agents.edits import Part
+    from queenbee.agents.files.edits import Part
 
 
 class Place:

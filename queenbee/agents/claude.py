@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.agents import edits
 from queenbee.agents.agent import Agent, Place, instructions, skill
-from queenbee.agents.hook_entries import HookEntries
-from queenbee.agents.json_member import JsonMember
+from queenbee.agents.files import edits
+from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
 from queenbee.errors import QueenError
 from queenbee.store.documents import read_document
@@ -16,11 +16,13 @@ from queenbee.store.documents import read_document
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from queenbee.agents.edits import Part
-    from queenbee.agents.hook_entries import Group
+    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.hook_entries import Group
 
 SETTINGS = os.path.join(".claude", "settings.json")
 EDITS = "Edit|Write|MultiEdit|NotebookEdit"
+NEWS = f"{EDITS}|Bash|Task|Agent"
+"""The tools after which an agent hears what is new: those that take longer than the hook."""
 _TIMEOUT_S = 10
 _MISSING = '{"systemMessage": "queen-hook was not found: QueenBee does not guard edits"}'
 
@@ -35,7 +37,9 @@ def groups(run: str) -> dict[str, Group]:
     edit: Group = {"matcher": EDITS, "hooks": [silent]}
     return {
         "PreToolUse": edit,
-        "PostToolUse": edit,
+        "PostToolUse": {"matcher": NEWS, "hooks": [silent]},
+        "UserPromptSubmit": {"hooks": [silent]},
+        "Stop": {"hooks": [silent]},
         "SessionStart": {"hooks": [_handler(guarded(run, _MISSING))]},
         "SessionEnd": {"hooks": [silent]},
         "SubagentStart": {"hooks": [silent]},

@@ -8,28 +8,35 @@ import json
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
-from queenbee.agents.hook_entries import HookEntries
+from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.marked import MarkedToml
+from queenbee.agents.files.writable_roots import WritableRoots
 from queenbee.agents.launch import guarded
-from queenbee.agents.marked import MarkedToml
-from queenbee.agents.writable_roots import WritableRoots
 
 if TYPE_CHECKING:
-    from queenbee.agents.edits import Part
-    from queenbee.agents.hook_entries import Group
+    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.hook_entries import Group
 
 _HOME = "CODEX_HOME"
+EDITS = "apply_patch"
+NEWS = f"{EDITS}|Bash"
+"""The tools after which an agent hears what is new: those that take longer than the hook."""
 _TIMEOUT_S = 10
+_END_TIMEOUT_S = 3
+"""The most that Codex gives a hook at a session's end; it warns of more at its start."""
 
 
 def groups(run: str) -> dict[str, Group]:
-    """Returns the hooks by event."""
+    """Returns the hooks by event. Versions that do not know an event leave it out."""
     handler = {"type": "command", "command": guarded(run), "timeout": _TIMEOUT_S}
-    edit: Group = {"matcher": "apply_patch", "hooks": [handler]}
     every: Group = {"hooks": [handler]}
     return {
-        "PreToolUse": edit,
-        "PostToolUse": edit,
+        "PreToolUse": {"matcher": EDITS, "hooks": [handler]},
+        "PostToolUse": {"matcher": NEWS, "hooks": [handler]},
+        "UserPromptSubmit": every,
+        "Stop": every,
         "SessionStart": every,
+        "SessionEnd": {"hooks": [{**handler, "timeout": _END_TIMEOUT_S}]},
         "SubagentStart": every,
         "SubagentStop": every,
     }

@@ -5,22 +5,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
-from queenbee.agents.hook_entries import HookEntries
-from queenbee.agents.json_member import JsonMember
+from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
 
 if TYPE_CHECKING:
-    from queenbee.agents.edits import Part
-    from queenbee.agents.hook_entries import Group
+    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.hook_entries import Group
 
 _HOME = "COPILOT_HOME"
 _TIMEOUT_S = 10
 
 
 def groups(run: str) -> dict[str, Group]:
-    """Returns the hooks by event, in the spelling for which the input names the event."""
+    """Returns the hooks by event, in the spelling for which the input names the event.
+
+    `UserPromptSubmit` is left out: what a hook answers to it does not reach the model.
+    """
     handler: Group = {"type": "command", "bash": guarded(run), "timeoutSec": _TIMEOUT_S}
-    named = ("PreToolUse", "PostToolUse", "SessionStart", "SessionEnd", "SubagentStop")
+    named = ("PreToolUse", "PostToolUse", "Stop", "SessionStart", "SessionEnd", "SubagentStop")
     return dict.fromkeys(named, handler)
 
 

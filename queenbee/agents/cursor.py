@@ -5,21 +5,31 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
-from queenbee.agents.hook_entries import HookEntries
-from queenbee.agents.json_member import JsonMember
+from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
 
 if TYPE_CHECKING:
-    from queenbee.agents.edits import Part
-    from queenbee.agents.hook_entries import Group
+    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.hook_entries import Group
+
+EDITS = "Write|Delete"
+NEWS = f"{EDITS}|Shell|Task"
+"""The tools after which an agent hears what is new: those that take longer than the hook."""
 
 
 def groups(run: str) -> dict[str, Group]:
-    """Returns the hooks by event."""
+    """Returns the hooks by event.
+
+    `afterFileEdit` also reports edits that no tool is named for, but carries nothing to the model;
+    nor does `beforeSubmitPrompt`, which is left out.
+    """
     run = guarded(run)
     return {
-        "preToolUse": {"command": run, "matcher": "Write|Delete"},
+        "preToolUse": {"command": run, "matcher": EDITS},
+        "postToolUse": {"command": run, "matcher": NEWS},
         "afterFileEdit": {"command": run},
+        "stop": {"command": run},
         "sessionStart": {"command": run},
         "sessionEnd": {"command": run},
     }

@@ -5,14 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
-from queenbee.agents.hook_entries import HookEntries
-from queenbee.agents.json_member import JsonMember
+from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
 
 if TYPE_CHECKING:
-    from queenbee.agents.edits import Part
-    from queenbee.agents.hook_entries import Group
+    from queenbee.agents.files.edits import Part
+    from queenbee.agents.files.hook_entries import Group
 
+EDITS = "write_file|replace"
+NEWS = f"{EDITS}|run_shell_command"
+"""The tools after which an agent hears what is new: those that take longer than the hook."""
 _TIMEOUT_MS = 10_000
 
 
@@ -24,9 +27,15 @@ def groups(run: str) -> dict[str, Group]:
         "command": guarded(run),
         "timeout": _TIMEOUT_MS,
     }
-    edit: Group = {"matcher": "write_file|replace", "hooks": [handler]}
-    session: Group = {"hooks": [handler]}
-    return {"BeforeTool": edit, "AfterTool": edit, "SessionStart": session, "SessionEnd": session}
+    every: Group = {"hooks": [handler]}
+    return {
+        "BeforeTool": {"matcher": EDITS, "hooks": [handler]},
+        "AfterTool": {"matcher": NEWS, "hooks": [handler]},
+        "BeforeAgent": every,
+        "AfterAgent": every,
+        "SessionStart": every,
+        "SessionEnd": every,
+    }
 
 
 def parts(place: Place) -> list[Part]:

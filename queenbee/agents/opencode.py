@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
-from queenbee.agents.json_member import JsonMember
-from queenbee.agents.own_file import OwnFile
+from queenbee.agents.files.json_member import JsonMember
+from queenbee.agents.files.own_file import OwnFile
 
 if TYPE_CHECKING:
-    from queenbee.agents.edits import Part
+    from queenbee.agents.files.edits import Part
 
 _MARK = "// queenbee: made by `queen setup`, which replaces this file"
 _CONFIG = ("opencode.jsonc", "opencode.json")

@@ -12,6 +12,7 @@ const READING = new Set([
   "bash", "codesearch", "glob", "grep", "list", "lsp", "question", "read", "shell", "skill", "subagent",
   "task", "todoread", "todowrite", "webfetch", "websearch",
 ]) // Tools of OpenCode that change no file, or whose files cannot be seen: not worth a process.
+const LONG = new Set(["bash", "shell", "subagent", "task"]) // After these, a process costs little.
 
 /** Asks the hook about one event; whatever goes wrong with it never stops the agent. */
 const ask = (event) =>
@@ -90,9 +91,11 @@ const watch = (directory) => {
         .hookSpecificOutput
       if (answer?.permissionDecision === "deny") throw new Error(answer.permissionDecisionReason)
     },
-    after: async (session, tool, args) =>
-      (await send("PostToolUse", session, { tool_name: tool, tool_input: args })).hookSpecificOutput
-        ?.additionalContext,
+    after: async (session, tool, args) => {
+      if (READING.has(tool) && !LONG.has(tool)) return undefined
+      return (await send("PostToolUse", session, { tool_name: tool, tool_input: args }))
+        .hookSpecificOutput?.additionalContext
+    },
     /** Returns what a session is told with a prompt. */
     prompted: async (session, prompt) => {
       if (goingOn.delete(session)) return []

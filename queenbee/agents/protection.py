@@ -10,7 +10,7 @@ from queenbee.agents.setup import AGENTS, is_set_up
 from queenbee.errors import QueenError
 from queenbee.git import hooks
 from queenbee.services.diagnosis import Diagnosis
-from queenbee.store.worktrees import worktrees
+from queenbee.store.git_files.worktrees import worktrees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

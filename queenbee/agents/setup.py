@@ -6,8 +6,9 @@ import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from queenbee.agents import claude, codex, copilot, cursor, edits, gemini, opencode
+from queenbee.agents import claude, codex, copilot, cursor, gemini, opencode
 from queenbee.agents.agent import Place
+from queenbee.agents.files import edits
 from queenbee.agents.launch import hook_command, mcp_command
 from queenbee.errors import InvalidInput, NoHive, NotFound, QueenError
 from queenbee.git import hooks as git_hooks
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.agents.agent import Agent
-    from queenbee.agents.edits import Part
+    from queenbee.agents.files.edits import Part
 
 AGENTS: dict[str, Agent] = {
     each.name: each
@@ -82,10 +83,15 @@ class Setup:
             else:
                 edit.set_up()
         self.guard: git_hooks.HookFolder | None = None
-        """Git's hooks, if they are changed too: not when only some agents are taken out."""
+        """Git's hooks, if they are changed too: not when only some agents are taken out, nor if the
+        guard in them is to stay because the user installed it."""
+        self.guard_stays = False
         if place.tree is not None and not (undo and names):
             self.guard = git_hooks.HookFolder(cwd)
             git_hooks.refuse_conflict(self.guard)
+            if undo and not self.guard.of_setup:
+                self.guard_stays = os.path.lexists(self.guard.runner)
+                self.guard = None
 
     def write(self) -> None:
         """Changes the files, all or none."""
@@ -95,7 +101,7 @@ class Setup:
                 safe_open.make_folder(folder)
         edits.write(self.edits, self.place.tree)
         if self.guard is not None:
-            change = git_hooks.uninstall if self.undo else git_hooks.install
+            change = git_hooks.uninstall if self.undo else git_hooks.install_for_setup
             change(self.guard)
 
     def lacking(self) -> list[tuple[str, str, str]]:
@@ -113,6 +119,8 @@ class Setup:
 
     def notes(self) -> list[str]:
         """Returns what the user should know or do."""
+        if self.guard_stays:
+            return ["the git guard stays, as you installed it: queen guard uninstall removes it"]
         if self.undo or not self.agents:
             return []
         notes = [note for agent in self.agents for note in agent.notes]

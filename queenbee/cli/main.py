@@ -27,6 +27,7 @@ _SECTIONS = {
         "worktree": "worktree",
         "complete": "work",
         "status": "work",
+        "prime": "care.prime",
         "wait": "work",
         "issues": "issues",
         "ready": "issues",
@@ -60,26 +61,26 @@ _SECTIONS = {
         "run": "verify",
     },
     "Care": {
-        "init": "hive",
-        "setup": "setup",
-        "where": "hive",
-        "whoami": "hive",
-        "mcp": "mcp",
-        "guard": "guard",
-        "doctor": "doctor",
-        "history": "history",
-        "index": "index",
-        "stats": "index",
-        "rotate": "index",
-        "engine": "engine",
-        "completion": "hive",
-        "version": "hive",
-        "help": "hive",
+        "init": "care.hive",
+        "setup": "care.setup",
+        "where": "care.hive",
+        "whoami": "care.hive",
+        "mcp": "care.mcp",
+        "guard": "care.guard",
+        "doctor": "care.doctor",
+        "history": "care.history",
+        "index": "care.index",
+        "stats": "care.index",
+        "rotate": "care.index",
+        "engine": "care.engine",
+        "completion": "care.hive",
+        "version": "care.hive",
+        "help": "care.hive",
     },
 }
 """The commands in the order of the help, each with its module in `cli.commands`."""
 
-_HIDDEN = {"hooks": "hooks"}
+_HIDDEN = {"hooks": "care.hooks"}
 """Commands that another one has replaced. They work as before."""
 
 _HELP = """Share one repository among coding agents: who works on what, messages, and file

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from queenbee.checks.engine import Progress
-    from queenbee.services.turns import Progress as Waiting
+    from queenbee.services.waiting.turns import Progress as Waiting
 
 _MARKS = {"passed": "✓", "failed": "✗", "skipped": "·", "interrupted": "!"}
 _COLUMNS = 60

@@ -53,11 +53,26 @@ def keeping_both(text: bytes, size: int = MARKER_SIZE) -> bytes | None:
         return None
     kept = []
     for part in _parts(text, size):
-        if isinstance(part, Conflict):
-            kept += [*_ended(part.first, part.second), *part.second]
-        else:
-            kept.append(part)
+        kept += _both(part) if isinstance(part, Conflict) else [part]
     return b"".join(kept)
+
+
+def ranges_of_both(text: bytes, size: int = MARKER_SIZE) -> list[list[int]]:
+    """Returns the first and last of the lines, from 1, at which `keeping_both` joins two sides, as
+    they are numbered in what it returns.
+    """
+    ranges = []
+    at = 0
+    for part in _parts(text, size):
+        many = len(_both(part)) if isinstance(part, Conflict) else 1
+        if isinstance(part, Conflict):
+            ranges.append([at + 1, at + many])
+        at += many
+    return ranges
+
+
+def _both(part: Conflict) -> list[bytes]:
+    return [*_ended(part.first, part.second), *part.second]
 
 
 def _ended(first: list[bytes], second: list[bytes]) -> list[bytes]:

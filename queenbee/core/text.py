@@ -53,6 +53,13 @@ def shell_word(text: str) -> str:
     return text if literal else shell_quoted(text)
 
 
+def is_plain(text: str) -> bool:
+    """Returns whether a word is the same in a shell, and no option: one that others chose belongs
+    in a suggested command only then.
+    """
+    return shell_word(text) == text and not text.startswith("-")
+
+
 def suggested(command: str, *words: str, **options: str | bool | None) -> str:
     """Returns a command to run: each word and value stays one argument, whatever is in it.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.glob.pattern import literal_path
 from queenbee.git.run import git, without_filters
 from queenbee.services.leases import edits
-from queenbee.store.worktrees import target_branch
+from queenbee.store.git_files.worktrees import target_branch
 
 if TYPE_CHECKING:
     from queenbee.core.records import Reservation

@@ -18,9 +18,9 @@ from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unread
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
+from queenbee.store.git_files.working_tree import read_tree_id
 from queenbee.store.layout import git_tree
 from queenbee.store.logbook import note
-from queenbee.store.working_tree import read_tree_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -230,7 +230,7 @@ def _lands(hive: Services, env: Mapping[str, str]) -> bool:
     token = env.get("QUEEN_LANDING")
     if not token:
         return False
-    from queenbee.services.landing_turn import is_turn  # noqa: PLC0415 - start-up
+    from queenbee.services.waiting.landing_turn import is_turn  # noqa: PLC0415 - start-up
 
     return is_turn(hive, token)
 

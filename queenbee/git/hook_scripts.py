@@ -9,6 +9,8 @@ BEGIN = "# >>> queenbee guard >>>\n"
 END = "# <<< queenbee guard <<<\n"
 CHAINED = ".before-queenbee"
 """The suffix of an existing hook's new name; it runs after the guard."""
+OF_SETUP = "# `queen setup` installed the guard, so `queen setup --undo` removes it.\n"
+"""The line of the runner that keeps `--undo` from removing a guard that the user installed."""
 
 _CALL = """\
 queenbee_guard() {{
@@ -79,7 +81,7 @@ fi
 _RUNNER = """\
 #!/bin/sh
 # Runs the queenbee guard with the Python that `queen guard install` ran with; made by it.
-python={python}
+{of_setup}python={python}
 hook=$1
 remote=$2
 case $hook in
@@ -121,9 +123,9 @@ def whole_hook(hook: str) -> str:
     return HEADER + block(hook) + _CHAIN.format(name=hook + CHAINED)
 
 
-def runner(python: str) -> str:
+def runner(python: str, *, of_setup: bool = False) -> str:
     """Returns the script that runs the guard on this machine, with this interpreter."""
-    return _RUNNER.format(python=shell_quoted(python))
+    return _RUNNER.format(python=shell_quoted(python), of_setup=OF_SETUP if of_setup else "")
 
 
 def with_block(text: str, hook: str) -> str:

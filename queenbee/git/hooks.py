@@ -17,6 +17,7 @@ from queenbee.git.hook_scripts import (
     BEGIN,
     CHAINED,
     HEADER,
+    OF_SETUP,
     runner,
     whole_hook,
     with_block,
@@ -129,6 +130,11 @@ class HookFolder:
         """What to add to the framework's configuration by hand, or None."""
         return SNIPPETS.get(self.framework)
 
+    @property
+    def of_setup(self) -> bool:
+        """Whether the guard is there because `queen setup` installed it."""
+        return OF_SETUP.encode() in (_read(self.runner) or b"")
+
     def path(self, hook: str) -> str:
         """Returns the file of a hook; with husky, the one that its users write."""
         own = self.framework == HUSKY and os.path.basename(self.folder) == "_"
@@ -165,8 +171,17 @@ def install(hooks: HookFolder) -> list[HookState]:
 
     If a framework manages the hooks, it changes nothing: `snippet` says what to add.
     """
+    return _install(hooks, of_setup=False)
+
+
+def install_for_setup(hooks: HookFolder) -> list[HookState]:
+    """Adds the guard as `install` does; if it was not there, remembers that setup added it."""
+    return _install(hooks, of_setup=hooks.of_setup or _read(hooks.runner) is None)
+
+
+def _install(hooks: HookFolder, *, of_setup: bool) -> list[HookState]:
     if hooks.snippet is None:
-        write_document(hooks.runner, runner(sys.executable).encode())
+        write_document(hooks.runner, runner(sys.executable, of_setup=of_setup).encode())
         _make_executable(hooks.runner)
         for hook in HOOKS:
             if hooks.framework == HUSKY:

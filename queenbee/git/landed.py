@@ -5,9 +5,28 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import ExternalFailure, Unreadable
-from queenbee.git.run import git
+from queenbee.git.run import git, without_programs
+from queenbee.store.git_files.worktrees import target_branch
 from queenbee.store.layout import Layout, git_tree
-from queenbee.store.worktrees import target_branch
+
+
+def uncommitted_records(layout: Layout) -> str | None:
+    """Returns the folder of the hive's records if git tracks it, or would, and something in it is
+    not committed; else None.
+    """
+    if layout.common_dir is None:
+        return None
+    try:
+        config = without_programs(layout.root, {})[0]
+        said = git(
+            *("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--", layout.beads_dir),
+            cwd=layout.root,
+            config=config,
+            repository={},
+        )
+    except (OSError, ExternalFailure):
+        return None
+    return layout.beads_dir if said else None
 
 
 def unlanded(layout: Layout) -> str | None:

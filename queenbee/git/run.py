@@ -8,12 +8,14 @@ unpacks somebody's archive gets their config with it. Git is called so that it r
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 from queenbee.core.text import shell_word
 from queenbee.errors import ExternalFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Mapping
 
 
@@ -39,6 +41,12 @@ class NotTrusted(ExternalFailure):
     code = "external"
 
 
+class TooSlow(ExternalFailure):
+    """Git did not answer in time, and was killed."""
+
+    code = "external"
+
+
 _LAST_CHARS = 1_000
 """So much of what git said is in an error."""
 _OF_A_CALLER = frozenset({
@@ -55,18 +63,23 @@ def git(
     stdin: bytes = b"",
     config: Mapping[str, str] | None = None,
     repository: Mapping[str, str] | None = None,
+    limit_s: float | None = None,
 ) -> bytes:
     """Returns what git prints. Raises `ExternalFailure` if it fails or is not installed.
 
     `config` overrides the repository's own. `repository` holds the variables that name the
-    repository, tree and index that are meant, in place of a calling hook's.
+    repository, tree and index that are meant, in place of a calling hook's. After `limit_s`, git
+    is killed, and `TooSlow` raised: it waits for ever for a FIFO in place of a `.gitignore`.
     """
     import subprocess  # noqa: PLC0415 - start-up
 
     env = _environment(config, repository)
     command = ["git", *_QUIET, *arguments]
     try:
-        done = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, env=env)
+        if limit_s is None:
+            done = subprocess.run(command, cwd=cwd, input=stdin, capture_output=True, env=env)
+        else:
+            done = _within(limit_s, command, cwd=cwd, stdin=stdin, env=env)
     except OSError as error:
         raise ExternalFailure(f"git cannot be run: {error.strerror}", program="git") from error
     if done.returncode != 0:
@@ -84,6 +97,29 @@ def git(
             status=done.returncode,
         )
     return done.stdout
+
+
+def _within(
+    limit_s: float, command: list[str], *, cwd: str, stdin: bytes, env: dict[str, str]
+) -> subprocess.CompletedProcess[bytes]:
+    """Runs git, and kills it after so many seconds with all that it started."""
+    import signal  # noqa: PLC0415 - start-up
+    import subprocess  # noqa: PLC0415 - start-up
+
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
+    ) as process:
+        try:
+            out, err = process.communicate(stdin, timeout=limit_s)
+        except BaseException as error:
+            with suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            if isinstance(error, subprocess.TimeoutExpired):
+                what = f"git did not answer within {limit_s:g}s in {cwd}"
+                raise TooSlow(what, program="git") from None
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def brief(
@@ -131,14 +167,20 @@ def brief(
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), said
 
 
-def line(*arguments: str, cwd: str, repository: Mapping[str, str] | None = None) -> str | None:
+def line(
+    *arguments: str,
+    cwd: str,
+    repository: Mapping[str, str] | None = None,
+    limit_s: float | None = None,
+) -> str | None:
     """Returns the one line that git prints, or None if it fails or prints nothing.
 
-    Raises `NotTrusted`, which is no answer to any question.
+    Raises `NotTrusted` and `TooSlow`, which are no answers to any question.
     """
     try:
-        return os.fsdecode(git(*arguments, cwd=cwd, repository=repository)).rstrip("\n") or None
-    except NotTrusted:
+        said = git(*arguments, cwd=cwd, repository=repository, limit_s=limit_s)
+        return os.fsdecode(said).rstrip("\n") or None
+    except (NotTrusted, TooSlow):
         raise
     except ExternalFailure:
         return None
@@ -150,7 +192,7 @@ def as_the_user(*arguments: str, cwd: str) -> str:
     """
     import subprocess  # noqa: PLC0415 - start-up
 
-    env = {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
+    env = environment_of_user()
     try:
         done = subprocess.run(
             ["git", *arguments],
@@ -172,6 +214,11 @@ def as_the_user(*arguments: str, cwd: str) -> str:
     return said
 
 
+def environment_of_user() -> dict[str, str]:
+    """Returns the environment without what a calling hook or alias says of its own repository."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
+
+
 def without_filters(cwd: str) -> dict[str, str]:
     """Returns the config for commands that read files of the tree: git would pass each through the
     programs that the repository's config names as filters.
@@ -185,13 +232,16 @@ _TEXT_MERGE = "git merge-file -q %A %O %B"
 """In place of each merge driver: git's own merge. Without a command, git would fail."""
 
 
-def without_programs(cwd: str, repository: Mapping[str, str]) -> tuple[dict[str, str], str]:
+def without_programs(
+    cwd: str, repository: Mapping[str, str], *, limit_s: float | None = None
+) -> tuple[dict[str, str], str]:
     """Returns the config for commands that read files and merge them, so that neither filters nor
     merge drivers run; and a digest of what else decides how git reads a file.
     """
     wanted = r"^(filter|merge|core)\."
     try:
-        said = git("config", "--null", "--get-regexp", wanted, cwd=cwd, repository=repository)
+        ask = ("config", "--null", "--get-regexp", wanted)
+        said = git(*ask, cwd=cwd, repository=repository, limit_s=limit_s)
     except ExternalFailure as error:
         if error.details.get("status") != 1:  # 1: there are none.
             raise

@@ -14,7 +14,7 @@ from queenbee.errors import NoHive, QueenError
 from queenbee.git.unmerged import DELETED, UNTRACKED, Neighbours, base_of
 from queenbee.services import work as loop
 from queenbee.services.leases.edits import is_exempt
-from queenbee.store.worktrees import are_several
+from queenbee.store.git_files.worktrees import are_several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.services.work import Begin, Nothing
     from queenbee.services.work.waiting import OnProgress
-    from queenbee.store.worktrees import Worktree
+    from queenbee.store.git_files.worktrees import Worktree
 
 BUDGET_S = 0.06
 """What a command may spend on asking git about worktrees that have changed."""
@@ -90,6 +90,11 @@ class Touch:
                 *("how", "lines", "committed", "uncommitted"),
             )
         }
+
+    def what(self) -> str:
+        """Returns how the file is changed there, in words, if it is known whose work it is."""
+        where = f" {_ranges(self.lines)}" if self.lines else ""
+        return f"{self.how}{where}{'' if self.committed else ', uncommitted'}"
 
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""
@@ -234,11 +239,16 @@ def take_next(
     on_progress: OnProgress | None = None,
 ) -> Begin | Nothing:
     """Takes the next issue as `services.work.take_next` does, and adds the unmerged work of others
-    in the files that it names.
+    in the files that it names; or, if everything is done, the records that are not committed.
     """
     taken = loop.take_next(hive, patterns=patterns, wait_s=wait_s, on_progress=on_progress)
     if isinstance(taken, loop.Begin):
-        taken.touched_by = by_others(hive, sorted(taken.files)).touches
+        seen = by_others(hive, sorted(taken.files))
+        taken.touched_by, taken.unlooked = seen.touches, seen.unlooked
+    elif taken.state == "done":
+        from queenbee.git.landed import uncommitted_records  # noqa: PLC0415 - start-up
+
+        taken.uncommitted_records = uncommitted_records(hive.layout)
     return taken
 
 
@@ -281,11 +291,12 @@ def _add_lines(
     stamp = _stamp(os.path.join(other.path, touch.path))
     kept: Any = work.lines.get(touch.path)
     if not isinstance(kept, list) or kept[0] != stamp:
-        if not in_time:
+        if not in_time or found.was_slow(other):
             return True
         try:
             kept = [stamp, *_difference(found, other, work, touch.path)]
-        except (OSError, QueenError):
+        except (OSError, QueenError) as error:
+            found.note_slow(other, error)
             return True
         found.note_lines(other, touch.path, kept)
     if kept[1] is None:
@@ -312,6 +323,7 @@ def _difference(
         cwd=other.path,
         config=found.config(other),
         repository={},
+        limit_s=found.limit_s,
     )
     return _read(said)
 

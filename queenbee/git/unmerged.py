@@ -18,14 +18,14 @@ from contextlib import suppress
 from queenbee.errors import ExternalFailure, QueenError
 from queenbee.store import safe_open
 from queenbee.store.files import Stamp, stamp_of
-from queenbee.store.worktrees import branch_head, target_branch, worktrees
+from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
-    from queenbee.store.worktrees import Worktree
 
 UNTRACKED, DELETED, CHANGED = "untracked", "deleted", "changed"
 
@@ -38,6 +38,12 @@ _RACE_NS = 100_000_000
 """A file may change in the same tick of the clock in which git looked at it."""
 _FIRST_S = 0.5
 """More, for worktrees that nobody has looked at: that happens once."""
+_LIMIT_S = 2.0
+"""Git is killed after so long where somebody only has a moment: in another worktree, whose files
+are another agent's, it may wait for ever for one that is a FIFO."""
+_LONG_LIMIT_S = 60.0
+_NOT_AGAIN_NS = 600 * 1_000_000_000
+"""So long, nobody who only has a moment asks again where git was too slow."""
 _STALE_NS = 300 * 1_000_000_000
 """What no stamp says, such as another `.gitignore`, is seen after five minutes."""
 
@@ -120,7 +126,10 @@ class Neighbours:
         self._deadline_s = time.monotonic() + budget_s
         self._first_deadline_s = self._deadline_s + (_FIRST_S if budget_s > 0 else 0)
         self._path = os.path.join(layout.state_dir, "index", "unmerged.json")
-        self._kept = _load(self._path) if self.others else {}
+        self._kept, self._slow = _load(self._path) if self.others else ({}, {})
+        """The second: where git was killed because it did not answer, and when."""
+        self.limit_s = min(max(_LIMIT_S, budget_s), _LONG_LIMIT_S)
+        """What one git may take, in seconds."""
         self._known: set[str] = set()
         """The worktrees that git was asked about just now."""
         self._dirty = False
@@ -165,6 +174,19 @@ class Neighbours:
         """Whether there is time left to ask git."""
         return time.monotonic() < self._deadline_s
 
+    def note_slow(self, other: Worktree, error: Exception) -> None:
+        """Remembers a worktree in which git did not answer."""
+        from queenbee.git.run import TooSlow  # noqa: PLC0415 - start-up
+
+        if isinstance(error, TooSlow):
+            self._slow[other.git_dir] = time.time_ns()
+            self._dirty = True
+
+    def was_slow(self, other: Worktree) -> bool:
+        """Returns whether git did not answer there lately, and somebody has but a moment."""
+        age_ns = time.time_ns() - self._slow.get(other.git_dir, 0)
+        return self.limit_s <= _LIMIT_S and 0 <= age_ns < _NOT_AGAIN_NS
+
     def note_lines(self, other: Worktree, path: str, lines: object) -> None:
         """Keeps the line numbers of a file for the next question."""
         work = self._kept.get(other.git_dir)
@@ -177,7 +199,8 @@ class Neighbours:
         if not self._dirty:
             return
         known = {each.git_dir for each in worktrees(self._layout)}
-        _store(self._path, {key: each for key, each in self._kept.items() if key in known})
+        slow = {key: at_ns for key, at_ns in self._slow.items() if key in known}
+        _store(self._path, {key: each for key, each in self._kept.items() if key in known}, slow)
         self._dirty = False
 
     def _asked_ns(self, git_dir: str) -> int:
@@ -191,7 +214,7 @@ class Neighbours:
         own = os.path.join(other.git_dir, "config.worktree")
         key = own if os.path.exists(own) else ""
         if key not in self._filters:
-            self._filters[key] = without_programs(other.path, {})[0]
+            self._filters[key] = without_programs(other.path, {}, limit_s=self.limit_s)[0]
         return self._filters[key]
 
     def _current(self, other: Worktree) -> Work | None:
@@ -215,14 +238,16 @@ class Neighbours:
         if other.git_dir in self._known:
             return before
         deadline_s = self._deadline_s if before is not None else self._first_deadline_s
-        if time.monotonic() >= deadline_s:
+        if time.monotonic() >= deadline_s or self.was_slow(other):
             self.unlooked[other.git_dir] = other
             return before
         try:
-            work = refresh(other, self._target, self.config(other), before)
-        except (OSError, QueenError):  # Another user's, or removed at this moment.
+            work = refresh(other, self._target, self.config(other), before, limit_s=self.limit_s)
+        except (OSError, QueenError) as error:  # Another user's, or removed at this moment.
             self.unlooked[other.git_dir] = other
+            self.note_slow(other, error)
             return before
+        self._slow.pop(other.git_dir, None)
         self._known.add(other.git_dir)
         self._kept[other.git_dir] = work
         self._dirty = True
@@ -230,27 +255,34 @@ class Neighbours:
 
 
 def refresh(
-    other: Worktree, target: str | None, config: Mapping[str, str], before: Work | None = None
+    other: Worktree,
+    target: str | None,
+    config: Mapping[str, str],
+    before: Work | None = None,
+    *,
+    limit_s: float | None = None,
 ) -> Work:
-    """Returns what a worktree has that the commit `target` lacks. Raises `ExternalFailure`.
+    """Returns what a worktree has that the commit `target` lacks. Raises `ExternalFailure`, also if
+    a git takes longer than `limit_s`.
 
     `config` overrides the repository's own, and `before` is what was found before.
     """
     from queenbee.git.run import git, line  # noqa: PLC0415 - start-up
 
     def names(*arguments: str) -> set[str]:
-        return _names(git(*arguments, cwd=other.path, repository={}))
+        return _names(git(*arguments, cwd=other.path, repository={}, limit_s=limit_s))
 
     index = _index(other)
     at_ns = time.time_ns()
-    head = other.head or line("rev-parse", "--verify", "HEAD", cwd=other.path, repository={})
+    ask_head = ("rev-parse", "--verify", "HEAD")
+    head = other.head or line(*ask_head, cwd=other.path, repository={}, limit_s=limit_s)
     work = Work(head, target, index)
     work.at_ns = at_ns
     if before is not None and (before.head, before.target) == (head, target):
         work.committed, work.lines = before.committed, before.lines
     elif head is not None and target is not None and head != target:
         diff = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
-        base = line("merge-base", target, head, cwd=other.path, repository={})
+        base = line("merge-base", target, head, cwd=other.path, repository={}, limit_s=limit_s)
         if base != head:
             work.committed = names(*diff, target, head)
             if base not in (None, target):
@@ -262,6 +294,7 @@ def refresh(
         cwd=other.path,
         config=config,
         repository={},
+        limit_s=limit_s,
     )
     entries = [os.fsdecode(each) for each in status.split(b"\0") if each]
     found = {text[3:]: _how(text[:2]) for text in entries if not text.endswith("/")}
@@ -321,22 +354,24 @@ def _target(layout: Layout, found: Sequence[Worktree]) -> str | None:
         return None
 
 
-def _load(path: str) -> dict[str, Work]:
+def _load(path: str) -> tuple[dict[str, Work], dict[str, int]]:
     try:
         kept = json.loads(safe_open.read(path))
         if kept["format"] == _FORMAT:
-            return {str(key): Work.of(each) for key, each in kept["of"].items()}
+            slow = {str(key): int(at_ns) for key, at_ns in kept.get("slow", {}).items()}
+            return {str(key): Work.of(each) for key, each in kept["of"].items()}, slow
     except (OSError, QueenError, ValueError, KeyError, TypeError, AttributeError):
         pass
-    return {}
+    return {}, {}
 
 
-def _store(path: str, works: Mapping[str, Work]) -> None:
+def _store(path: str, works: Mapping[str, Work], slow: Mapping[str, int]) -> None:
     entries = {key: work.to_dict() for key, work in works.items()}
     temporary = f"{path}.{os.urandom(4).hex()}.tmp"
     with suppress(OSError, QueenError):
         safe_open.make_folder(os.path.dirname(path))
-        safe_open.write(temporary, json.dumps({"format": _FORMAT, "of": entries}).encode())
+        said = json.dumps({"format": _FORMAT, "of": entries, "slow": slow})
+        safe_open.write(temporary, said.encode())
         safe_open.replace(temporary, path)
 
 

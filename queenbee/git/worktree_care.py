@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from queenbee.core.records import Assignment
     from queenbee.git.unmerged import Work
     from queenbee.services.hive import Services
-    from queenbee.store.worktrees import Worktree
+    from queenbee.store.git_files.worktrees import Worktree
 
 _PATIENCE_S = 600.0
 """Whoever removes a worktree, or wants to see them all, waits until git has looked at each."""

@@ -24,15 +24,15 @@ from queenbee.git.hooks import INSTALLED, HookFolder, states
 from queenbee.git.run import as_the_user, line
 from queenbee.store import safe_open
 from queenbee.store.documents import write_document
-from queenbee.store.identity import checked_droid
+from queenbee.store.droids.identity import checked_droid
+from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.layout import git_tree
 from queenbee.store.lock import LongLock
-from queenbee.store.worktrees import target_branch, worktrees
 
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment
     from queenbee.services.hive import Services
-    from queenbee.store.worktrees import Worktree
+    from queenbee.store.git_files.worktrees import Worktree
 
 _PATIENCE_S = 2.0
 """For a git that outlived a killed call and is about to finish."""

@@ -107,8 +107,8 @@ class Event:
     """One call of the hook: the agent, what happens, the session and the files."""
 
     __slots__ = (
-        "agent", "cwd", "files", "kind", "letters", "name", "session", "source", "subagent",
-        "was_kept", "worktree",
+        "agent", "broken_off", "cwd", "files", "kind", "letters", "name", "session", "source",
+        "subagent", "was_kept", "worktree",
     )  # fmt: skip
 
     def __init__(self, fields: Mapping[str, object], cwd: str) -> None:
@@ -127,6 +127,8 @@ class Event:
             isinstance(count, int) and not isinstance(count, bool) and count > 0
         )
         """Whether the agent goes on only because a hook did not let it stop."""
+        self.broken_off = fields.get("status") in ("aborted", "error")
+        """Whether the user or an error stopped the agent; only Cursor says so."""
         said = _text(fields, "cwd") or _first(fields.get("workspace_roots"))
         if said is not None and not _may_be_a_name(said):
             said = None
@@ -239,7 +241,7 @@ def _in_patch(value: object, *, certain: bool) -> Iterator[str]:
     for text in texts:
         if not isinstance(text, str) or not (certain or text.lstrip().startswith(_PATCH_BEGIN)):
             continue
-        for line in text.splitlines():
+        for line in text.split("\n"):  # A name may have what else ends a line for Python.
             # Codex, too, takes no notice of spaces around a marker.
             marker = line.strip()
             for start in _PATCH_LINES:

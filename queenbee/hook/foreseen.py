@@ -13,7 +13,7 @@ from queenbee.core.text import mentioned, one_line, suggested
 from queenbee.git.collisions.foreseen import foresee, keep, recall
 from queenbee.git.collisions.lines import shown
 from queenbee.hook import answers
-from queenbee.store.worktrees import worktrees
+from queenbee.store.git_files.worktrees import worktrees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from queenbee.hook.events import Event
     from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
-    from queenbee.store.worktrees import Worktree
+    from queenbee.store.git_files.worktrees import Worktree
 
 _MOST_CHARS = 80
 _PATH_CHARS = 200
@@ -34,6 +34,8 @@ _PLACES = 3
 
 def answer(event: Event, hive: Services, statuses: Iterable[PathStatus]) -> Answer | None:
     """Returns what to tell the agent of conflicts that its edit leads to, or None."""
+    if not answers.reads_context(event):
+        return None
     lines: list[str] = []
     places = worktrees(hive.layout)
     here = next((each for each in places if each.path == hive.layout.tree), None)

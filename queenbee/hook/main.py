@@ -3,23 +3,17 @@
     main.respond     reads the event (events) and decides what handles it
     editing          an edit: which hives it concerns, and whether another droid holds a file
     refusals         the text of a refusal
-        refusal = editing.answer(event, env)
-        if refusal is not None:
-            return refusal
-        from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
-
-        return neighbours.answer(event, env)
-    if event.kind in (events.WORKTREE_CREATE, events.WORKTREE_REMOVE):
-        from queenbee.hook import worktree_events  # noqa: PLC0415 - start-up
-
-        return worktree_events.answer(event, env)
-    if event.kind not in _OF_SESSIONS:
+    sessions         the start and the end of a session and of its subagents
+    names            the name that each of them acts under
+    news             what the agent should hear: at a prompt, after a tool, when it stops
+    neighbours       whose unmerged work is in a file that is edited
+    worktree_events  a worktree that an agent makes or removes
     answers          the JSON that the asking agent reads
 
 The exit status is 0, because agents read some others as "block"; except for a worktree that could
-not be removed, which 0 would say. An internal error never
-stops an agent; it is logged in `hook.log` beside the journal and reported on standard error. An
-edit is stopped only if the hive says that another droid holds the file.
+not be removed, which 0 would say. An internal error never stops an agent; it is logged in
+`hook.log` beside the journal and reported on standard error. An edit is stopped only if the hive
+says that another droid holds the file.
 """
 
 from __future__ import annotations
@@ -29,7 +23,7 @@ import os
 import sys
 from contextlib import suppress
 
-from queenbee.errors import NoHive, QueenError
+from queenbee.errors import NoHive, QueenError, Unreachable
 from queenbee.hook import answers, events
 
 TYPE_CHECKING = False
@@ -93,6 +87,8 @@ def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | answers.P
         return None
     except QueenError as error:
         _report(event, env, cwd, error.message)
+        if event is not None and event.files and isinstance(error, Unreachable):
+            return _unguarded(event, env, error)
         if event is None or event.kind != events.SESSION_START:
             return None
         return answers.warning(event, f"queenbee: {error.message}; edits are not guarded")
@@ -103,16 +99,32 @@ def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | answers.P
         return None
 
 
+def _unguarded(event: Event, env: Mapping[str, str], error: QueenError) -> Answer | None:
+    """Returns what becomes of an edit if nobody can be asked, as the setting `engine.hook` says."""
+    from queenbee.store.layout import discover  # noqa: PLC0415 - start-up
+
+    text = f"queenbee: {error.message}"
+    passes = discover(event.cwd, env).settings.engine_hook == "warn"
+    if passes or event.kind == events.AFTER_EDIT:
+        return answers.warning(event, f"{text}; this edit is not guarded")
+    return answers.denial(event, f"{text}; try again, or set QUEEN_HOOK=off")
+
+
 def _answer(event: Event, env: Mapping[str, str]) -> Answer | answers.Plain | None:
     if event.files:
         from queenbee.hook import editing  # noqa: PLC0415 - start-up
 
-        refusal = editing.answer(event, env)
-        if refusal is not None:
-            return refusal
-        from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
+        answer = editing.answer(event, env)
+        if answer is None:
+            from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
 
-        return neighbours.answer(event, env)
+            answer = neighbours.answer(event, env)
+        if answer is not None or event.kind != events.AFTER_EDIT:
+            return answer
+    if event.kind in (events.AFTER_EDIT, events.PROMPT, events.STOP):
+        from queenbee.hook import news  # noqa: PLC0415 - start-up
+
+        return news.at_stop(event, env) if event.kind == events.STOP else news.answer(event, env)
     if event.kind in (events.WORKTREE_CREATE, events.WORKTREE_REMOVE):
         from queenbee.hook import worktree_events  # noqa: PLC0415 - start-up
 

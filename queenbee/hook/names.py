@@ -14,7 +14,7 @@ import time
 from queenbee.core.names import joined, part_of, session_name
 from queenbee.errors import UnknownDroid
 from queenbee.hook.events import SESSION_START
-from queenbee.store import identity, sessions
+from queenbee.store.droids import identity, sessions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

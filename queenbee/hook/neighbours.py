@@ -14,8 +14,8 @@ from queenbee.core.text import one_line, suggested
 from queenbee.errors import NoHive, QueenError
 from queenbee.hook import answers
 from queenbee.store import safe_open
+from queenbee.store.git_files.worktrees import are_several
 from queenbee.store.layout import discover
-from queenbee.store.worktrees import are_several
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,10 @@
-"""What a client is told of the hive before it calls a tool, and the text of the loop."""
+"""What a client is told of the hive before it calls a tool, and the text of the loop.
+
+The loop is not `services.telling.briefing.section()`, the text for agents with a shell: that names
+commands and options (`queen next --wait 10m`), for which a client has tools with other names for
+the same (`wait` with `ready`), and it leaves `reserve` to the edit hook, which not every client of
+this server has. `tests/mcp_surface/test_guide.py` holds the names here to the tools.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from queenbee.checks.engine import Progress as Checking
-    from queenbee.services.turns import Progress as Waiting
+    from queenbee.services.waiting.turns import Progress as Waiting
     from queenbee.workflows.hive import Hive
 
 WAIT_S = 50

@@ -12,7 +12,7 @@ from uuid import uuid4
 from queenbee.core.names import joined, part_of, session_name
 from queenbee.core.text import quotation, shortened
 from queenbee.errors import InvalidInput, NoHive, QueenError, UnknownDroid, Unreadable
-from queenbee.store import identity, sessions
+from queenbee.store.droids import identity, sessions
 from queenbee.store.files import stamp_of
 from queenbee.store.layout import Layout, discover
 from queenbee.store.settings import FILE_NAME

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from queenbee.services.leases.reservations import Reservations as Reservations
     from queenbee.services.messages import Messages as Messages
     from queenbee.services.nudges import Nudges as Nudges
-    from queenbee.services.queue import Queue as Queue
     from queenbee.services.store import Store as Store
     from queenbee.services.transaction import Transaction as Transaction
+    from queenbee.services.waiting.queue import Queue as Queue
 
 __getattr__, __dir__, __all__ = exports(
     __name__,
@@ -36,7 +36,7 @@ __getattr__, __dir__, __all__ = exports(
         "leases.reservations": "PathStatus Reservations",
         "messages": "Messages",
         "nudges": "Nudges",
-        "queue": "Queue",
+        "waiting.queue": "Queue",
         "store": "Store",
         "transaction": "Transaction",
     },

@@ -11,7 +11,7 @@ from queenbee.core.text import mentioned, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotReady, NotYours, Taken
 from queenbee.store import waiting_line
-from queenbee.store.identity import checked_droid
+from queenbee.store.droids.identity import checked_droid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from queenbee.core.queue import Waiter
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.nudges import Nudges
-    from queenbee.services.queue import Place, Queue
     from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
-    from queenbee.services.turns import OnProgress
+    from queenbee.services.waiting.queue import Place, Queue
+    from queenbee.services.waiting.turns import OnProgress
 
 KIND = "assignments"
 _NAMED = 3
@@ -75,7 +75,7 @@ class Assignments:
         if wait_s <= 0:
             return self._give(issue_id, actor, worktree, reason, anyway=anyway)
         from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
-        from queenbee.services.turns import served  # noqa: PLC0415 - start-up
+        from queenbee.services.waiting.turns import served  # noqa: PLC0415 - start-up
 
         return served(
             self._store,

@@ -7,7 +7,7 @@ from queenbee.core.names import ALWAYS_KNOWN, EVERYONE, is_name, nearest
 from queenbee.core.records import READ, Message, mark_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import UnknownDroid
-from queenbee.store import identity, presence
+from queenbee.store.droids import identity, presence
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,8 @@ import os
 
 from queenbee.errors import NoHive
 from queenbee.services.hive import Services
-from queenbee.store import identity, safe_open
+from queenbee.store import safe_open
+from queenbee.store.droids import identity
 from queenbee.store.layout import hives_above
 
 TYPE_CHECKING = False

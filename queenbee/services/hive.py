@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.messages import Messages
     from queenbee.services.nudges import Nudges
-    from queenbee.services.queue import Queue
+    from queenbee.services.waiting.queue import Queue
     from queenbee.store.ledger.rotation import Rotation
 
 
@@ -76,7 +76,7 @@ class Services(Store):
     @cached_property
     def queue(self) -> Queue:
         """Who waits for what, in the order in which they are served."""
-        from queenbee.services.queue import Queue  # noqa: PLC0415 - start-up
+        from queenbee.services.waiting.queue import Queue  # noqa: PLC0415 - start-up
 
         return Queue(self, fold_case=lambda: self.reservations.fold_case, holders=self._holders)
 

@@ -7,7 +7,6 @@ seen. If that cannot be written, the droid gets the notice again rather than not
 
 from __future__ import annotations
 
-import os
 from functools import partial
 
 from queenbee.core import leases
@@ -16,7 +15,6 @@ from queenbee.core.records import Reservation
 from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.core.timestamps import format_duration, format_ms
 from queenbee.errors import QueenError
-from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +22,8 @@ if TYPE_CHECKING:
 
     from queenbee.services.assignments import Assignments
     from queenbee.services.leases.reservations import Reservations
-    from queenbee.services.queue import Queue
     from queenbee.services.store import Store
+    from queenbee.services.waiting.queue import Queue
 
     News = dict[str, Callable[[], str]]
     """The notices, by the key that is remembered; the text is only made for a new one."""
@@ -61,11 +59,15 @@ class Notices:
         actor = self._store.actor_or_none
         if actor is None or not is_name(actor):
             return []
-        path = os.path.join(self._store.layout.state_dir, "told", actor)
         try:
-            ended = {**self._ended_leases(actor), **self._lost_grants(actor)}
-            waits = self._waiters(actor) if self._store.layout.may_have_waiters() else {}
-            known = _read_keys(path) if ended or waits else set()
+            ended = {**self.ended_leases(actor), **self.lost_grants(actor)}
+            waits = self.waiters(actor)
+            if not ended and not waits:
+                return []
+            from queenbee.store.droids.told import Told  # noqa: PLC0415 - start-up
+
+            told = Told(self._store.layout, actor)
+            known = set(told.known())
             fresh = [key for key in ended if key not in known]
             waiting = [key for key in waits if key not in known]
             lines = [ended[key]() for key in fresh[:_AT_MOST]]
@@ -76,10 +78,17 @@ class Notices:
         except QueenError as error:
             return [f"{error.message}; cannot tell which of your leases ended"]
         if fresh or waiting:
-            _add_keys(path, [*fresh, *waiting])
+            told.add([*fresh, *waiting])
         return lines
 
-    def _ended_leases(self, actor: str) -> News:
+    def ended_leases(
+        self, actor: str, *, of_edits: bool = True, said: Callable[[str], str] = bracketed
+    ) -> News:
+        """Returns the leases of the actor that ended lately, and that it did not end.
+
+        Without `of_edits`, those that an edit took, that ran out and that nobody else wanted are
+        left out. `said` marks what others wrote.
+        """
         state, now_ms = self._store.state("reservations"), self._store.now_ms()
         since, now = format_ms(now_ms - _FORGET_AFTER_MS), format_ms(now_ms)
         news: News = {}
@@ -90,12 +99,16 @@ class Notices:
             lease = leases.as_of(state.get(str(key)) or {}, now_ms)
             end_ms = leases.lease_end_ms(lease)
             if not lease.deleted and now_ms - _FORGET_AFTER_MS < end_ms <= now_ms:
-                how = _how_it_ended(lease, actor, now_ms - end_ms)
+                how = _how_it_ended(lease, actor, now_ms - end_ms, said)
+                unwanted = lease.session is not None and lease.status == "expired"
+                if unwanted and not of_edits and not self._holders_now(lease, said):
+                    continue
                 if how is not None:
-                    news[lease.id] = partial(self._lease_ended, lease, how)
+                    news[lease.id] = partial(self._lease_ended, lease, how, said)
         return news
 
-    def _lost_grants(self, actor: str) -> News:
+    def lost_grants(self, actor: str) -> News:
+        """Returns the grants of the actor that a merge superseded."""
         news: News = {}
         for kind, service in self._services.items():
             # Only a grant made elsewhere can win over one of ours.
@@ -112,8 +125,10 @@ class Notices:
                     news[f"{loser.id}:superseded"] = partial(str, text)
         return news
 
-    def _waiters(self, actor: str) -> News:
+    def waiters(self, actor: str) -> News:
         """Returns who waits for a lease of the actor, or for an issue that it has; each once."""
+        if not self._store.layout.may_have_waiters():
+            return {}
         from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
 
         news: News = {}
@@ -134,17 +149,24 @@ class Notices:
                 news.setdefault(f"{held.id}:waiter:{each.droid}", partial(str, text))
         return news
 
-    def _lease_ended(self, lease: Reservation, how: str) -> str:
-        holders = dict.fromkeys(
-            f"{mentioned(each.droid)} {bracketed(each.pattern)}"
-            for each in self._reservations().overlapping(lease.pattern)
-            if leases.stand_against(each, lease)
-        )
+    def _lease_ended(self, lease: Reservation, how: str, said: Callable[[str], str]) -> str:
+        holders = self._holders_now(lease, said)
         now_held = f"held now by {', '.join(holders)}" if holders else "nobody holds it now"
         return f"your lease on {mentioned(lease.pattern)} {how}; {now_held}"
 
+    def _holders_now(self, lease: Reservation, said: Callable[[str], str]) -> list[str]:
+        """Returns the other droids that hold what a lease was on, each with its pattern."""
+        holders = [
+            f"{mentioned(each.droid)} {said(each.pattern)}"
+            for each in self._reservations().overlapping(lease.pattern)
+            if leases.stand_against(each, lease)
+        ]
+        return list(dict.fromkeys(holders))
 
-def _how_it_ended(lease: Reservation, actor: str, ago_ms: int) -> str | None:
+
+def _how_it_ended(
+    lease: Reservation, actor: str, ago_ms: int, said: Callable[[str], str]
+) -> str | None:
     """Returns how a lease ended, or None if its owner ended it."""
     if lease.status == "expired":
         return f"expired {format_duration(ago_ms / 1000)} ago"
@@ -152,25 +174,10 @@ def _how_it_ended(lease: Reservation, actor: str, ago_ms: int) -> str | None:
     if by == actor:
         return None
     reason = lease.fields.get("release_reason") or "no reason"
-    return f"was taken over by {mentioned(str(by))} {bracketed(str(reason))}"
+    return f"was taken over by {mentioned(str(by))} {said(str(reason))}"
 
 
 def _may_be_within(instant: object, since: str, until: str) -> bool:
     """Returns whether a timestamp may be between two of ours, by comparing text only."""
     ours = isinstance(instant, str) and len(instant) == len(since) and instant[-1] == "Z"
     return not ours or since <= str(instant) <= until
-
-
-def _read_keys(path: str) -> set[str]:
-    try:
-        return set(safe_open.read(path).decode(errors="replace").split())
-    except OSError:
-        return set()
-
-
-def _add_keys(path: str, keys: list[str]) -> None:
-    try:
-        safe_open.make_folder(os.path.dirname(path))
-        safe_open.append(path, "".join(f"{key}\n" for key in keys).encode())
-    except (OSError, QueenError):
-        return

@@ -12,7 +12,7 @@ import threading
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
 from queenbee.services import forks as _forks  # noqa: F401 - it prepares forks of this process
-from queenbee.store import identity, presence
+from queenbee.store.droids import identity, presence
 from queenbee.store.engines import open_engine
 from queenbee.store.layout import discover, working_directory
 

@@ -41,6 +41,9 @@ class Engine(Protocol):
     archives: bool
     """Whether closed records can move to an archive: see `store.ledger.rotation`."""
 
+    patience_s: float
+    """How long another machine has to answer."""
+
     def ledger(self, kind: str) -> Ledger:
         """Returns the lines of one kind: `read(position)` and `stamp()`."""
 

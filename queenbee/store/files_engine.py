@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 
-from queenbee.errors import StoreError
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.opening import open_records
 
@@ -26,9 +25,10 @@ class FilesEngine:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
+        self.patience_s = 0.0
 
     def ledger(self, kind: str) -> Ledger:
-        refuse_if_elsewhere(self._layout)
+        self._layout.refuse_if_elsewhere()
         return Ledger(self._layout.ledger_path(kind), self._layout.journal_path(kind))
 
     def records(self, kind: str, progress: Progress | None) -> Records:
@@ -74,17 +74,3 @@ class FilesEngine:
 
     def close(self) -> None:
         """Does nothing: no file stays open between two questions."""
-
-
-def refuse_if_elsewhere(layout: Layout) -> None:
-    """Raises `StoreError` if the hive's lines are kept in a database.
-
-    The settings are a file that git replaces: a checkout of an old branch names no database.
-    """
-    if os.path.lexists(layout.engine_path):
-        raise StoreError(
-            "this repository's hive is in a database, and .beads/queen.toml says that it is in "
-            "files; nothing was read or written",
-            hint="restore [engine] in .beads/queen.toml (git checkout, git pull); "
-            "or carry the hive back: queen engine use files",
-        )

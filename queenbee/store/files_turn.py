@@ -6,7 +6,6 @@ import os
 
 from queenbee.errors import Unwritable
 from queenbee.store import setup
-from queenbee.store.files_engine import refuse_if_elsewhere
 from queenbee.store.lock import KernelLock
 
 TYPE_CHECKING = False
@@ -37,7 +36,7 @@ class FilesTurn:
             self._lock.__enter__()
             try:
                 # It may have been carried to a database while we waited.
-                refuse_if_elsewhere(self._layout)
+                self._layout.refuse_if_elsewhere()
             except BaseException:
                 self._lock.__exit__(None, None, None)
                 raise

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from queenbee.core.text import suggested
-from queenbee.errors import NoHive, Unreadable
+from queenbee.errors import NoHive, StoreError, Unreadable
 from queenbee.store import machine, safe_open
 from queenbee.store import settings as settings_file
 
@@ -101,10 +101,32 @@ class Layout:
             if _identity(path) != identity:
                 raise safe_open.moved(path)
 
+    def refuse_if_elsewhere(self) -> None:
+        """Raises `StoreError` if the hive's lines are kept in a database, not in files.
+
+        The settings are a file that git replaces: a checkout of an old branch names no database.
+        """
+        if os.path.lexists(self.engine_path):
+            raise StoreError(
+                "this repository's hive is in a database, and .beads/queen.toml says that it is in "
+                "files; nothing was read or written",
+                hint="restore [engine] in .beads/queen.toml (git checkout, git pull); "
+                "or carry the hive back: queen engine use files",
+            )
+
     @property
     def root(self) -> str:
         """The directory that holds `.beads/`."""
         return os.path.dirname(self.beads_dir)
+
+    @property
+    def has_land_check(self) -> bool:
+        """Whether `queen land` has a check of its own: `check` in `[land]`, or `queenbee.check` in
+        the git config of the repository.
+        """
+        if self.settings.land_check or self.common_dir is None:
+            return bool(self.settings.land_check)
+        return bool(config_value(os.path.join(self.common_dir, "config"), "queenbee", "check"))
 
     @property
     def lock_path(self) -> str:
@@ -288,10 +310,10 @@ def git_tree(start: str) -> GitTree | None:
                 return _git_tree(folder, own)
             continue
         if os.path.isfile(dot_git):
-            target = _first_line(dot_git)
+            target = _whole(dot_git)
             if target.startswith("gitdir:"):
                 git_dir = safe_open.real_path(
-                    os.path.join(folder, target.removeprefix("gitdir:").strip())
+                    os.path.join(folder, target.removeprefix("gitdir:").lstrip(" "))
                 )
                 if not os.path.isdir(git_dir):
                     # Git refuses to work here too; a lock made in a directory that is gone
@@ -466,7 +488,7 @@ def _git_tree(tree: str, git_dir: str) -> GitTree:
     pointer = os.path.join(git_dir, "commondir")
     common_dir = git_dir
     if os.path.isfile(pointer):
-        common_dir = safe_open.real_path(os.path.join(git_dir, _first_line(pointer)))
+        common_dir = safe_open.real_path(os.path.join(git_dir, _whole(pointer)))
     main_tree: str | None = tree
     if common_dir != git_dir:
         main_tree = None
@@ -501,13 +523,18 @@ def _upward(start: str, here: GitTree | None = None) -> list[str]:
     return folders
 
 
-def _first_line(path: str) -> str:
-    """Returns the first line that is neither blank nor a comment."""
+def _whole(path: str) -> str:
+    """Returns what git says in a file that is a path, which may have several lines."""
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            lines = file.read(65_536).splitlines()
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            return file.read(65_536).rstrip("\r\n")
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
+
+
+def _first_line(path: str) -> str:
+    """Returns the first line that is neither blank nor a comment."""
+    lines = _whole(path).splitlines()
     return next((line.strip() for line in lines if line.strip() and line.lstrip()[0] != "#"), "")
 
 

@@ -39,6 +39,7 @@ TEMPLATE = """\
 # reserve = "auto"       # how queen-hook leases the files that agents edit: "auto", "exclusive",
 #                        # "shared" or "off"; docs/enforcement.md
 # ignore = []            # patterns, as in .gitignore, of files that it does not lease
+# stop = "remind"        # "off": an agent may stop while it has an issue or owes an answer
 #
 # [land]
 # check = ""             # the shell command that must pass before queen land lands anything
@@ -174,6 +175,7 @@ SETTINGS = (
     _Choice("droids", "auto", "strict", "off"),
     _Choice("issues", "auto", "strict", "off"),
     _Choice("durability", "synced", "buffered"),
+    _Choice("hook.stop", "remind", "off"),
     _Duration("ttl", DEFAULT_TTL_S, MIN_TTL_S, MAX_TTL_S),
     _Duration("quiet_after", 15 * 60, 1, MAX_TTL_S),
     _Duration("lock_timeout", 10.0, 0, 3600),
@@ -201,6 +203,7 @@ class Settings:
     droids: str
     issues: str
     durability: str
+    hook_stop: str
     ttl_s: int
     quiet_after_s: int
     lock_timeout_s: float
@@ -261,33 +264,6 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
         service = env.get("PGSERVICE")
         said["database"] = env.get("QUEEN_DATABASE_URL") or (service and f"service={service}") or ""
     return Settings(said, unknown=tuple(sorted(values)))
-
-
-def with_engine(text: str, kind: str, hive: str) -> str | None:
-    """Returns the text of the settings with another engine, all else as it was; None if its table
-    `[engine]` is written in a way that this does not understand.
-    """
-    import json  # noqa: PLC0415 - start-up
-    import re  # noqa: PLC0415 - start-up
-    import tomllib  # noqa: PLC0415 - start-up
-
-    said = {"kind": json.dumps(kind), "hive": json.dumps(hive, ensure_ascii=False)}
-    lines = text.splitlines()
-    begin = next((n for n, each in enumerate(lines) if re.match(r"\s*\[engine\]", each)), None)
-    if begin is None:
-        lines += ["", "[engine]"]
-        begin = len(lines) - 1
-    end = next((n for n in range(begin + 1, len(lines)) if lines[n].lstrip()[:1] == "["), None)
-    table = [each for each in lines[begin + 1 : end] if not re.match(r"\s*(kind|hive)\s*=", each)]
-    table[:0] = [f"{name} = {value}" for name, value in said.items()]
-    lines[begin + 1 : end] = table
-    changed = "\n".join(lines) + "\n"
-    try:
-        before, after = tomllib.loads(text), tomllib.loads(changed)
-    except ValueError:
-        return None
-    wanted = {**before, "engine": {**before.get("engine", {}), "kind": kind, "hive": hive}}
-    return changed if after == wanted else None
 
 
 def _by_name(path: str, values: Mapping[str, object]) -> dict[str, object]:

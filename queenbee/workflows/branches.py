@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from queenbee.documents.plans.branches import PREFIXES
-from queenbee.store.worktrees import branch_head, current_branch
+from queenbee.store.git_files.worktrees import branch_head, current_branch
 
 if TYPE_CHECKING:
     from queenbee.store.layout import GitTree

@@ -16,11 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.agents import claude, launch
-from queenbee.agents.hook_entries import HookEntries
+from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.errors import Unreadable
 
 EVENTS = [
-    "PreToolUse", "PostToolUse", "SessionStart", "SessionEnd", "SubagentStart", "SubagentStop",
+    "PreToolUse", "PostToolUse", "UserPromptSubmit", "Stop",
+    "SessionStart", "SessionEnd", "SubagentStart", "SubagentStop",
 ]  # fmt: skip
 WANTED = claude.groups("queen-hook")
 
@@ -63,10 +64,12 @@ def test_missing_settings_are_created_and_deleted_again(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_the_hook_runs_around_edits_and_at_both_ends_of_sessions_and_subagents() -> None:
+def test_the_hook_runs_around_edits_after_long_tools_and_at_each_turn_of_a_session() -> None:
     assert list(WANTED) == EVENTS
     assert WANTED["PreToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit"
-    assert "matcher" not in WANTED["SessionEnd"]
+    assert WANTED["PostToolUse"]["matcher"] == "Edit|Write|MultiEdit|NotebookEdit|Bash|Task|Agent"
+    for event in ("UserPromptSubmit", "Stop", "SessionStart", "SessionEnd"):
+        assert "matcher" not in WANTED[event]
 
 
 @pytest.mark.parametrize(
@@ -118,7 +121,7 @@ GROUPS = st.lists(
 @pytest.mark.slow
 @given(
     st.dictionaries(st.text(max_size=4), JSON, max_size=3),
-    st.none() | st.dictionaries(st.sampled_from([*EVENTS, "Stop"]), GROUPS, max_size=3),
+    st.none() | st.dictionaries(st.sampled_from([*EVENTS, "SubagentStop"]), GROUPS, max_size=3),
     st.sampled_from([None, 1, 2, 3, 4, "\t"]),
 )
 def test_whatever_the_settings_say_the_hook_can_be_added_and_taken_out_again(

@@ -10,11 +10,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from queenbee.agents import cursor, gemini
-from queenbee.agents.hook_entries import HookEntries
-from queenbee.agents.json_member import JsonMember
-from queenbee.agents.json_text import loads
-from queenbee.agents.marked import Marked, MarkedToml
-from queenbee.agents.writable_roots import WritableRoots
+from queenbee.agents.files.hook_entries import HookEntries
+from queenbee.agents.files.json_member import JsonMember
+from queenbee.agents.files.json_text import loads
+from queenbee.agents.files.marked import Marked, MarkedToml
+from queenbee.agents.files.writable_roots import WritableRoots
 from queenbee.errors import QueenError
 
 pytestmark = pytest.mark.slow

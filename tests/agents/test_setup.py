@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hives import QuickQueen, git
 
-from queenbee.agents import edits
 from queenbee.agents.agent import Place
-from queenbee.agents.edits import UNCHANGED
+from queenbee.agents.files import edits
+from queenbee.agents.files.edits import UNCHANGED
 from queenbee.agents.setup import AGENTS, Setup, is_set_up, place_of
 from queenbee.errors import Conflict, InvalidInput, Unreadable, Unwritable
 from queenbee.git import hooks as git_hooks
@@ -559,6 +559,38 @@ def test_taking_out_one_agent_leaves_the_guard(repo: Path, configure: Configure)
     assert git_hooks.states(folder)[0].state == git_hooks.INSTALLED
     configure(undo=True)
     assert git_hooks.states(folder)[0].state == git_hooks.ABSENT
+
+
+def test_a_guard_that_the_user_installed_stays(
+    repo: Path, configure: Configure, quick: QuickQueen
+) -> None:
+    folder = git_hooks.HookFolder(str(repo))
+    git_hooks.install(folder)
+    runner, hooks = Path(folder.runner), repo / ".git" / "hooks"
+    before = runner.read_bytes(), contents(hooks)
+    configure("codex")
+    ran = quick("setup", "--undo")
+    assert ran.code == 0
+    assert "the git guard stays, as you installed it: queen guard uninstall" in ran.err
+    assert (runner.read_bytes(), contents(hooks)) == before
+
+
+def test_a_guard_is_the_users_once_he_installs_it_himself(repo: Path, configure: Configure) -> None:
+    folder = git_hooks.HookFolder(str(repo))
+    configure("codex")
+    configure("codex")
+    assert folder.of_setup
+    git_hooks.install(folder)
+    configure("codex")
+    assert configure(undo=True).guard_stays
+    assert git_hooks.states(folder)[0].state == git_hooks.INSTALLED
+
+
+def test_where_there_is_no_guard_undo_says_nothing_of_it(repo: Path, configure: Configure) -> None:
+    assert configure(undo=True).notes() == []
+    configure("codex")
+    assert configure(undo=True).notes() == []
+    assert configure(undo=True).notes() == []
 
 
 # For a user

@@ -10,10 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hives import git
 from mutants import mutant
 
-from queenbee.agents import edits, json_text, marked, writable_roots
+from queenbee.agents import setup
+from queenbee.agents.files import edits, json_text, marked, writable_roots
 from queenbee.errors import QueenError
+from queenbee.git import hooks
 
 
 class Forgetful:
@@ -112,7 +115,46 @@ def check_folders(module: types.ModuleType, folder: Path) -> None:
     assert other.removed(part.removed(both)) == "a = 1\n"
 
 
+def check_whose_guard_it_is(module: types.ModuleType, folder: Path) -> None:
+    git(folder, "init", "-q")
+    found = module.HookFolder(str(folder))
+    module.install(found)
+    module.install_for_setup(found)
+    assert not found.of_setup
+    module.uninstall(found)
+    module.install_for_setup(found)
+    module.install_for_setup(found)
+    assert found.of_setup
+
+
+def check_that_a_users_guard_stays(module: types.ModuleType, folder: Path) -> None:
+    git(folder, "init", "-q")
+    found = hooks.HookFolder(str(folder))
+    hooks.install(found)
+    place = module.place_of(str(folder), {}, user=False, undo=True)
+    module.Setup(place, str(folder), [], undo=True).write()
+    assert all(each.state == hooks.INSTALLED for each in hooks.states(found))
+
+
 MUTANTS = [
+    (
+        hooks,
+        "of_setup=hooks.of_setup or _read(hooks.runner) is None",
+        "of_setup=True",
+        check_whose_guard_it_is,
+    ),
+    (
+        hooks,
+        "of_setup=hooks.of_setup or _read(hooks.runner) is None",
+        "of_setup=_read(hooks.runner) is None",
+        check_whose_guard_it_is,
+    ),
+    (
+        setup,
+        "            if undo and not self.guard.of_setup:",
+        "            if False:",
+        check_that_a_users_guard_stays,
+    ),
     (
         edits,
         "        if _without(self.parts, text) != _without(self.parts, self.text):",

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import COMMAND, Queen, QuickQueen
+from hives import COMMAND, Queen, QuickQueen, write_lines
 
 from queenbee import Hive
 from queenbee.core.queue import Want
@@ -47,6 +47,19 @@ def test_a_refusal_says_ones_place(quick: QuickQueen, open_as: Callable[[str], H
         as_json = quick("reserve", "src/a.py", "--json", as_="oak").error
     assert (refused.code, "2nd in line after birch" in refused.err) == (5, True)
     assert (as_json["place"], as_json["ahead"][0]["droid"]) == (2, "birch")
+
+
+def test_what_is_ready_for_those_who_waited_longer_is_taken_care_of(
+    quick: QuickQueen, repo: Path, beads: Path, open_as: Callable[[str], Hive]
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    with open_as("birch").queue.register(Want(any_issue=True), 10**9):
+        shown = quick("next", as_="oak")
+    assert shown.code == 1
+    assert shown.out.splitlines()[:2] == [
+        "Nothing is ready for you, because what is ready goes to birch: 0 of 1 done, 1 ready",
+        "  qb-1  x  (taken care of: birch has waited longer and will get it)",
+    ]
 
 
 def on_a_terminal(tree: Path, *arguments: str, **env: str) -> str:

@@ -50,13 +50,13 @@ def commands_in(text: str) -> Iterator[list[str]]:
         if text[place] == "“":
             place = text.index("”", place)
         elif re.match(r"(?<!\w)(?:queen|git) [a-z]", text[place:]):
-            words, length = _command(text[place:])
+            words, length = _command(text[place:], in_code=text[place - 1 : place] == "`")
             yield words
             place += length
         place += 1
 
 
-def _command(text: str) -> tuple[list[str], int]:
+def _command(text: str, *, in_code: bool) -> tuple[list[str], int]:
     lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
     lexer.commenters, lexer.whitespace_split = "", True
     words: list[str] = []
@@ -69,6 +69,9 @@ def _command(text: str) -> tuple[list[str], int]:
         if word is None:
             break
         end = lexer.instream.tell()
+        if in_code and word.endswith("`"):
+            words.append(word.removesuffix("`"))
+            break
         words.append(word.rstrip(","))
         if word.endswith(",") or not word.strip("();<>|&."):
             break

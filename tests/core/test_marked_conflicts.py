@@ -16,6 +16,7 @@ from queenbee.core.marked_conflicts import (
     both_only_added,
     conflicts_in,
     keeping_both,
+    ranges_of_both,
 )
 
 
@@ -50,6 +51,15 @@ def test_only_what_both_added_is_kept(
     assert len(conflicts_in(text)) == count > 0
     assert keeping_both(text) == kept
     assert both_only_added(text) == (kept is not None)
+
+
+def test_the_lines_at_which_both_are_kept_are_those_of_the_result(tmp_path: Path) -> None:
+    base = b"a\nb\nc\nd\ne\n"
+    first = base.replace(b"a\n", b"a\n1\n").replace(b"e\n", b"e\n2\n3\n")
+    second = base.replace(b"a\n", b"a\n4\n").replace(b"e\n", b"e\n5\n")
+    _, text = merged(tmp_path, first, base, second)
+    assert keeping_both(text) == b"a\n1\n4\nb\nc\nd\ne\n2\n3\n5\n"
+    assert ranges_of_both(text) == [[2, 3], [8, 10]]
 
 
 def test_a_conflict_says_where_it_is_and_what_each_side_has(tmp_path: Path) -> None:

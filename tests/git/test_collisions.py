@@ -271,6 +271,28 @@ class TestWhatIsSaid:
             {"base": [2, 1], "a": [2, 2], "b": [2, 2]}
         ]
 
+    def test_a_file_that_everybody_adds_to_is_named_the_second_time(
+        self, base: Path, api: Path, ui: Path, queen: Queen
+    ) -> None:
+        for tree in (api, ui):
+            (tree / "docs" / "log.md").write_text(f"# Changes\n- {tree.name}\n")
+        assert compared(base).everybody_adds_to == []
+        (ui / "docs" / "log.md").write_text("# Changes\n- ui, a little later\n")
+        assert compared(base).everybody_adds_to == ["docs/log.md"]
+        said = queen("collisions").out
+        assert '[land] union = ["docs/log.md"]' in " ".join(said.split())
+        (base / ".beads" / "queen.toml").write_text('[land]\nunion = ["log.md"]\n')
+        assert compared(base).everybody_adds_to == []
+
+    def test_a_file_in_which_lines_were_changed_is_not(
+        self, base: Path, api: Path, ui: Path
+    ) -> None:
+        for number in range(3):
+            change(api, 5, "api")
+            change(ui, 5, f"ui {number}")
+            assert compared(base).everybody_adds_to == []
+            (ui / "src" / "app.py").write_text(TEXT)
+
     @pytest.mark.parametrize("binary", ["attributes", "content"])
     def test_binary_files(self, base: Path, api: Path, ui: Path, binary: str) -> None:
         commit_file(base, "logo", "\0one" if binary == "content" else "one\n")
@@ -377,6 +399,20 @@ class TestNothingIsTouched:
         with suppress(ExternalFailure):
             compared(busy[1])
         assert everything(*busy) != before
+
+
+def test_a_worktree_in_which_git_does_not_answer_holds_up_nobody(
+    base: Path, api: Path, ui: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(snapshots, "_LIMIT_S", 0.5)
+    change(api, 5, "api")
+    change(base, 5, "main")
+    os.mkfifo(ui / ".gitignore")
+    found = compared(base)
+    assert len(found.pairs) == 1
+    side = next(each for each in found.sides if each.name == "ui")
+    assert side.commit == git(base, "rev-parse", "ui").strip()
+    assert "did not answer" in side.notes[0]
 
 
 class TestPrograms:

@@ -15,7 +15,7 @@ from hives import Queen, QuickQueen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landed import unlanded
-from queenbee.git.landing import NotLanded, land
+from queenbee.git.landing import NotLanded, Rules, land
 from queenbee.store import waiting_line
 
 Worktree = Callable[[str], Path]
@@ -69,6 +69,19 @@ def test_a_check_that_fails_lands_nothing(repo: Path, worktree: Worktree) -> Non
     done = land(opened(tree), check="echo went wrong; exit 3", wait_s=10)
     assert (done.commit, done.output) == (None, "went wrong")
     assert head(repo, "main") == before
+
+
+def test_a_check_that_passed_says_so_with_its_last_line(repo: Path, worktree: Worktree) -> None:
+    tree = worktree("one")
+    commit_file(tree, "new.txt", "x\n")
+    told: list[str] = []
+    check = "echo begun; printf '908 passed, 25\\033 skipped\\n\\n'"
+    done = land(opened(tree), check=check, wait_s=10, tell=told.append)
+    assert told[0] == f"check: {check}"
+    said = f"check passed in {done.check_s} s: “908 passed, 25  skipped”"
+    assert told[1:] == [said]
+    assert done.check_s is not None
+    assert done.to_dict()["check_said"] == "908 passed, 25  skipped"
 
 
 def test_the_check_of_this_machine_is_the_default(repo: Path, worktree: Worktree) -> None:
@@ -298,3 +311,48 @@ class TestWhatLands:
         before = head(repo, "main")
         assert quick("land", "qb-1", as_="ui", cwd=tree).code == 5
         assert head(repo, "main") == before
+
+
+def test_a_file_that_is_reserved_during_the_check_does_not_land(
+    repo: Path, worktree: Worktree
+) -> None:
+    tree = worktree("one")
+    commit_file(tree, "new.txt", "x\n")
+    before = head(repo, "main")
+    asked = iter([[], ["new.txt (api)"]])
+    with pytest.raises(NotLanded, match=r"held by others: new\.txt"):
+        landed(tree, check="true", held=lambda _: next(asked))
+    assert head(repo, "main") == before
+
+
+class TestTheRepositoryOfACaller:
+    """A hook or an alias names its own repository and index; landing is about its worktree."""
+
+    def test_another_index_does_not_hide_what_is_not_committed(
+        self, repo: Path, worktree: Worktree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        tree = worktree("one")
+        commit_file(tree, "new.txt", "x\n")
+        (tree / "new.txt").write_text("staged only\n")
+        git(tree, "add", "new.txt")
+        (tree / "new.txt").write_text("x\n")
+        monkeypatch.setenv("GIT_INDEX_FILE", str(tmp_path / "index"))
+        git(tree, "read-tree", "HEAD")
+        with pytest.raises(NotLanded, match=r"not committed: new\.txt"):
+            landed(tree)
+
+    @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
+    def test_another_repository_is_not_what_lands(
+        self, repo: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch, strategy: str
+    ) -> None:
+        one, two = worktree("one"), worktree("two")
+        for tree in (one, two):
+            commit_file(tree, f"{tree.name}.txt", "x\n")
+        landed(one)
+        with monkeypatch.context() as patch:
+            patch.setenv("GIT_DIR", str(repo / ".git"))
+            patch.setenv("GIT_WORK_TREE", str(repo))
+            commit = landed(two, rules=Rules(strategy=strategy))
+        assert commit == head(two) == head(repo, "main")
+        assert (repo / "two.txt").exists()
+        assert git(repo, "status", "--porcelain", "--untracked-files=no") == ""

@@ -12,7 +12,8 @@ from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.git import hooks
 from queenbee.git.landing import issue
-from queenbee.store import working_tree
+from queenbee.services.leases import edits
+from queenbee.store.git_files import working_tree
 
 
 @pytest.fixture
@@ -25,6 +26,10 @@ def tree(repo: Path, tmp_path: Path) -> Path:
 
 def head(tree: Path, name: str = "HEAD") -> str:
     return git(tree, "rev-parse", name).strip()
+
+
+def author(tree: Path) -> str:
+    return git(tree, "log", "-1", "--format=%an").strip()
 
 
 class TestTheChecksOfABead:
@@ -81,6 +86,104 @@ def test_those_who_work_on_files_that_changed_are_told(
     assert quick("msg", "inbox", "--json", as_="db").json == []
 
 
+def test_those_with_unmerged_work_in_files_that_changed_are_told_once_without_a_lease(
+    quick: QuickQueen, repo: Path, tree: Path, tmp_path: Path
+) -> None:
+    for name, droid in (("two", "api"), ("three", "db"), ("four", "ops")):
+        git(repo, "worktree", "add", "-q", str(tmp_path / name), "-b", name)
+        quick("whoami", "--set", droid, cwd=tmp_path / name)
+    (tmp_path / "two" / "README.md").write_text("theirs\n")
+    commit_file(tmp_path / "three", "README.md", "theirs\n")
+    quick("reserve", "--shared", "README.md", as_="db", cwd=tmp_path / "three")
+    (tmp_path / "four" / "other.txt").write_text("y\n")
+    commit_file(tree, "README.md", "mine\n")
+    assert quick("land", "--json", as_="ui", cwd=tree).json["told"] == ["api", "db"]
+    for droid, many in (("api", 1), ("db", 1), ("ops", 0)):
+        assert len(quick("msg", "inbox", "--json", as_=droid).json) == many, droid
+
+
+class TestWhatCameIn:
+    @pytest.fixture
+    def behind(
+        self, quick: QuickQueen, repo: Path, beads: Path, tree: Path, tmp_path: Path
+    ) -> Path:
+        """A worktree that changes README.md; `qb-1` of api landed there since, with two commits
+        and a record, and then somebody committed on main.
+        """
+        write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+        two = tmp_path / "two"
+        git(repo, "worktree", "add", "-q", str(two), "-b", "two")
+        quick("claim", "qb-1", as_="api", cwd=two)
+        text = (tree / "README.md").read_text()
+        commit_file(two, "README.md", f"first\n{text}")
+        commit_file(two, "two.txt", "x\n")
+        assert quick("land", "--reason", "all in", as_="api", cwd=two).code == 0
+        commit_file(repo, "late.txt", "x\n")
+        commit_file(tree, "README.md", f"{text}\n\n\nlast\n")
+        return tree
+
+    @pytest.mark.parametrize("strategy", ["merge", "rebase", "squash"])
+    def test_is_named_with_the_files_that_this_branch_changes_too(
+        self, quick: QuickQueen, repo: Path, beads: Path, behind: Path, strategy: str
+    ) -> None:
+        (beads / "queen.toml").write_text(f'[land]\nstrategy = "{strategy}"\n')
+        commit_file(behind, "README.md", f"first\n{(behind / 'README.md').read_text()}")
+        late = head(repo, "main")
+        done = quick("land", as_="ui", cwd=behind)
+        assert done.code == 0, done
+        shown = [each for each in done.out.split("\n") if each.startswith("came in: ")]
+        assert [each.replace("“", '"').replace("”", '"') for each in shown] == [
+            f'came in: {late[:10]} "add late.txt" by {author(repo)}, in other files',
+            "came in: qb-1 by api, which changes README.md too",
+        ]
+
+    def test_is_in_the_json(self, quick: QuickQueen, repo: Path, behind: Path) -> None:
+        late, landed = git(repo, "rev-parse", "main", "main~1").split()
+        done = quick("land", "--json", as_="ui", cwd=behind)
+        assert done.json["landing"]["came_in"] == [
+            {
+                "issue_id": None,
+                "droid": None,
+                "commit": late,
+                "subject": "add late.txt",
+                "files": [],
+            },
+            {
+                "issue_id": "qb-1",
+                "droid": "api",
+                "commit": landed,
+                "subject": "add two.txt",
+                "files": ["README.md"],
+            },
+        ]
+
+    @pytest.mark.parametrize("strategy", ["merge", "rebase"])
+    def test_is_named_after_a_conflict_was_resolved(
+        self, quick: QuickQueen, beads: Path, behind: Path, strategy: str
+    ) -> None:
+        (beads / "queen.toml").write_text(f'[land]\nstrategy = "{strategy}"\n')
+        commit_file(behind, "README.md", "other\n")
+        refused = quick("land", as_="ui", cwd=behind)
+        assert refused.code == 5
+        assert "came in: qb-1 by api, which changes README.md too" in refused.err
+        assert "late.txt" not in refused.err
+        (behind / "README.md").write_text("both\n")
+        git(behind, "add", "README.md")
+        done = quick("land", "--continue", as_="ui", cwd=behind)
+        assert "came in: qb-1 by api, which changes README.md too" in done.out, done
+
+    def test_is_at_most_five_lines(
+        self, quick: QuickQueen, repo: Path, beads: Path, tree: Path
+    ) -> None:
+        for number in range(7):
+            commit_file(repo, f"{number}.txt", "x\n")
+        shown = quick("land", as_="ui", cwd=tree).out.split("\n")
+        assert len([each for each in shown if each.startswith("came in: ")]) == 6
+        assert "came in: and 2 more" in shown
+        commit_file(tree, "more.txt", "x\n")
+        assert "came in" not in quick("land", as_="ui", cwd=tree).out
+
+
 def test_a_commit_that_landing_makes_names_the_issue(
     quick: QuickQueen, repo: Path, beads: Path, tree: Path
 ) -> None:
@@ -89,6 +192,21 @@ def test_a_commit_that_landing_makes_names_the_issue(
     commit_file(repo, "late.txt", "x\n")
     assert quick("land", as_="ui", cwd=tree).code == 0
     assert git(repo, "log", "-1", "--format=%s", "main") == "qb-1: new things\n"
+
+
+@pytest.mark.parametrize("where", ["queen.toml", "git config", "nowhere"])
+def test_the_check_of_the_settings_is_not_asked_for_again(
+    quick: QuickQueen, repo: Path, beads: Path, tree: Path, where: str
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    if where == "queen.toml":
+        (beads / "queen.toml").write_text('[land]\ncheck = "true"\n')
+    elif where == "git config":
+        git(repo, "config", "queenbee.check", "true")
+    command = "queen land --check 'YOUR TESTS' --next"
+    command = command if where == "nowhere" else "queen land --next"
+    assert f"when it is committed: {command}\n" in quick("next", as_="ui", cwd=tree).out
+    assert f"`{command}` merges" in quick("prime", as_="ui", cwd=tree).out
 
 
 def test_abort_takes_nothing_else(quick: QuickQueen, tree: Path) -> None:
@@ -151,3 +269,14 @@ def test_a_completion_that_fails_says_that_it_has_landed_and_is_done_by_the_next
     assert quick("land", as_="ui", cwd=tree).code == 0
     (done,) = quick("assignments", "--status", "completed", "--json").json
     assert done["reason"] == f"landed as {head(repo, 'main')[:10]}"
+
+
+def test_what_was_announced_and_landed_is_announced_no_longer(
+    quick: QuickQueen, repo: Path, beads: Path, tree: Path
+) -> None:
+    hive = Hive.open(tree, droid="ui", env={"QUEEN_DURABILITY": "buffered"})
+    files = ("new.txt", "later.txt")
+    edits.keep(hive.reservations, edits.look(hive.reservations, files, "s1"), "s1")
+    (tree / "later.txt").write_text("not committed")
+    assert quick("land", as_="ui", cwd=tree).code == 0
+    assert [lease.pattern for lease in hive.reservations.find()] == ["later.txt"]

@@ -21,7 +21,7 @@ from queenbee.git.landing import landing as landing_module
 from queenbee.git.landing import place as place_module
 from queenbee.git.landing.commands import Commands
 from queenbee.git.landing.healing import remove_locks
-from queenbee.services import landing_turn
+from queenbee.services.waiting import landing_turn
 from queenbee.store import waiting_line
 
 

@@ -13,7 +13,7 @@ from hives import QuickQueen, commit_file, git
 from queenbee import Hive
 from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landing import NotLanded, Rules, abort, land
-from queenbee.services.landing_turn import landers
+from queenbee.services.waiting.landing_turn import landers
 
 
 @pytest.fixture
@@ -152,6 +152,34 @@ class TestFilesThatEverybodyAppendsTo:
         assert "Conflicts" not in git(repo, "log", "-1", "--format=%B", "main")
         assert git(appended[1], "status", "--porcelain") == ""
 
+    @pytest.mark.parametrize("strategy", ["merge", "rebase"])
+    def test_the_lines_of_the_result_are_named(
+        self, repo: Path, appended: tuple[Path, Path], strategy: str
+    ) -> None:
+        rules = Rules(strategy=strategy, union=("CHANGELOG.md",))
+        landed(appended[0], rules=rules)
+        told: list[str] = []
+        done = land(opened(appended[1]), check=None, wait_s=5, rules=rules, tell=told.append)
+        (joined,) = done.joined
+        first, last = joined.lines[0]
+        text = (repo / "CHANGELOG.md").read_text().split("\n")
+        assert text[first - 1 : last] == ["- one", "- x", "- two", "- x"]
+        sentence = f"kept both sides in CHANGELOG.md lines {first}-{last}: look at their order"
+        assert told == [sentence]
+
+    def test_they_are_named_also_where_another_file_is_left_in_conflict(
+        self, repo: Path, appended: tuple[Path, Path]
+    ) -> None:
+        for tree in appended:
+            commit_file(tree, "README.md", f"{tree.name}\n")
+        rules = Rules(union=("CHANGELOG.md",), keep_turn_s=0)
+        landed(appended[0], rules=rules)
+        told: list[str] = []
+        with pytest.raises(NotLanded, match=r"conflict: README\.md"):
+            landed(appended[1], rules=rules, tell=told.append)
+        assert [each.partition(" ")[0] for each in told] == ["kept", "came"]
+        assert told[0].startswith("kept both sides in CHANGELOG.md lines ")
+
     def test_the_check_runs_on_what_both_make_together(
         self, repo: Path, appended: tuple[Path, Path]
     ) -> None:
@@ -272,3 +300,85 @@ def test_the_time_of_a_check_is_bounded_and_nothing_of_it_stays(
         os.kill(int(pid.read_text()), 0)
         time.sleep(2)
         os.kill(int(pid.read_text()), 0)
+
+
+class TestIgnoredFiles:
+    """Git takes a file that it ignores for worthless; landing must not."""
+
+    @pytest.fixture
+    def tree(self, repo: Path, tmp_path: Path) -> Path:
+        """A worktree whose branch stopped tracking `local.cfg`, and has its own, ignored."""
+        (repo / ".gitignore").write_text("local.cfg\nbuild\n")
+        (repo / "local.cfg").write_text("shared\n")
+        git(repo, "add", "-f", ".gitignore", "local.cfg")
+        git(repo, "commit", "-qm", "base")
+        tree = tmp_path / "one"
+        git(repo, "worktree", "add", "-q", str(tree), "-b", "one")
+        git(tree, "rm", "-q", "--cached", "local.cfg")
+        git(tree, "commit", "-qm", "stop tracking")
+        (tree / "local.cfg").write_text("my own\n")
+        commit_file(repo, "new.txt", "x\n")
+        return tree
+
+    def refused(self, tree: Path, path: str, strategy: str) -> None:
+        before = head(tree)
+        with pytest.raises(NotLanded) as refusal:
+            landed(tree, rules=Rules(strategy=strategy))
+        assert refusal.value.details["files"] == [path]
+        assert head(tree) == before
+        assert git(tree, "status", "--porcelain") == ""
+
+    def test_a_rebase_does_not_restore_what_the_branch_stopped_tracking(self, tree: Path) -> None:
+        self.refused(tree, "local.cfg", "rebase")
+        assert (tree / "local.cfg").read_text() == "my own\n"
+        landed(tree, rules=Rules(strategy="merge"))
+        assert (tree / "local.cfg").read_text() == "my own\n"
+
+    def test_a_rebase_does_not_write_what_only_a_commit_in_between_had(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        one, two = trees
+        landed(one)
+        commit_file(two, ".gitignore", "key.pem\n")
+        (two / "key.pem").write_text("old\n")
+        git(two, "add", "-f", "key.pem")
+        git(two, "commit", "-qm", "by mistake")
+        git(two, "rm", "-q", "--cached", "key.pem")
+        git(two, "commit", "-qm", "no more")
+        (two / "key.pem").write_text("my own\n")
+        self.refused(two, "key.pem", "rebase")
+        assert (two / "key.pem").read_text() == "my own\n"
+
+    def test_a_change_of_a_file_that_the_branch_stopped_tracking_is_not_put_in_its_place(
+        self, repo: Path, tree: Path
+    ) -> None:
+        (repo / "local.cfg").write_text("changed\n")
+        git(repo, "commit", "-qam", "change it")
+        self.refused(tree, "local.cfg", "merge")
+        assert (tree / "local.cfg").read_text() == "my own\n"
+
+    @pytest.mark.parametrize("is_link", [False, True])
+    def test_a_file_is_not_replaced_by_a_folder(
+        self, repo: Path, tree: Path, is_link: bool
+    ) -> None:
+        (repo / "build").mkdir()
+        (repo / "build" / "new.txt").write_text("x\n")
+        git(repo, "add", "-f", "build/new.txt")
+        git(repo, "commit", "-qm", "add a folder")
+        if is_link:
+            (tree / "build").symlink_to(tree.parent)
+        else:
+            (tree / "build").write_text("my own\n")
+        self.refused(tree, "build", "merge")
+        assert (tree / "build").is_symlink() == is_link
+        assert is_link or (tree / "build").read_text() == "my own\n"
+
+    def test_neither_is_one_in_the_main_worktree(self, repo: Path, tree: Path) -> None:
+        (repo / "build").write_text("my own\n")
+        (tree / "build").mkdir()
+        (tree / "build" / "new.txt").write_text("x\n")
+        git(tree, "add", "-f", "build/new.txt")
+        git(tree, "commit", "-qm", "add a folder")
+        with pytest.raises(NotLanded):
+            landed(tree)
+        assert (repo / "build").read_text() == "my own\n"

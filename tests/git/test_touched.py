@@ -15,7 +15,7 @@ from mutants import mutant
 from queenbee import Hive
 from queenbee.git import run, touched, unmerged
 from queenbee.git.touched import Touch
-from queenbee.store.identity import remember
+from queenbee.store.droids.identity import remember
 from queenbee.store.layout import discover
 
 Worktree = Callable[..., Path]
@@ -440,6 +440,32 @@ def test_next_names_those_in_the_files_of_the_issue(
     assert (found["path"], found["droid"]) == ("ten.txt", "api")
 
 
+def test_next_says_what_those_who_have_the_same_files_really_changed(
+    repo: Path, quick: QuickQueen, mine: Path, worktree: Worktree
+) -> None:
+    rows = [
+        {"id": f"qb-{n}", "title": "x", "status": "open", "description": "In ten.txt."}
+        for n in range(4)
+    ]
+    write_lines(repo / ".beads" / "issues.jsonl", *rows)
+    for number, name in enumerate(("one", "two", "three")):
+        tree = worktree(name, name)
+        assert quick("claim", f"qb-{number}", cwd=tree).code == 0
+        if number:
+            edit(tree, 4)
+        if number == 2:
+            git(tree, "commit", "-qam", "x")
+    quick("claim", "qb-3", cwd=mine)
+    shown = quick("next", cwd=mine).out
+    has = "has the same files as you: ten.txt"
+    assert [each.strip() for each in shown.splitlines() if has in each] == [
+        f"{has} (nothing changed yet)",
+        f"{has} (changed line 4)",
+        f"{has} (changed line 4, uncommitted)",
+    ]
+    assert "not merged yet" not in shown
+
+
 def test_a_repository_without_linked_worktrees_is_not_looked_at(
     repo: Path, quick: QuickQueen
 ) -> None:
@@ -458,3 +484,51 @@ def test_another_users_state_keeps_nothing_from_working(
     finally:
         os.chmod(repo / ".git" / "queenbee" / "index", 0o700)
     assert ran.code == 0 and "api changed ten.txt line 4" in ran.out
+
+
+class TestAGitThatDoesNotAnswer:
+    """Git waits for ever for a FIFO in place of an ignore file, in the tree of another agent."""
+
+    @pytest.fixture
+    def stuck(self, mine: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch) -> Path:
+        monkeypatch.setattr(unmerged, "_LIMIT_S", 0.3)
+        tree = worktree("stuck", "slow")
+        os.mkfifo(tree / ".gitignore")
+        other = worktree("other", "docs")
+        edit(other, 3)
+        return tree
+
+    def test_it_is_killed_and_the_others_are_looked_at(self, mine: Path, stuck: Path) -> None:
+        found = seen(mine, "ten.txt", budget_s=0.06)
+        assert [each.droid for each in found.touches] == ["docs"]
+        assert list(found.unlooked) == ["stuck"]
+
+    def test_it_is_not_asked_again_at_once_by_who_has_but_a_moment(
+        self, mine: Path, stuck: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        seen(mine, "ten.txt", budget_s=0.06)
+        asked: list[str] = []
+        whole = unmerged.refresh
+        monkeypatch.setattr(
+            unmerged,
+            "refresh",
+            lambda other, *a, **k: asked.append(other.path) or whole(other, *a, **k),
+        )
+        assert list(seen(mine, "ten.txt", budget_s=0.06).unlooked) == ["stuck"]
+        assert str(stuck) not in asked
+        (stuck / ".gitignore").unlink()
+        edit(stuck, 5)
+        assert {each.droid for each in seen(mine, "ten.txt").touches} == {"docs", "slow"}
+        assert not seen(mine, "ten.txt", budget_s=0.06).unlooked
+
+    def test_nothing_of_it_stays(self, mine: Path, stuck: Path) -> None:
+        seen(mine, "ten.txt", budget_s=0.06)
+        listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True)
+        assert str(stuck) not in listed.stdout
+
+    def test_the_hook_answers(
+        self, mine: Path, worktree: Worktree, queen: Queen, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        os.mkfifo(worktree("stuck") / ".gitattributes")
+        os.mkfifo(worktree("more") / ".gitignore")
+        assert queen("check", "ten.txt", as_="ui", cwd=mine).code == 0

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 from pages import ROOT, fences
 
-from queenbee import Hive
-from queenbee.agents import claude
+from queenbee.agents import claude, codex, cursor, gemini
+from queenbee.agents.launch import guarded
+from queenbee.agents.setup import AGENTS
 from queenbee.hook import events
 
 pytestmark = pytest.mark.slow
@@ -41,9 +37,14 @@ def test_the_settings_of_every_agent_are_json_and_run_the_hook() -> None:
         assert all("queen-hook" in each for each in commands(document))
 
 
-def test_what_is_shown_for_claude_code_is_what_is_installed() -> None:
-    (shown, *_) = (json.loads(block) for block in blocks("json"))
-    assert shown["PreToolUse"] == [claude.groups("queen-hook")["PreToolUse"]]
+def test_what_is_shown_is_what_is_installed() -> None:
+    """The other agents' commands are shown without the look whether the hook is there."""
+    (first, *others) = (json.loads(block) for block in blocks("json"))
+    assert first["PreToolUse"] == [claude.groups("queen-hook")["PreToolUse"]]
+    for shown, agent in zip(others, (codex, gemini, cursor), strict=True):
+        text = json.dumps({event: [group] for event, group in agent.groups("queen-hook").items()})
+        written = json.loads(text.replace(json.dumps(guarded("queen-hook"))[1:-1], "queen-hook"))
+        assert shown["hooks"] == written
 
 
 def test_every_event_that_is_set_up_is_one_that_the_hook_knows() -> None:
@@ -53,48 +54,15 @@ def test_every_event_that_is_set_up_is_one_that_the_hook_knows() -> None:
             assert event.kind != events.OTHER, name
 
 
-@pytest.fixture
-def hook_on_path(tmp_path: Path) -> dict[str, str]:
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    program = folder / "queen-hook"
-    program.write_text(f"#!/bin/sh\nexec {sys.executable} -P -m queenbee.hook.main\n")
-    program.chmod(0o755)
-    return {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}"}
+def test_every_agent_has_a_section_that_names_its_setup() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for agent in AGENTS.values():
+        _, found, rest = text.partition(f"\n### {agent.title}\n")
+        section, _, _ = rest.partition("\n### ")
+        assert found, agent.title
+        assert f"queen setup {agent.name}" in section
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="the plugin is JavaScript")
-def test_the_plugin_for_opencode_reserves_denies_and_releases(
-    tree: Path, tmp_path: Path, hook_on_path: dict[str, str]
-) -> None:
-    (plugin,) = blocks("js")
-    (tmp_path / "queenbee.mjs").write_text(plugin)
-    (tmp_path / "run.mjs").write_text(
-        """
-        import { QueenBee } from "./queenbee.mjs"
-        const tree = process.argv[2]
-        const hooks = await QueenBee({ directory: tree })
-        const edit = (sessionID, filePath) =>
-          hooks["tool.execute.before"]({ tool: "edit", sessionID }, { args: { filePath } })
-        await edit("ses_first", tree + "/src/app.py")
-        await hooks["tool.execute.before"]({ tool: "bash", sessionID: "ses_x" }, { args: {} })
-        const second = () => edit("ses_second", tree + "/src/app.py")
-        try { await second() } catch (error) { console.log(error.message) }
-        const info = { id: "ses_first" }
-        await hooks.event({ event: { type: "session.deleted", properties: { info } } })
-        await second()
-        """
-    )
-    done = subprocess.run(
-        ["node", str(tmp_path / "run.mjs"), str(tree)],
-        cwd=tree,
-        env=hook_on_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stderr == ""
-    (denial,) = done.stdout.splitlines()
-    assert denial.startswith("src/app.py is reserved by opencode-sesfirst")
-    (lease,) = Hive.open(tree, env={}).reservations.find()
-    assert lease.droid == "opencode-essecond"
+def test_no_code_is_left_to_copy() -> None:
+    """What `queen setup` writes is tested; a copy on a page would age."""
+    assert {kind for kind, _, _ in fences(PAGE)} <= {"console", "json", "text", "toml", ""}

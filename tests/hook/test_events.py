@@ -83,6 +83,8 @@ def test_a_tool_that_edits_no_file_names_none(name: str) -> None:
         ("claude/session-start", events.SESSION_START),
         ("claude/session-end", events.SESSION_END),
         ("claude/stop", events.STOP),
+        ("claude/prompt", events.PROMPT),
+        ("claude/post-bash", events.AFTER_EDIT),
         ("gemini/before-write", events.BEFORE_EDIT),
         ("gemini/after-replace", events.AFTER_EDIT),
         ("cursor/pre-write", events.BEFORE_EDIT),
@@ -217,6 +219,13 @@ def tool(name: str, **arguments: object) -> list[str]:
 def test_the_markers_of_a_patch_may_be_indented() -> None:
     patch = "  *** Begin Patch\n\t*** Update File: a.py \n  *** Move to: b.py\n+x\n *** End Patch"
     assert tool("apply_patch", command=patch) == ["/tree/a.py", "/tree/b.py"]
+
+
+@pytest.mark.parametrize("name", ["a\u2028b.py", "a\x85b", "a\x0cb", "a\x1cb", "a\rb"])
+def test_a_line_of_a_patch_ends_where_agents_end_it(name: str) -> None:
+    """The file that is edited is judged, not one whose name is its beginning."""
+    patch = f"*** Begin Patch\r\n*** Update File: {name}\r\n+x\u2028*** Add File: b\r\n"
+    assert tool("apply_patch", command=patch) == [f"/tree/{name}"]
 
 
 @pytest.mark.parametrize(

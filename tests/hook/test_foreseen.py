@@ -20,8 +20,8 @@ from queenbee.hook import foreseen
 from queenbee.hook.events import Event
 from queenbee.hook.main import respond
 from queenbee.services.leases.reservations import PathStatus
+from queenbee.store.git_files.worktrees import Worktree, worktrees
 from queenbee.store.layout import discover
-from queenbee.store.worktrees import Worktree, worktrees
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 31))
 PATH = "src/app.py"
@@ -90,6 +90,18 @@ def test_it_is_told_once_and_again_if_other_lines_meet(api: Path, ui: Path, tell
     change(api, 20, "api")
     assert "your lines 5 against theirs 5; your lines 20" in str(tell())
     assert tell(session="another") is not None
+
+
+def test_an_event_that_carries_nothing_to_the_model_uses_nothing_up(
+    api: Path, ui: Path, tell: Tell
+) -> None:
+    for tree in (api, ui):
+        change(tree, 5, tree.name)
+    hive = hive_in(api, "api-droid")
+    fields = {"hook_event_name": "afterFileEdit", "conversation_id": "s", "cwd": str(api)}
+    status = PathStatus(PATH, "free", hive.reservations.overlapping(PATH))
+    assert foreseen.answer(Event(fields, str(api)), hive, [status]) is None
+    assert tell() is not None
 
 
 def test_commits_count_like_what_is_not_committed(api: Path, ui: Path, tell: Tell) -> None:

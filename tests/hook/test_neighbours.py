@@ -14,7 +14,7 @@ from hives import commit_file, git
 
 from queenbee import Hive
 from queenbee.hook import neighbours
-from queenbee.store.identity import remember
+from queenbee.store.droids.identity import remember
 from queenbee.store.layout import discover
 
 Ask = Callable[..., dict[str, Any] | None]

@@ -180,9 +180,9 @@ def test_a_session_is_told_who_it_is_with_its_first_prompt(
     console.log(JSON.stringify(told))
     """
     first, second = run(tree, version, steps, path_with_hook)
-    assert "you are opencode-sesfirst" in first
+    assert "You are opencode-sesfirst." in first
     # What OpenCode 1 is told stays in the conversation; OpenCode 2 makes each request anew.
-    assert ("you are opencode-sesfirst" in second) is (version is TWO)
+    assert ("You are opencode-sesfirst." in second) is (version is TWO)
 
 
 def test_the_shell_of_a_session_has_its_name(tree: Path, path_with_hook: str) -> None:

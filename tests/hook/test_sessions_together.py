@@ -23,7 +23,7 @@ from mutants import mutant
 from queenbee import Hive
 from queenbee.core.names import joined
 from queenbee.hook import names
-from queenbee.store import sessions
+from queenbee.store.droids import sessions
 from queenbee.store.layout import discover
 
 FIRST, SECOND = "claude-1b4e28ba", "claude-7c9e6679"
@@ -71,7 +71,9 @@ class Agent:
         """Starts a session; returns the name that it is told."""
         answer = self.send("claude/session-start", session_id=session, source=source)
         text = answer["hookSpecificOutput"]["additionalContext"] if answer else ""
-        return str(text.partition("you are ")[2].split()[0].rstrip(".,;"))
+        return str(
+            text.replace("You are ", "you are ").partition("you are ")[2].split()[0].rstrip(".,;:")
+        )
 
     def edit(self, name: str, session: str = SESSION, **changes: Any) -> str:
         """Edits a file; returns the reason of a refusal, or "" """
@@ -346,7 +348,7 @@ def test_of_sessions_that_start_at_once_one_is_the_first(tree: Path, agents: lis
     told = []
     for process in ran:
         assert process.stdout is not None
-        told.append(process.stdout.read().decode().count("you are alice."))
+        told.append(process.stdout.read().decode().count("You are alice."))
         process.stdout.close()
         process.wait()
     assert sum(told) == 1

@@ -14,7 +14,7 @@ from queenbee.hook.events import read_event
 from queenbee.hook.sessions import find_actor
 from queenbee.mcp import workspace as workspace_module
 from queenbee.mcp.workspace import Workspace
-from queenbee.store.identity import remember
+from queenbee.store.droids.identity import remember
 from queenbee.store.layout import discover
 
 SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"

@@ -12,7 +12,7 @@ from hives import Clock, records
 from queenbee import Hive
 from queenbee.core.queue import Want
 from queenbee.errors import Busy, Conflict, Held, InvalidInput, NotFound
-from queenbee.store import presence
+from queenbee.store.droids import presence
 
 Opener = Callable[[str], Hive]
 QUIET_S = 15 * 60

@@ -14,7 +14,8 @@ from mutants import mutant
 from queenbee import Hive
 from queenbee.cli.exits import UNREADABLE, exit_code
 from queenbee.errors import QueenError, Unreadable
-from queenbee.store import identity, layout, safe_open
+from queenbee.store import layout, safe_open
+from queenbee.store.droids import identity
 from queenbee.workflows.locks import documents_lock
 
 

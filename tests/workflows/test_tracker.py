@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
-from hives import Clock, QuickQueen, records, snapshot, write_lines
+from hives import Clock, QuickQueen, git, records, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.core.beads import read_rows
@@ -262,6 +263,24 @@ class TestWithAnOwner:
 
 
 class TestTheCommand:
+    def test_ends_with_the_way_to_commit_the_records_until_they_are_committed(
+        self, quick: QuickQueen, repo: Path
+    ) -> None:
+        quick.env["QUEEN_DROID"] = "ui"
+        issue = quick("issue", "new", "Only").out.strip()
+        quick("next")
+        (repo / "own.txt").write_text("x\n")
+        git(repo, "add", "own.txt")
+        ended = quick("complete", issue, "--next").out.splitlines()[-1]
+        before, _, command = ended.partition(": ")
+        assert before == "The hive's records are not committed"
+        assert quick("next", "--json").json["uncommitted_records"] == str(repo / ".beads")
+        subprocess.run(command, shell=True, check=True, capture_output=True)
+        assert "not committed" not in quick("next").out
+        assert quick("next", "--json").json["uncommitted_records"] is None
+        # What somebody staged is not part of it.
+        assert git(repo, "diff", "--cached", "--name-only") == "own.txt\n"
+
     def test_goes_from_an_empty_repository_to_done(self, quick: QuickQueen, repo: Path) -> None:
         quick.env["QUEEN_DROID"] = "ui"
         first = quick("issue", "new", "First").out.strip()
@@ -271,7 +290,11 @@ class TestTheCommand:
         assert done["completed"]["unblocked"] == [second]
         assert done["next"]["issue_id"] == second
         shown = quick("complete", second, "--next")
-        assert shown.out == f"{second} was completed by ui\nEverything is done: 2 of 2 issues.\n"
+        lines = shown.out.splitlines()
+        assert lines[:2] == [f"{second} was completed by ui", "Everything is done: 2 of 2 issues."]
+        ended = quick("next")
+        all_done = "Everything is done: 2 of 2 issues (exit 1: there is nothing to take)."
+        assert (ended.code, ended.out.splitlines()) == (1, [all_done, *lines[2:]])
         assert quick("issues").out == "2 of 2 done\n"
         assert quick("issue", "reopen", first).code == 0
         assert quick("issues").out.endswith("1 of 2 done, 1 ready\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import click
@@ -31,6 +32,12 @@ def _show(found: Collisions) -> None:
     count = sum(side.commit is not None for side in found.sides)
     if not found.pairs:
         say(f"no conflicts among {count} {'side' if count == 1 else 'sides'}")
+    for path in found.everybody_adds_to:
+        setting = f"[land] union = [{json.dumps(printable(path), ensure_ascii=False)}]"
+        paragraph(
+            f"both sides only add lines to {mentioned(printable(path))}; with {setting} in "
+            "queen.toml, queen land keeps both"
+        )
     if found.order is not None:
         _show_order(found.order, found.target)
 

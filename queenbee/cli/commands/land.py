@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from queenbee.git.landing import Landing
     from queenbee.workflows.hive import Hive
 
+_SHOWN = 5
+
 
 def _show(value: dict[str, Any]) -> None:
     landing: Landing | None = value["landing"]
@@ -33,6 +35,10 @@ def _show(value: dict[str, Any]) -> None:
         return
     checked = "" if landing.checked else ", unchecked"
     say(f"landed on {printable(landing.target)} as {landing.commit[:10]}{checked}")
+    for each in landing.came_in[:_SHOWN]:
+        say(f"came in: {each.sentence()}")
+    if len(landing.came_in) > _SHOWN:
+        say(f"came in: and {len(landing.came_in) - _SHOWN} more")
     if landing.untracked:
         say(f"note: not part of it, because untracked: {printable(', '.join(landing.untracked))}")
     if value["told"]:

@@ -13,7 +13,7 @@ from queenbee.cli.app import Answer, command
 from queenbee.cli.commands import assignments
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
-from queenbee.core.text import printable, shortened, suggested
+from queenbee.core.text import printable, shell_word, shortened, suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.git import touched
 from queenbee.services import work
@@ -47,12 +47,15 @@ def obstacle(standing: Standing) -> str:
     return printable(standing.because or "ready")
 
 
-def show_next(found: Begin | Nothing) -> None:
-    """Shows an issue to begin with all that is needed, or why there is none."""
+def show_next(found: Begin | Nothing, *, why_1: str = "") -> None:
+    """Shows an issue to begin with all that is needed, or why there is none.
+
+    `why_1` says what the exit status 1 means, if that is how it ends when all is done.
+    """
     if isinstance(found, work.Begin):
         _show_begin(found)
     else:
-        _show_nothing(found)
+        _show_nothing(found, why_1)
 
 
 def _show_begin(begin: Begin) -> None:
@@ -66,12 +69,15 @@ def _show_begin(begin: Begin) -> None:
         paragraph(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
     for lease in begin.leases:
         paragraph(f"reserved {printable(lease.pattern)}")
-    _show_members(begin.others, begin.shared_files)
-    for touch in begin.touched_by[:_SHOWN]:
+    _show_members(begin)
+    told = {(each.droid, path) for each in begin.others for path in _shared(begin, each)}
+    untold = [each for each in begin.touched_by if (each.droid, each.path) not in told]
+    for touch in untold[:_SHOWN]:
         paragraph(f"not merged yet: {touch.sentence()}")
     _show_mail(begin)
     if begin.assignment.worktree is not None:
-        paragraph("when it is committed: queen land --check 'YOUR TESTS' --next")
+        land = suggested("queen land", check=begin.lands_with, next=True)
+        paragraph(f"when it is committed: {land}")
     else:
         paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
 
@@ -83,14 +89,32 @@ def _how_done(issue: Issue) -> str:
     return f" (by {printable(issue.completion.droid)}{reason})"
 
 
-def _show_members(members: Sequence[Member], shared: Mapping[str, Sequence[str]]) -> None:
-    for member in members[:_SHOWN]:
+def _show_members(begin: Begin) -> None:
+    for member in begin.others[:_SHOWN]:
         _show_member(member)
-        if files := shared.get(member.droid):
-            shared_with = printable(", ".join(files[:_SHOWN]))
-            paragraph(f"    works in the same files as you: {shared_with}")
-    if len(members) > _SHOWN:
-        paragraph(f"… {len(members) - _SHOWN} more droids: queen status --json")
+        if files := _shared(begin, member):
+            doing = ", ".join(f"{printable(path)}{_doing(begin, member, path)}" for path in files)
+            paragraph(f"    has the same files as you: {doing}")
+    if len(begin.others) > _SHOWN:
+        paragraph(f"… {len(begin.others) - _SHOWN} more droids: queen status --json")
+
+
+def _shared(begin: Begin, member: Member) -> Sequence[str]:
+    """Returns the files of the issue that an issue of another droid names too, as far as they are
+    shown.
+    """
+    shown = member in begin.others[:_SHOWN]
+    return begin.shared_files.get(member.droid, [])[:_SHOWN] if shown else []
+
+
+def _doing(begin: Begin, member: Member, path: str) -> str:
+    """Returns what another droid has really changed in a file, in brackets."""
+    found = [each for each in begin.touched_by if (each.droid, each.path) == (member.droid, path)]
+    if found:
+        return f" ({'; '.join(each.what() for each in found)})"
+    # Who shares a working tree, or was not looked at, may have changed anything.
+    known = member.worktree not in (None, begin.assignment.worktree) and not begin.unlooked
+    return " (nothing changed yet)" if known else ""
 
 
 def _show_member(member: Member, indent: str = "") -> None:
@@ -117,22 +141,26 @@ def _show_mail(found: Begin | Nothing) -> None:
         paragraph(f"{found.unread} more unread messages: queen msg read")
 
 
-def _show_nothing(nothing: Nothing) -> None:
+def _show_nothing(nothing: Nothing, why_1: str) -> None:
     _show_mail(nothing)
     if not nothing.counts["total"]:
         paragraph("There are no issues yet: queen issue new TITLE, or queen plan import PLAN.md")
         return
     if nothing.state == "done":
-        paragraph(
-            f"Everything is done: {nothing.counts['total']} of {nothing.counts['total']} issues."
-        )
+        total = nothing.counts["total"]
+        paragraph(f"Everything is done: {total} of {total} issues{why_1}.")
+        if nothing.uncommitted_records is not None:
+            paragraph(_to_commit(nothing.uncommitted_records))
         return
-    paragraph(f"Nothing is ready for you: {summary(nothing.counts)}")
+    names = printable(" or ".join(nothing.ahead))
+    because = f", because what is ready goes to {names}" if names else ""
+    paragraph(f"Nothing is ready for you{because}: {summary(nothing.counts)}")
     for each in nothing.open[:_SHOWN]:
         title = printable(shortened(each.issue.title, _TITLE))
         why = obstacle(each)
         if each.state == "ready" and nothing.ahead:
-            why = f"left to {printable(', '.join(nothing.ahead))}, who has waited longer"
+            have = "has" if len(nothing.ahead) == 1 else "have"
+            why = f"taken care of: {names} {have} waited longer and will get it"
         entry(f"  {printable(each.issue.id)}  ", title, f"  ({why})")
     if len(nothing.open) > _SHOWN:
         paragraph(f"  … {len(nothing.open) - _SHOWN} more: queen issues")
@@ -140,9 +168,17 @@ def _show_nothing(nothing: Nothing) -> None:
         paragraph(f"  to wait until something is ready or all is done: queen next --wait {_WAIT}")
 
 
+def _to_commit(beads_dir: str) -> str:
+    """Returns how to commit the records, and nothing else that is staged there."""
+    folder, name = map(shell_word, os.path.split(beads_dir))
+    add = f"git -C {folder} add {name}"
+    commit = f"git -C {folder} commit -m records -- {name}"
+    return printable(f"The hive's records are not committed: {add} && {commit}")
+
+
 @command(
     "next",
-    show=show_next,
+    show=lambda found: show_next(found, why_1=" (exit 1: there is nothing to take)"),
     example="queen next\nqueen next --reserve 'migrations/**'\nqueen next --wait 10m",
 )
 @click.option(

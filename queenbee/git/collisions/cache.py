@@ -23,8 +23,8 @@ from queenbee.store import safe_open
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
-    from queenbee.store.worktrees import Worktree
 
 FOLDER = "collisions"
 _VERSION = 1
@@ -102,6 +102,7 @@ class Cache:
         index: str | None = None,
         stdin: bytes = b"",
         cwd: str | None = None,
+        limit_s: float | None = None,
     ) -> bytes:
         """Runs git for a worktree; whatever it makes goes into this folder."""
         repository = {
@@ -119,6 +120,7 @@ class Cache:
             stdin=stdin,
             config={**config, **CONFIG},
             repository=repository,
+            limit_s=limit_s,
         )
 
     def _make(self) -> None:

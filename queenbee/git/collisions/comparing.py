@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, repeat
 from typing import TYPE_CHECKING, Any
@@ -20,15 +21,16 @@ from queenbee.git.collisions.values import (
     Side,
     Step,
 )
+from queenbee.git.landing.union import spec_of
 from queenbee.git.run import line, without_programs
+from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.layout import git_tree
-from queenbee.store.worktrees import target_branch, worktrees
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
-    from queenbee.store.worktrees import Worktree
 
 _AT_ONCE = 4
 """Snapshots wait for the disk, and for git's own threads."""
@@ -49,13 +51,15 @@ def compare(layout: Layout, *, with_order: bool = False) -> Collisions:
     line("rev-parse", "--verify", "HEAD", cwd=here.path)
     with Cache(layout, own.common_dir) as cache:
         try:
-            return _compare(cache, places, here, target, with_order=with_order)
+            found = _compare(cache, places, here, target, with_order=with_order)
         except ExternalFailure:
             if not cache.results:
                 raise
             # An object that an earlier result names may be gone from the repository.
             cache.forget()
-            return _compare(cache, places, here, target, with_order=with_order)
+            found = _compare(cache, places, here, target, with_order=with_order)
+        found.everybody_adds_to = _added_to(found, cache, layout.settings.land_union)
+    return found
 
 
 def _compare(
@@ -164,6 +168,24 @@ def _order(found: Collisions, tip: Side | None, merger: Merger) -> list[Step]:
     names = sorted(waiting, key=lambda name: len(files.get((name, tip.name), ())))
     row = [waiting[name] for name in order.best(names, files)]
     return order.rehearse(row, onto, files, merger)
+
+
+def _added_to(found: Collisions, cache: Cache, union: Sequence[str]) -> list[str]:
+    """Returns the files of the present conflicts that everybody adds lines to, without those of
+    the setting `[land] union`.
+    """
+    paths = {each.path for pair in found.pairs for each in pair.files if each.only_added}
+    if not paths:
+        return []
+    known = [files for files in cache.results.values() if isinstance(files, list)]
+    seen = Counter(
+        os.fsdecode(bytes.fromhex(each["path"]))
+        for files in known
+        for each in files
+        if each["only_added"]
+    )
+    named = spec_of(union)
+    return sorted(each for each in paths if seen[each] > 1 and not named.match_file(each))
 
 
 def _kept(file: ConflictingFile) -> dict[str, object]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from queenbee.git.collisions.values import Overlap
+    from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
-    from queenbee.store.worktrees import Worktree
 
 MOST_BYTES = 1024 * 1024
 MOST_OTHERS = 4

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from queenbee.git.collisions.cache import Cache
-    from queenbee.store.worktrees import Worktree
+    from queenbee.store.git_files.worktrees import Worktree
 
 LEAST_GIT = (2, 38)
 _MERGE_TREE = ("merge-tree", "--write-tree", "--stdin", "--allow-unrelated-histories")

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.collisions.cache import repository_of
-from queenbee.git.run import without_programs
+from queenbee.git.run import TooSlow, without_programs
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from queenbee.git.collisions.cache import Cache
     from queenbee.git.collisions.values import Side
-    from queenbee.store.worktrees import Worktree
+    from queenbee.store.git_files.worktrees import Worktree
 
 MOST_FILES = 5_000
 MOST_BYTES = 32 * 1024 * 1024
@@ -37,6 +37,8 @@ _STATUS = (
     *("--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
 )
 _TIMES = 3
+_LIMIT_S = 30.0
+"""A git that takes longer waits for a file that will never be read, such as a FIFO."""
 
 
 class _Found:
@@ -101,6 +103,10 @@ def take(side: Side, place: Worktree, cache: Cache) -> None:
     for turn in range(_TIMES):
         try:
             _take(side, place, cache)
+        except TooSlow as error:
+            side.commit = side.head = side.head or place.head
+            side.notes.append(f"uncommitted changes are left out: {error.message}")
+            return
         except (ExternalFailure, OSError) as error:
             # A file changed, shrank or vanished while git read it, which may even kill git.
             reason = error.message if isinstance(error, ExternalFailure) else str(error)
@@ -113,9 +119,9 @@ def take(side: Side, place: Worktree, cache: Cache) -> None:
 
 def _take(side: Side, place: Worktree, cache: Cache) -> None:
     side.notes.clear()
-    config, digest = without_programs(place.path, repository_of(place))
+    config, digest = without_programs(place.path, repository_of(place), limit_s=_LIMIT_S)
     now_ns = time.time_ns()
-    said = cache.git(*_STATUS, place=place, config=config)
+    said = cache.git(*_STATUS, place=place, config=config, limit_s=_LIMIT_S)
     found = _Found(said)
     side.head = found.head
     if found.head is None:
@@ -168,7 +174,9 @@ def _commit(
     index = os.path.join(cache.run, f"index-{os.urandom(6).hex()}")
 
     def run(*arguments: str, stdin: bytes = b"") -> bytes:
-        return cache.git(*arguments, place=place, config=config, index=index, stdin=stdin)
+        return cache.git(
+            *arguments, place=place, config=config, index=index, stdin=stdin, limit_s=_LIMIT_S
+        )
 
     try:
         run("read-tree", found.head)

@@ -130,13 +130,17 @@ class Step:
 class Collisions:
     """The answer: who was compared, and who would conflict with whom."""
 
-    __slots__ = ("order", "pairs", "sides", "target")
+    __slots__ = ("everybody_adds_to", "order", "pairs", "sides", "target")
 
     def __init__(self, target: str | None, sides: Sequence[Side], pairs: Sequence[Pair]) -> None:
         self.target = target
         """The main worktree's branch."""
         self.sides = sides
         self.pairs = pairs
+        self.everybody_adds_to: Sequence[str] = ()
+        """The files that more than one pair conflicted in because both sides only added lines, now
+        or at an earlier call, and that the setting `[land] union` does not name.
+        """
         self.order: Sequence[Step] | None = None
 
     def to_dict(self) -> dict[str, object]:
@@ -145,5 +149,6 @@ class Collisions:
             "target": self.target,
             "sides": [each.to_dict() for each in self.sides],
             "pairs": [each.to_dict() for each in self.pairs],
+            "everybody_adds_to": list(self.everybody_adds_to),
             "order": None if self.order is None else [each.to_dict() for each in self.order],
         }

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Program, run_process
+from queenbee.git import run
+from queenbee.git.run import environment_of_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,13 +23,23 @@ if TYPE_CHECKING:
     from queenbee.git.landing.notes import Note
 
 LAST_CHARS = 3_000
-_OF_A_CALLER = frozenset({"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"})
-"""A hook or an alias names its own repository; each call here is about that of its folder."""
 _LONGEST_S = 1800.0
 """Hooks of a merge may run tests. One that hangs must not keep the turn for ever."""
 _PATIENCE_S = 10.0
 """An editor's or a prompt's `git status` holds the lock of the index for a moment."""
 _AGAIN_S = 0.1
+
+
+def git(*arguments: str, cwd: str, stdin: bytes = b"") -> bytes:
+    """Returns what git prints about the repository of a folder, whatever repository or index a
+    calling hook or alias names. Raises `ExternalFailure`.
+    """
+    return run.git(*arguments, cwd=cwd, stdin=stdin, repository={})
+
+
+def line(*arguments: str, cwd: str) -> str | None:
+    """Returns the one line that git prints about the repository of a folder, or None."""
+    return run.line(*arguments, cwd=cwd, repository={})
 
 
 @dataclass(frozen=True)
@@ -50,7 +62,7 @@ class Commands:
         self.interrupts = interrupts
         self.token = ""
         """What tells the guard, in git's hooks, that this is a landing whose turn it is."""
-        self.env = {name: value for name, value in os.environ.items() if name not in _OF_A_CALLER}
+        self.env = environment_of_user()
 
     def stop_if_asked(self) -> None:
         """Raises `KeyboardInterrupt` after Ctrl-C, SIGTERM or SIGHUP."""

@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.errors import ExternalFailure, Unreadable
-from queenbee.git.run import git
+from queenbee.git.landing.commands import git
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:

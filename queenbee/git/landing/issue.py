@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.glob.index import GlobIndex
 from queenbee.core.text import suggested
 from queenbee.errors import InvalidInput, QueenError
+from queenbee.git import touched
+from queenbee.git.announced import end_landed
 from queenbee.git.landing.landing import Landing, land
 from queenbee.git.landing.place import SHOWN
 from queenbee.services.messages import stage
@@ -22,12 +25,20 @@ if TYPE_CHECKING:
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
+_SHORT = 10
+"""So many characters of a commit are in the reason of a completion."""
+_LANDED = re.compile(r"(?:^landed as |\()([0-9a-f]{10})\)?$")
+"""How such a reason ends: written by `landed`, below."""
+_LOOK_S = 1.0
+"""What looking for others' unmerged work may take, while those who wait to land wait for it."""
+
 
 @dataclass(frozen=True)
 class Landed:
     """What landing an issue did: the landing, the checks of the issue, and its completion.
 
-    `told` are the droids that got a message, because they work on a file that changed.
+    `told` are the droids that got a message, because they have a lease on a file that changed, or
+    unmerged work in it.
     """
 
     landing: Landing
@@ -71,6 +82,7 @@ def land_issue(
         held=one.held,
         verify=one.verify,
         landed=one.landed,
+        whose=one.whose,
         tell=tell,
         go_on=go_on,
     )
@@ -129,23 +141,37 @@ class _One:
         lines = [f"{each['name']}: {each['reason']}" for each in failed]
         return "\n".join([f"the checks of {self._issue_id} {self.record['verdict']}", *lines])
 
+    def whose(self, commits: Sequence[str]) -> dict[str, tuple[str, str]]:
+        """Returns the issue and the droid of the commits that the reason of a completion names."""
+        full = {each[:_SHORT]: each for each in commits}
+        found = {}
+        for each in self._hive.assignments.find(status="completed") if full else ():
+            said = _LANDED.search(each.reason or "")
+            commit = full.get(said[1]) if said is not None else None
+            if commit is not None:
+                found[commit] = (each.issue_id, each.droid)
+        return found
+
     def landed(self, landing: Landing) -> None:
         """Completes the issue, and tells those who work on files that changed."""
         assert landing.commit is not None
-        short = landing.commit[:10]
+        short = landing.commit[:_SHORT]
         if self._issue_id is not None:
             why = f"{self._reason} ({short})" if self._reason else f"landed as {short}"
             self.completion = complete(
                 self._hive, self._issue_id, env=self._env, reason=why, checked=self.record
             )
         try:
+            end_landed(self._hive)
             self.told = self._tell_others(landing, short)
         except QueenError as error:
             if self.completion is not None:
                 self.completion = self.completion.with_note(f"nobody was told: {error.message}")
 
     def _tell_others(self, landing: Landing, short: str) -> list[str]:
-        """Sends one message to each droid that has a lease on a file that changed."""
+        """Sends one message to each droid that has a lease on a file that changed, or unmerged work
+        in it.
+        """
         index = GlobIndex(fold_case=self._hive.reservations.fold_case)
         leases = {
             each.id: each
@@ -154,10 +180,17 @@ class _One:
         }
         for lease in leases.values():
             index.add(lease.id, lease.pattern)
+        working = {
+            (each.path, each.droid)
+            for each in touched.by_others(self._hive, landing.changed, budget_s=_LOOK_S).touches
+            if each.droid is not None and each.droid != self._hive.actor
+        }
+        working |= {
+            (path, leases[key].droid) for path in landing.changed for key in index.covering(path)
+        }
         files: dict[str, list[str]] = {}
-        for path in landing.changed:
-            for droid in {leases[key].droid for key in index.covering(path)}:
-                files.setdefault(droid, []).append(path)
+        for path, droid in sorted(working):
+            files.setdefault(droid, []).append(path)
         if not files:
             return []
         with self._hive.transaction() as tx:

@@ -10,9 +10,9 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
+from queenbee.git.landing.commands import git, line
 from queenbee.git.landing.place import NotLanded
 from queenbee.git.landing.union import Unmerged, spec_of
-from queenbee.git.run import git, line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from queenbee.git.landing.commands import Commands, Done
     from queenbee.git.landing.notes import Note
     from queenbee.git.landing.place import Place
+    from queenbee.git.landing.union import Joined
 
 MERGE, REBASE, SQUASH = "merge", "rebase", "squash"
 _MERGE_TARGET = 3
@@ -36,6 +37,8 @@ class Joining:
         self._strategy = strategy
         self._union = spec_of(union)
         self._subject = subject
+        self.joined: list[Joined] = []
+        """Where both sides of a conflict were kept, in the order in which it was done."""
 
     def join(self, note: Note) -> str:
         """Returns the commit to land: the branch's own, on top of the target.
@@ -96,6 +99,7 @@ class Joining:
         unmerged = Unmerged(place.tree, _MERGE_TARGET)
         if unmerged.files:
             left = unmerged.keep_both(self._commands, self._union)
+            self.joined += unmerged.joined
             if left:
                 note.write(step="conflict", tree=place.tree)
                 raise place.conflict(left, union=self._offered(unmerged, left))
@@ -116,7 +120,7 @@ class Joining:
 
     def _rebase(self, target: str, note: Note) -> None:
         place = self._place
-        place.refuse_overwriting(target)
+        place.refuse_overwriting(target, replays=True)
         self._commands.wait_for_index(place.git_dir)
         note.write(step="rebase", tree=place.tree, before=place.head(), after=target)
         done = self._commands("rebase", target, cwd=place.tree, note=note)
@@ -131,6 +135,7 @@ class Joining:
                 raise _refused(f"the branch cannot be rebased on {place.target}", done)
             unmerged = Unmerged(place.tree, _REBASE_TARGET)
             left = unmerged.keep_both(self._commands, self._union)
+            self.joined += unmerged.joined
             if left:
                 if note is not None:
                     note.write(step="conflict", tree=place.tree)

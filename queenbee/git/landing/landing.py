@@ -16,29 +16,36 @@ from __future__ import annotations
 
 import os
 import subprocess
-from contextlib import ExitStack
+import time
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts, Program, run_process
+from queenbee.core.text import one_line, quotation
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import ExternalFailure, InvalidInput
+from queenbee.errors import ExternalFailure, InvalidInput, QueenError
 from queenbee.git.landing import healing
-from queenbee.git.landing.commands import LAST_CHARS, Commands
+from queenbee.git.landing.commands import LAST_CHARS, Commands, git, line
+from queenbee.git.landing.incoming import Incoming
 from queenbee.git.landing.joining import MERGE, Joining
 from queenbee.git.landing.notes import Note, left_behind
 from queenbee.git.landing.place import SHOWN, NotLanded, Place, Unresolved
-from queenbee.git.run import git, line
-from queenbee.services.landing_turn import LandingTurn, folder_of
+from queenbee.git.run import environment_of_user
+from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from queenbee.git.landing.incoming import Arrival, Whose
+    from queenbee.git.landing.union import Joined
     from queenbee.services.store import Store
 
 CHECK = "queenbee.check"
 """The setting of git that holds the check of a repository on this machine."""
 _TRIES = 5
+_MOST_SAID = 120
+"""Characters of the last line of a check that passed, which tells how much it checked."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +63,14 @@ class Landing:
     """Files of the worktree that git does not track, and so are not part of it."""
     changed: Sequence[str] = ()
     """The files that the target got."""
+    check_s: float | None = None
+    """How long the check took that passed, in seconds; None if there was none."""
+    check_said: str = ""
+    """The last line that it printed."""
+    joined: Sequence[Joined] = ()
+    """Where the merge kept the lines of both sides by itself."""
+    came_in: Sequence[Arrival] = ()
+    """What others landed since the branch began, which came in now; the newest first."""
 
     @property
     def landed(self) -> bool:
@@ -72,6 +87,10 @@ class Landing:
             "output": self.output,
             "untracked": list(self.untracked),
             "changed": list(self.changed),
+            "check_seconds": self.check_s,
+            "check_said": self.check_said,
+            "joined": [each.to_dict() for each in self.joined],
+            "came_in": [each.to_dict() for each in self.came_in],
         }
 
 
@@ -112,6 +131,7 @@ def land(
     held: Callable[[Sequence[str]], list[str]] = lambda _: [],
     verify: Callable[[], str | None] = lambda: None,
     landed: Callable[[Landing], None] = lambda _: None,
+    whose: Whose = lambda _: {},
     tell: Callable[[str], None] = lambda _: None,
     go_on: bool = False,
 ) -> Landing:
@@ -122,18 +142,20 @@ def land(
     may not land, because others hold them. `verify` runs other checks, and returns what failed.
     `landed` is called once the target has moved, while the turn lasts; if it is interrupted, the
     next call for the same commit calls it again. `subject` is that of a commit that is made.
+    `whose` says for which issues, and by whom, commits landed.
     `go_on` first commits the merge whose conflicts were resolved.
 
     Raises `InvalidInput` outside a linked worktree, `NotLanded`, and `Busy` if the turn does not
     come within `wait_s`.
     """
     with Interrupts() as interrupts:
-        one = _One(store, interrupts, rules or Rules.of(store), subject, tell)
+        one = _One(store, interrupts, rules or Rules.of(store), subject, whose, tell)
         done = one.done_before()
         if done is not None:
             landed(done)
             one.forget()
             return done
+        one.incoming = Incoming(one.place)
         if go_on:
             one.joining.finish()
         one.place.refuse_unfinished()
@@ -151,6 +173,8 @@ def land(
             except Unresolved:
                 turn.keep(one.rules.keep_turn_s)
                 note.remove()
+                with suppress(QueenError):  # The conflict is what must be said.
+                    one.tell_whom_to_ask()
                 raise
             except KeyboardInterrupt:
                 note.close()
@@ -173,7 +197,7 @@ def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None
     Raises `InvalidInput` if there is none.
     """
     with Interrupts() as interrupts:
-        one = _One(store, interrupts, Rules.of(store), None, tell)
+        one = _One(store, interrupts, Rules.of(store), None, lambda _: {}, tell)
         one.done_before()
         if not one.joining.abort():
             raise InvalidInput("there is no unfinished landing here", hint="queen land")
@@ -189,14 +213,21 @@ class _One:
         interrupts: Interrupts,
         rules: Rules,
         subject: str | None,
+        whose: Whose,
         tell: Callable[[str], None],
     ) -> None:
         self._store = store
+        self._whose = whose
         self._tell = tell
         self.rules = rules
         self.commands = Commands(interrupts)
         self.place = Place(store, self.commands)
         self.joining = Joining(self.place, rules.strategy, rules.union, subject)
+        self._check_s: float | None = None
+        self._check_said = ""
+        self._told = 0
+        """How many of the joined places were named to the user."""
+        self.incoming: Incoming | None = None
         self._folder = folder_of(store, self.place.target)
 
     def done_before(self) -> Landing | None:
@@ -252,24 +283,25 @@ class _One:
         place = self.place
         for _ in range(_TRIES):
             place.refuse_unfinished()
-            head = self.joining.join(note)
+            try:
+                head = self.joining.join(note)
+            finally:  # Also where another file is left in conflict.
+                self._tell_joined()
             changed = place.changed()
             place.refuse_without_hive()
-            if files := held(changed):
-                raise NotLanded(
-                    f"held by others: {', '.join(files[:SHOWN])}",
-                    hint="queen reserved; or ask the holder",
-                    files=files,
-                )
+            _refuse_held(held(changed))
             self.commands.stop_if_asked()
             failed = self._fails(check) if check else None
             if failed is None:
                 failed = verify()
             if failed is not None:
-                return Landing(place.target, None, output=failed)
+                joined = self.joining.joined
+                return Landing(place.target, None, output=failed, joined=joined)
             place.refuse_unfinished()
+            _refuse_held(held(changed))  # A check may take an hour, in which others reserve.
             self.commands.stop_if_asked()
             turn.check()
+            tip = place.tip()
             if place.advance(head, note):
                 note.write(step="landed", tree=place.tree, after=head, changed=changed[:100])
                 return Landing(
@@ -278,6 +310,10 @@ class _One:
                     checked=bool(check),
                     untracked=place.untracked(),
                     changed=changed,
+                    check_s=self._check_s,
+                    check_said=self._check_said,
+                    joined=self.joining.joined,
+                    came_in=self._came_in(tip),
                 )
             self._tell(f"{place.target} was moved meanwhile; merging it again")
         raise NotLanded(
@@ -285,6 +321,24 @@ class _One:
             hint="try again; nothing was landed",
             files=[],
         )
+
+    def _came_in(self, tip: str) -> list[Arrival]:
+        try:
+            return self.incoming.arrivals(tip, self._whose) if self.incoming is not None else []
+        except QueenError as error:  # The work has landed: that must be said, whatever fails.
+            self._tell(f"what came in is not known: {error.message}")
+            return []
+
+    def tell_whom_to_ask(self) -> None:
+        """Names the landings that changed the same files, where the merge is left in conflict."""
+        arrived = [each for each in self._came_in(self.place.tip()) if each.files]
+        for each in arrived[:SHOWN]:
+            self._tell(f"came in: {each.sentence()}")
+
+    def _tell_joined(self) -> None:
+        for each in self.joining.joined[self._told :]:
+            self._tell(each.sentence())
+        self._told = len(self.joining.joined)
 
     def _fails(self, check: str) -> str | None:
         """Runs a check; returns the end of what it printed if it failed, else None.
@@ -295,9 +349,15 @@ class _One:
         argv = ["/bin/sh", "-c", f"exec 2>&1\n{check}"]
         timeout_s = self.rules.check_timeout_s
         program = Program(argv, self.place.tree, self.commands.env, timeout_s)
+        began_s = time.monotonic()
         ran = run_process(program, interrupts=self.commands.interrupts)
         self.commands.stop_if_asked()
         if ran.exit_code == 0:
+            self._check_s = round(time.monotonic() - began_s, 1)
+            lines = ran.stdout.text().strip().split("\n")
+            self._check_said = one_line(lines[-1].strip(), _MOST_SAID)
+            said = f": {quotation(self._check_said)}" if self._check_said else ""
+            self._tell(f"check passed in {self._check_s} s{said}")
             return None
         said = (ran.problem or ran.stdout.text()).strip()[-LAST_CHARS:]
         if ran.ended == "timed_out":
@@ -346,11 +406,21 @@ class _One:
             )
 
 
+def _refuse_held(files: Sequence[str]) -> None:
+    if files:
+        raise NotLanded(
+            f"held by others: {', '.join(files[:SHOWN])}",
+            hint="queen reserved; or ask the holder",
+            files=files,
+        )
+
+
 def _merged(ours: str, theirs: str, tree: str) -> str | None:
     """Returns the tree that a merge writes, also one with conflicts."""
     done = subprocess.run(
         ["git", "merge-tree", "--write-tree", "--no-messages", ours, theirs],
         cwd=tree,
+        env=environment_of_user(),
         capture_output=True,
         stdin=subprocess.DEVNULL,
         check=False,

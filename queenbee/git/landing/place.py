@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import shell_word
 from queenbee.errors import Conflict, InvalidInput
-from queenbee.git.run import git, line
+from queenbee.git.landing.commands import git, line
+from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.layout import git_tree
-from queenbee.store.worktrees import current_branch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,20 +118,26 @@ class Place:
                 files=dirty,
             )
 
-    def refuse_overwriting(self, target: str) -> None:
+    def refuse_overwriting(self, target: str, *, replays: bool = False) -> None:
         """Raises `NotLanded` if bringing the target here would overwrite a file that git ignores:
         git itself takes those for worthless.
+
+        A rebase, which `replays` the commits, first writes all files of the target, and then those
+        of each commit: also the ones that the branch stopped tracking, and that are here ignored.
         """
         base = line("merge-base", "HEAD", target, cwd=self.tree)
         if base is None:
             return
-        added = ("diff", "--name-only", "--no-renames", "--diff-filter=A", "-z")
-        new = names_in(git(*added, base, target, "--", cwd=self.tree))
-        there = [path for path in new if os.path.lexists(os.path.join(self.tree, path))]
-        if not there:
-            return
+        changed = ("diff", "--name-only", "--no-renames", "--diff-filter=d", "-z")
+        new = set(names_in(git(*changed, base, target, "--", cwd=self.tree)))
+        if replays:
+            new.update(names_in(git("ls-tree", "-r", "-z", "--name-only", target, cwd=self.tree)))
+            commits = git("rev-list", f"{target}..HEAD", "--", cwd=self.tree)
+            files = ("diff-tree", "--stdin", "--no-commit-id", "-r", "-m", "-z", "--name-only")
+            new.update(names_in(git(*files, "--no-renames", cwd=self.tree, stdin=commits)))
         known = set(names_in(git("ls-files", "-z", "--", cwd=self.tree)))
-        lost = [path for path in there if path not in known]
+        there = {_in_the_way(self.tree, path) for path in new - known}
+        lost = sorted(path for path in there if path is not None and path not in known)
         if lost:
             raise NotLanded(
                 f"{self.target} has files that are here without git: {', '.join(lost[:SHOWN])}",
@@ -241,7 +247,7 @@ class Place:
         """Returns the branch whose rebase is not finished in this worktree, or None."""
         try:
             with open(os.path.join(self.git_dir, "rebase-merge", "head-name")) as file:
-                name = file.read().strip()
+                name = file.read().rstrip("\n")
         except (OSError, UnicodeDecodeError):
             return None
         return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
@@ -250,3 +256,18 @@ class Place:
 def names_in(listed: bytes) -> list[str]:
     """Returns the names in what git lists with `-z`."""
     return [os.fsdecode(each) for each in listed.split(b"\0") if each]
+
+
+def _in_the_way(tree: str, path: str) -> str | None:
+    """Returns what git would have to remove to write a file: what has its name, or a file or link
+    that has the name of one of its folders. None if nothing is there.
+    """
+    end = path.find("/")
+    while end >= 0:
+        folder = os.path.join(tree, path[:end])
+        if not os.path.lexists(folder):
+            return None
+        if os.path.islink(folder) or not os.path.isdir(folder):
+            return path[:end]
+        end = path.find("/", end + 1)
+    return path if os.path.lexists(os.path.join(tree, path)) else None

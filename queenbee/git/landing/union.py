@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 
 from pathspec import GitIgnoreSpec
 
-from queenbee.core.marked_conflicts import MARKER_SIZE, keeping_both
+from queenbee.core.marked_conflicts import MARKER_SIZE, keeping_both, ranges_of_both
+from queenbee.core.text import mentioned, one_line
 from queenbee.errors import InvalidInput
-from queenbee.git.run import git
+from queenbee.git.landing.commands import git
+from queenbee.git.run import environment_of_user
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from queenbee.git.landing.commands import Commands
 
+_SHOWN = 3
 _STAGES = frozenset({"1", "2", "3"})
 _REGULAR = frozenset({"100644", "100755"})
 
@@ -36,6 +39,31 @@ def spec_of(patterns: Sequence[str]) -> GitIgnoreSpec:
         ) from error
 
 
+class Joined:
+    """A file in which the lines of both sides were kept, and the places: the first and last line
+    of each, numbered as in the result.
+    """
+
+    __slots__ = ("lines", "path")
+
+    def __init__(self, path: str, lines: Sequence[Sequence[int]]) -> None:
+        self.path = path
+        self.lines = lines
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return {"path": self.path, "lines": [list(each) for each in self.lines]}
+
+    def sentence(self) -> str:
+        """Returns it in words: git joined the lines without knowing what they mean."""
+        shown = ", ".join(f"{first}-{last}" for first, last in self.lines[:_SHOWN])
+        more = ", …" if len(self.lines) > _SHOWN else ""
+        return (
+            f"kept both sides in {mentioned(one_line(self.path))} lines {shown}{more}: look at "
+            "their order"
+        )
+
+
 class Unmerged:
     """The files of a worktree that are in conflict; `target_stage` is the target's side: 2 while
     commits are rebased, else 3.
@@ -44,6 +72,8 @@ class Unmerged:
     def __init__(self, tree: str, target_stage: int) -> None:
         self._tree = tree
         self._order = (str(target_stage), "1", str(5 - target_stage))
+        self.joined: list[Joined] = []
+        """What `keep_both` resolved."""
         self._entries: dict[str, dict[str, tuple[str, str]]] = {}
         for entry in git("ls-files", "--unmerged", "-z", cwd=tree).split(b"\0"):
             if entry:
@@ -58,7 +88,8 @@ class Unmerged:
 
     def only_added(self) -> list[str]:
         """Returns the files in which both sides only added lines at one place."""
-        return [path for path in self._entries if self._both(path) is not None]
+        marked = {path: self._marked(path) for path in self._entries}
+        return [path for path, text in marked.items() if text and keeping_both(text) is not None]
 
     def keep_both(self, commands: Commands, spec: GitIgnoreSpec) -> list[str]:
         """Resolves those of the files that `spec` names and in which both sides only added lines;
@@ -71,8 +102,9 @@ class Unmerged:
         ]
 
     def _resolve(self, commands: Commands, path: str) -> bool:
-        text = self._both(path)
-        if text is None:
+        marked = self._marked(path)
+        text = keeping_both(marked) if marked is not None else None
+        if marked is None or text is None:
             return False
         blob = git("hash-object", "-w", "--stdin", cwd=self._tree, stdin=text).decode().strip()
         # The file before the index: a merge can be taken back at any moment in between.
@@ -80,10 +112,15 @@ class Unmerged:
         safe_open.write(os.path.join(self._tree, path), filtered, os.O_TRUNC)
         literally = {"GIT_LITERAL_PATHSPECS": "1"}
         done = commands("add", "--", path, cwd=self._tree, env=literally)
-        return done.status == 0
+        if done.status != 0:
+            return False
+        self.joined.append(Joined(path, ranges_of_both(marked)))
+        return True
 
-    def _both(self, path: str) -> bytes | None:
-        """Returns the file with the lines of both sides, the target's first, or None."""
+    def _marked(self, path: str) -> bytes | None:
+        """Returns the file with its conflicts marked, the target's side first; None if it has not
+        three versions of one kind.
+        """
         stages = self._entries[path]
         modes = {mode for mode, _ in stages.values()}
         if stages.keys() != _STAGES or len(modes) != 1 or not modes <= _REGULAR:
@@ -95,8 +132,7 @@ class Unmerged:
                 with open(paths[-1], "wb") as file:
                     file.write(git("cat-file", "blob", stages[stage][1], cwd=self._tree))
             size = f"--marker-size={MARKER_SIZE}"
-            marked = _merge_file("--diff3", size, *paths, cwd=self._tree)
-        return None if marked is None else keeping_both(marked)
+            return _merge_file("--diff3", size, *paths, cwd=self._tree)
 
 
 def _merge_file(*arguments: str, cwd: str) -> bytes | None:
@@ -104,6 +140,7 @@ def _merge_file(*arguments: str, cwd: str) -> bytes | None:
     done = subprocess.run(
         ["git", "merge-file", "--stdout", "--quiet", *arguments],
         cwd=cwd,
+        env=environment_of_user(),
         capture_output=True,
         stdin=subprocess.DEVNULL,
         check=False,

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.core.queue import Waiter
-    from queenbee.services.queue import Queue
     from queenbee.services.store import Store
+    from queenbee.services.waiting.queue import Queue
 
 
 class InLine:

@@ -13,9 +13,9 @@ from queenbee.core import glob
 from queenbee.core.leases import serves
 from queenbee.errors import BadPattern, InvalidInput, NotFound
 from queenbee.services.leases.paths import path_of
-from queenbee.store.ignore_files import ignored
+from queenbee.store.git_files.ignore_files import ignored
+from queenbee.store.git_files.working_tree import read_tree_id
 from queenbee.store.settings import OFF, SHARED
-from queenbee.store.working_tree import read_tree_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

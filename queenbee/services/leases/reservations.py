@@ -16,7 +16,7 @@ from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours, QueenE
 from queenbee.services.leases.granting import KIND, Request, checked_ttl_s, end, extend, grant
 from queenbee.services.leases.live import LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
-from queenbee.store import working_tree
+from queenbee.store.git_files import working_tree
 from queenbee.store.layout import folds_case
 from queenbee.store.settings import AUTO, EXCLUSIVE
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from queenbee.core.queue import Want
     from queenbee.services.droids import Droids
     from queenbee.services.nudges import Nudges
-    from queenbee.services.queue import Place, Queue
     from queenbee.services.store import Store
     from queenbee.services.transaction import Transaction
-    from queenbee.services.turns import Progress
+    from queenbee.services.waiting.queue import Place, Queue
+    from queenbee.services.waiting.turns import Progress
 
 
 class PathStatus:
@@ -349,7 +349,7 @@ class Reservations:
     ) -> list[Reservation]:
         if wait_s <= 0:
             return self._grant(request)
-        from queenbee.services.turns import served  # noqa: PLC0415 - start-up
+        from queenbee.services.waiting.turns import served  # noqa: PLC0415 - start-up
 
         return served(
             self.store,

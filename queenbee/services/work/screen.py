@@ -13,7 +13,7 @@ from queenbee.services.work.members import MOST_UNREAD, Member, team
 if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.services.hive import Services
-    from queenbee.services.landing_turn import Lander
+    from queenbee.services.waiting.landing_turn import Lander
 
 _RECENT = 5
 
@@ -45,7 +45,7 @@ class Status:
         self.landing: list[Lander] = []
         """Those who bring their work to the main branch now, or wait for that, in order."""
         if os.path.isdir(os.path.join(hive.layout.state_dir, "landing")):
-            from queenbee.services.landing_turn import landers  # noqa: PLC0415 - start-up
+            from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
 
             self.landing = landers(hive)
         done = [

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Message, Reservation
     from queenbee.services.hive import Services
-    from queenbee.services.queue import Place
+    from queenbee.services.waiting.queue import Place
     from queenbee.services.work.waiting import OnProgress
 
 _MAIL = 5
@@ -74,8 +74,12 @@ class Begin(_Answer):
         """The files of the working tree that the issue names, from its root."""
         self.shared_files = self._shared_files(tree, issues)
         """The files of this issue that others are in, by droid."""
+        self.lands_with: str | None = None if hive.layout.has_land_check else "YOUR TESTS"
+        """What to give to `queen land` as the check; None if it knows one itself."""
         self.touched_by: Sequence[Any] = ()
         """The unmerged work of others in them, which only git knows: `git.touched` adds it."""
+        self.unlooked: Sequence[str] = ()
+        """The worktrees whose unmerged work is not known, by name."""
 
     def _shared_files(self, tree: str, issues: Mapping[str, Issue]) -> dict[str, list[str]]:
         mine = self.files
@@ -122,6 +126,9 @@ class Nothing(_Answer):
         """The issues that are not done."""
         blocked = "under_way" if self.counts["active"] else "blocked"
         self.state = blocked if self.open else "done"
+        self.uncommitted_records: str | None = None
+        """The folder of the records if all is done and git has not all of them committed:
+        `git.touched` adds it."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the state with the open issues."""
@@ -129,6 +136,7 @@ class Nothing(_Answer):
             "state": self.state,
             "counts": self.counts,
             "ahead": list(self.ahead),
+            "uncommitted_records": self.uncommitted_records,
             "open": [
                 {
                     "issue_id": each.issue.id,

@@ -124,10 +124,19 @@ def wait(
         if found:
             return found
         if not watch.wait(deadline_s):
+            _leave_word(hive, wanted)
             raise Busy(
                 f"timed out after {format_duration(timeout_s)}: {_missing(hive, wanted)}",
                 hint="queen status",
             )
+
+
+def _leave_word(hive: Services, wanted: Wanted) -> None:
+    """Has the actor told of the issues when they are done."""
+    if wanted.issues:
+        from queenbee.services.work.awaited import awaits  # noqa: PLC0415 - start-up
+
+        awaits(hive, _open(hive, wanted.issues))
 
 
 def _found(hive: Services, wanted: Wanted) -> dict[str, object]:

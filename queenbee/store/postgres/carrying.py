@@ -6,7 +6,10 @@ that nobody writes meanwhile, and can be repeated: only lines that are missing a
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import tomllib
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
 
@@ -21,7 +24,7 @@ from queenbee.store.lock import KernelLock
 from queenbee.store.postgres import faults
 from queenbee.store.postgres.noted import note_engine
 from queenbee.store.postgres.schema import bring_up_to_date, chained, lock_key
-from queenbee.store.settings import FILE_NAME, with_engine
+from queenbee.store.settings import FILE_NAME
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -235,7 +238,7 @@ def _write_settings(layout: Layout, kind: str, hive: str) -> None:
         text = read_own(path).decode()
     except NotFound:
         text = ""
-    changed = with_engine(text, kind, hive)
+    changed = _with_engine(text, kind, hive)
     if changed is None:
         raise Unwritable(
             f"{path} has an [engine] that cannot be changed automatically",
@@ -244,3 +247,26 @@ def _write_settings(layout: Layout, kind: str, hive: str) -> None:
         )
     if changed != text:
         write_document(path, changed.encode())
+
+
+def _with_engine(text: str, kind: str, hive: str) -> str | None:
+    """Returns the text of the settings with another engine, all else as it was; None if its table
+    `[engine]` is written in a way that this does not understand.
+    """
+    said = {"kind": json.dumps(kind), "hive": json.dumps(hive, ensure_ascii=False)}
+    lines = text.splitlines()
+    begin = next((n for n, each in enumerate(lines) if re.match(r"\s*\[engine\]", each)), None)
+    if begin is None:
+        lines += ["", "[engine]"]
+        begin = len(lines) - 1
+    end = next((n for n in range(begin + 1, len(lines)) if lines[n].lstrip()[:1] == "["), None)
+    table = [each for each in lines[begin + 1 : end] if not re.match(r"\s*(kind|hive)\s*=", each)]
+    table[:0] = [f"{name} = {value}" for name, value in said.items()]
+    lines[begin + 1 : end] = table
+    changed = "\n".join(lines) + "\n"
+    try:
+        before, after = tomllib.loads(text), tomllib.loads(changed)
+    except ValueError:
+        return None
+    wanted = {**before, "engine": {**before.get("engine", {}), "kind": kind, "hive": hive}}
+    return changed if after == wanted else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import select
 from contextlib import suppress
 
@@ -14,6 +15,9 @@ from queenbee.store.postgres.schema import VERSION, channel, lock_key
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+# It warns of connections that were lost, on standard error; whoever asked is told anyway.
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 AT_ONCE = 5_000
 """How many lines of one kind one question fetches at most: about 2 MiB."""

@@ -21,6 +21,7 @@ from queenbee.store.postgres import faults
 from queenbee.store.postgres.cache import Cache
 from queenbee.store.postgres.connection import AT_ONCE, Answer, Connection
 from queenbee.store.postgres.schema import chained
+from queenbee.store.postgres.turn import PostgresTurn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,8 +117,6 @@ class PostgresEngine:
         return os.path.join(self.folder, f"{kind}.sqlite3")
 
     def turn(self, holder: str) -> Turn:
-        from queenbee.store.postgres.turn import PostgresTurn  # noqa: PLC0415 - start-up
-
         return PostgresTurn(self, holder)
 
     def now_ms(self) -> int:

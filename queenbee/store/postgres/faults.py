@@ -51,7 +51,8 @@ def refusal(error: psycopg.Error) -> QueenError:
     if isinstance(error, pg.InsufficientPrivilege):
         return Unwritable(
             f"the database refuses this user ({text}); {_NOTHING}",
-            hint="grant the user SELECT, INSERT on queen_lines and SELECT, UPDATE on queen_hives",
+            hint="grant the user SELECT and INSERT on queen_lines, "
+            "SELECT on queen_hives and queen_schema",
         )
     if isinstance(error, _NO_TABLES):
         return no_tables()

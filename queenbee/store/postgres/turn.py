@@ -16,6 +16,7 @@ import psycopg
 from queenbee.errors import Busy, OutcomeUnknown, QueenError
 from queenbee.store import setup
 from queenbee.store.files_turn import add_hint
+from queenbee.store.issues_file import append_rows
 from queenbee.store.lock import KernelLock
 from queenbee.store.postgres import faults
 from queenbee.store.postgres.connection import Row
@@ -25,12 +26,36 @@ from queenbee.store.postgres.schema import chained
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from threading import RLock
+    from typing import Protocol
 
     from queenbee.store.engine import Lines
     from queenbee.store.issues_file import Added
+    from queenbee.store.layout import Layout
+    from queenbee.store.ledger.ledger import Ledger
+    from queenbee.store.postgres.cache import Cache
     from queenbee.store.postgres.connection import Answer, Connection
-    from queenbee.store.postgres.engine import PostgresEngine
     from queenbee.store.records import Records
+
+    class Opened(Protocol):
+        """What a turn needs from the engine that it writes to."""
+
+        layout: Layout
+        hive: str
+        mutex: RLock
+        connection: Connection | None
+        fresh: set[str] | None
+
+        def opened_kinds(self) -> list[str]: ...
+        def ledger(self, kind: str) -> Ledger: ...
+        def cache(self, kind: str) -> Cache: ...
+        def catch_up(self, kind: str) -> None: ...
+        def take(
+            self, answer: Answer, known: dict[str, tuple[int, bytes]] | None = None
+        ) -> bool: ...
+        def open_connection(self, name: str = "") -> Connection: ...
+        def drop(self) -> None: ...
+
 
 _RETRY_S = 0.2
 _TURN_BYTES = 16
@@ -41,7 +66,7 @@ _LEAST_SEARCH_S = 15.0
 class PostgresTurn:
     """Implements `store.engine.Turn`."""
 
-    def __init__(self, engine: PostgresEngine, holder: str) -> None:
+    def __init__(self, engine: Opened, holder: str) -> None:
         self._engine = engine
         self._holder = holder
         self._timeout_s = engine.layout.settings.lock_timeout_s
@@ -155,8 +180,6 @@ class PostgresTurn:
         return rows
 
     def _record_issues(self, rows: Sequence[bytes]) -> None:
-        from queenbee.store.issues_file import append_rows  # noqa: PLC0415 - start-up
-
         layout = self._engine.layout
         setup.make_beads_dir(layout)
         local = KernelLock(layout.lock_path, holder=self._holder, timeout_s=self._timeout_s)

@@ -10,8 +10,8 @@ from hives import Clock, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Busy
-from queenbee.services import turns
 from queenbee.services.leases import reservations
+from queenbee.services.waiting import turns
 from queenbee.store import watch
 
 

@@ -1,0 +1,1 @@
+"""Editing the files of agents: each part can be added, checked, and taken out again."""

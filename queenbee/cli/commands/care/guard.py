@@ -1,0 +1,177 @@
+"""`queen guard`: refuses commits and pushes of files that another droid holds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import Answer, Invocation, command, group
+from queenbee.cli.commands.care.hive import tell_without_hive
+from queenbee.cli.rendering import purpose
+from queenbee.cli.terminal import aside, say
+from queenbee.core.text import mentioned, printable, suggested
+from queenbee.errors import InvalidInput
+from queenbee.git import changes, hooks
+from queenbee.git import guard as rules
+from queenbee.services.leases.paths import path_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+_SHOWN = 20
+
+
+def _show_verdict(verdict: rules.Verdict) -> None:
+    if not verdict.held:
+        return
+    verb = "allowed anyway" if verdict.mode == rules.WARN else "refused"
+    say(f"queenbee guard: {verdict.what} {verb}: another droid holds files that it changes")
+    for each in verdict.held[:_SHOWN]:
+        lease = each.lease
+        say(
+            f"  {mentioned(printable(each.path))}: held by {mentioned(printable(lease.droid))}, "
+            f"{mentioned(printable(lease.pattern))}{purpose(lease)}, {each.left} left"
+        )
+    if len(verdict.held) > _SHOWN:
+        say(f"  and {len(verdict.held) - _SHOWN} more")
+    if verdict.mode != rules.WARN:
+        holder = printable(verdict.held[0].lease.droid)
+        ask = suggested("queen msg send", holder, "BODY")
+        say(f"  ask: {ask}, or wait until it is released")
+        if verdict.nameless:
+            say("  if that is you, say so: QUEEN_DROID=NAME, or queen whoami --set NAME")
+        applied = verdict.what == rules.COMMIT and changes.is_applied(os.getcwd())
+        way = "git am --continue" if applied else f"or git {verdict.what} --no-verify"
+        say(f"  to proceed anyway: {rules.BYPASS}{' for ' if applied else ', '}{way}")
+
+
+@command(
+    "check",
+    show=_show_verdict,
+    example="queen guard check --staged\nqueen guard check --range main..HEAD",
+    opens_hive=False,
+)
+@click.argument("paths", nargs=-1, metavar="[PATH...]")
+@click.option("--staged", is_flag=True, help="Check what the next commit changes (the default)")
+@click.option("--range", "range_", metavar="A..B", help="Check what these commits change")
+@click.option(
+    "--pre-push",
+    "remote",
+    is_flag=False,
+    flag_value="",
+    metavar="REMOTE",
+    help="Check what a push sends to REMOTE; refs are read from standard input, as in git's hook",
+)
+def check(
+    call: Invocation,
+    paths: tuple[str, ...],
+    staged: bool,
+    range_: str | None,
+    remote: str | None,
+) -> Answer:
+    """Check whether changes may be committed or pushed
+
+    Exit 0 if they may, 1 if another droid holds some of the files. Only exclusive reservations
+    count. Without a hive, everything may.
+    """
+    if sum((bool(paths), staged, range_ is not None, remote is not None)) > 1:
+        raise InvalidInput("give one of: --staged, --range, --pre-push, or paths")
+    change = _change(paths, range_, remote)
+    verdict = rules.check(change, lambda: call.hive, os.environ, droid=call.actor)
+    for note in verdict.notes:
+        aside(f"queenbee guard: {printable(note)}")
+    for each in verdict.left_out:
+        aside(f"queenbee guard: {printable(each.file)}: {each.message}")
+        aside(f"  try: {printable(each.hint or '')}")
+    return Answer(verdict, yes=verdict.passes)
+
+
+def _change(paths: Sequence[str], range_: str | None, remote: str | None) -> rules.Change:
+    cwd = os.getcwd()
+    if paths:
+        return rules.Change(
+            rules.COMMIT, lambda tree: [path_of(each, tree=tree, cwd=cwd) for each in paths]
+        )
+    if range_ is not None:
+        return rules.Change(rules.COMMIT, lambda _: changes.in_range(cwd, range_))
+    if remote is not None:
+        # It is None if it is closed: then git told nothing, and nothing is pushed.
+        stdin = sys.stdin.buffer if sys.stdin is not None else BytesIO()
+        return rules.Change(rules.PUSH, lambda _: changes.of_push(cwd, remote, os.environ, stdin))
+    return rules.Change(rules.COMMIT, lambda _: changes.staged(cwd), is_next_commit=True)
+
+
+def _show_hooks(value: dict[str, object]) -> None:
+    states, snippet = value["hooks"], value["snippet"]
+    assert isinstance(states, list)
+    for each in states:
+        more = f", then {printable(os.path.basename(each.chained))}" if each.chained else ""
+        if each.state == hooks.OTHER:
+            more = ", a hook without the guard"
+        say(f"{each.hook:18} {each.state:9} {printable(each.path)}{more}")
+    if snippet is not None and any(each.state != hooks.INSTALLED for each in states):
+        config = value["config"] or f"the configuration of {value['framework']}"
+        say(f"{value['framework']} manages the hooks here; add to {printable(str(config))}:")
+        click.echo(snippet)
+
+
+def _hooks_answer(
+    folder: hooks.HookFolder, states: list[hooks.HookState], *, wanted: bool
+) -> Answer:
+    value = {
+        "framework": folder.framework,
+        "hooks": states,
+        "config": folder.config(),
+        "snippet": folder.snippet,
+    }
+    installed = all(each.state == hooks.INSTALLED for each in states)
+    absent = all(each.state != hooks.INSTALLED for each in states)
+    return Answer(value, yes=installed if wanted else absent)
+
+
+@command("install", show=_show_hooks, example="queen guard install", opens_hive=False)
+def install(call: Invocation) -> Answer:
+    """Put the guard into git's hooks for commits and pushes
+
+    The hooks are pre-commit, prepare-commit-msg (for revert and cherry-pick), pre-applypatch
+    (for am) and pre-push. An existing hook runs after the guard. If lefthook or pre-commit
+    manages the hooks, nothing is changed: the command prints what to add to their configuration
+    and exits with status 1.
+    """
+    folder = hooks.HookFolder(os.getcwd())
+    states = hooks.install(folder)
+    tell_without_hive(call)
+    return _hooks_answer(folder, states, wanted=True)
+
+
+@command("uninstall", show=_show_hooks, example="queen guard uninstall", opens_hive=False)
+def uninstall(call: Invocation) -> Answer:
+    """Remove the guard from git's hooks
+
+    Restores the hooks that were there before.
+    """
+    folder = hooks.HookFolder(os.getcwd())
+    return _hooks_answer(folder, hooks.uninstall(folder), wanted=False)
+
+
+@command("status", show=_show_hooks, example="queen guard status", opens_hive=False)
+def status(call: Invocation) -> Answer:
+    """Show whether git's hooks run the guard
+
+    Exit 0 if all do, 1 if not.
+    """
+    folder = hooks.HookFolder(os.getcwd())
+    return _hooks_answer(folder, hooks.states(folder), wanted=True)
+
+
+guard = group(
+    "guard",
+    [install, uninstall, status, check],
+    help="Refuse commits and pushes of files that another droid holds",
+    example="queen guard install",
+)

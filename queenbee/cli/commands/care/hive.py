@@ -1,0 +1,183 @@
+"""`queen init`, `where`, `whoami`, `version`, `completion`: the hive itself."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+import queenbee
+from queenbee.cli.app import Invocation, command
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
+from queenbee.errors import InvalidInput, NoHive, QueenError
+from queenbee.store import layout, setup
+from queenbee.store.droids import identity
+
+if TYPE_CHECKING:
+    from queenbee.store.layout import Layout
+
+
+def _layout(call: Invocation, *, must_exist: bool) -> Layout:
+    cwd = layout.working_directory()
+    return layout.discover(cwd, os.environ, beads_dir=call.beads_dir, must_exist=must_exist)
+
+
+def tell_without_hive(call: Invocation) -> None:
+    """Prints a notice if there is no hive yet for what was installed."""
+    try:
+        _layout(call, must_exist=True)
+    except NoHive as error:
+        call.tell(f"{error.message}; until there is one, everything is allowed: queen init")
+    except QueenError:
+        return
+
+
+NEXT = ("queen setup", "queen issue new TITLE")
+"""What one does in a new hive."""
+
+
+def _show_init(value: dict[str, object]) -> None:
+    made = value["made"]
+    assert isinstance(made, list)
+    say(f"The hive is {printable(str(value['beads_dir']))}")
+    for path in made:
+        say(f"  made {printable(path)}")
+    if not made:
+        say("  it already exists; nothing was changed")
+    setup_, issue = NEXT
+    say(f"next: {setup_:21}  to connect your coding agents")
+    say(f"      {issue}  to describe some work")
+
+
+@command("init", show=_show_init, example="queen init", opens_hive=False)
+def init(call: Invocation) -> dict[str, object]:
+    """Make a hive in this repository
+
+    Creates .beads/ with its settings (queen.toml) and git attributes. Running it again changes
+    nothing.
+    """
+    places = _layout(call, must_exist=False)
+    made = setup.init(places)
+    if places.common_dir is None:
+        call.tell("this is not a git repository: no clone or worktree will share the hive")
+    return {"beads_dir": places.beads_dir, "made": made}
+
+
+def _show_where(value: dict[str, object]) -> None:
+    for key in ("beads_dir", "state_dir", "tree", "worktree", "actor", "droids", "issues"):
+        if value[key] is not None:
+            say(f"{key.replace('_', ' '):10} {printable(str(value[key]))}")
+    how, above = value["how"], value["above"]
+    assert isinstance(how, list)
+    assert isinstance(above, list)
+    for step in how:
+        say(f"  because {printable(step)}")
+    for beads in above:
+        say(f"above      {printable(beads)}: its reservations hold here too")
+
+
+@command("where", show=_show_where, example="queen where", opens_hive=False)
+def where(call: Invocation) -> dict[str, object]:
+    """Show which hive is used here, and why"""
+    places = _layout(call, must_exist=True)
+    found = identity.find_actor(places, os.environ, call.actor)
+    return {
+        "beads_dir": places.beads_dir,
+        "state_dir": places.state_dir,
+        "tree": places.tree,
+        "worktree": places.worktree,
+        "actor": found[0] if found else None,
+        "actor_from": found[1] if found else None,
+        "droids": places.settings.droids,
+        "issues": places.settings.issues,
+        "durability": places.settings.durability,
+        "how": places.how,
+        "above": _above(call),
+    }
+
+
+def _above(call: Invocation) -> list[str]:
+    """Returns the other hives that govern files here: their leases hold too."""
+    cwd = layout.working_directory()
+    found = layout.governing(cwd, os.environ, beads_dir=call.beads_dir)
+    return [each.beads_dir for each in found][1:]
+
+
+def _show_whoami(value: dict[str, object]) -> None:
+    say(f"{value['droid']}  ({printable(str(value['from']))})")
+
+
+@command(
+    "whoami",
+    show=_show_whoami,
+    example="queen whoami --set ui-engineer",
+    opens_hive=False,
+)
+@click.option("--set", "name", metavar="NAME", help="Remember NAME for this worktree")
+def whoami(call: Invocation, name: str | None) -> dict[str, object]:
+    """Show which droid acts in this worktree, or set it"""
+    if name is not None:
+        # Acts as that name, so that it can replace an invalid one that was remembered.
+        call.actor = name
+        call.hive.droids.check(name)
+        identity.remember(call.hive.layout, name)
+        first = next((each for each in identity.VARIABLES if os.environ.get(each)), None)
+        if first is not None and os.environ[first] != name:
+            call.tell(f"{first}={os.environ[first]} overrides it while that is set")
+        return {"droid": name, "from": call.hive.layout.identity_path}
+    places = call.hive.layout
+    found = identity.find_actor(places, os.environ, call.actor)
+    if found is None:
+        raise identity.nobody()
+    return {"droid": call.hive.droids.check(found[0]), "from": found[1]}
+
+
+@command(
+    "version",
+    show=lambda value: say(f"queen {value['version']}"),
+    example="queen version",
+    opens_hive=False,
+)
+def version(call: Invocation) -> dict[str, object]:
+    """Show the version"""
+    return {"version": queenbee.__version__}
+
+
+@command(
+    "help",
+    show=lambda value: say(value["help"]),
+    example="queen help reserve\nqueen help msg send",
+    opens_hive=False,
+)
+@click.argument("command_path", nargs=-1, metavar="[COMMAND]...")
+def help_(call: Invocation, command_path: tuple[str, ...]) -> dict[str, object]:
+    """Show the help of queen or of a command"""
+    context = click.get_current_context().find_root()
+    found: click.Command = context.command
+    for name in command_path:
+        if not isinstance(found, click.Group):
+            break
+        _, inner, _ = found.resolve_command(context, [name])
+        assert inner is not None
+        found, context = inner, click.Context(inner, info_name=name, parent=context)
+    return {"help": found.get_help(context)}
+
+
+@command(
+    "completion",
+    show=lambda value: say(value["script"]),
+    example='eval "$(queen completion bash)"',
+    opens_hive=False,
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), metavar="SHELL")
+def completion(call: Invocation, shell: str) -> dict[str, object]:
+    """Print the completion script for a shell: bash, zsh or fish"""
+    from click.shell_completion import get_completion_class  # noqa: PLC0415 - start-up
+
+    kind = get_completion_class(shell)
+    if kind is None:  # pragma: no cover - the choice above allows only what click has
+        raise InvalidInput(f"no completion for {shell}")
+    queen = click.get_current_context().find_root().command
+    return {"script": kind(queen, {}, "queen", "_QUEEN_COMPLETE").source()}

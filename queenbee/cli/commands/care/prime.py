@@ -1,0 +1,53 @@
+"""`queen prime`: what an agent must know to work here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import command
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
+from queenbee.services.telling import briefing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from queenbee.workflows.hive import Hive
+
+_HELP_CHARS = 60
+
+
+def _commands(root: click.Context) -> Iterator[str]:
+    """Yields a line for each command: what it does, or what a group consists of."""
+    queen = root.command
+    assert isinstance(queen, click.Group)
+    for name in queen.list_commands(root):
+        each = queen.get_command(root, name)
+        assert each is not None
+        if isinstance(each, click.Group):
+            context = click.Context(each, info_name=name, parent=root)
+            yield f"- {name} {' | '.join(each.list_commands(context))}"
+        else:
+            yield f"- {name}: {each.get_short_help_str(_HELP_CHARS)}"
+
+
+@command(
+    "prime",
+    show=lambda value: say(printable(value["text"].rstrip("\n"), keep_newlines=True)),
+    example="queen prime\nqueen prime --full",
+)
+@click.option("--full", is_flag=True, help="Add the rules and a list of all commands")
+def prime(hive: Hive, full: bool) -> dict[str, object]:
+    """Print what an agent must know to work here
+
+    The loop, the commands it needs, who it is and what is going on, in at most 350 tokens; with
+    --full the whole reference in at most 1,500.
+    """
+    if full:
+        commands = _commands(click.get_current_context().find_root())
+        text = briefing.reference(hive, commands)
+    else:
+        text = briefing.prime(hive)
+    return {"actor": hive.actor_or_none, "text": text}

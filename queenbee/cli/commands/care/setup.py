@@ -1,0 +1,122 @@
+"""`queen setup`: connects coding agents to the hive."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.agents.files import edits
+from queenbee.agents.setup import AGENTS, Setup, place_of
+from queenbee.cli.app import Answer, Invocation, command
+from queenbee.cli.commands.care.hive import tell_without_hive
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
+from queenbee.errors import InvalidInput
+from queenbee.git import hooks
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_NONE_FOUND = f"no agent was found here; name those that you use: {', '.join(AGENTS)}"
+
+
+def _show(value: dict[str, list[dict[str, str]]]) -> None:
+    for each in value["agents"]:
+        found = f" ({each['found']})" if each["found"] else ""
+        say(f"{each['title']}{found}")
+    for each in value["files"]:
+        state = "would be " + each["state"] if "diff" in each else each["state"]
+        say(f"  {state:9} {printable(each['path'])}: {', '.join(each['parts'])}")
+    for each in value["files"]:
+        if each.get("diff"):
+            click.echo(printable(each["diff"], keep_newlines=True), nl=False)
+    for each in value["lacking"]:
+        say(f"  {each['state']:9} {printable(each['path'])}: {each['part']}")
+
+
+@command(
+    "setup",
+    show=_show,
+    example="queen setup\nqueen setup codex claude --dry-run\nqueen setup --check",
+    opens_hive=False,
+)
+@click.argument("agents", nargs=-1, metavar="[AGENT]...")
+@click.option("--user", is_flag=True, help="Set up your own settings, for all repositories")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing")
+@click.option("--check", is_flag=True, help="Say what is missing or old, and exit 1 if anything is")
+@click.option(
+    "--undo", is_flag=True, help="Remove it, and restore every byte that was there before"
+)
+def setup(
+    call: Invocation, agents: tuple[str, ...], user: bool, dry_run: bool, check: bool, undo: bool
+) -> Answer:
+    """Connect coding agents to the hive
+
+    AGENT is claude, codex, gemini, cursor, opencode or copilot; by default, those that are used
+    here. Each gets hooks, the MCP server, a section in its file of instructions and a skill, and
+    git gets the guard. The files belong to this worktree until you commit and merge them. Running
+    it again changes nothing. If one file cannot be changed, none is.
+    """
+    if check and (undo or dry_run):
+        raise InvalidInput("give --check alone")
+    cwd = os.getcwd()
+    wanted = Setup(place_of(cwd, os.environ, user=user, undo=undo), cwd, agents, undo=undo)
+    if not wanted.agents:
+        call.tell(_NONE_FOUND)
+    value: dict[str, list[dict[str, object]]] = {
+        "agents": [
+            {"name": each.name, "title": each.title, "found": wanted.found[each.name]}
+            for each in wanted.agents
+            if not undo
+        ],
+        "files": [],
+        "lacking": [],
+    }
+    if check:
+        value["lacking"] = [
+            {"state": state, "path": path, "part": part} for state, path, part in wanted.lacking()
+        ]
+        return Answer(value, yes=bool(wanted.agents) and not value["lacking"])
+    value["files"] = _files(wanted.edits, dry_run=dry_run)
+    if not dry_run:
+        wanted.write()
+    for note in wanted.notes():
+        call.tell(note)
+    by_hand = _tell_guard(call, wanted, dry_run=dry_run)
+    if not user and not undo:
+        tell_without_hive(call)
+    return Answer(value, yes=not by_hand and (undo or bool(wanted.agents)))
+
+
+def _files(found: Sequence[edits.Edit], *, dry_run: bool) -> list[dict[str, object]]:
+    files = []
+    for each in found:
+        if each.state == edits.UNCHANGED and dry_run:
+            continue
+        file: dict[str, object] = {
+            "path": each.path,
+            "state": each.state,
+            "parts": list(dict.fromkeys(part.what for part in each.parts)),
+        }
+        if dry_run:
+            file["diff"] = each.diff()
+        files.append(file)
+    return files
+
+
+def _tell_guard(call: Invocation, wanted: Setup, *, dry_run: bool) -> bool:
+    """Tells about git's hooks; returns whether the user must finish them by hand."""
+    folder = wanted.guard
+    if folder is None:
+        return False
+    installed = all(each.state == hooks.INSTALLED for each in hooks.states(folder))
+    if wanted.undo:
+        return False
+    if folder.snippet is not None and not installed:
+        call.tell(f"{folder.framework} manages git's hooks: queen guard install says what to add")
+        return not dry_run
+    if dry_run and not installed:
+        call.tell(f"the git guard would be added to the hooks in {folder.folder}")
+    return False

@@ -1,0 +1,146 @@
+"""What came in from the target while a branch was worked on: one arrival for each landing.
+
+The target's reflog knows where each landing ended, if it has several commits. Without one, each
+commit of the first-parent line is an arrival.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import mentioned, one_line, quotation
+from queenbee.git.landing.commands import git, line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from queenbee.git.landing.place import Place
+
+    Whose = Callable[[Sequence[str]], Mapping[str, tuple[str, str]]]
+    """Returns the issue and the droid of those of the commits that a completion names."""
+
+_SHOWN = 3
+_MOST_CHARS = 60
+_HIVE = ".beads/"
+
+
+class Arrival:
+    """A landing that came in: its commit, for which issue and by whom, and the files of it that
+    the branch changes too.
+    """
+
+    __slots__ = ("author", "commit", "droid", "files", "issue_id", "subject")
+
+    def __init__(self, commit: str, subject: str, author: str, files: Sequence[str]) -> None:
+        self.commit = commit
+        self.subject = subject
+        self.author = author
+        self.files = files
+        self.issue_id: str | None = None
+        """None if no completion names the commit."""
+        self.droid: str | None = None
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return {
+            **{name: getattr(self, name) for name in ("issue_id", "droid", "commit", "subject")},
+            "files": list(self.files),
+        }
+
+    def sentence(self) -> str:
+        """Returns it in words; all names in it are safe to show to an agent."""
+        if self.issue_id is not None and self.droid is not None:
+            whose = f"{_safe(self.issue_id)} by {_safe(self.droid)}"
+        else:
+            subject = quotation(one_line(self.subject, _MOST_CHARS))
+            whose = f"{self.commit[:10]} {subject} by {_safe(self.author)}"
+        if not self.files:
+            return f"{whose}, in other files"
+        named = ", ".join(_safe(each) for each in self.files[:_SHOWN])
+        more = f" and {len(self.files) - _SHOWN} more" if len(self.files) > _SHOWN else ""
+        return f"{whose}, which changes {named}{more} too"
+
+
+class Incoming:
+    """What there was before the target was brought into the branch."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._own = _own_head(place)
+        self._base = line("merge-base", self._own, place.target_ref, cwd=place.tree)
+
+    def arrivals(self, tip: str, whose: Whose) -> list[Arrival]:
+        """Returns what the target got since then, up to `tip`, the newest first."""
+        base, tree = self._base, self._place.tree
+        if base is None or base == tip:
+            return []
+        listed = git("rev-list", "--first-parent", f"{base}..{tip}", "--", cwd=tree)
+        commits = listed.decode().split()
+        records = whose(commits)
+        ends = {*_reflog(self._place), *records} & {*commits} or {*commits}
+        mine = _names(git(*_DIFF, base, self._own, "--", cwd=tree))
+        found: list[Arrival] = []
+        for commit, author, subject, files in _log(tree, base, tip, commits):
+            shared = {each for each in files & mine if not each.startswith(_HIVE)}
+            if commit in ends or not found:
+                found.append(Arrival(commit, subject, author, sorted(shared)))
+                if commit in records:
+                    found[-1].issue_id, found[-1].droid = records[commit]
+            else:
+                found[-1].files = sorted({*found[-1].files, *shared})
+        return found
+
+
+_DIFF = ("diff", "--name-only", "--no-renames", "-z")
+_LOG = (
+    *("log", "--first-parent", "--diff-merges=first-parent", "--name-only", "--no-renames"),
+    *("-z", "--no-color", "--format=%H%x00%an%x00%s%x00"),
+)
+
+
+def _log(
+    tree: str, base: str, tip: str, commits: Sequence[str]
+) -> list[tuple[str, str, str, set[str]]]:
+    """Returns the commits, the newest first, with their author, their subject and their files."""
+    known = {*commits}
+    tokens = [
+        each.lstrip("\n")
+        for each in git(*_LOG, f"{base}..{tip}", "--", cwd=tree)
+        .decode(errors="surrogateescape")
+        .split("\0")
+    ]
+    found: list[tuple[str, str, str, set[str]]] = []
+    at = 0
+    while at < len(tokens):
+        if tokens[at] in known:
+            found.append((tokens[at], tokens[at + 1], tokens[at + 2], set()))
+            at += 3
+            continue
+        if tokens[at] and found:
+            found[-1][3].add(tokens[at])
+        at += 1
+    return found
+
+
+def _own_head(place: Place) -> str:
+    """Returns the commit of the branch, also while a rebase of it is not finished."""
+    if place.is_rebasing:
+        path = os.path.join(place.git_dir, "rebase-merge", "orig-head")
+        with suppress(OSError), open(path, encoding="ascii") as file:
+            return file.read().strip()
+    return place.head()
+
+
+def _reflog(place: Place) -> list[str]:
+    said = git("log", "--walk-reflogs", "--format=%H", place.target_ref, "--", cwd=place.tree)
+    return said.decode().split()
+
+
+def _names(listed: bytes) -> set[str]:
+    return {os.fsdecode(each) for each in listed.split(b"\0") if each}
+
+
+def _safe(text: str) -> str:
+    return mentioned(one_line(text, _MOST_CHARS))

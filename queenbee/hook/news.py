@@ -1,0 +1,82 @@
+"""News at an agent's next opportunity: with a prompt, after a tool, and when it wants to stop.
+
+Nearly always there is none. A look at the stamps of a few files tells that; nothing else is
+loaded then.
+"""
+
+from __future__ import annotations
+
+import time
+
+from queenbee.hook import answers, events
+from queenbee.hook.names import find_actor
+from queenbee.hook.sessions import open_as
+from queenbee.store.droids import presence
+from queenbee.store.droids.told import Told
+from queenbee.store.layout import discover
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from queenbee.hook.answers import Answer
+    from queenbee.hook.events import Event
+    from queenbee.hook.names import Actor
+    from queenbee.services.hive import Services
+    from queenbee.store.layout import Layout
+
+
+def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
+    """Returns what the agent has not been told yet, or None if there is nothing."""
+    if not answers.reads_context(event):
+        return None
+    layout = discover(event.cwd, env)
+    actor = find_actor(layout, env, event)
+    if actor.name is None:
+        return None
+    now_ms = time.time_ns() // 1_000_000
+    if not Told(layout, actor.name).changed(now_ms):
+        presence.note(layout, actor.name, now_ms)
+        return None
+    from queenbee.services.telling import news  # noqa: PLC0415 - start-up
+
+    # After each of many tools, what cannot be remembered would be said again and again.
+    text = news.take(
+        _opened(layout, actor),
+        pass_as=actor.derived,
+        only_once=event.kind == events.AFTER_EDIT,
+    )
+    return answers.context(event, text) if text else None
+
+
+def at_stop(event: Event, env: Mapping[str, str]) -> Answer | None:
+    """Returns what keeps an agent from stopping, once in a session, or None if it may stop.
+
+    It is kept if it has an issue, or owes somebody an answer.
+    """
+    if event.was_kept or event.broken_off or not event.session or not answers.can_hold(event):
+        return None
+    layout = discover(event.cwd, env)
+    if layout.settings.hook_stop == "off":
+        return None
+    actor = find_actor(layout, env, event)
+    if actor.name is None:
+        return None
+    told, key = Told(layout, actor.name), f"stop:{'_'.join(event.session.split())}"
+    if key in told.known():
+        return None
+    from queenbee.services.telling import news, unfinished  # noqa: PLC0415 - start-up
+
+    hive = _opened(layout, actor)
+    reason = unfinished.leaves(hive, pass_as=actor.derived)
+    # Without a memory, it could be kept for ever.
+    if not reason or not told.add([key]):
+        return None
+    more = news.take(hive, pass_as=actor.derived)
+    return answers.hold(event, "\n".join([reason, *([more] if more else [])]))
+
+
+def _opened(layout: Layout, actor: Actor) -> Services:
+    hive = open_as(layout, actor.name)
+    hive.note_presence()
+    return hive

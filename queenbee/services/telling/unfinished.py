@@ -1,0 +1,71 @@
+"""What a droid would leave behind if it stopped now: an issue, or somebody without an answer."""
+
+from __future__ import annotations
+
+from queenbee.core.text import is_plain, mentioned, one_line, quotation, suggested
+from queenbee.services.telling.news import MOST_UNREAD, head, wants_answer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.core.records import Assignment, Message
+    from queenbee.services.hive import Services
+
+_SHOWN = 3
+_TITLE_CHARS = 44
+_ID_CHARS = 40
+_HEADER = (
+    "Before you stop: others count on you. If it is right to stop, such as to ask your user "
+    "something, stop again."
+)
+
+
+def leaves(hive: Services, *, pass_as: bool = False) -> str:
+    """Returns what the actor would leave behind, with what to do about it, or "" for nothing.
+
+    `pass_as` says that the droid's commands have to name it.
+    """
+    as_ = hive.actor if pass_as else None
+    claims = [_claim(hive, each, as_) for each in _claims(hive)[:_SHOWN]]
+    mail = [f"- {head(hive, each)}" for each in _unanswered(hive)[:_SHOWN]]
+    if mail:
+        mail.append(f"To read your mail: {suggested('queen msg read', as_=as_)}")
+    return "\n".join([_HEADER, *claims, *mail]) if claims or mail else ""
+
+
+def _claims(hive: Services) -> list[Assignment]:
+    """Returns the assignments of the actor whose issue is not done."""
+    active = hive.assignments.find(droid=hive.actor)
+    return [each for each in active if not _is_done(hive, each)]
+
+
+def _is_done(hive: Services, assignment: Assignment) -> bool:
+    issue = hive.issues.get_or_none(assignment.issue_id)
+    return issue is not None and issue.done
+
+
+def _claim(hive: Services, claim: Assignment, as_: str | None) -> str:
+    issue = hive.issues.get_or_none(claim.issue_id)
+    title = f" {quotation(one_line(issue.title, _TITLE_CHARS))}" if issue and issue.title else ""
+    plain = is_plain(claim.issue_id) and len(claim.issue_id) <= _ID_CHARS
+    word = claim.issue_id if plain else "ISSUE"
+    done = suggested("queen complete", word, as_=as_)
+    if claim.worktree is not None:
+        check = None if hive.layout.has_land_check else "YOUR TESTS"
+        done = suggested("queen land", check=check, as_=as_)
+    back = suggested("queen release", word, reason="WHY", as_=as_)
+    name = mentioned(one_line(claim.issue_id, _ID_CHARS))
+    return f"- {name}{title} is yours. When it is done: {done}. To give it back: {back}"
+
+
+def _unanswered(hive: Services) -> list[Message]:
+    """Returns the messages to the actor that want an answer and have none, and the urgent ones
+    that are not read, newest first.
+    """
+    mail = hive.messages.inbox(limit=MOST_UNREAD)
+    urgent = [each for each in mail if each.importance in ("urgent", "high") and not each.read]
+    asking = [each for each in mail if wants_answer(each)]
+    if asking:
+        answered = {each.reply_to for each in hive.messages.sent(limit=MOST_UNREAD)}
+        asking = [each for each in asking if each.id not in answered]
+    wanted = {each.id for each in [*urgent, *asking]}
+    return [each for each in mail if each.id in wanted and each.from_ != hive.actor]

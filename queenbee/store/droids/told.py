@@ -1,0 +1,155 @@
+"""What each droid was told on this machine, and what the hive was like when it was last told.
+
+`<state>/told/NAME` has a line for each thing that a droid was told. `<state>/seen/NAME` has the
+stamps of the files at that time: while they are the same, there is nothing new, and nothing else
+needs to be read. Nothing breaks without these files: the droid is then told again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from contextlib import contextmanager, suppress
+
+from queenbee.core.names import is_name
+from queenbee.errors import QueenError
+from queenbee.store import safe_open
+from queenbee.store.files import stamp_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from queenbee.store.layout import Layout
+
+    Stamps = dict[str, object]
+
+MESSAGES, LEASES, ISSUES, QUEUE = "messages", "reservations", "assignments", "queue"
+"""What can bring news; the tracker's issues belong to the assignments."""
+_UNTIL = "until"
+_MOST_BYTES = 64 * 1024
+_KEPT = 1_000
+"""Keys that stay when there are too many: older things are not looked at again."""
+
+
+class Told:
+    """The memory of one droid. Never raises: what cannot be read or written is not there."""
+
+    def __init__(self, layout: Layout, droid: str) -> None:
+        self._layout = layout
+        self._usable = is_name(droid)
+        self._path = os.path.join(layout.state_dir, "told", droid)
+        self._seen_path = os.path.join(layout.state_dir, "seen", droid)
+
+    def known(self) -> list[str]:
+        """Returns the keys of what the droid was told, oldest first."""
+        return self._read(self._path).split()
+
+    def add(self, keys: Iterable[str]) -> bool:
+        """Remembers keys, which have no spaces; returns whether that worked."""
+        lines = "".join(f"{key}\n" for key in keys)
+        if not self._usable:
+            return False
+        try:
+            self._make(self._path)
+            safe_open.append(self._path, lines.encode(errors="replace"))
+            if os.path.getsize(self._path) > _MOST_BYTES:
+                kept = "".join(f"{key}\n" for key in self.known()[-_KEPT:])
+                safe_open.write(self._path, kept.encode())
+        except (OSError, QueenError):
+            return False
+        return True
+
+    @contextmanager
+    def turn(self) -> Iterator[bool]:
+        """Gives the turn to tell the droid something: True, or False while another process has it.
+
+        Where nothing can be written, everybody has it.
+        """
+        fd = -1
+        mine = True
+        with suppress(OSError, QueenError):
+            if self._usable:
+                self._make(self._path)
+                fd = safe_open.open_file(self._path, os.O_RDWR | os.O_CREAT)
+        try:
+            if fd >= 0:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            mine = False
+        try:
+            yield mine
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def changed(self, now_ms: int) -> Stamps:
+        """Returns the sources that changed since `saw`, or whose time has come, with their stamps
+        now. Raises `Unreadable`.
+        """
+        seen = self._seen()
+        until_ms = seen.get(_UNTIL)
+        due = not isinstance(until_ms, int) or now_ms >= until_ms
+        return {
+            name: stamp
+            for name, stamp in self._stamps().items()
+            if seen.get(name) != stamp or (name == LEASES and due)
+        }
+
+    def saw(self, stamps: Mapping[str, object], until_ms: int | None) -> None:
+        """Remembers the stamps of sources that were looked at, as they were before that, and the
+        time at which the leases are worth another look; None keeps the one that is known.
+        """
+        if not self._usable:
+            return
+        seen = {**self._seen(), **stamps}
+        if until_ms is not None:
+            seen[_UNTIL] = until_ms
+        with suppress(OSError, QueenError):
+            self._make(self._seen_path)
+            safe_open.write(self._seen_path, json.dumps(seen).encode())
+
+    def _stamps(self) -> Stamps:
+        layout = self._layout
+        paths = {
+            kind: [layout.ledger_path(kind), layout.journal_path(kind)]
+            for kind in (MESSAGES, LEASES, ISSUES)
+        }
+        paths[ISSUES].append(layout.issues_path)
+        stamps: Stamps = {
+            kind: [list(stamp_of(path)) for path in each] for kind, each in paths.items()
+        }
+        try:
+            stamps[QUEUE] = sorted(os.listdir(layout.queue_dir))
+        except OSError:
+            stamps[QUEUE] = []
+        return stamps
+
+    def _seen(self) -> Stamps:
+        try:
+            seen = json.loads(self._read(self._seen_path))
+        except (ValueError, RecursionError):
+            return {}
+        return seen if isinstance(seen, dict) else {}
+
+    def _make(self, path: str) -> None:
+        """Makes the folder of a file. Raises `OSError`, `QueenError`."""
+        if not os.path.isdir(self._layout.state_dir):
+            from queenbee.store.setup import make_state_dir  # noqa: PLC0415 - start-up
+
+            make_state_dir(self._layout)
+        safe_open.make_folder(os.path.dirname(path))
+
+    def _read(self, path: str) -> str:
+        if not self._usable:
+            return ""
+        try:
+            return safe_open.read(path).decode(errors="replace")
+        except (OSError, QueenError):
+            return ""
+
+
+def key_of(text: str) -> str:
+    """Returns a text as one word: ids from elsewhere can hold anything."""
+    return "_".join(text.split()) or "_"

@@ -1,0 +1,1 @@
+"""What git's own files say of worktrees, branches and ignored files. Starts no git process."""

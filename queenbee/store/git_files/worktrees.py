@@ -1,0 +1,143 @@
+"""The worktrees of a repository and their branches, as git's own files name them.
+
+Starts no git process. A repository that keeps its references elsewhere (reftable) has branches
+without a name here.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.core.names import is_name
+from queenbee.errors import Unreadable
+from queenbee.store import safe_open
+from queenbee.store.layout import git_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from queenbee.store.layout import Layout
+
+_BRANCH = "ref: refs/heads/"
+_BLANKS = " \t\r\n"
+"""Git cuts these off, and no other spaces: those may end the name of a branch or a folder."""
+_REFTABLE = ".invalid"
+"""What `HEAD` names in a repository whose references are in tables."""
+
+
+class Worktree:
+    """One working tree of a repository, with what is checked out in it."""
+
+    __slots__ = ("branch", "droid", "git_dir", "head", "linked", "path")
+
+    def __init__(self, path: str, git_dir: str, common_dir: str) -> None:
+        self.path = path
+        """The top of the tree."""
+        self.git_dir = git_dir
+        """The worktree's own git directory."""
+        self.linked = git_dir != common_dir
+        """Whether it is not the main worktree."""
+        self.branch = current_branch(git_dir)
+        """None if no branch is checked out."""
+        self.head = (
+            _line(os.path.join(git_dir, "HEAD"))
+            if self.branch is None
+            else branch_head(common_dir, self.branch)
+        )
+        """The commit, as hex digits; None if it has none, or if only git can tell."""
+        self.droid = _droid(git_dir)
+        """The name that the worktree remembers, or None."""
+
+
+def worktrees(layout: Layout) -> list[Worktree]:
+    """Returns the worktrees of the repository that a hive is used from, the main one first.
+
+    Those whose folder is gone are left out; so is the main one of a bare repository. Empty outside
+    git.
+    """
+    here = git_tree(layout.tree)
+    if here is None:
+        return []
+    found = []
+    if here.main_tree is not None:
+        found.append(Worktree(here.main_tree, here.common_dir, here.common_dir))
+    return [*found, *_linked(here.common_dir)]
+
+
+def are_several(layout: Layout) -> bool:
+    """Returns whether the repository may have linked worktrees; it costs a few microseconds."""
+    if layout.common_dir is None:
+        return False
+    try:
+        return bool(os.listdir(os.path.join(layout.common_dir, "worktrees")))
+    except OSError:
+        return False
+
+
+def target_branch(layout: Layout) -> str | None:
+    """Returns the branch of the main worktree, which work lands on; None if it is on none."""
+    here = git_tree(layout.tree)
+    return None if here is None else current_branch(here.common_dir)
+
+
+def current_branch(git_dir: str) -> str | None:
+    """Returns the branch that is checked out with this git directory, or None."""
+    head = _line(os.path.join(git_dir, "HEAD"))
+    if head is None or not head.startswith(_BRANCH):
+        return None
+    branch = head.removeprefix(_BRANCH)
+    return branch if branch != _REFTABLE else None
+
+
+def branch_head(common_dir: str, branch: str) -> str | None:
+    """Returns the commit of a branch, or None if there is none or only git can tell."""
+    loose = _line(os.path.join(common_dir, "refs", "heads", branch))
+    if loose is not None:
+        return None if loose.startswith("ref:") else loose
+    end = f" refs/heads/{branch}"
+    try:
+        packed = safe_open.read(os.path.join(common_dir, "packed-refs"))
+    except (OSError, Unreadable):
+        return None
+    # Other ends of lines that Python knows may be in the name of a branch.
+    for line in packed.decode(errors="surrogateescape").split("\n"):
+        if line.endswith(end):
+            return line.removesuffix(end)
+    return None
+
+
+def _linked(common_dir: str) -> Iterator[Worktree]:
+    folder = os.path.join(common_dir, "worktrees")
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return
+    for name in names:
+        git_dir = os.path.join(folder, name)
+        dot_git = _text(os.path.join(git_dir, "gitdir"))
+        if not dot_git:
+            continue
+        dot_git = os.path.join(git_dir, dot_git)  # It may be relative.
+        if os.path.exists(dot_git):
+            yield Worktree(os.path.realpath(os.path.dirname(dot_git)), git_dir, common_dir)
+
+
+def _droid(git_dir: str) -> str | None:
+    name = _line(os.path.join(git_dir, "queenbee-droid"))
+    return name if name is not None and is_name(name) else None
+
+
+def _line(path: str) -> str | None:
+    """Returns the first line of a file, or None if it cannot be read."""
+    text = _text(path)
+    return text if text is None else text.split("\n")[0].rstrip(_BLANKS)
+
+
+def _text(path: str) -> str | None:
+    """Returns what is in a file, or None if it cannot be read. A path may have several lines."""
+    try:
+        text = safe_open.read(path, 64 * 1024).decode(errors="surrogateescape")
+    except (OSError, Unreadable):
+        return None
+    return text.rstrip(_BLANKS)
