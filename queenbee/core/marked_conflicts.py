@@ -6,9 +6,12 @@ the sides in the text.
 
 from __future__ import annotations
 
+import json
+import re
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 MARKER_SIZE = 40
 """Long enough that no line of a file is taken for a marker."""
@@ -107,3 +110,20 @@ def _lines(text: bytes) -> list[bytes]:
     # Not `splitlines`: git's lines end with a line feed only.
     lines = text.split(b"\n")
     return [each + b"\n" for each in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
+
+
+def union_setting(paths: Iterable[str]) -> str:
+    """Returns the setting that names exactly these files; empty if none can be named.
+
+    It is TOML, and its patterns are those of `.gitignore`: a name cannot end its string, and `*` in
+    it stands for itself.
+    """
+    patterns = [re.sub(r"([\\*?\[\]])|^(?=[!#])| (?= *$)", _escaped_glob, each) for each in paths]
+    listed = ", ".join(
+        json.dumps(each, ensure_ascii=False) for each in patterns if each.isprintable()
+    )
+    return f"[land] union = [{listed}]" if listed else ""
+
+
+def _escaped_glob(found: re.Match[str]) -> str:
+    return "\\" + found[0]

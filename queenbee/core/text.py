@@ -7,6 +7,10 @@ the edit hook loads it.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 JOINERS = frozenset("\u200d\ufe0f")
 """They join several emoji into one and hide nothing."""
 _LINE_ENDS = frozenset("\u2028\u2029")
@@ -86,6 +90,11 @@ def mentioned(name: str) -> str:
     """Returns a name for a sentence: as it is if it is one plain word, otherwise in quotes."""
     plain = name and all(char.isalnum() or char in _IN_NAMES for char in name)
     return name if plain else quotation(name)
+
+
+def named(paths: Sequence[str], most: int = 5) -> str:
+    """Returns files or branches for a sentence; none of them can be taken for a part of it."""
+    return ", ".join(mentioned(one_line(each, 200)) for each in paths[:most])
 
 
 def bracketed(text: str) -> str:

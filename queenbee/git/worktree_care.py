@@ -12,10 +12,11 @@ from queenbee.git.run import as_the_user, line
 from queenbee.git.touched import Owner
 from queenbee.git.unmerged import Neighbours
 from queenbee.services.leases.edits import is_exempt
+from queenbee.store.git_files.worktrees import worktrees
 from queenbee.store.layout import git_tree
 
 if TYPE_CHECKING:
-    from queenbee.core.records import Assignment
+    from queenbee.core.records import Assignment, Reservation
     from queenbee.git.unmerged import Work
     from queenbee.services.hive import Services
     from queenbee.store.git_files.worktrees import Worktree
@@ -37,7 +38,11 @@ class Place:
         self.linked = found.linked
         self.branch = found.branch
         self.droid = owner.droid
-        self.issue_id = owner.issue_id
+        self.is_named = found.droid is not None
+        """Whether the worktree itself remembers its droid."""
+        under_way = [each.issue_id for each in hive.assignments.find(droid=self.droid)]
+        self.issue_id = owner.issue_id if owner.issue_id in under_way else None
+        """The issue that the droid works on; not one that it has completed."""
         self.unlanded = _unlanded(found, work)
         """How many commits are not on the main branch; None if git does not say."""
         self.changed = (
@@ -129,11 +134,12 @@ def _removed(hive: Services, place: Place, *, force: bool) -> Removed:
         )
     if not force:
         _refuse_unfinished(place)
+    leases = _leases(hive, place)
     top = here.main_tree or here.common_dir
     options = ["--force"] if force else []
     as_the_user("worktree", "remove", *options, "--", place.path, cwd=top)
     keeps = place.branch is not None and not _is_dropped(place, top)
-    return Removed(place, keeps_branch=keeps, released=_end_leases(hive, place))
+    return Removed(place, keeps_branch=keeps, released=_end(hive, leases))
 
 
 def _named(hive: Services, name: str) -> Place:
@@ -214,12 +220,29 @@ def _is_dropped(place: Place, top: str) -> bool:
     return True
 
 
-def _end_leases(hive: Services, place: Place) -> list[str]:
-    """Ends the leases that were taken in a worktree that is no more."""
+def _leases(hive: Services, place: Place) -> list[Reservation]:
+    """Returns the leases that were taken in a worktree.
+
+    Only those of edits say where. Another one counts if its droid is the one that this worktree
+    remembers, and if no other worktree does.
+    """
+    sole = place.is_named and not any(
+        each.droid == place.droid and each.git_dir != place.git_dir
+        for each in worktrees(hive.layout)
+    )
+    return [
+        lease
+        for lease in hive.reservations.find()
+        if lease.worktree == place.name
+        or (lease.worktree is None and sole and lease.droid == place.droid)
+    ]
+
+
+def _end(hive: Services, leases: list[Reservation]) -> list[str]:
+    """Ends the leases of a worktree that is no more, and returns their patterns."""
     theirs: dict[str, list[str]] = {}
-    for lease in hive.reservations.find():
-        if lease.worktree == place.name:
-            theirs.setdefault(lease.droid, []).append(lease.id)
+    for lease in leases:
+        theirs.setdefault(lease.droid, []).append(lease.id)
     ended = []
     for droid, ids in theirs.items():
         with suppress(QueenError):  # It ended at this moment.

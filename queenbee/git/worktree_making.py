@@ -143,7 +143,10 @@ class _Making:
             other = next((w for w in worktrees(self._layout) if w.branch == self.name), None)
             raise Conflict(
                 f"there is a branch {self.name} already" + (f", in {other.path}" if other else ""),
-                hint=suggested("cd", other.path) if other else "choose another name",
+                hint=suggested("cd", other.path)
+                if other
+                else "choose another name, or delete the branch, which git refuses if it has "
+                f"not landed: git worktree prune && {suggested('git branch -d', self.name)}",
             )
         if os.path.lexists(self.path) and not _is_empty(self.path):
             raise Conflict(

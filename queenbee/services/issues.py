@@ -193,8 +193,12 @@ class Issues:
 
     def _refuse(self, standing: Standing, found: Mapping[str, Standing], droid: str) -> None:
         issue_id = standing.issue.id
-        claim = suggested("queen claim", issue_id, anyway=True)
-        anyway = f"queen next, or to take it all the same: {claim}"
+        if droid == self._store.actor_or_none:
+            claim = suggested("queen claim", issue_id, anyway=True)
+            anyway = f"queen next, or to take it all the same: {claim}"
+        else:
+            assign = suggested("queen assign", issue_id, droid, anyway=True)
+            anyway = f"queen ready, or to assign it all the same: {assign}"
         if standing.waits_for:
             who = [_blocker(found.get(each), each) for each in standing.waits_for]
             raise NotReady(

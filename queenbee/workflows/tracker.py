@@ -217,8 +217,9 @@ class Tracker:
         while todo:
             each = todo.pop()
             if each == issue_id:
+                why = f"{', '.join(on)}, which waits for {issue_id}"
                 raise Conflict(
-                    f"{issue_id} cannot wait for {', '.join(on)}, which waits for {issue_id}",
+                    f"{issue_id} cannot wait for {'itself' if issue_id in on else why}",
                     hint=suggested("queen show", on[0]),
                     issue_id=issue_id,
                 )

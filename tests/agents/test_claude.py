@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import stat
 import subprocess
 from pathlib import Path
@@ -161,6 +162,35 @@ def test_settings_that_held_only_an_old_hook_hold_the_new_one(settings: Path) ->
     claude.install(str(settings), WANTED)
     assert claude.installed_events(str(settings)) == EVENTS
     assert stat.S_IMODE(settings.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize(
+    "run",
+    ["queen-hook; my-formatter", "tee log | queen-hook", "queen-hook && x", "echo queen-hook"],
+)
+def test_a_hook_of_the_user_that_also_runs_ours_is_kept(settings: Path, run: str) -> None:
+    mine = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": run}]}]}}
+    text = json.dumps(mine, indent=2)
+    settings.write_text(text)
+    claude.install(str(settings), claude.groups("queen-hook"))
+    assert json.dumps(run) in settings.read_text()
+    claude.uninstall(str(settings))
+    assert settings.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        "queen-hook",
+        "/opt/x/queen-hook",
+        shlex.quote("/it's here/queen-hook"),
+        f"{shlex.quote('/my py')} -E -P -X utf8 -m queenbee.hook.main",
+    ],
+)
+def test_every_command_of_ours_is_recognised(settings: Path, run: str) -> None:
+    for _ in range(2):
+        claude.install(str(settings), claude.groups(run))
+    assert len(claude.installed_events(str(settings))) == len(claude.groups(run))
 
 
 def test_settings_that_others_added_since_are_kept(settings: Path) -> None:

@@ -643,6 +643,19 @@ def test_the_command_sets_up_checks_and_undoes(quick: QuickQueen, repo: Path) ->
     assert quick("guard", "status").code == 1
 
 
+def test_it_says_what_becomes_of_gits_hooks(quick: QuickQueen, repo: Path) -> None:
+    folder = f"the hooks in {repo / '.git' / 'hooks'}\n"
+    (repo / ".gemini").mkdir()
+    assert f"the git guard would be added to {folder}" in quick("setup", "--dry-run").err
+    assert f"the git guard was added to {folder}" in quick("setup").err
+    assert "git guard" not in quick("setup").err
+    assert (
+        f"the git guard would be removed from {folder}" in quick("setup", "--undo", "--dry-run").err
+    )
+    assert f"the git guard was removed from {folder}" in quick("setup", "--undo").err
+    assert "git guard" not in quick("setup", "--undo").err
+
+
 def test_without_an_agent_the_command_names_them_and_exits_1(quick: QuickQueen) -> None:
     ran = quick("setup")
     assert ran.code == 1

@@ -198,6 +198,21 @@ def test_claiming_a_blocked_issue_names_its_blockers(quick: QuickQueen, beads: P
     )
     quick("claim", "qb-1", as_="api")
     assert "qb-2 waits for qb-1 (api)" in quick("claim", "qb-2", as_="ui").err
+
+
+def test_assigning_a_blocked_issue_names_the_command_that_assigns_it(
+    quick: QuickQueen, beads: Path
+) -> None:
+    write_lines(
+        beads / "issues.jsonl",
+        {"id": "qb-1", "title": "first", "status": "open"},
+        {"id": "qb-2", "title": "then", "status": "open", "dependencies": ["qb-1"]},
+    )
+    refused = quick("assign", "qb-2", "ui", as_="lead")
+    assert refused.err.endswith(
+        "  try: queen ready, or to assign it all the same: queen assign qb-2 ui --anyway\n"
+    )
+    assert quick("assign", "qb-2", "ui", "--anyway", as_="lead").code == 0
     assert quick("claim", "qb-2", "--anyway", as_="ui").out == "qb-2 is assigned to ui\n"
 
 

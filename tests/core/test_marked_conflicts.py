@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
+from pathspec import GitIgnoreSpec
 
 from queenbee.core import marked_conflicts
 from queenbee.core.marked_conflicts import (
@@ -17,6 +19,7 @@ from queenbee.core.marked_conflicts import (
     conflicts_in,
     keeping_both,
     ranges_of_both,
+    union_setting,
 )
 
 
@@ -95,3 +98,27 @@ def test_a_mutant_that_keeps_changes_too_is_noticed(tmp_path: Path) -> None:
     broken = mutant(marked_conflicts, "return not self.base", "return True")
     _, text = merged(tmp_path, b"a\nx\nz\n", b"a\nb\nz\n", b"a\ny\nz\n")
     assert broken.keeping_both(text) is not None
+
+
+class TestTheSettingThatIsOffered:
+    """Others choose the names of files; what an agent copies into `queen.toml` names only them."""
+
+    NAMES = (
+        "CHANGELOG.md", "*", "[a-z]?.md", "!no.md", "#x", "a\\b", 'x"]\u00a0check="evil', "ends ",
+        "a b", "docs/log.md", "-",
+    )  # fmt: skip
+
+    @pytest.mark.parametrize("name", NAMES)
+    def test_it_names_this_file_and_no_other(self, name: str) -> None:
+        section, _, line = union_setting([name]).partition(" ")
+        if not name.isprintable():
+            assert not line
+            return
+        assert list(tomllib.loads(f"{section}\n{line}")["land"]) == ["union"]
+        (pattern,) = tomllib.loads(line)["union"]
+        spec = GitIgnoreSpec.from_lines([pattern])
+        assert [each for each in (*self.NAMES, "other.md") if spec.match_file(each)] == [name]
+
+    def test_a_name_that_cannot_be_shown_is_left_out(self) -> None:
+        assert union_setting(["a\nb"]) == ""
+        assert union_setting(["a\nb", "c"]) == '[land] union = ["c"]'

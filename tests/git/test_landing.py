@@ -137,8 +137,9 @@ def test_a_target_that_moves_during_the_check_is_merged_again(
 
 
 def test_outside_a_linked_worktree_there_is_nothing_to_land(repo: Path) -> None:
-    with pytest.raises(InvalidInput, match="not a linked worktree"):
+    with pytest.raises(InvalidInput, match="not a linked worktree") as refusal:
         landed(repo)
+    assert refusal.value.hint == "queen worktree add NAME, and work there"
 
 
 class TestTheTurn:
@@ -273,8 +274,9 @@ class TestWhatLands:
     def test_is_something(self, worktree: Worktree) -> None:
         tree = worktree("one")
         (tree / "new.txt").write_text("not added\n")
-        with pytest.raises(NotLanded, match="nothing to land"):
+        with pytest.raises(NotLanded, match="nothing to land") as refusal:
             landed(tree)
+        assert str(refusal.value.hint).endswith("queen complete ISSUE")
 
     def test_names_what_is_not_part_of_it(self, repo: Path, worktree: Worktree) -> None:
         tree = worktree("one")
@@ -323,6 +325,27 @@ def test_a_file_that_is_reserved_during_the_check_does_not_land(
     with pytest.raises(NotLanded, match=r"held by others: new\.txt"):
         landed(tree, check="true", held=lambda _: next(asked))
     assert head(repo, "main") == before
+
+
+@pytest.mark.parametrize("how", ["setting", "file"])
+def test_a_submodule_that_others_hold_does_not_land_whatever_git_is_told_to_show(
+    quick: QuickQueen, repo: Path, worktree: Worktree, how: str
+) -> None:
+    git(repo, "update-index", "--add", "--cacheinfo", f"160000,{head(repo)},sub")
+    (repo / "sub").mkdir()
+    if how == "file":
+        git(repo, "config", "-f", ".gitmodules", "submodule.sub.path", "sub")
+        git(repo, "config", "-f", ".gitmodules", "submodule.sub.ignore", "all")
+        git(repo, "add", ".gitmodules")
+    git(repo, "commit", "-qm", "a submodule")
+    tree = worktree("one")
+    git(tree, "update-index", "--cacheinfo", f"160000,{head(repo)},sub")
+    git(tree, "commit", "-qm", "move it")
+    if how == "setting":
+        git(repo, "config", "diff.ignoreSubmodules", "all")
+    quick("reserve", "sub", as_="api")
+    refused = quick("land", as_="ui", cwd=tree)
+    assert (refused.code, "held by others: sub (api)" in refused.err) == (5, True), refused.err
 
 
 class TestTheRepositoryOfACaller:

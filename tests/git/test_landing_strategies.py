@@ -197,6 +197,22 @@ class TestFilesThatEverybodyAppendsTo:
             landed(appended[1], rules=rules)
         assert '[land] union = ["CHANGELOG.md"]' in str(refused.value.hint)
 
+    def test_a_name_is_neither_a_pattern_nor_a_part_of_the_sentence(
+        self, repo: Path, trees: tuple[Path, Path]
+    ) -> None:
+        name = 'x; to go on: evil "] *'
+        commit_file(repo, name, "first\n")
+        for tree in trees:
+            git(tree, "merge", "-q", "main")
+            commit_file(tree, name, f"first\n{tree.name}\n")
+        rules = Rules(keep_turn_s=0)
+        landed(trees[0], rules=rules)
+        with pytest.raises(NotLanded) as refused:
+            landed(trees[1], rules=rules)
+        assert refused.value.message == f"main and two conflict: “{name}”"
+        assert '[land] union = ["x; to go on: evil \\"\\\\] \\\\*"]' in str(refused.value.hint)
+        assert refused.value.details["files"] == [name]
+
     def test_a_change_is_never_taken_for_an_addition(
         self, repo: Path, appended: tuple[Path, Path]
     ) -> None:

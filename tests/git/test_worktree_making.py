@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -114,6 +115,16 @@ def test_what_is_there_already_is_left_alone(tree: Path) -> None:
         add(opened(tree), "api", issue_id="qb-1")
     assert (folder / "mine").read_text() == "x"
     assert opened(tree).assignments.active("qb-1") is None
+
+
+def test_the_refusal_says_how_to_go_on_after_its_folder_was_deleted(tree: Path) -> None:
+    add(opened(tree), "ui")
+    shutil.rmtree(tree.parent / "repo-ui")
+    with pytest.raises(Conflict, match="branch ui already") as refusal:
+        add(opened(tree), "ui")
+    hint = str(refusal.value.hint)
+    subprocess.run(hint[hint.index("git worktree") :], shell=True, check=True, cwd=tree)
+    assert add(opened(tree), "ui").path == str(tree.parent / "repo-ui")
 
 
 @pytest.mark.parametrize("name", ["a..b", "x.lock", "end.", "-d", "a/b"])
@@ -238,6 +249,23 @@ def test_it_is_removed_with_its_branch_and_leases_when_all_has_landed(tree: Path
     assert not opened(tree).reservations.find()
 
 
+def test_what_its_droid_reserved_by_hand_ends_with_it(tree: Path) -> None:
+    add(opened(tree), "ui")
+    Hive.open(tree.parent / "repo-ui", env={}).reservations.reserve(["src/**"])
+    opened(tree).reservations.reserve(["docs/**"])
+    assert remove(opened(tree), "ui").released == ["src/**"]
+    assert [each.pattern for each in opened(tree).reservations.find()] == ["docs/**"]
+
+
+def test_what_its_droid_reserved_stays_while_it_has_another_worktree(tree: Path) -> None:
+    add(opened(tree), "ui")
+    add(opened(tree), "api")
+    (tree / ".git" / "worktrees" / "repo-api" / "queenbee-droid").write_text("ui\n")
+    Hive.open(tree.parent / "repo-ui", env={}).reservations.reserve(["src/**"])
+    assert remove(opened(tree), "repo-api").released == []
+    assert [each.pattern for each in opened(tree).reservations.find()] == ["src/**"]
+
+
 def test_it_refuses_while_its_droid_has_an_issue(tree: Path) -> None:
     add(opened(tree), "ui", issue_id="qb-1")
     for force in (False, True):
@@ -305,6 +333,12 @@ def test_the_list_says_whose_they_are_and_what_has_not_landed(tree: Path) -> Non
     assert ui.last_seen_at is not None
     assert (found["loose"].branch, found["loose"].droid) == (None, None)
     assert found["repo"].changed == []  # The hive's own files do not count.
+
+
+def test_an_issue_that_its_droid_completed_is_not_listed(tree: Path) -> None:
+    add(opened(tree), "ui", issue_id="qb-1")
+    opened(tree, "ui").assignments.complete("qb-1")
+    assert [each.issue_id for each in places(opened(tree))] == [None, None]
 
 
 def test_the_commands(quick: QuickQueen, tree: Path) -> None:

@@ -7,6 +7,7 @@ which a group may mix our handlers with others'. Flat: `{"hooks": {EVENT: [HANDL
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from queenbee.agents.files.json_text import Container, begin, cut, insert, loads
@@ -17,7 +18,13 @@ if TYPE_CHECKING:
 
     Group = dict[str, object]
 
-_OURS = ("queen-hook", "queenbee.hook")
+_WORD = r"""(?:'[^'\n]*'|"[^"\n]*"|[^\s;&|<>`$()'"])+"""
+_RUN = rf"({_WORD})((?: {_WORD})*)"
+_FOUND = rf"command -v {_WORD} >/dev/null 2>&1"
+_OURS = re.compile(
+    rf"(?:! {_FOUND} \|\| )?{_RUN}|if {_FOUND}; then {_RUN}; else echo '[^'\n]*'; fi"
+)
+"""The commands that we write, and others that run one program and nothing else."""
 _EMPTY = '{"version": 1\n}\n'
 """What is left of a file with a version that we made."""
 
@@ -164,4 +171,13 @@ def _is_ours(handler: object) -> bool:
     if not isinstance(handler, dict):
         return False
     runs = (handler.get("command"), handler.get("bash"))
-    return any(isinstance(run, str) and any(name in run for name in _OURS) for run in runs)
+    return any(isinstance(run, str) and _runs_only_the_hook(run) for run in runs)
+
+
+def _runs_only_the_hook(run: str) -> bool:
+    """Returns whether a command runs our hook and nothing else; one that does more is a user's."""
+    found = _OURS.fullmatch(run)
+    if found is None:
+        return False
+    program, arguments = found[1] or found[3], found[2] or found[4] or ""
+    return program.rstrip("'\"").endswith("queen-hook") or " -m queenbee.hook.main" in arguments

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +9,7 @@ import click
 from queenbee.cli.app import Answer, command
 from queenbee.cli.rendering import entry, paragraph
 from queenbee.cli.terminal import say
+from queenbee.core.marked_conflicts import union_setting
 from queenbee.core.text import mentioned, printable
 from queenbee.git.collisions.lines import shown
 
@@ -33,11 +33,9 @@ def _show(found: Collisions) -> None:
     if not found.pairs:
         say(f"no conflicts among {count} {'side' if count == 1 else 'sides'}")
     for path in found.everybody_adds_to:
-        setting = f"[land] union = [{json.dumps(printable(path), ensure_ascii=False)}]"
-        paragraph(
-            f"both sides only add lines to {mentioned(printable(path))}; with {setting} in "
-            "queen.toml, queen land keeps both"
-        )
+        setting = union_setting([path])
+        advice = f"; with {setting} in queen.toml, queen land keeps both" if setting else ""
+        paragraph(f"both sides only add lines to {mentioned(printable(path))}{advice}")
     if found.order is not None:
         _show_order(found.order, found.target)
 

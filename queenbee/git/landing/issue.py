@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.glob.index import GlobIndex
-from queenbee.core.text import suggested
+from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git import touched
 from queenbee.git.announced import end_landed
@@ -121,7 +121,7 @@ class _One:
         """Returns those of the files that others hold exclusively, with their holders."""
         top = [os.path.join(self._hive.layout.tree, path) for path in paths]
         return [
-            f"{each.path} ({lease.droid})"
+            f"{named([each.path])} ({lease.droid})"
             for each in (self._hive.reservations.check(top) if top else ())
             if each.status == "held"
             for lease in each.leases[:1]
@@ -195,12 +195,12 @@ class _One:
             return []
         with self._hive.transaction() as tx:
             for droid, paths in sorted(files.items()):
-                named = ", ".join(paths[:SHOWN])
+                listed = named(paths, SHOWN)
                 more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
                 fields = {
                     "subject": f"{landing.target} has changed files that you work on",
                     "body": f"{self._hive.actor} landed {short} on {landing.target}, which changes "
-                    f"{named}{more}. To see conflicts now, merge {landing.target}.",
+                    f"{listed}{more}. To see conflicts now, merge {landing.target}.",
                     "issue_id": self._issue_id,
                     "importance": "normal",
                 }

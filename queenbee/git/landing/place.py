@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import shell_word
+from queenbee.core.marked_conflicts import union_setting
+from queenbee.core.text import named, shell_word
 from queenbee.errors import Conflict, InvalidInput
 from queenbee.git.landing.commands import git, line
 from queenbee.store.git_files.worktrees import current_branch
@@ -44,7 +45,7 @@ class Place:
         if here is None or not here.linked or here.main_tree is None:
             raise InvalidInput(
                 "this is not a linked worktree: there is nothing to land",
-                hint="git worktree add ../NAME, and work there",
+                hint="queen worktree add NAME, and work there",
             )
         self.commands = commands
         self.tree = here.tree
@@ -109,7 +110,7 @@ class Place:
         # The records that git carries change while anybody works.
         dirty = [each[3:] for each in entries if not each[3:].startswith(f"{_HIVE}/")]
         if dirty or self.is_merging:
-            what = f"not committed: {', '.join(dirty[:SHOWN])}" if dirty else "a merge is open"
+            what = f"not committed: {named(dirty, SHOWN)}" if dirty else "a merge is open"
             raise NotLanded(
                 what,
                 hint="queen land --continue"
@@ -140,7 +141,7 @@ class Place:
         lost = sorted(path for path in there if path is not None and path not in known)
         if lost:
             raise NotLanded(
-                f"{self.target} has files that are here without git: {', '.join(lost[:SHOWN])}",
+                f"{named([self.target])} has files that are here without git: {named(lost, SHOWN)}",
                 hint="move them away, then queen land again",
                 files=lost,
             )
@@ -152,11 +153,12 @@ class Place:
         if not int(git("rev-list", "--count", f"{self.target_ref}..HEAD", "--", cwd=self.tree)):
             raise NotLanded(
                 f"nothing to land: {self.target} has all commits of this worktree",
-                hint="git commit your work; if there is none, queen complete",
+                hint="git commit your work; if there is nothing to commit: queen complete ISSUE",
                 files=[],
             )
-        wanted = ("diff", "--name-only", "--no-renames", "-z", self.target_ref, "HEAD", "--")
-        return names_in(git(*wanted, cwd=self.tree))
+        # A `.gitmodules` may ask git not to show that a submodule has moved.
+        wanted = ("diff", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
+        return names_in(git(*wanted, self.target_ref, "HEAD", "--", cwd=self.tree))
 
     def refuse_without_hive(self) -> None:
         """Raises `NotLanded` if the commit would replace or remove the hive of the target, or put
@@ -180,7 +182,7 @@ class Place:
 
     def _replaces_hive(self, path: str) -> NotLanded:
         return NotLanded(
-            f"{self.branch} replaces {path}, where the records of everybody are",
+            f"{named([self.branch])} replaces {named([path])}, where the records of everybody are",
             hint=f"git checkout {shell_word(self.target)} -- {_HIVE}, and commit that",
             files=[path],
         )
@@ -228,13 +230,12 @@ class Place:
         self, files: Sequence[str], said: str = "", union: Sequence[str] = ()
     ) -> NotLanded:
         """Returns the refusal for files that both sides changed."""
-        named = ", ".join(files[:SHOWN]) or said
+        what = named(files, SHOWN) or said
         hint = "resolve them, git add, then queen land --continue; or queen land --abort"
-        if union:
-            listed = ", ".join(f'"{each}"' for each in union[:SHOWN])
-            hint += f"; to keep what both added from now on: [land] union = [{listed}]"
+        if setting := union_setting(union[:SHOWN]):
+            hint += f"; to keep what both added from now on: {setting}"
         return Unresolved(
-            f"{self.target} and {self.branch} conflict: {named}",
+            f"{named([self.target])} and {named([self.branch])} conflict: {what}",
             hint=hint,
             files=list(files),
             union=list(union),

@@ -80,11 +80,12 @@ def setup(
         ]
         return Answer(value, yes=bool(wanted.agents) and not value["lacking"])
     value["files"] = _files(wanted.edits, dry_run=dry_run)
+    guarded = _guarded(wanted)
     if not dry_run:
         wanted.write()
     for note in wanted.notes():
         call.tell(note)
-    by_hand = _tell_guard(call, wanted, dry_run=dry_run)
+    by_hand = _tell_guard(call, wanted, guarded, dry_run=dry_run)
     if not user and not undo:
         tell_without_hive(call)
     return Answer(value, yes=not by_hand and (undo or bool(wanted.agents)))
@@ -106,17 +107,29 @@ def _files(found: Sequence[edits.Edit], *, dry_run: bool) -> list[dict[str, obje
     return files
 
 
-def _tell_guard(call: Invocation, wanted: Setup, *, dry_run: bool) -> bool:
-    """Tells about git's hooks; returns whether the user must finish them by hand."""
+def _guarded(wanted: Setup) -> list[bool]:
+    """Returns for each of git's hooks whether it runs the guard."""
+    if wanted.guard is None:
+        return []
+    return [each.state == hooks.INSTALLED for each in hooks.states(wanted.guard)]
+
+
+def _tell_guard(call: Invocation, wanted: Setup, before: list[bool], *, dry_run: bool) -> bool:
+    """Tells what became of git's hooks; returns whether the user must finish them by hand."""
     folder = wanted.guard
     if folder is None:
         return False
-    installed = all(each.state == hooks.INSTALLED for each in hooks.states(folder))
-    if wanted.undo:
-        return False
-    if folder.snippet is not None and not installed:
+    now = _guarded(wanted)
+    if folder.snippet is not None:
+        if wanted.undo or all(now):
+            return False
         call.tell(f"{folder.framework} manages git's hooks: queen guard install says what to add")
         return not dry_run
-    if dry_run and not installed:
-        call.tell(f"the git guard would be added to the hooks in {folder.folder}")
+    if wanted.undo and any(before):
+        verb = "would be removed from" if dry_run else "was removed from"
+    elif not wanted.undo and not all(before):
+        verb = "would be added to" if dry_run else "was added to"
+    else:
+        return False
+    call.tell(f"the git guard {verb} the hooks in {folder.folder}")
     return False
