@@ -22,10 +22,12 @@ __all__ = [
     "NotFound",
     "NotReady",
     "NotYours",
+    "OutcomeUnknown",
     "QueenError",
     "StoreError",
     "Taken",
     "UnknownDroid",
+    "Unreachable",
     "Unreadable",
     "Unwritable",
 ]
@@ -147,7 +149,7 @@ class Busy(QueenError):
 
 
 class Unreachable(Busy):
-    """A remote that does not answer; nothing was granted, and it is safe to retry."""
+    """Another machine does not answer; nothing was granted, and it is safe to retry."""
 
     code = "unreachable"
 
@@ -174,6 +176,12 @@ class DurabilityUnknown(StoreError):
     """The write is done, but the disk did not confirm it: it may not survive a power cut."""
 
     code = "durability_unknown"
+
+
+class OutcomeUnknown(StoreError):
+    """The connection was lost during a write, and nobody can say whether it is recorded."""
+
+    code = "outcome_unknown"
 
 
 class ExternalFailure(QueenError):

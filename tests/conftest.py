@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import hypothesis
+import postgres_server
 import pytest
 from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, git, write_lines
 
@@ -39,10 +40,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees who runs it, in which repository, or with which git settings."""
-    for name in (*IDENTITY, "BEADS_DIR", "QUEEN_DEBUG", "QUEEN_DURABILITY", "NO_COLOR", "COLUMNS"):
+    for name in (
+        *IDENTITY,
+        "BEADS_DIR",
+        "QUEEN_DEBUG",
+        "QUEEN_DURABILITY",
+        postgres_server.URL,
+        "NO_COLOR",
+        "COLUMNS",
+    ):
         monkeypatch.delenv(name, raising=False)
     agents = [name for name in os.environ if name.startswith("CODEX_")]
-    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", *agents):
+    for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "PGSERVICE", *agents):
         monkeypatch.delenv(name, raising=False)
     settings = {"user.name": "Tester", "user.email": "t@example.com", "init.defaultBranch": "main"}
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -51,6 +60,54 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for number, (key, value) in enumerate(settings.items()):
         monkeypatch.setenv(f"GIT_CONFIG_KEY_{number}", key)
         monkeypatch.setenv(f"GIT_CONFIG_VALUE_{number}", value)
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Runs the tests of a module with the mark `both_engines` over files and over PostgreSQL."""
+    marked = metafunc.definition.get_closest_marker
+    if marked("both_engines") and not marked("only_files"):
+        metafunc.parametrize("engine", ["files", "postgres"], indirect=True)
+
+
+@pytest.fixture(scope="session")
+def _server() -> Iterator[postgres_server.Server]:
+    """One PostgreSQL for all tests of this process."""
+    try:
+        with postgres_server.running() as server:
+            yield server
+    except ImportError as error:
+        pytest.skip(f"no PostgreSQL can be started here: {error}")
+
+
+@pytest.fixture
+def server(
+    _server: postgres_server.Server, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[postgres_server.Server]:
+    """A real PostgreSQL, which the environment names; what a test opens is closed after it."""
+    import psycopg
+
+    opened: list[psycopg.Connection[Any]] = []
+    connect = psycopg.connect
+
+    def noting(*arguments: Any, **more: Any) -> psycopg.Connection[Any]:
+        opened.append(connect(*arguments, **more))
+        return opened[-1]
+
+    monkeypatch.setattr(psycopg, "connect", noting)
+    monkeypatch.setenv(postgres_server.URL, _server.url)
+    yield _server
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture(autouse=True)
+def engine(_clean_environment: None, request: pytest.FixtureRequest) -> str:
+    """Where the hive of `repo` is kept: `files`, or `postgres` as well for modules marked so."""
+    name = str(getattr(request, "param", "files"))
+    if name == "postgres":
+        server = request.getfixturevalue("server")
+        postgres_server.use(request.getfixturevalue("beads"), server)
+    return name
 
 
 @pytest.fixture(autouse=True)
@@ -102,12 +159,17 @@ def beads(repo: Path) -> Path:
     return repo / ".beads"
 
 
+def environment() -> dict[str, str]:
+    """Returns the environment in which the fixtures open a hive."""
+    return {"QUEEN_DURABILITY": "buffered", **postgres_server.environment()}
+
+
 @pytest.fixture
 def open_as(repo: Path, clock: Clock) -> Callable[[str], Hive]:
     """Opens the hive of `repo` for a droid, at the clock that the test moves."""
 
     def opened(droid: str) -> Hive:
-        return Hive.open(repo, droid=droid, env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
+        return Hive.open(repo, droid=droid, env=environment(), clock=clock)
 
     return opened
 
@@ -120,7 +182,7 @@ def open_beside(repo: Path, clock: Clock) -> Callable[[str], Hive]:
         tree = repo.parent / f"tree-of-{droid}"
         if not tree.exists():
             git(repo, "worktree", "add", "-q", str(tree), "-b", f"of-{droid}")
-        return Hive.open(tree, droid=droid, env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
+        return Hive.open(tree, droid=droid, env=environment(), clock=clock)
 
     return opened
 

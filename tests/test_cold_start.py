@@ -35,7 +35,7 @@ ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.commands.assignmen
 ISSUES = {"queenbee.services.issues", "queenbee.core.beads", "queenbee.cli.commands.issues"}
 WRITING = {
     "queenbee.services.transaction", "queenbee.services.secrets", "queenbee.store.lock",
-    "queenbee.store.setup",
+    "queenbee.store.setup", "queenbee.store.files_turn", "queenbee.store.watch",
 }  # fmt: skip
 RARE = {
     "queenbee.cli.progress", "queenbee.checks.check",

@@ -29,6 +29,7 @@ pytestmark = pytest.mark.slow
 
 GATE = "--workflow wf --phase p1"
 READS = {
+    "engine status": [""],
     "where": [""],
     "whoami": [""],
     "version": [""],
@@ -160,6 +161,7 @@ tester: session new task --dir made
 tester: index rebuild
 tester: msg send reviewer more
 tester: rotate --older-than 1h
+tester: engine use files
 tester: doctor --fix
 tester: init
 tester: whoami --set tester

@@ -73,6 +73,7 @@ _SECTIONS = {
         "index": "care.index",
         "stats": "care.index",
         "rotate": "care.index",
+        "engine": "care.engine",
         "completion": "care.hive",
         "version": "care.hive",
         "help": "care.hive",

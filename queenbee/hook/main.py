@@ -23,7 +23,7 @@ import os
 import sys
 from contextlib import suppress
 
-from queenbee.errors import NoHive, QueenError
+from queenbee.errors import NoHive, QueenError, Unreachable
 from queenbee.hook import answers, events
 
 TYPE_CHECKING = False
@@ -87,6 +87,8 @@ def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | answers.P
         return None
     except QueenError as error:
         _report(event, env, cwd, error.message)
+        if event is not None and event.files and isinstance(error, Unreachable):
+            return _unguarded(event, env, error)
         if event is None or event.kind != events.SESSION_START:
             return None
         return answers.warning(event, f"queenbee: {error.message}; edits are not guarded")
@@ -95,6 +97,17 @@ def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | answers.P
             raise
         _report(event, env, cwd, f"{type(error).__name__}: {error}")
         return None
+
+
+def _unguarded(event: Event, env: Mapping[str, str], error: QueenError) -> Answer | None:
+    """Returns what becomes of an edit if nobody can be asked, as the setting `engine.hook` says."""
+    from queenbee.store.layout import discover  # noqa: PLC0415 - start-up
+
+    text = f"queenbee: {error.message}"
+    passes = discover(event.cwd, env).settings.engine_hook == "warn"
+    if passes or event.kind == events.AFTER_EDIT:
+        return answers.warning(event, f"{text}; this edit is not guarded")
+    return answers.denial(event, f"{text}; try again, or set QUEEN_HOOK=off")
 
 
 def _answer(event: Event, env: Mapping[str, str]) -> Answer | answers.Plain | None:

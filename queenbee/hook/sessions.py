@@ -98,7 +98,9 @@ def open_as(layout: Layout, droid: str | None) -> Services:
     from queenbee.services.hive import Services  # noqa: PLC0415 - start-up
 
     layout.settings.lock_timeout_s = min(layout.settings.lock_timeout_s, _LOCK_TIMEOUT_S)
-    return Services(layout, actor=droid)
+    hive = Services(layout, actor=droid)
+    hive.engine.patience_s = _LOCK_TIMEOUT_S
+    return hive
 
 
 def _remember_name(env: Mapping[str, str], name: str | None) -> bool:

@@ -234,7 +234,7 @@ class Services(Store):
 
     def committed(self, kinds: Sequence[str]) -> None:
         """Rotates the ledgers that have grown past the limit in the settings."""
-        limit = self.layout.settings.rotate_at_bytes
+        limit = self.layout.settings.rotate_at_bytes if self.engine.archives else 0
         path = self.layout.ledger_path
         large = [kind for kind in kinds if limit and size_of(path(kind)) >= limit]
         if large:

@@ -10,7 +10,6 @@ from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
 from queenbee.errors import InvalidInput, NotFound, NotYours
 from queenbee.store.ledger.codec import decode
-from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -206,7 +205,7 @@ class Messages:
             before = ledger.stamp()
             found = self.inbox(unread=True, from_=from_, issue_id=issue_id)
             paths = ledger.path, ledger.journal_path
-            if found or not wait_for_change(ledger.stamp, before, paths, deadline):
+            if found or not self._store.wait(ledger.stamp, before, paths, deadline):
                 return found
 
     def acknowledge(self, message_ids: Sequence[str]) -> list[Message]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queenbee.core.kinds import kind_of
 from queenbee.errors import QueenError, Unwritable
-from queenbee.services.transaction import add_hint
+from queenbee.store.files_turn import add_hint
 from queenbee.store.ledger import rotation
 from queenbee.store.ledger.rotation import Rotation
 
@@ -35,7 +35,7 @@ def rotate(
         since_ms = kind_of(kind).closed_ms(fields)
         return since_ms is not None and since_ms <= before_ms
 
-    if not store.ledger(kind).size_bytes():
+    if not (store.engine.archives and store.ledger(kind).size_bytes()):
         return Rotation()
     with store.transaction():
         # Another process may have done it while this one waited for the lock.

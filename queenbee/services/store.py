@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
 from queenbee.services import forks as _forks  # noqa: F401 - it prepares forks of this process
 from queenbee.store.droids import identity, presence
+from queenbee.store.engines import open_engine
 from queenbee.store.layout import discover, working_directory
-from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.opening import open_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
 
     from queenbee.services.transaction import Transaction
     from queenbee.store.layout import Layout
+    from queenbee.store.ledger.ledger import Ledger
     from queenbee.store.records import Progress, Records
 
 
@@ -57,12 +56,13 @@ class Store:
         self.long_lines: list[str] = []
         """Records written here since the last notice whose lines other tools cannot read."""
         self._actor = actor
-        self._clock = clock or (lambda: time.time_ns() // 1_000_000)
-        self._own_clock = clock is None
+        self._clock = clock
         self._begin()
 
     def _begin(self) -> None:
         self._process = os.getpid()
+        self.engine = open_engine(self.layout)
+        """Where the lines are kept."""
         self._states: dict[str, Records] = {}
         self._writing = threading.Lock()
         self._minting = threading.Lock()
@@ -73,7 +73,8 @@ class Store:
         moment stays held and half changed here, and SQLite does not survive a fork.
         """
         if self._process != os.getpid():
-            _inherited.append(self._states)  # Closing a database would disturb the parent's.
+            # Closing a database or a connection would disturb the parent's.
+            _inherited.extend((self._states, self.engine))
             self._begin()
 
     @classmethod
@@ -121,6 +122,7 @@ class Store:
         states, self._states = self._states, {}
         for state in states.values():
             state.close()
+        self.engine.close()
 
     @property
     def actor(self) -> str:
@@ -140,18 +142,16 @@ class Store:
 
     def now_ms(self) -> int:
         """Returns the present, in ms since 1970."""
-        return self._clock()
+        return self._clock() if self._clock is not None else self.engine.now_ms()
 
     def present_ms(self) -> int:
         """Returns the present as far as this machine can tell, in case its clock is behind.
 
         A clock that was given to `open` is taken at its word.
         """
-        if not self._own_clock:
+        if self._clock is not None:
             return self._clock()
-        from queenbee.store.present import present_ms  # noqa: PLC0415 - start-up
-
-        return present_ms(self.layout, self._clock())
+        return self.engine.present_ms(self.engine.now_ms())
 
     def state(self, kind: str) -> Records:
         """Returns the folded state of one kind of record, as of now.
@@ -171,22 +171,13 @@ class Store:
         return list(self._states.values())
 
     def ledger(self, kind: str) -> Ledger:
-        """Returns the files of one kind of record, unread."""
-        return Ledger(self.layout.ledger_path(kind), self.layout.journal_path(kind))
+        """Returns the ledger of one kind of record, unread."""
+        return self.engine.ledger(kind)
 
     def kinds(self) -> list[str]:
         """Returns the kinds of record that this hive has a ledger for, ours first."""
-        try:
-            files = os.listdir(self.layout.beads_dir)
-        except OSError:
-            files = []
-        named = [
-            name.removeprefix("queen_").removesuffix(".jsonl")
-            for name in sorted(files)
-            if name.startswith("queen_") and name.endswith(".jsonl")
-        ]
         ours = [kind.name for kind in KINDS.values() if kind.everywhere]
-        return list(dict.fromkeys([*ours, *named]))
+        return list(dict.fromkeys([*ours, *self.engine.kinds()]))
 
     def rebuild_indexes(self) -> None:
         """Deletes every index and rebuilds those of large ledgers."""
@@ -194,7 +185,7 @@ class Store:
 
         self.close()
         for kind in self.kinds():
-            remove(self.layout.index_path(kind))
+            remove(self.engine.index_path(kind))
             self._open_records(kind).close()
 
     def transaction(self) -> Transaction:
@@ -207,6 +198,14 @@ class Store:
 
         self._reopen_after_fork()
         return Transaction(self, self._writing)
+
+    def wait(
+        self, stamp: Callable[[], object], before: object, paths: Sequence[str], deadline_s: float
+    ) -> bool:
+        """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the
+        monotonic clock. `paths` are the files whose changes show in the stamp.
+        """
+        return self.engine.wait(stamp, before, paths, deadline_s)
 
     def look(self, fields: Mapping[str, object]) -> None:
         """Raises `LooksLikeSecret` if a text to be written seems to hold a credential.
@@ -232,5 +231,4 @@ class Store:
         return f"{KINDS[kind].prefix}-{fresh}"
 
     def _open_records(self, kind: str) -> Records:
-        path = self.layout.index_path(kind)
-        return open_records(kind, self.ledger(kind), path, progress=self.progress)
+        return self.engine.records(kind, self.progress)

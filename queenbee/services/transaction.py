@@ -1,15 +1,11 @@
-"""One turn at writing: take the lock, read, check, append, unlock, wait for the disk."""
+"""One turn at writing: wait for it, read, check, append, end it, wait for the disk."""
 
 from __future__ import annotations
 
-import os
-
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import format_ms
-from queenbee.errors import Busy, NotFound, Unwritable
-from queenbee.store import setup
+from queenbee.errors import Busy, NotFound
 from queenbee.store.ledger import codec
-from queenbee.store.lock import KernelLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,9 +15,8 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from queenbee.core.fold import Fields
-    from queenbee.store.issues_file import Added
+    from queenbee.store.engine import Engine, Turn
     from queenbee.store.layout import Layout
-    from queenbee.store.ledger.ledger import Receipt
     from queenbee.store.records import Records
 
     class Written(Protocol):
@@ -29,6 +24,7 @@ if TYPE_CHECKING:
 
         layout: Layout
         long_lines: list[str]
+        engine: Engine
 
         @property
         def actor_or_none(self) -> str | None: ...
@@ -42,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Transaction:
-    """One turn at writing: the lock is held, the state is fresh, appends are all or nothing."""
+    """One turn at writing: nobody else writes, the state is fresh, appends are all or nothing."""
 
     def __init__(self, store: Written, mutex: threading.Lock) -> None:
         self._store = store
@@ -50,9 +46,9 @@ class Transaction:
         self._lines: dict[str, list[bytes]] = {}
         self._rows: list[bytes] = []
         self._long: list[str] = []
-        self._lock: KernelLock | None = None
+        self._turn: Turn | None = None
         self.now_ms = 0
-        """The instant of this turn, in ms since 1970, read once the lock is held."""
+        """The instant of this turn, in ms since 1970, read once nobody else can write."""
 
     @property
     def now(self) -> str:
@@ -107,26 +103,19 @@ class Transaction:
         return self.append(kind, {**fields, **changes, "rev": rev + 1})
 
     def __enter__(self) -> Transaction:
-        layout = self._store.layout
-        timeout_s = layout.settings.lock_timeout_s
+        timeout_s = self._store.layout.settings.lock_timeout_s
         if not self._mutex.acquire(timeout=timeout_s):
             raise Busy(
                 f"timed out after {timeout_s:g} s: another thread of this process is writing",
                 hint="try again; nothing was written (do not nest transactions)",
             )
         try:
-            setup.make_beads_dir(layout)
-            setup.make_state_dir(layout)
-            self._lock = KernelLock(
-                layout.lock_path,
-                holder=self._store.actor_or_none or "somebody",
-                timeout_s=timeout_s,
-            )
-            self._lock.__enter__()
-        except BaseException as error:
+            turn = self._store.engine.turn(self._store.actor_or_none or "somebody")
+            turn.begin()
+        except BaseException:
             self._mutex.release()
-            add_hint(error, layout)
             raise
+        self._turn = turn
         self.now_ms = self._store.now_ms()
         return self
 
@@ -136,53 +125,16 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._lock is not None
-        receipts: list[Receipt | Added] = []
+        assert self._turn is not None
         try:
             if error is None:
-                self._write(receipts)
+                self._turn.record(self._lines, self._rows, self._store.state)
         finally:
-            self._lock.__exit__(kind, error, trace)
+            self._turn.end()
             self._mutex.release()
-        # After the lock: waiting for the disk must not make others wait for their turn.
-        try:
-            if self._store.layout.settings.durability == "synced":
-                for receipt in receipts:
-                    receipt.sync()
-        finally:
-            for receipt in receipts:
-                receipt.close()
+        # After the turn: waiting for the disk must not make others wait for theirs.
+        self._turn.settle()
         if error is None and self._lines:
             self._store.note_presence()
             self._store.long_lines += self._long
             self._store.committed(list(self._lines))
-
-    def _write(self, receipts: list[Receipt | Added]) -> None:
-        assert self._lock is not None
-        try:
-            self._lock.confirm()
-            # The issues first: after a crash in between, an assignment is still active and can be
-            # ended again. The other way round, an open issue would have no assignment.
-            if self._rows:
-                from queenbee.store.issues_file import append_rows  # noqa: PLC0415 - start-up
-
-                path = self._store.layout.issues_path
-                receipts.append(append_rows(path, self._rows))
-            for kind, lines in self._lines.items():
-                receipts.append(self._store.state(kind).append(lines))
-        except BaseException as error:
-            # The lock is still ours: appends to the first ledgers can be undone.
-            for receipt in receipts:
-                receipt.take_back()
-                receipt.close()
-            receipts.clear()
-            add_hint(error, self._store.layout)
-            raise
-
-
-def add_hint(error: BaseException, layout: Layout) -> None:
-    """Adds the hint that names the folder to grant; the store alone does not know it."""
-    if isinstance(error, Unwritable) and error.hint is None:
-        path = error.details.get("path")
-        folder = os.path.dirname(path) if isinstance(path, str) else layout.beads_dir
-        error.hint = setup.what_to_grant(layout, folder)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from queenbee.core.text import suggested
-from queenbee.errors import NoHive, Unreadable
+from queenbee.errors import NoHive, StoreError, Unreadable
 from queenbee.store import machine, safe_open
 from queenbee.store import settings as settings_file
 
@@ -101,6 +101,19 @@ class Layout:
             if _identity(path) != identity:
                 raise safe_open.moved(path)
 
+    def refuse_if_elsewhere(self) -> None:
+        """Raises `StoreError` if the hive's lines are kept in a database, not in files.
+
+        The settings are a file that git replaces: a checkout of an old branch names no database.
+        """
+        if os.path.lexists(self.engine_path):
+            raise StoreError(
+                "this repository's hive is in a database, and .beads/queen.toml says that it is in "
+                "files; nothing was read or written",
+                hint="restore [engine] in .beads/queen.toml (git checkout, git pull); "
+                "or carry the hive back: queen engine use files",
+            )
+
     @property
     def root(self) -> str:
         """The directory that holds `.beads/`."""
@@ -118,6 +131,11 @@ class Layout:
     @property
     def lock_path(self) -> str:
         return os.path.join(self.state_dir, "lock")
+
+    @property
+    def engine_path(self) -> str:
+        """The note that the hive's lines are kept elsewhere than in files."""
+        return os.path.join(self.state_dir, "engine")
 
     @property
     def issues_path(self) -> str:

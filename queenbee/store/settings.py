@@ -56,6 +56,12 @@ TEMPLATE = """\
 # confirm = "local"      # "remote": grants count once the remote has them, as with --confirm
 # timeout = "30s"        # how long to wait for the remote
 # clock_skew = "2h"      # how far apart the clocks of two machines may be
+#
+# [engine]               # written by queen engine use; docs/machines.md
+# kind = "files"         # "postgres": the hive is in the database that QUEEN_DATABASE_URL names
+# hive = ""              # its name there
+# hook = "warn"          # what queen-hook does with an edit if the database cannot be reached:
+#                        # let it pass with a warning, or "refuse" it
 """
 
 AUTO, EXCLUSIVE, SHARED, OFF = "auto", "exclusive", "shared", "off"
@@ -198,6 +204,9 @@ SETTINGS = (
     _Choice("sync.confirm", "local", "remote"),
     _Duration("sync.timeout", 30, 1, 3600),
     _Duration("sync.clock_skew", 7200, 0, 30 * _DAY_S),
+    _Choice("engine.kind", "files", "postgres"),
+    _Text("engine.hive", "", 200),
+    _Choice("engine.hook", "warn", "refuse"),
 )
 
 
@@ -230,10 +239,16 @@ class Settings:
     sync_confirm: str
     sync_timeout_s: float
     sync_clock_skew_s: float
+    engine_kind: str
+    engine_hive: str
+    engine_hook: str
+    database: str
+    """Where the database is, as libpq reads it, from the environment; it may hold a password."""
 
     def __init__(self, said: Mapping[str, object] | None = None, unknown: tuple[str, ...] = ()):
         for setting in SETTINGS:
             setattr(self, setting.attribute, (said or {}).get(setting.attribute, setting.default))
+        self.database = str((said or {}).get("database", ""))
         self.unknown = unknown
         """Settings that this version does not know: kept, ignored, reported by doctor."""
 
@@ -265,6 +280,9 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
                 f"QUEEN_DURABILITY cannot be {durability!r}", hint="set it to synced or buffered"
             )
         said["durability"] = durability
+    if said.get("engine_kind") == "postgres" or env.get("QUEEN_DATABASE_URL"):
+        service = env.get("PGSERVICE")
+        said["database"] = env.get("QUEEN_DATABASE_URL") or (service and f"service={service}") or ""
     return Settings(said, unknown=tuple(sorted(values)))
 
 

@@ -10,6 +10,11 @@ import os
 import time
 from contextlib import closing, suppress
 
+try:
+    from watchfiles import watch
+except ImportError:  # Not there for every system.
+    watch = None  # type: ignore[assignment]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +36,7 @@ def wait_for_change(
     wait = _Wait(stamp, before, deadline_s)
     folders = dict.fromkeys(os.path.dirname(path) for path in paths)
     # If there are no events. A RuntimeError means no watches are left, as with many waiters.
-    with suppress(ImportError, OSError, RuntimeError):
+    with suppress(OSError, RuntimeError):
         _wait_for_events(wait, [folder for folder in folders if os.path.isdir(folder)])
     while not wait.is_over():
         time.sleep(min(POLL_S, wait.left_s()))
@@ -71,10 +76,8 @@ class _Wait:
 
 def _wait_for_events(wait: _Wait, folders: Sequence[str]) -> None:
     """Returns when it is over. Raises what watchfiles raises if it cannot watch."""
-    if wait.is_over() or not folders:
+    if watch is None or wait.is_over() or not folders:
         return
-    from watchfiles import watch  # noqa: PLC0415 - start-up
-
     events = watch(
         *folders,
         watch_filter=None,

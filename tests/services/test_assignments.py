@@ -18,6 +18,8 @@ from queenbee.errors import (
     UnknownDroid,
 )
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 
 
@@ -33,6 +35,7 @@ def issues(beads: Path, *ids: str, **more: object) -> None:
 # Claiming
 
 
+@pytest.mark.only_files
 def test_a_claim_is_one_line_with_the_fields_of_the_records_document(
     hive: Hive, beads: Path
 ) -> None:
@@ -72,12 +75,14 @@ def test_a_claim_never_steals(hive: Hive, reviewer: Hive, beads: Path) -> None:
     assert snapshot(beads) == before
 
 
+@pytest.mark.only_files
 def test_nobody_claims_anonymously(repo: Path, beads: Path) -> None:
     with pytest.raises(NoActor):
         Hive.open(repo, env={}).assignments.claim("qb-42")
     assert snapshot(beads) == {}
 
 
+@pytest.mark.only_files
 @pytest.mark.parametrize(
     "issue_id", ["", "two words", "tab\t", "esc\x1b[2J", "x" * 129, "a\u202eb"]
 )
@@ -209,12 +214,14 @@ def test_work_that_somebody_has_is_not_moved_by_accident(
     assert snapshot(beads) == before
 
 
+@pytest.mark.only_files
 def test_work_is_given_to_well_formed_names_only(hive: Hive, beads: Path) -> None:
     with pytest.raises(InvalidInput, match="'no one' is not a droid name"):
         hive.assignments.assign("qb-42", "no one")
     assert snapshot(beads) == {}
 
 
+@pytest.mark.only_files
 def test_work_is_given_to_listed_droids_only(hive: Hive, repo: Path, beads: Path) -> None:
     droids = repo / ".factory" / "droids"
     droids.mkdir(parents=True)
@@ -229,6 +236,7 @@ def test_work_is_given_to_listed_droids_only(hive: Hive, repo: Path, beads: Path
 # Moving
 
 
+@pytest.mark.only_files
 def test_moving_work_ends_the_old_record_and_begins_one_that_remembers_it(
     hive: Hive, reviewer: Hive, beads: Path, clock: Clock
 ) -> None:

@@ -13,6 +13,8 @@ from queenbee import Hive
 from queenbee.core.queue import Want
 from queenbee.errors import Busy, IssueClosed, NotReady, Taken
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 
 

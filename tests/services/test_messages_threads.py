@@ -11,6 +11,8 @@ from hives import Clock, records, write_lines
 from queenbee import Hive, Message
 from queenbee.errors import NotFound
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 
 
@@ -101,6 +103,7 @@ def test_a_thread_continues_after_its_first_message_is_hidden(hive: Hive, review
 # Foreign lines
 
 
+@pytest.mark.only_files
 def test_fields_that_nobody_knows_survive_every_update(
     hive: Hive, reviewer: Hive, beads: Path
 ) -> None:
@@ -113,6 +116,7 @@ def test_fields_that_nobody_knows_survive_every_update(
         assert {name: line[name] for name in extra} == extra
 
 
+@pytest.mark.only_files
 def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads: Path) -> None:
     write_lines(
         ledger(beads),
@@ -129,6 +133,7 @@ def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads
     assert message.to_dict()["rev"] == 2
 
 
+@pytest.mark.only_files
 def test_the_thread_that_the_go_tool_made_for_an_issue_is_found(hive: Hive, beads: Path) -> None:
     """It names the thread `issue:ID`; some of its messages have no issue."""
     base = {"from": "queen", "to": "ui-engineer", "subject": "s", "importance": "normal"}

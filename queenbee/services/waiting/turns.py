@@ -8,7 +8,6 @@ import time
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, IssueClosed
 from queenbee.store.files import stamp_of
-from queenbee.store.watch import wait_for_change
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class _Turn:
             # Whoever is ahead is served first: until then, no write and no expiry helps us.
             until_s = deadline_s if seen[1] else min(deadline_s, ends_s)
             tick_s = self._report(refusal)
-            wait_for_change(self._stamp, seen, self._paths(), min(until_s, tick_s))
+            self._store.wait(self._stamp, seen, self._paths(), min(until_s, tick_s))
             seen = self._stamp()
             now_s = time.monotonic()
             if now_s >= deadline_s and seen[1] == attempted[1]:

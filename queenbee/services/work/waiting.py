@@ -9,7 +9,6 @@ from queenbee.core.leases import Asker, stand_against
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, InvalidInput
 from queenbee.store.files import stamp_of
-from queenbee.store.watch import wait_for_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,6 +40,7 @@ class Watch:
     ) -> None:
         self._begun_s = time.monotonic()
         self._on_progress = on_progress
+        self._hive = hive
         self._ledgers = [hive.state(kind).ledger for kind in kinds]
         self._issues = hive.layout.issues_path if issues else None
         self._seen: tuple[object, ...] = ()
@@ -63,7 +63,7 @@ class Watch:
             if self._on_progress is not None:
                 self._on_progress(now_s - self._begun_s)
                 tick_s = min(until_s, now_s + _TICK_S)
-            if wait_for_change(self._stamp, self._seen, paths, tick_s):
+            if self._hive.wait(self._stamp, self._seen, paths, tick_s):
                 return True
             if tick_s >= until_s:
                 return time.monotonic() < deadline_s

@@ -12,6 +12,8 @@ from hives import Clock, records, snapshot
 from queenbee import Hive
 from queenbee.errors import BadPattern, Held, InvalidInput, NoActor
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 DAY_S = 86_400
 
@@ -27,6 +29,7 @@ def patterns(hive: Hive) -> list[str]:
 # Granting
 
 
+@pytest.mark.only_files
 def test_a_lease_is_one_line_with_the_fields_of_the_records_document(
     hive: Hive, beads: Path
 ) -> None:
@@ -59,6 +62,7 @@ def test_the_shortest_and_the_longest_time_to_live_are_granted(hive: Hive, ttl_s
     assert lease.expires_ms - lease.created_ms == ttl_s * 1000
 
 
+@pytest.mark.only_files
 @pytest.mark.parametrize("ttl_s", [0, -1, 30 * DAY_S + 1])
 def test_a_time_to_live_out_of_bounds_is_refused(hive: Hive, beads: Path, ttl_s: int) -> None:
     for attempt in (
@@ -76,18 +80,21 @@ def test_leases_come_back_in_the_order_asked_each_pattern_once(hive: Hive) -> No
     assert [lease.pattern for lease in leases] == ["b/**", "a/**"]
 
 
+@pytest.mark.only_files
 def test_no_pattern_at_all_is_refused(hive: Hive, beads: Path) -> None:
     with pytest.raises(InvalidInput, match="no pattern given"):
         hive.reservations.reserve([])
     assert snapshot(beads) == {}
 
 
+@pytest.mark.only_files
 def test_nobody_reserves_anonymously(repo: Path, beads: Path) -> None:
     with pytest.raises(NoActor):
         Hive.open(repo, env={}).reservations.reserve(["a"])
     assert snapshot(beads) == {}
 
 
+@pytest.mark.only_files
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
@@ -113,6 +120,7 @@ def test_a_pattern_that_is_not_usable_is_refused_with_the_reason(
     assert snapshot(beads) == {}
 
 
+@pytest.mark.only_files
 def test_an_issue_id_that_no_tracker_prints_is_refused(hive: Hive, beads: Path) -> None:
     with pytest.raises(InvalidInput, match="'two words' is not an issue id"):
         hive.reservations.reserve(["a"], issue_id="two words")
@@ -274,6 +282,7 @@ def test_the_command_that_a_refusal_recommends_can_be_pasted_into_a_shell(
     assert hinted(refusal.value)[2] == name
 
 
+@pytest.mark.only_files
 def test_the_command_that_a_refusal_recommends_works_where_it_was_typed(
     hive: Hive, repo: Path, clock: Clock
 ) -> None:

@@ -11,6 +11,8 @@ from hives import Clock, cloned, records, snapshot, write_lines
 from queenbee import Hive, Reservation
 from queenbee.errors import Held, InvalidInput, NotFound, NotYours
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 DAY_S = 86_400
 
@@ -41,6 +43,7 @@ def test_a_lease_ends_at_its_time_without_a_line_being_written(
     assert reviewer.reservations.reserve(["a.py"])
 
 
+@pytest.mark.only_files
 def test_a_clock_set_back_does_not_make_a_new_lease_lose_to_the_old_one(
     hive: Hive, reviewer: Hive, beads: Path, clock: Clock, tmp_path: Path
 ) -> None:
@@ -64,6 +67,7 @@ def test_a_lease_without_a_readable_end_has_ended(hive: Hive, beads: Path) -> No
 # Extending
 
 
+@pytest.mark.only_files
 def test_reserving_again_extends_the_same_lease(hive: Hive, beads: Path, clock: Clock) -> None:
     [first] = hive.reservations.reserve(["a.py"], ttl_s=600)
     clock.advance(60)
@@ -102,6 +106,7 @@ def test_a_shared_lease_becomes_exclusive_only_where_nobody_else_has_one(
     assert hive.reservations.find() == [lease]
 
 
+@pytest.mark.only_files
 def test_a_shared_lease_that_became_exclusive_does_not_lose_to_one_that_had_ended(
     hive: Hive, open_beside: Opener, clock: Clock, beads: Path
 ) -> None:
@@ -183,6 +188,7 @@ def test_an_expired_lease_is_reserved_anew_under_a_new_id(hive: Hive, clock: Clo
 # Releasing
 
 
+@pytest.mark.only_files
 def test_releasing_writes_the_whole_record_with_the_time(
     hive: Hive, beads: Path, clock: Clock
 ) -> None:
@@ -207,6 +213,7 @@ def test_leases_are_released_by_pattern_by_id_or_all(hive: Hive) -> None:
     assert patterns(hive) == []
 
 
+@pytest.mark.only_files
 @pytest.mark.parametrize("verb", ["release", "renew"])
 def test_what_one_does_not_hold_is_an_error_never_a_silent_zero(
     hive: Hive, beads: Path, verb: str
@@ -245,6 +252,7 @@ def test_several_are_released_or_renewed_together_or_not_at_all(
     assert snapshot(beads) == before
 
 
+@pytest.mark.only_files
 def test_a_name_means_what_it_means_here_before_it_means_what_the_listing_shows(
     repo: Path, clock: Clock
 ) -> None:

@@ -11,6 +11,8 @@ from hives import Clock, cloned, records, snapshot, write_lines
 from queenbee import Hive
 from queenbee.errors import Held, InvalidInput
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 
 
@@ -26,6 +28,7 @@ def test_a_takeover_without_a_reason_is_refused(
     assert snapshot(beads) == before
 
 
+@pytest.mark.only_files
 def test_a_takeover_records_who_and_why_in_the_lease(
     hive: Hive, reviewer: Hive, beads: Path, clock: Clock
 ) -> None:
@@ -78,6 +81,7 @@ def test_a_takeover_ends_only_the_leases_in_the_way(
     }
 
 
+@pytest.mark.only_files
 def test_force_where_nothing_is_in_the_way_is_an_ordinary_lease(hive: Hive, beads: Path) -> None:
     hive.reservations.reserve(["a.py"], force=True, reason="just in case")
     assert len(records(beads / "queen_reservations.jsonl")) == 1
@@ -95,6 +99,7 @@ def test_a_lost_lease_cannot_be_released_or_renewed(hive: Hive, reviewer: Hive) 
 # File by file
 
 
+@pytest.mark.only_files
 def test_a_lease_taken_over_file_by_file_ends_for_those_files_only(
     hive: Hive, reviewer: Hive, open_as: Opener, clock: Clock, beads: Path
 ) -> None:
@@ -163,6 +168,7 @@ def test_an_unreadable_entry_takes_nothing_away(hive: Hive, reviewer: Hive, bead
     assert reviewer.reservations.check(["src/a.py"])[0].status == "held"
 
 
+@pytest.mark.only_files
 def test_another_clone_agrees_on_who_has_what(
     hive: Hive, reviewer: Hive, clock: Clock, beads: Path, tmp_path: Path
 ) -> None:

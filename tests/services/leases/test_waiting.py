@@ -48,7 +48,7 @@ def patience(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Patience:
     monkeypatch.setattr(turns, "time", patience)
     monkeypatch.setattr(watch, "time", patience)
     monkeypatch.setattr(watch, "_wait_for_events", lambda wait, folders: None)
-    monkeypatch.setattr(turns, "wait_for_change", patience.wait_for_change)
+    monkeypatch.setattr(watch, "wait_for_change", patience.wait_for_change)
     return patience
 
 

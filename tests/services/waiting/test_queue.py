@@ -15,6 +15,8 @@ from queenbee.errors import Held
 from queenbee.services.leases import granting
 from queenbee.services.waiting import queue as queue_module
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 SRC = Want(["src/**"])
 

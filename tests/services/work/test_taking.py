@@ -13,6 +13,8 @@ from queenbee import Hive
 from queenbee.errors import Busy, Held
 from queenbee.services.work import Begin, Nothing, take_next
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 
 
@@ -161,6 +163,7 @@ class TestWaiting:
         assert refusal.value.details["state"] == "under_way"
 
 
+@pytest.mark.only_files
 def test_processes_at_once_share_the_issues(queen: Queen, beads: Path) -> None:
     write_lines(beads / "issues.jsonl", *(row(f"qb-{n}") for n in range(6)))
     started = [queen.start("next", "--json", as_=f"droid-{n}") for n in range(8)]

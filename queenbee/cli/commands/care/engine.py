@@ -1,0 +1,70 @@
+"""`queen engine`: whether the hive is kept in files or in a database."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli.app import command, group
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
+from queenbee.store import layout, moving
+
+if TYPE_CHECKING:
+    from queenbee.cli.app import Invocation
+    from queenbee.store.layout import Layout
+
+
+def _layout(call: Invocation) -> Layout:
+    return layout.discover(layout.working_directory(), os.environ, beads_dir=call.beads_dir)
+
+
+def _show_use(value: dict[str, object]) -> None:
+    kinds = value["kinds"]
+    assert isinstance(kinds, dict)
+    for kind, count in kinds.items():
+        say(f"  {printable(kind)}: {count['lines']} lines verified, {count['added']} added")
+    say(f"The hive is now in {value['engine']}.")
+    say("next: commit .beads/queen.toml, so that every clone uses the same engine")
+
+
+def _show_status(value: dict[str, object]) -> None:
+    place = f", hive {printable(str(value['hive']))}" if "hive" in value else ""
+    say(f"engine: {value['engine']}{place}")
+    if "noted" in value:
+        say(f"  but this machine noted: {printable(str(value['noted']))}")
+    for name, text in (("only_in_files", "lines only in files"), ("verified", "lines verified")):
+        counts = value.get(name)
+        for kind, count in counts.items() if isinstance(counts, dict) else ():
+            say(f"  {printable(kind)}: {count} {text}")
+    if value.get("only_in_files"):
+        say("next: queen engine use postgres  to take them in")
+
+
+@command("use", show=_show_use, example="queen engine use postgres", opens_hive=False)
+@click.argument("kind", type=click.Choice(moving.KINDS))
+@click.option("--hive", "name", help="The hive's name in the database (default: a new one)")
+def use(call: Invocation, kind: str, name: str | None) -> dict[str, object]:
+    """Carry the hive over to files or PostgreSQL, and use that
+
+    Every line is verified before the switch; until then, the old engine stays in use. Nobody can
+    write meanwhile. Run it again to add lines that other clones wrote to files.
+    """
+    return moving.use(_layout(call), kind, name)
+
+
+@command("status", show=_show_status, example="queen engine status", opens_hive=False)
+@click.option("--verify", is_flag=True, help="Compare every line with its digest")
+def status(call: Invocation, verify: bool) -> dict[str, object]:
+    """Show where the hive is kept"""
+    return moving.status(_layout(call), verify=verify)
+
+
+engine = group(
+    "engine",
+    [use, status],
+    help="Where the hive is kept: in files, or in PostgreSQL",
+    example="queen engine status",
+)

@@ -1,0 +1,80 @@
+"""What services ask of the place where a hive's lines are kept: read, write in turn, wait, now.
+
+`store.files_engine` keeps them in files that git carries, `store.postgres` in a database.
+`store.engines` picks the one that the settings name. Nothing above `store` knows which
+one it is. ADR 0030.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.records import Progress, Records
+
+Lines = Mapping[str, Sequence[bytes]]
+"""The lines of a turn, by kind of record."""
+
+
+class Turn(Protocol):
+    """One turn at writing: between `begin` and `end`, nobody else writes to the hive."""
+
+    def begin(self) -> None:
+        """Waits for the turn. Raises `Busy` and `Unwritable`; the turn has then not begun."""
+
+    def record(self, lines: Lines, rows: Sequence[bytes], state: Callable[[str], Records]) -> None:
+        """Records the lines, and the tracker's rows: all or none, once. `state` is the store's."""
+
+    def end(self) -> None:
+        """Ends the turn: others may write. Call it exactly once after `begin`."""
+
+    def settle(self) -> None:
+        """Returns when what was recorded is on disk. Raises `DurabilityUnknown`."""
+
+
+class Engine(Protocol):
+    """Where the lines of one hive are kept. Safe for threads; not for use after a fork."""
+
+    name: str
+    """`files` or `postgres`, as the setting `engine.kind` has it."""
+    archives: bool
+    """Whether closed records can move to an archive: see `store.ledger.rotation`."""
+
+    patience_s: float
+    """How long another machine has to answer."""
+
+    def ledger(self, kind: str) -> Ledger:
+        """Returns the lines of one kind: `read(position)` and `stamp()`."""
+
+    def records(self, kind: str, progress: Progress | None) -> Records:
+        """Returns the folded state of one kind."""
+
+    def kinds(self) -> list[str]:
+        """Returns the kinds of record that have lines, apart from ours."""
+
+    def index_path(self, kind: str) -> str:
+        """Returns the disposable index of one kind."""
+
+    def turn(self, holder: str) -> Turn:
+        """Returns a turn at writing, which has not begun."""
+
+    def wait(
+        self,
+        stamp: Callable[[], object],
+        before: object,
+        paths: Sequence[str],
+        deadline_s: float,
+    ) -> bool:
+        """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the
+        monotonic clock. `paths` are local files whose changes show in the stamp.
+        """
+
+    def now_ms(self) -> int:
+        """Returns the present by the clock that leases are judged by, in ms since 1970."""
+
+    def present_ms(self, now_ms: int) -> int:
+        """Returns the present as far as it can be told, in case that clock is behind."""
+
+    def close(self) -> None:
+        """Closes what is open; the next question opens it again."""

@@ -1,0 +1,76 @@
+"""The engine that needs nothing but files: ledgers that git carries, and the state beside them."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.opening import open_records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queenbee.store.engine import Turn
+    from queenbee.store.layout import Layout
+    from queenbee.store.records import Progress, Records
+
+
+class FilesEngine:
+    """Implements `store.engine.Engine` with the files of this repository."""
+
+    name = "files"
+    archives = True
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self.patience_s = 0.0
+
+    def ledger(self, kind: str) -> Ledger:
+        self._layout.refuse_if_elsewhere()
+        return Ledger(self._layout.ledger_path(kind), self._layout.journal_path(kind))
+
+    def records(self, kind: str, progress: Progress | None) -> Records:
+        return open_records(kind, self.ledger(kind), self.index_path(kind), progress=progress)
+
+    def kinds(self) -> list[str]:
+        try:
+            files = os.listdir(self._layout.beads_dir)
+        except OSError:
+            return []
+        return [
+            name.removeprefix("queen_").removesuffix(".jsonl")
+            for name in sorted(files)
+            if name.startswith("queen_") and name.endswith(".jsonl")
+        ]
+
+    def index_path(self, kind: str) -> str:
+        return self._layout.index_path(kind)
+
+    def turn(self, holder: str) -> Turn:
+        from queenbee.store.files_turn import FilesTurn  # noqa: PLC0415 - start-up
+
+        return FilesTurn(self._layout, holder)
+
+    def wait(
+        self,
+        stamp: Callable[[], object],
+        before: object,
+        paths: Sequence[str],
+        deadline_s: float,
+    ) -> bool:
+        from queenbee.store.watch import wait_for_change  # noqa: PLC0415 - start-up
+
+        return wait_for_change(stamp, before, paths, deadline_s)
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def present_ms(self, now_ms: int) -> int:
+        from queenbee.store.present import present_ms  # noqa: PLC0415 - start-up
+
+        return present_ms(self._layout, now_ms)
+
+    def close(self) -> None:
+        """Does nothing: no file stays open between two questions."""

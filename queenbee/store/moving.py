@@ -1,0 +1,80 @@
+"""Which engine keeps a hive's lines, and moving them to the other: `queen engine`."""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.core.ids import RANDOM_BYTES
+from queenbee.errors import InvalidInput, StoreError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from queenbee.store.layout import Layout
+
+KINDS = ("files", "postgres")
+
+
+def use(layout: Layout, kind: str, name: str | None = None) -> dict[str, object]:
+    """Carries the hive over to an engine, verifies every line, and switches to it.
+
+    `name` is the hive's name in the database. Repeating it adds what is missing. Raises
+    `InvalidInput`, `StoreError` and `Unreachable`; the old engine is then still in use, unless the
+    message says that the hive is in a database and the settings say files, or the reverse.
+    """
+    carrying = _carrying()
+    known = layout.settings.engine_hive or _noted(layout)
+    if kind == "files":
+        if not known:
+            raise InvalidInput("this hive is in files already", hint="queen engine status")
+        carried = carrying.to_files(layout, known)
+    else:
+        if name and known and name != known:
+            raise InvalidInput(
+                f"this hive is {known!r} in the database, not {name!r}",
+                hint="queen engine use postgres",
+            )
+        carried = carrying.to_postgres(layout, known or name or _new_name(layout))
+    kinds = {
+        each: {"lines": lines, "added": added} for each, (lines, added) in carried.kinds.items()
+    }
+    return {"engine": kind, "hive": carried.hive, "kinds": kinds}
+
+
+def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
+    """Returns the engine in use. In a database, also the lines that are only in files here and,
+    with `verify`, the number of lines of each kind, each compared with its digest.
+    """
+    settings = layout.settings
+    found: dict[str, object] = {"engine": settings.engine_kind}
+    noted = _noted(layout)
+    if settings.engine_kind == "files":
+        return {**found, "noted": f"postgres {noted}"} if noted else found
+    found["hive"] = settings.engine_hive
+    carrying = _carrying()
+    found["only_in_files"] = carrying.only_in_files(layout, settings.engine_hive)
+    if verify:
+        found["verified"] = carrying.verified(layout, settings.engine_hive)
+    return found
+
+
+def _carrying() -> ModuleType:
+    try:
+        from queenbee.store.postgres import carrying  # noqa: PLC0415 - start-up
+    except ImportError as error:
+        raise StoreError(
+            f"psycopg cannot be imported: {error}", hint="pip install 'queenbee-hive[postgres]'"
+        ) from error
+    return carrying
+
+
+def _noted(layout: Layout) -> str:
+    from queenbee.store.postgres.noted import noted_hive  # noqa: PLC0415 - start-up
+
+    return noted_hive(layout)
+
+
+def _new_name(layout: Layout) -> str:
+    """Returns a name that no other repository has."""
+    return f"{os.path.basename(layout.root)[:60]}-{os.urandom(RANDOM_BYTES).hex()[:8]}"

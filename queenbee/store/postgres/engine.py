@@ -1,0 +1,269 @@
+"""The engine over PostgreSQL: a turn is a transaction, and reads go through this machine's cache.
+
+What was recorded is known by digest: each line's digest covers all lines of its kind before it. A
+cache that does not match the database is fetched anew, so that a server restored from a backup
+does not leave two truths. ADR 0030.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from contextlib import suppress
+
+import psycopg
+
+from queenbee.errors import QueenError, Unreachable, Unwritable
+from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.opening import open_records
+from queenbee.store.postgres import faults
+from queenbee.store.postgres.cache import Cache
+from queenbee.store.postgres.connection import AT_ONCE, Answer, Connection
+from queenbee.store.postgres.schema import chained
+from queenbee.store.postgres.turn import PostgresTurn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    from queenbee.store.engine import Turn
+    from queenbee.store.layout import Layout
+    from queenbee.store.records import Progress, Records
+
+    Found = TypeVar("Found")
+
+_LOOK_S = 0.025
+"""Between two looks at local files while waiting. The database announces its writes."""
+_ASK_S = 0.5
+"""How long to rely on announcements: a connection that was lost brings none."""
+
+
+class CachedLedger(Ledger):
+    """One kind of record in the database, read through the cache."""
+
+    def __init__(self, engine: PostgresEngine, kind: str, path: str, tracked_path: str) -> None:
+        super().__init__(tracked_path, path)
+        self._engine = engine
+        self._kind = kind
+
+    def stamp(self) -> tuple[object, ...]:
+        """Catches up with the database, and returns a value that changes with the lines."""
+        self._engine.catch_up(self._kind)
+        return super().stamp()
+
+    def missing(self) -> list[bytes]:
+        """Returns nothing: what is in the database is not kept in tracked files."""
+        return []
+
+    def foreign(self, *, unrecorded: bool) -> str:
+        """Returns how often lines were carried over from files: other grants never collide."""
+        return str(self._engine.carried or "")
+
+
+class PostgresEngine:
+    """Implements `store.engine.Engine`. It connects when it is first asked."""
+
+    name = "postgres"
+    archives = False
+
+    def __init__(self, layout: Layout) -> None:
+        self.layout = layout
+        self.hive = layout.settings.engine_hive
+        self.patience_s = 10.0
+        self.folder = os.path.join(layout.state_dir, "postgres")
+        self.carried = 0
+        self.mutex = threading.RLock()
+        self.connection: Connection | None = None
+        self.fresh: set[str] | None = None
+        """While a turn is open: the kinds that were read in it. Nobody else writes meanwhile."""
+        self._listening: Connection | None = None
+        self._told = 0
+        self._waiting = threading.local()
+        self._clock: tuple[int, int] | None = None
+        self._caches: dict[str, Cache] = {}
+        self._ledgers: dict[str, CachedLedger] = {}
+
+    def ledger(self, kind: str) -> CachedLedger:
+        ledger = self._ledgers.get(kind)
+        if ledger is None:
+            # A path that nothing is ever written to: there is no tracked file.
+            tracked = os.path.join(self.folder, "tracked", f"{kind}.jsonl")
+            ledger = CachedLedger(self, kind, self.cache(kind).path, tracked)
+            self._ledgers[kind] = ledger
+        return ledger
+
+    def opened_kinds(self) -> list[str]:
+        """Returns the kinds that were read so far: a turn brings them up to date at once."""
+        return list(self._ledgers)
+
+    def cache(self, kind: str) -> Cache:
+        """Returns the cache of one kind."""
+        if kind not in self._caches:
+            timeout_s = self.layout.settings.lock_timeout_s
+            self._caches[kind] = Cache(self.folder, kind, timeout_s)
+        return self._caches[kind]
+
+    def records(self, kind: str, progress: Progress | None) -> Records:
+        ledger = self.ledger(kind)
+        self.catch_up(kind)  # Its size decides whether it gets an index.
+        return open_records(kind, ledger, self.index_path(kind), progress=progress)
+
+    def kinds(self) -> list[str]:
+        return self._asked(lambda connection: connection.kinds())
+
+    def index_path(self, kind: str) -> str:
+        return os.path.join(self.folder, f"{kind}.sqlite3")
+
+    def turn(self, holder: str) -> Turn:
+        return PostgresTurn(self, holder)
+
+    def now_ms(self) -> int:
+        if self._clock is None:
+            try:
+                self._asked(lambda connection: self.take(connection.ask({})))
+            except QueenError:
+                return time.time_ns() // 1_000_000  # To show an age; a turn asks again.
+        assert self._clock is not None
+        then_ms, at_ns = self._clock
+        return then_ms + (time.monotonic_ns() - at_ns) // 1_000_000
+
+    def present_ms(self, now_ms: int) -> int:
+        return now_ms
+
+    def close(self) -> None:
+        with self.mutex:
+            self.drop()
+            listening, self._listening = self._listening, None
+            if listening is not None:
+                listening.close()
+
+    # Reading.
+
+    def catch_up(self, kind: str) -> None:
+        """Brings the cache of a kind up to date: one round trip, unless there is much to read."""
+        if getattr(self._waiting, "asks", True) is False:
+            return  # This thread waits, and nothing was announced.
+        with self.mutex:
+            if self.fresh is not None and kind in self.fresh:
+                return
+            more = True
+            while more:
+                known = self.cache(kind).known()
+                answer = self._asked(lambda connection: connection.ask({kind: known.sequence}))  # noqa: B023
+                more = self.take(answer, {kind: (known.sequence, known.digest)})
+            if self.fresh is not None:
+                self.fresh.add(kind)
+
+    def take(self, answer: Answer, known: dict[str, tuple[int, bytes]] | None = None) -> bool:
+        """Writes an answer to the caches; returns whether to ask again, because it was not all or
+        because a cache did not match the database and was discarded.
+        """
+        self._clock = (answer.now_ms, time.monotonic_ns())
+        self.carried = answer.carried
+        again = False
+        for kind, (sequence, digest) in (known or {}).items():
+            rows = [row for row in answer.rows if row.kind == kind]
+            if sequence and (not rows or rows[0].sequence != sequence or rows[0].digest != digest):
+                self.cache(kind).discard()
+                again = True
+                continue
+            fresh = rows[1:] if sequence else rows
+            for row in fresh:
+                sequence, digest = sequence + 1, chained(digest, row.line)
+                if (row.sequence, row.digest) != (sequence, digest):
+                    raise faults.damaged(kind, row.sequence)
+            if fresh:
+                self.cache(kind).take([(row.sequence, row.line) for row in fresh])
+            again = again or len(rows) >= AT_ONCE
+        return again
+
+    def open_connection(self, name: str = "") -> Connection:
+        """Connects. Raises `Unreachable` and `StoreError`."""
+        conninfo = self.layout.settings.database
+        if not conninfo:
+            raise Unwritable(
+                "the hive is in PostgreSQL, and nothing says where that is",
+                hint="set QUEEN_DATABASE_URL, or PGSERVICE for a service file",
+            )
+        try:
+            return Connection(
+                conninfo,
+                self.hive,
+                name=name,
+                patience_s=self.patience_s,
+                durable=self.layout.settings.durability == "synced",
+            )
+        except psycopg.Error as error:
+            raise faults.refusal(error) from error
+
+    def drop(self) -> None:
+        """Closes the connection that reads and turns use."""
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.close()
+
+    def _asked(self, ask: Callable[[Connection], Found]) -> Found:
+        """Returns what a question brings. A connection that was lost since the last one is opened
+        again, once; not within a turn, which is lost with it.
+        """
+        with self.mutex:
+            for last in (False, True):
+                reused = self.connection is not None
+                if self.connection is None:
+                    self.connection = self.open_connection()
+                try:
+                    return ask(self.connection)
+                except psycopg.Error as error:
+                    lost = faults.is_lost(error, self.connection.db)
+                    if lost and self.fresh is None:
+                        self.drop()
+                    if not lost or last or not reused or self.fresh is not None:
+                        raise faults.refusal(error) from error
+        raise AssertionError
+
+    # Waiting.
+
+    def wait(
+        self,
+        stamp: Callable[[], object],
+        before: object,
+        paths: Sequence[str],
+        deadline_s: float,
+    ) -> bool:
+        """As `Engine.wait`. A database that cannot be reached counts as one without a change."""
+        asked_s, told = float("-inf"), -1
+        try:
+            while True:
+                now_s = time.monotonic()
+                asks = self._told != told or now_s - asked_s >= _ASK_S
+                if asks:
+                    asked_s, told = now_s, self._told
+                self._waiting.asks = asks
+                with suppress(Unreachable):
+                    if stamp() != before:
+                        return True
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    return False
+                self._listen(min(left_s, _LOOK_S))
+        finally:
+            self._waiting.asks = True
+
+    def _listen(self, timeout_s: float) -> None:
+        """Waits for an announcement, for so long at most."""
+        connection = self._listening
+        try:
+            if connection is None:
+                connection = self._listening = self.open_connection("waiting")
+                connection.listen()
+                self._told += 1  # Something may have been written before we listened.
+                return
+            if connection.was_told(timeout_s):
+                self._told += 1
+        except (QueenError, psycopg.Error, OSError, ValueError):
+            self._listening = None
+            if connection is not None:
+                connection.close()
+            time.sleep(min(timeout_s, _LOOK_S))

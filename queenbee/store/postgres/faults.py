@@ -1,0 +1,132 @@
+"""What goes wrong with a database, as refusals: what happened, whether anything was written, and
+what to do.
+"""
+
+from __future__ import annotations
+
+import psycopg
+from psycopg import errors as pg
+
+from queenbee.errors import Busy, OutcomeUnknown, QueenError, StoreError, Unreachable, Unwritable
+
+_NOTHING = "nothing was written"
+_GONE = (
+    pg.AdminShutdown,
+    pg.CrashShutdown,
+    pg.CannotConnectNow,
+    pg.IdleInTransactionSessionTimeout,
+    pg.TooManyConnections,
+    pg.ReadOnlySqlTransaction,
+)
+"""A server that is stopping, starting, full or a standby: another attempt may find it ready."""
+_ENDED = (pg.AdminShutdown, pg.CrashShutdown, pg.IdleInTransactionSessionTimeout)
+"""The server ended the connection, and said so."""
+_NO_ENTRY = (pg.InvalidAuthorizationSpecification, pg.InvalidPassword, pg.InvalidCatalogName)
+_NO_TABLES = (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction)
+_AUTHENTICATION = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf")
+"""What libpq says if the server turned us away: such an error has no SQLSTATE."""
+
+
+def is_lost(error: psycopg.Error, connection: psycopg.Connection) -> bool:
+    """Returns whether the connection is gone, so that nobody knows what the server did last."""
+    said_nothing = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
+    return connection.closed or said_nothing or isinstance(error, _ENDED)
+
+
+def refusal(error: psycopg.Error) -> QueenError:
+    """Returns the refusal for an error after which nothing was written."""
+    text = first_line(error)
+    if isinstance(error, pg.LockNotAvailable):
+        return Busy(
+            "timed out: the hive in the database is locked by another process",
+            hint="try again; nothing was written",
+        )
+    if isinstance(error, pg.QueryCanceled):
+        return Busy(
+            f"the database cancelled the request ({text}); {_NOTHING}",
+            hint="try again; if this happens often, raise statement_timeout for this user",
+        )
+    if isinstance(error, pg.DiskFull):
+        return Unwritable(f"the database's disk is full ({text}); {_NOTHING}")
+    if isinstance(error, pg.InsufficientPrivilege):
+        return Unwritable(
+            f"the database refuses this user ({text}); {_NOTHING}",
+            hint="grant the user SELECT and INSERT on queen_lines, "
+            "SELECT on queen_hives and queen_schema",
+        )
+    if isinstance(error, _NO_TABLES):
+        return no_tables()
+    if isinstance(error, _NO_ENTRY) or (error.sqlstate is None and _turned_away(text)):
+        return StoreError(
+            f"the database refuses the connection: {text}",
+            hint="correct the user, the password or the name in QUEEN_DATABASE_URL",
+        )
+    if (
+        isinstance(error, _GONE)
+        or error.sqlstate is None
+        or isinstance(error, psycopg.OperationalError)
+    ):
+        return unreachable(text)
+    if isinstance(error, pg.UniqueViolation):
+        return Busy(f"another process wrote at the same time; {_NOTHING}", hint="try again")
+    return StoreError(f"the database refuses the request: {text}; {_NOTHING}")
+
+
+def unreachable(text: str) -> Unreachable:
+    """Returns the refusal for a database that does not answer."""
+    return Unreachable(
+        f"the database cannot be reached ({text}); {_NOTHING}",
+        hint="try again; see: queen engine status",
+    )
+
+
+def no_tables() -> StoreError:
+    """Returns the refusal for a database without our tables."""
+    return StoreError(
+        "the database has no tables for QueenBee, or older ones", hint="queen engine use postgres"
+    )
+
+
+def too_new(version: int) -> StoreError:
+    """Returns the refusal for tables that a later QueenBee made."""
+    return StoreError(
+        f"the database's tables have version {version}, which this QueenBee does not know",
+        hint="upgrade QueenBee on this machine",
+    )
+
+
+def moved_away(hive: str) -> StoreError:
+    """Returns the refusal for a hive that the database does not have, or no longer."""
+    return StoreError(
+        f"the database has no hive {hive!r} in use; nothing was written",
+        hint="update .beads/queen.toml (git pull), or carry the hive over: "
+        "queen engine use postgres",
+    )
+
+
+def damaged(kind: str, sequence: int) -> StoreError:
+    """Returns the refusal for a line that is not the one that was written."""
+    return StoreError(
+        f"line {sequence} of {kind} in the database does not match its digest: "
+        "somebody changed it, or one before it",
+        hint="restore the table from a backup; see: queen engine status --verify",
+    )
+
+
+def unknown_outcome(text: str, waited_s: float) -> OutcomeUnknown:
+    """Returns the error for a write of which nobody can say whether it is recorded."""
+    return OutcomeUnknown(
+        f"the connection was lost during the write, and the database could not be asked for "
+        f"{waited_s:g} s whether it is recorded ({text})",
+        hint="when the database answers again, look before you repeat the command",
+    )
+
+
+def _turned_away(text: str) -> bool:
+    return any(each in text for each in _AUTHENTICATION)
+
+
+def first_line(error: psycopg.Error) -> str:
+    """Returns what the server or libpq said, in one line."""
+    lines = str(error).strip().splitlines()
+    return lines[0].strip() if lines else type(error).__name__

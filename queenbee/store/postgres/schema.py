@@ -1,0 +1,77 @@
+"""The tables of the database, their versions, and the lock of a hive.
+
+    queen_lines    hive, kind, sequence, line, digest, turn: append-only
+    queen_hives    which hives there are, and whether they are in use
+    queen_schema   which of the steps below were taken
+
+Within a hive and a kind, `sequence` counts from 1 without a gap, and `digest` is the SHA-256 of the
+digest before it and the line: one digest speaks for everything up to there. `turn` is what the
+transaction that wrote the line is known by.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import LiteralString
+
+    from psycopg import Connection
+
+_UPGRADE_LOCK = 0x7175_6565_6E  # "queen"
+STEPS: tuple[LiteralString, ...] = (
+    """
+    CREATE TABLE queen_hives (
+        hive text PRIMARY KEY,
+        in_use boolean NOT NULL DEFAULT false,
+        carried bigint NOT NULL DEFAULT 0
+    );
+    CREATE TABLE queen_lines (
+        hive text NOT NULL REFERENCES queen_hives,
+        kind text NOT NULL,
+        sequence bigint NOT NULL CHECK (sequence > 0),
+        line bytea NOT NULL,
+        digest bytea NOT NULL,
+        turn bytea NOT NULL,
+        PRIMARY KEY (hive, kind, sequence)
+    );
+    CREATE FUNCTION queen_append_only() RETURNS trigger LANGUAGE plpgsql AS
+        $$ BEGIN RAISE EXCEPTION 'queen_lines is append-only'; END $$;
+    CREATE TRIGGER queen_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON queen_lines
+        EXECUTE FUNCTION queen_append_only();
+    """,
+)
+"""What brings the tables from each version to the next. Add steps; never change one."""
+
+VERSION = len(STEPS)
+
+
+def bring_up_to_date(db: Connection) -> None:
+    """Takes the steps that the database lacks: all or none. Safe while others do the same."""
+    with db.transaction():
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (_UPGRADE_LOCK,))
+        db.execute(
+            "CREATE TABLE IF NOT EXISTS queen_schema "
+            "(step integer PRIMARY KEY, taken_at timestamptz NOT NULL DEFAULT now())"
+        )
+        found = db.execute("SELECT coalesce(max(step), 0) FROM queen_schema").fetchone()
+        assert found is not None
+        for step in range(found[0], VERSION):
+            db.execute(STEPS[step])
+            db.execute("INSERT INTO queen_schema (step) VALUES (%s)", (step + 1,))
+
+
+def lock_key(hive: str) -> int:
+    """Returns the number of a hive's advisory lock."""
+    return int.from_bytes(sha256(b"queenbee hive\0" + hive.encode()).digest()[:8], signed=True)
+
+
+def channel(hive: str) -> str:
+    """Returns the name of the channel on which writes to a hive are announced."""
+    return f"queen_{lock_key(hive) & (2**64 - 1):016x}"
+
+
+def chained(previous: bytes, line: bytes) -> bytes:
+    """Returns the digest of a line, given that of the line before it."""
+    return sha256(previous + line).digest()

@@ -1,0 +1,227 @@
+"""One turn at writing to the database: one transaction under the hive's advisory lock.
+
+Two round trips: lock and read, then insert and commit. If the connection is lost in the second,
+nobody knows whether the server committed. It is asked by the digest of the first line, under the
+same lock, so that a commit still on its way has ended by then. A yes is given only for that answer.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+
+import psycopg
+
+from queenbee.errors import Busy, OutcomeUnknown, QueenError
+from queenbee.store import setup
+from queenbee.store.files_turn import add_hint
+from queenbee.store.issues_file import append_rows
+from queenbee.store.lock import KernelLock
+from queenbee.store.postgres import faults
+from queenbee.store.postgres.connection import Row
+from queenbee.store.postgres.noted import note_engine, noted_hive
+from queenbee.store.postgres.schema import chained
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from threading import RLock
+    from typing import Protocol
+
+    from queenbee.store.engine import Lines
+    from queenbee.store.issues_file import Added
+    from queenbee.store.layout import Layout
+    from queenbee.store.ledger.ledger import Ledger
+    from queenbee.store.postgres.cache import Cache
+    from queenbee.store.postgres.connection import Answer, Connection
+    from queenbee.store.records import Records
+
+    class Opened(Protocol):
+        """What a turn needs from the engine that it writes to."""
+
+        layout: Layout
+        hive: str
+        mutex: RLock
+        connection: Connection | None
+        fresh: set[str] | None
+
+        def opened_kinds(self) -> list[str]: ...
+        def ledger(self, kind: str) -> Ledger: ...
+        def cache(self, kind: str) -> Cache: ...
+        def catch_up(self, kind: str) -> None: ...
+        def take(
+            self, answer: Answer, known: dict[str, tuple[int, bytes]] | None = None
+        ) -> bool: ...
+        def open_connection(self, name: str = "") -> Connection: ...
+        def drop(self) -> None: ...
+
+
+_RETRY_S = 0.2
+_TURN_BYTES = 16
+_LEAST_SEARCH_S = 15.0
+"""How long to ask for the outcome of a write at least: a server restarts within seconds."""
+
+
+class PostgresTurn:
+    """Implements `store.engine.Turn`."""
+
+    def __init__(self, engine: Opened, holder: str) -> None:
+        self._engine = engine
+        self._holder = holder
+        self._timeout_s = engine.layout.settings.lock_timeout_s
+        self._process = os.getpid()
+        self._is_open = False
+        self._local: KernelLock | None = None
+        self._receipts: list[Added] = []
+
+    def begin(self) -> None:
+        engine = self._engine
+        try:
+            setup.make_state_dir(engine.layout)
+            if noted_hive(engine.layout) != engine.hive:
+                note_engine(engine.layout, engine.hive)
+        except BaseException as error:
+            add_hint(error, engine.layout)
+            raise
+        with engine.mutex:
+            answer, known = self._begun()
+            self._is_open = True
+            try:
+                engine.fresh = set()
+                if not engine.take(answer, known):
+                    engine.fresh = set(known)
+            except BaseException:
+                self.end()
+                raise
+
+    def _begun(self) -> tuple[Answer, dict[str, tuple[int, bytes]]]:
+        """Begins the transaction; on a new connection if the old one was lost in the meantime."""
+        engine = self._engine
+        while True:
+            reused = engine.connection is not None
+            connection = engine.connection or engine.open_connection(self._holder)
+            engine.connection = connection
+            known = {kind: engine.cache(kind).known() for kind in engine.opened_kinds()}
+            asked = {kind: at.sequence for kind, at in known.items()}
+            try:
+                answer = connection.begin(asked, self._timeout_s)
+            except psycopg.Error as error:
+                lost = faults.is_lost(error, connection.db)
+                engine.drop()  # It may hold the lock, or wait for it.
+                if not lost or not reused:
+                    raise faults.refusal(error) from error
+            except BaseException:
+                engine.drop()
+                raise
+            else:
+                return answer, {kind: (at.sequence, at.digest) for kind, at in known.items()}
+
+    def record(self, lines: Lines, rows: Sequence[bytes], state: Callable[[str], Records]) -> None:
+        if self._process != os.getpid():
+            raise Busy(
+                "this process was forked during a write, which is its parent's",
+                hint="try again; nothing was written",
+            )
+        added = [row for kind, each in lines.items() for row in self._numbered(kind, each)]
+        try:
+            # The issues first: after a crash in between, an assignment is still active and can be
+            # ended again. The other way round, an open issue would have no assignment.
+            if rows:
+                self._record_issues(rows)
+            if added:
+                self._commit(added)
+        except OutcomeUnknown:
+            raise  # The lines may be there: then the issues must be.
+        except BaseException as error:
+            for receipt in self._receipts:
+                receipt.take_back()
+                receipt.close()
+            self._receipts.clear()
+            add_hint(error, self._engine.layout)
+            raise
+
+    def end(self) -> None:
+        if self._process != os.getpid():
+            return
+        engine = self._engine
+        with engine.mutex:
+            if self._is_open:
+                self._is_open = False
+                engine.fresh = None
+                if engine.connection is not None:
+                    try:
+                        engine.connection.roll_back()
+                    except psycopg.Error:
+                        engine.drop()
+        if self._local is not None:
+            self._local.__exit__(None, None, None)
+            self._local = None
+
+    def settle(self) -> None:
+        try:
+            if self._engine.layout.settings.durability == "synced":
+                for receipt in self._receipts:
+                    receipt.sync()
+        finally:
+            for receipt in self._receipts:
+                receipt.close()
+
+    def _numbered(self, kind: str, lines: Sequence[bytes]) -> list[Row]:
+        """Returns the lines with the sequence numbers and digests that they get."""
+        self._engine.ledger(kind)
+        self._engine.catch_up(kind)
+        known = self._engine.cache(kind).known()
+        sequence, digest = known.sequence, known.digest
+        rows = []
+        for line in lines:
+            sequence, digest = sequence + 1, chained(digest, line)
+            rows.append(Row(kind, sequence, line, digest))
+        return rows
+
+    def _record_issues(self, rows: Sequence[bytes]) -> None:
+        layout = self._engine.layout
+        setup.make_beads_dir(layout)
+        local = KernelLock(layout.lock_path, holder=self._holder, timeout_s=self._timeout_s)
+        local.__enter__()
+        self._local = local
+        self._receipts.append(append_rows(layout.issues_path, rows))
+
+    def _commit(self, added: Sequence[Row]) -> None:
+        engine = self._engine
+        turn = os.urandom(_TURN_BYTES)
+        with engine.mutex:
+            connection = engine.connection
+            assert connection is not None
+            engine.fresh = None  # Once the turn has ended, others write: readers ask again.
+            try:
+                connection.commit(added, turn)
+            except psycopg.Error as error:
+                if not faults.is_lost(error, connection.db):
+                    raise faults.refusal(error) from error
+                engine.drop()
+                self._is_open = False
+                if not self._was_recorded(added[0], turn, error):
+                    raise faults.refusal(error) from error
+            except BaseException:
+                engine.drop()
+                self._is_open = False
+                raise
+            self._is_open = False
+
+    def _was_recorded(self, first: Row, turn: bytes, error: psycopg.Error) -> bool:
+        """Returns whether the server recorded a turn before the connection was lost.
+
+        Raises `OutcomeUnknown` if it does not answer in time.
+        """
+        search_s = max(self._timeout_s, _LEAST_SEARCH_S)
+        deadline_s = time.monotonic() + search_s
+        while (left_s := deadline_s - time.monotonic()) > 0:
+            connection: Connection | None = None
+            with suppress(QueenError, psycopg.Error):
+                connection = self._engine.open_connection(self._holder)
+                return connection.is_recorded(first, turn, left_s)
+            if connection is not None:
+                connection.close()
+            time.sleep(_RETRY_S)
+        raise faults.unknown_outcome(faults.first_line(error), search_s) from error
