@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from queenbee.errors import NotFound
 from queenbee.git.remote.syncing import Synced, sync
 from queenbee.git.run import git, without_filters
+from queenbee.store import safe_open
 from queenbee.store import settings as settings_file
 from queenbee.store.documents import read_own, write_document
 
@@ -122,7 +123,7 @@ def _replace(hive: Services, moved: Moved, name: str, change: Callable[[bytes], 
     if after or name == settings_file.FILE_NAME:
         write_document(path, after)
     else:
-        os.unlink(path)
+        safe_open.unlink(path)
     moved.files.append(path)
 
 
