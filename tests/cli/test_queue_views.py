@@ -62,6 +62,16 @@ def test_what_is_ready_for_those_who_waited_longer_is_taken_care_of(
     ]
 
 
+def test_nothing_goes_to_those_who_wait_if_nothing_is_ready(
+    quick: QuickQueen, repo: Path, beads: Path, open_as: Callable[[str], Hive]
+) -> None:
+    write_lines(beads / "issues.jsonl", {"id": "qb-1", "title": "x", "status": "open"})
+    quick("claim", "qb-1", as_="cedar")
+    with open_as("birch").queue.register(Want(any_issue=True), 10**9):
+        shown = quick("next", as_="oak")
+    assert shown.out.splitlines()[0] == "Nothing is ready for you: 0 of 1 done, 1 active"
+
+
 def on_a_terminal(tree: Path, *arguments: str, **env: str) -> str:
     """Returns what the command prints on standard error, where that is a terminal."""
     ours, theirs = pty.openpty()

@@ -42,7 +42,7 @@ def _show(value: dict[str, Any]) -> None:
     if landing.untracked:
         say(f"note: not part of it, because untracked: {printable(', '.join(landing.untracked))}")
     if value["told"]:
-        say(f"told {printable(', '.join(value['told']))}, who work on files that changed")
+        say(f"told {printable(', '.join(value['told']))}: files that they work on changed")
     if value["completed"] is not None:
         views.show_loop({"completed": value["completed"], "next": value["next"]})
     elif value["next"] is not None:

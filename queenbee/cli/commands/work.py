@@ -158,7 +158,9 @@ def _show_nothing(nothing: Nothing, why_1: str) -> None:
             paragraph(_to_commit(nothing.uncommitted_records))
         return
     names = printable(" or ".join(nothing.ahead))
-    because = f", because what is ready goes to {names}" if names else ""
+    # Those ahead wait too: they have a claim on what is ready, if anything is.
+    promised = names and nothing.counts["ready"]
+    because = f", because what is ready goes to {names}" if promised else ""
     paragraph(f"Nothing is ready for you{because}: {summary(nothing.counts)}")
     for each in nothing.open[:_SHOWN]:
         title = printable(shortened(each.issue.title, _TITLE))
