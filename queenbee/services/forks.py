@@ -16,6 +16,15 @@ _PACKAGES = ("queenbee.core", "queenbee.store", "queenbee.services")
 """What a process that only reads and writes records may import at any moment."""
 _OTHERS = ("hashlib", "orjson", "sqlite3")
 """What those import inside functions."""
+_LATER = (
+    "queenbee.services.care",
+    "queenbee.services.waiting.landing_turn",
+    "queenbee.store.postgres",
+    "queenbee.store.watch",
+)
+"""They import libraries that import `logging`. That must not begin while a fork does: it would
+release a lock after the fork that it had not taken before.
+"""
 _needed: list[str] = []
 """The names of all of these modules, once they were looked up."""
 
@@ -33,7 +42,11 @@ def _finish_imports() -> None:
     if not _needed:
         for package in _PACKAGES:
             folder = import_module(package).__path__
-            _needed.extend(each.name for each in walk_packages(folder, package + "."))
+            _needed.extend(
+                each.name
+                for each in walk_packages(folder, package + ".")
+                if not each.name.startswith(_LATER)
+            )
         _needed.extend(_OTHERS)
     for name in (*sys.modules, *_needed):
         with suppress(Exception):  # Whoever needs it is told.

@@ -11,8 +11,7 @@ from mutants import mutant
 
 from queenbee import Hive
 from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
-from queenbee.services import transaction
-from queenbee.store import files
+from queenbee.store import files, files_turn
 from queenbee.store.layout import discover
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.setup import init
@@ -96,8 +95,8 @@ class TestAWriteThatIsAcknowledged:
         assert not any(held for _, held in syncs)
 
     def test_without_waiting_is_caught(self, hive, syncs, monkeypatch):
-        broken = mutant(transaction, "receipt.sync()", "pass")
-        monkeypatch.setattr(transaction, "Transaction", broken.Transaction)
+        broken = mutant(files_turn, "receipt.sync()", "pass")
+        monkeypatch.setattr(files_turn, "FilesTurn", broken.FilesTurn)
         hive.messages.send("api", "hello")
         assert syncs == []
 

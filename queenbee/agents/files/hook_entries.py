@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WORD = r"""(?:'[^'\n]*'|"[^"\n]*"|[^\s;&|<>`$()'"])+"""
 _RUN = rf"({_WORD})((?: {_WORD})*)"
-_FOUND = rf"command -v {_WORD} >/dev/null 2>&1"
+_FOUND = rf"command -v {_WORD}(?: {_WORD})* >/dev/null 2>&1"
 _OURS = re.compile(
     rf"(?:! {_FOUND} \|\| )?{_RUN}|if {_FOUND}; then {_RUN}; else echo '[^'\n]*'; fi"
 )
