@@ -253,6 +253,11 @@ def line(
         return None
 
 
+def names_in(listed: bytes) -> list[str]:
+    """Returns the names in what git lists with `-z`."""
+    return [os.fsdecode(each) for each in listed.split(b"\0") if each]
+
+
 def as_the_user(*arguments: str, cwd: str) -> str:
     """Runs git as the user would, with their hooks, filters and settings, in the worktree at `cwd`;
     returns what it printed. Raises `ExternalFailure`, which has that at its end.

@@ -267,10 +267,10 @@ def refresh(
 
     `config` overrides the repository's own, and `before` is what was found before.
     """
-    from queenbee.git.run import git, line  # noqa: PLC0415 - start-up
+    from queenbee.git.run import git, line, names_in  # noqa: PLC0415 - start-up
 
     def names(*arguments: str) -> set[str]:
-        return _names(git(*arguments, cwd=other.path, repository={}, limit_s=limit_s))
+        return set(names_in(git(*arguments, cwd=other.path, repository={}, limit_s=limit_s)))
 
     index = _index(other)
     at_ns = time.time_ns()
@@ -296,7 +296,7 @@ def refresh(
         repository={},
         limit_s=limit_s,
     )
-    entries = [os.fsdecode(each) for each in status.split(b"\0") if each]
+    entries = names_in(status)
     found = {text[3:]: _how(text[:2]) for text in entries if not text.endswith("/")}
     work.cut = max(len(found), len(work.committed)) > _MOST_FILES
     work.changed = dict(sorted(found.items())[:_MOST_FILES])
@@ -373,7 +373,3 @@ def _store(path: str, works: Mapping[str, Work], slow: Mapping[str, int]) -> Non
         said = json.dumps({"format": _FORMAT, "of": entries, "slow": slow})
         safe_open.write(temporary, said.encode())
         safe_open.replace(temporary, path)
-
-
-def _names(listed: bytes) -> set[str]:
-    return {os.fsdecode(each) for each in listed.split(b"\0") if each}

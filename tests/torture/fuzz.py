@@ -10,6 +10,7 @@ import os
 import random
 import sys
 import time
+from collections.abc import Sequence
 
 import orjson
 
@@ -167,11 +168,16 @@ def mutated(rng: random.Random) -> bytes:
     data = bytearray(rng.choice(SEEDS))
     while rng.random() < 0.5:
         data += rng.choice(SEEDS)
+    return with_changes(rng, data, TOKENS)
+
+
+def with_changes(rng: random.Random, data: bytearray, tokens: Sequence[bytes]) -> bytes:
+    """Returns bytes after a few random changes; `tokens` are what is put in."""
     for _ in range(rng.randrange(1, 6)):
         at = rng.randrange(len(data) + 1)
         what = rng.random()
         if what < 0.35:
-            data[at:at] = rng.choice(TOKENS)
+            data[at:at] = rng.choice(tokens)
         elif what < 0.6 and at < len(data):
             data[at] = rng.randrange(256)
         elif what < 0.8:

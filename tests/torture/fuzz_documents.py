@@ -47,7 +47,7 @@ from queenbee.hook import events
 from queenbee.hook.main import respond
 from queenbee.store import settings
 from queenbee.store.ledger.codec import encode
-from tests.torture.fuzz import TOKENS
+from tests.torture.fuzz import TOKENS, with_changes
 from tests.torture.places import make_repository, open_hive, require
 
 NOW_MS = 1_734_172_200_000
@@ -340,19 +340,7 @@ def _somewhere(rng: random.Random, document: object):
 
 def mutated_bytes(rng: random.Random, seed: bytes) -> bytes:
     """Returns bytes after a few random changes."""
-    data = bytearray(seed)
-    for _ in range(rng.randrange(1, 6)):
-        at = rng.randrange(len(data) + 1)
-        what = rng.random()
-        if what < 0.35:
-            data[at:at] = rng.choice(TOKENS)
-        elif what < 0.6 and at < len(data):
-            data[at] = rng.randrange(256)
-        elif what < 0.8:
-            del data[at : at + rng.randrange(1, 12)]
-        else:
-            data[at:at] = data[at : at + rng.randrange(1, 60)]
-    return bytes(data)
+    return with_changes(rng, bytearray(seed), TOKENS)
 
 
 EVENTS = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.rglob("*.json"))] + [

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.landing.commands import git
+from queenbee.git.run import names_in
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ def _index(tree: str) -> dict[str, _Blob]:
 
 def _dirty(tree: str) -> set[str]:
     listed = git("diff-files", "--name-only", "-z", "--no-relative", cwd=tree)
-    return {os.fsdecode(each) for each in listed.split(b"\0") if each}
+    return set(names_in(listed))
 
 
 def _restore_file(commands: Commands, tree: str, change: _Change, before: str, after: str) -> bool:

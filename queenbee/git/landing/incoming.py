@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, quotation
 from queenbee.git.landing.commands import git, line
+from queenbee.git.run import names_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -80,7 +81,7 @@ class Incoming:
         commits = listed.decode().split()
         records = whose(commits)
         ends = {*_reflog(self._place), *records} & {*commits} or {*commits}
-        mine = _names(git(*_DIFF, base, self._own, "--", cwd=tree))
+        mine = set(names_in(git(*_DIFF, base, self._own, "--", cwd=tree)))
         found: list[Arrival] = []
         for commit, author, subject, files in _log(tree, base, tip, commits):
             shared = {each for each in files & mine if not each.startswith(_HIVE)}
@@ -136,10 +137,6 @@ def _own_head(place: Place) -> str:
 def _reflog(place: Place) -> list[str]:
     said = git("log", "--walk-reflogs", "--format=%H", place.target_ref, "--", cwd=place.tree)
     return said.decode().split()
-
-
-def _names(listed: bytes) -> set[str]:
-    return {os.fsdecode(each) for each in listed.split(b"\0") if each}
 
 
 def _safe(text: str) -> str:

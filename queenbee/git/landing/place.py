@@ -9,6 +9,7 @@ from queenbee.core.marked_conflicts import union_setting
 from queenbee.core.text import named, shell_word
 from queenbee.errors import Conflict, InvalidInput
 from queenbee.git.landing.commands import git, line
+from queenbee.git.run import names_in
 from queenbee.store.git_files.worktrees import current_branch
 from queenbee.store.layout import git_tree
 
@@ -97,7 +98,7 @@ class Place:
         """Raises `NotLanded` if there is something to commit or a merge to finish first."""
         wanted = ("--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
         lines = git("status", *wanted, cwd=self.tree)
-        entries = [os.fsdecode(each) for each in lines.split(b"\0") if each]
+        entries = names_in(lines)
         open_ = [each[3:] for each in entries if each[:2] in _UNMERGED]
         if open_:
             raise self.conflict(open_)
@@ -252,11 +253,6 @@ class Place:
         except (OSError, UnicodeDecodeError):
             return None
         return name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
-
-
-def names_in(listed: bytes) -> list[str]:
-    """Returns the names in what git lists with `-z`."""
-    return [os.fsdecode(each) for each in listed.split(b"\0") if each]
 
 
 def _in_the_way(tree: str, path: str) -> str | None:

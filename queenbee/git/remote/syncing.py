@@ -17,11 +17,11 @@ from queenbee.git.remote.branch import Branch, Tree, is_kind
 from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.notes import Known, Notes
 from queenbee.store.files import Appender, split_lines
-from queenbee.store.ledger.codec import Unusable, decoder
+from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from queenbee.services.hive import Services
     from queenbee.store.files import Mark
@@ -186,7 +186,7 @@ class _Exchange:
 
     def _lacking(self, kind: str, lines: Sequence[bytes]) -> list[bytes]:
         decode = decoder(sum(map(len, lines)))
-        usable = dict.fromkeys(line for line in lines if _is_usable(line, decode))
+        usable = dict.fromkeys(line for line in lines if is_usable(line, decode))
         lacking = self._hive.ledger(kind).journal.lacking(usable)
         return [line for line in usable if line in lacking]
 
@@ -255,11 +255,3 @@ class _Exchange:
                 contents[kind, number] = b"".join(piece)
             contents[kind, 0] = b"".join(pieces[-1])
         return contents
-
-
-def _is_usable(line: bytes, decode: Callable[[bytes], object]) -> bool:
-    try:
-        decode(line)
-    except Unusable:
-        return False
-    return True

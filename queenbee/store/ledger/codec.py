@@ -53,6 +53,15 @@ def decoder(size_bytes: int) -> Callable[[bytes], dict[str, object]]:
     return lambda raw: _checked(raw, _strict_loads)
 
 
+def is_usable(line: bytes, decode: Callable[[bytes], object]) -> bool:
+    """Returns whether `decode`, which `decoder` gave, can read a line."""
+    try:
+        decode(line)
+    except Unusable:
+        return False
+    return True
+
+
 @contextmanager
 def without_collection(size_bytes: int) -> Iterator[None]:
     """Disables garbage collection while a large input is decoded: records have no cycles, and

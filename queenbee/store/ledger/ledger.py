@@ -27,12 +27,12 @@ from queenbee.store.files import (
 )
 from queenbee.store.ledger.archive import Archive, Archived, Segment
 from queenbee.store.ledger.batch import Batch, Lines, Position
-from queenbee.store.ledger.codec import Unusable, decoder
+from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.ledger.journal import PIECE_BYTES, Journal, joined, unwritable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from queenbee.store.files import Stamp
 
@@ -358,7 +358,7 @@ def _usable(lines: Iterable[bytes]) -> list[bytes]:
     """Returns the lines that hold a record."""
     found = list(lines)
     decode = decoder(sum(map(len, found)))
-    return [line for line in found if _is_usable(line, decode)]
+    return [line for line in found if is_usable(line, decode)]
 
 
 def _unseen(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
@@ -370,14 +370,6 @@ def _unseen(lines: Iterable[bytes], seen: set[bytes]) -> Iterator[bytes]:
         if digest not in seen:
             seen.add(digest)
             yield line
-
-
-def _is_usable(line: bytes, decode: Callable[[bytes], object]) -> bool:
-    try:
-        decode(line)
-    except Unusable:
-        return False
-    return True
 
 
 def _open_tracked(path: str) -> Appender:
