@@ -172,9 +172,8 @@ def _graph(report: Report) -> Markup:
             table,
         )
     if graph.left_out:
-        waiting = [each for each in report.open if each.waits_for]
         more = element("p", "There are too many issues to draw. These wait for others:")
-        return joined(more, _issues_table(waiting))
+        return joined(more, _issues_table(graph.waiting))
     return _none("No issue waits for another.")
 
 

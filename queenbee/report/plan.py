@@ -89,11 +89,13 @@ def graph(found: Mapping[str, Standing]) -> Graph:
     if _too_large(needs, shown):
         shown = set()
     kept = [key for key in found if key in shown]
+    waiting = [] if kept or not linked else [each for each in open_issues(found) if each.waits_for]
     return Graph(
         nodes={key: issue_line(found[key]) for key in kept},
         needs={key: [each for each in needs[key] if each in shown] for key in kept},
         alone=len(found) - len(linked),
         left_out=len(linked) - len(kept),
+        waiting=waiting[: limits.ISSUES],
     )
 
 

@@ -71,8 +71,10 @@ class Graph(_Value):
     nodes: Mapping[str, IssueLine]
     needs: Mapping[str, Sequence[str]]
     alone: int
-    left_out: int
+    left_out: int = 0
     """Issues with edges that are not shown because there are too many."""
+    waiting: Sequence[IssueLine] = ()
+    """The most urgent issues that wait for others, if there are too many to show any."""
 
 
 @dataclass(frozen=True)

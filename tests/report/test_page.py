@@ -94,7 +94,7 @@ def test_an_empty_report_says_so_in_each_section():
 
 def test_a_graph_that_is_too_large_is_a_table():
     waits = [IssueLine("qb-2", "two", "waits", None, ["qb-1"], None)]
-    said = Seen(page(report_of("x", graph=Graph({}, {}, 0, 500), open=waits))).text
+    said = Seen(page(report_of("x", graph=Graph({}, {}, 0, 500, waits)))).text
     assert "too many issues to draw" in said
     assert "qb-2" in said
 
