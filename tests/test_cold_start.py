@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 OF_OTHERS = {
     "detect_secrets", "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
-    "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",
+    "referencing", "rpds", "ruamel", "ulid", "watchdog", "yaml",
 }  # fmt: skip
 """Packages that cost 3 to 100 ms each. None of them serves a small hive."""
 
