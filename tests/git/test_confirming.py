@@ -214,7 +214,7 @@ class TestAReservation:
         blind = mutant(
             syncing, "            self._take_in(head)\n            token", "            token"
         )
-        monkeypatch.setattr(confirming, "take_in", lambda hive: None)
+        monkeypatch.setattr(confirming, "take_in", lambda hive, branch: None)
         monkeypatch.setattr(confirming, "sync", lambda hive, **_: blind.sync(hive))
         reserve(two, "bob", "src/**")
         assert reserve(two, "ada", "src/app.py")

@@ -42,9 +42,10 @@ def confirmed(
     `local_if_offline`, an unreachable remote leaves the grants here, marked as unconfirmed; the
     next exchange confirms or ends them.
     """
-    notes = Notes(hive, Branch(hive).ref)
+    branch = Branch(hive)
+    notes = Notes(hive, branch.ref)
     try:
-        take_in(hive)
+        take_in(hive, branch)
     except Unreachable as error:
         if not local_if_offline:
             raise
@@ -59,7 +60,7 @@ def confirmed(
     if name is None:
         return given
     try:
-        sync(hive, fetch=False, request=name)
+        sync(hive, fetch=False, request=name, branch=branch)
     except Unreachable as error:
         if not local_if_offline:
             _take_back(hive, notes, name, new)

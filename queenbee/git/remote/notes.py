@@ -29,7 +29,7 @@ class Known:
     marks in the journals are in the commit `sent`.
     """
 
-    __slots__ = ("done", "marks", "sent", "taken")
+    __slots__ = ("done", "fetched", "marks", "sent", "taken")
 
     def __init__(
         self, taken: str | None, sent: str | None, marks: Mapping[str, Mark], done: int
@@ -40,6 +40,8 @@ class Known:
         self.done = done
         """The round that found this. Rounds are counted, so that no clock is needed to tell
         whether one began after somebody had asked for it."""
+        self.fetched = 0
+        """A later round that has taken in what the remote had, and sent nothing; or 0."""
 
     def mark(self, kind: str) -> Mark:
         """Returns the mark in the journal of a kind."""
@@ -71,7 +73,9 @@ class Notes:
             if said["ref"] != self._ref:
                 return Known(None, None, {}, 0)
             marks = {str(kind): Mark(*map(int, mark)) for kind, mark in said["marks"].items()}
-            return Known(said["taken"], said["sent"], marks, int(said["done"]))
+            known = Known(said["taken"], said["sent"], marks, int(said["done"]))
+            known.fetched = int(said.get("fetched", 0))
+            return known
         except (OSError, Unreadable, ValueError, KeyError, TypeError, AttributeError):
             return Known(None, None, {}, 0)
 
@@ -79,6 +83,7 @@ class Notes:
         """Replaces the note. Needs the branch's lock."""
         marks = {kind: [at.inode, at.offset, at.sum] for kind, at in known.marks.items()}
         said = {"taken": known.taken, "sent": known.sent, "marks": marks, "done": known.done}
+        said["fetched"] = known.fetched
         self._replace(self._known_path, json.dumps({"ref": self._ref, **said}).encode())
 
     def round(self) -> int:

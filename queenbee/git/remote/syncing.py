@@ -53,28 +53,38 @@ class Synced:
         return dict(vars(self))
 
 
-def sync(hive: Services, *, fetch: bool = True, request: str | None = None) -> Synced:
+def sync(
+    hive: Services,
+    *,
+    fetch: bool = True,
+    request: str | None = None,
+    branch: Branch | None = None,
+) -> Synced:
     """Exchanges all lines with the remote, and confirms or ends the grants that wait for it.
 
     Without `fetch`, begins with what was fetched last. A `request` that another process has
     confirmed or ended meanwhile needs no exchange of its own. Raises `Unreachable`, and `Busy` if
     another process, or others' pushes, take too long.
     """
-    branch = Branch(hive)
+    branch = branch or Branch(hive)
     notes = Notes(hive, branch.ref)
     asked = notes.round()
-    with _lock(hive, notes):
+    with _lock(hive, notes), branch:
         if request is not None and request not in notes.pending():
             return Synced(branch.remote, branch.name)
         return _Exchange(hive, branch, notes).run(asked, fetch=fetch)
 
 
-def take_in(hive: Services) -> Synced:
-    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`."""
-    branch = Branch(hive)
+def take_in(hive: Services, branch: Branch | None = None) -> Synced:
+    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`.
+
+    Another process's fetch serves as well, if it began after this was called.
+    """
+    branch = branch or Branch(hive)
     notes = Notes(hive, branch.ref)
-    with _lock(hive, notes):
-        return _Exchange(hive, branch, notes).fetch_only()
+    asked = notes.round()
+    with _lock(hive, notes), branch:
+        return _Exchange(hive, branch, notes).fetch_only(asked)
 
 
 def _lock(hive: Services, notes: Notes) -> LongLock:
@@ -116,7 +126,11 @@ class _Exchange:
             # 2. Read after the decisions: what they ended goes out with the rest.
             outgoing, ends = self._outgoing()
             if not outgoing and not decisions.lines:
-                self._notes.write(Known(head, head, ends, number))
+                # Without a fetch, nobody else may rely on this round.
+                done = number if fetch or attempt else self._known.done
+                known = Known(head, head, ends, done)
+                known.fetched = self._known.fetched
+                self._notes.write(known)
                 self._done.number = token - 1
                 return self._done
             commit = self._branch.write(
@@ -135,9 +149,16 @@ class _Exchange:
             hint="try again; nothing was granted",
         )
 
-    def fetch_only(self) -> Synced:
+    def fetch_only(self, asked: int) -> Synced:
+        if max(self._known.done, self._known.fetched) > asked:
+            # A round that began after we asked: whatever was there then is here.
+            self._done.number = self._branch.number(self._branch.head())
+            return self._done
+        number = self._notes.begin_round()
         head = self._branch.fetch()
         self._take_in(head)
+        self._known.fetched = number
+        self._notes.write(self._known)
         self._done.number = self._branch.number(head)
         return self._done
 
