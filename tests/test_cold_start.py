@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 OF_OTHERS = {
     "detect_secrets", "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
-    "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",
+    "referencing", "rpds", "ruamel", "ulid", "watchdog", "yaml",
 }  # fmt: skip
 """Packages that cost 3 to 100 ms each. None of them serves a small hive."""
 
@@ -34,8 +34,9 @@ LEASES = {"queenbee.services.leases.reservations", "queenbee.services.leases.liv
 ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.commands.assignments"}
 ISSUES = {"queenbee.services.issues", "queenbee.core.beads", "queenbee.cli.commands.issues"}
 WRITING = {
-    "queenbee.services.transaction", "queenbee.services.secrets", "queenbee.store.lock",
-    "queenbee.store.setup", "queenbee.store.files_turn", "queenbee.store.watch",
+    "queenbee.services.writing.transaction", "queenbee.services.writing.secrets",
+    "queenbee.store.lock", "queenbee.store.setup",
+    "queenbee.store.engines.files_turn", "queenbee.store.watch",
 }  # fmt: skip
 RARE = {
     "queenbee.cli.progress", "queenbee.checks.check",
