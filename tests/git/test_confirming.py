@@ -15,6 +15,7 @@ from queenbee.errors import Held, Taken, Unreachable
 from queenbee.git.remote import confirming, deciding, syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync
 
 
@@ -248,6 +249,57 @@ class TestAReservation:
                 hive, lambda hive=hive: hive.reservations.reserve(["src/**"], exclusive=False)
             )
             assert given[0].token
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class TestKilledBeforeItsRequestWasNoted:
+    """The grant is recorded, and no request waits for its confirmation."""
+
+    @pytest.fixture
+    def dead(self, two: World, monkeypatch: pytest.MonkeyPatch) -> World:
+        def die(notes: Notes, grants: object) -> str:
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Notes, "add_pending", die)
+            with pytest.raises(Killed):
+                reserve(two, "ada", "src/**", "docs/a.md")
+        return two
+
+    def test_the_next_exchange_confirms_it(self, dead: World) -> None:
+        assert sync(dead.hive("ada")).confirmed == 1
+        assert [each.token for each in dead.hive("ada").reservations.find()] == [1, 1]
+        with pytest.raises(Held):
+            reserve(dead, "bob", "src/app.py")
+
+    def test_the_next_exchange_ends_all_of_it_where_another_was_faster(self, dead: World) -> None:
+        reserve(dead, "bob", "docs/**", ttl_s=4 * HOUR_S)
+        assert sync(dead.hive("ada")).refused == 1
+        sync(dead.hive("bob"))
+        for name in ("ada", "bob"):
+            hive = dead.hive(name)
+            assert [each.droid for each in hive.reservations.find()] == ["bob"]
+            assert hive.reservations.conflicts() == []
+
+    def test_another_clone_leaves_it_alone(self, dead: World) -> None:
+        hive = dead.hive("ada")
+        data = Path(hive.layout.ledger_path("reservations")).read_bytes()
+        Path(dead.hive("bob").layout.ledger_path("reservations")).write_bytes(data)
+        sync(dead.hive("bob"))
+        assert [each.token for each in dead.hive("bob").reservations.find()] == [0, 0]
+
+    def test_without_looking_for_it_it_stays_unconfirmed(
+        self, dead: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        forgets = mutant(
+            deciding, "    pending |= _left_behind(hive, pending, notes.clone())\n", ""
+        )
+        monkeypatch.setattr(syncing, "decide", forgets.decide)
+        sync(dead.hive("ada"))
+        assert all(each.unconfirmed for each in dead.hive("ada").reservations.find())
 
 
 class TestTheCommand:

@@ -108,6 +108,8 @@ class _Exchange:
         self._there: dict[str, list[bytes]] = {}
         """The lines on the branch that `known.taken` does not have, by kind."""
         self._done = Synced(branch.remote, branch.name)
+        # Under the lock, so that no two processes make one.
+        notes.clone()
 
     def run(self, asked: int, *, fetch: bool) -> Synced:
         self._record_gained()
