@@ -22,6 +22,8 @@ class HttpRemote(ThreadingHTTPServer):
         self.refuse: Callable[[str], int] = lambda path: 0
         """Returns the status that a request to a path is refused with; 0 if it is served."""
         self.requests: list[str] = []
+        self.chunked: list[str] = []
+        """The paths to which a body came in chunks."""
         super().__init__(("127.0.0.1", 0), _Handler)
         self.port = int(self.server_address[1])
         threading.Thread(target=self.serve_forever, daemon=True).start()
@@ -50,6 +52,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
             return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.server.chunked.append(self.path)
         body = b""
         while size := int(self.rfile.readline(), 16):
             body += self.rfile.read(size)
