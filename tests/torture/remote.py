@@ -48,8 +48,13 @@ ROUND = 2_500
 ISSUES = ("shop-1", "shop-2", "shop-3")
 SERVERS = ("git", "git", "http")
 """The server of each round, in turn."""
+_BETWEEN_KILLS = 6
+"""At least so many operations are between two kills, so that most of them end, however slow the
+machine is."""
 _PARTITIONS = 0.02
 _LONGEST_PARTITION_S = 4.0
+_PAUSE_S = 0.2
+"""Before a droid that could not reach the remote asks again."""
 
 
 # The droids at work.
@@ -112,6 +117,7 @@ def _act(hive: Hive, chance: random.Random, log: int) -> None:
         _note(log, do="no", what=what, droid=hive.actor)
     except Busy as error:
         _note(log, do=error.code, what=what, droid=hive.actor)
+        time.sleep(_PAUSE_S)
     except QueenError as error:
         _note(log, do="failed", what=what, droid=hive.actor, said=error.message)
 
@@ -306,13 +312,14 @@ def _drive(
     *,
     kill: bool,
 ) -> int:
-    kills = 0
+    kills = done = last = 0
     for each in droids.names:
         droids.start(each, chance.randrange(2**32))
-    while time.monotonic() < until and sum(map(_operations, logs)) < operations:
-        time.sleep(chance.uniform(0.1, 0.7))
-        if not kill:
+    while time.monotonic() < until and (done := sum(map(_operations, logs))) < operations:
+        time.sleep(chance.uniform(0.05, 0.5))
+        if not kill or done < last + _BETWEEN_KILLS:
             continue
+        last = done
         victim = chance.choice(droids.names)
         droids.kill(victim)
         droids.start(victim, chance.randrange(2**32))
