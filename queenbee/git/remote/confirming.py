@@ -42,7 +42,18 @@ def confirmed(
     `local_if_offline`, an unreachable remote leaves the grants here, marked as unconfirmed; the
     next exchange confirms or ends them.
     """
-    branch = Branch(hive)
+    with Branch(hive) as branch:
+        return _confirmed(hive, branch, grant, local_if_offline=local_if_offline, tell=tell)
+
+
+def _confirmed(
+    hive: Services,
+    branch: Branch,
+    grant: Callable[[], Sequence[Grant]],
+    *,
+    local_if_offline: bool,
+    tell: Callable[[str], None],
+) -> list[Grant]:
     notes = Notes(hive, branch.ref)
     try:
         take_in(hive, branch)

@@ -29,7 +29,7 @@ class Known:
     marks in the journals are in the commit `sent`.
     """
 
-    __slots__ = ("done", "fetched", "marks", "sent", "taken")
+    __slots__ = ("done", "marks", "sent", "taken")
 
     def __init__(
         self, taken: str | None, sent: str | None, marks: Mapping[str, Mark], done: int
@@ -40,8 +40,6 @@ class Known:
         self.done = done
         """The round that found this. Rounds are counted, so that no clock is needed to tell
         whether one began after somebody had asked for it."""
-        self.fetched = 0
-        """A later round that has taken in what the remote had, and sent nothing; or 0."""
 
     def mark(self, kind: str) -> Mark:
         """Returns the mark in the journal of a kind."""
@@ -55,7 +53,8 @@ class Notes:
         self.folder = store.layout.remote_dir
         self.lock_path = os.path.join(self.folder, "lock")
         self._known_path = os.path.join(self.folder, "known.json")
-        self._round_path = os.path.join(self.folder, "round")
+        self._rounds_path = os.path.join(self.folder, "rounds")
+        self._fetches_path = os.path.join(self.folder, "fetches")
         self._pending_dir = os.path.join(self.folder, "pending")
         self._clone_path = os.path.join(self.folder, "clone")
         self._ref = ref
@@ -73,9 +72,7 @@ class Notes:
             if said["ref"] != self._ref:
                 return Known(None, None, {}, 0)
             marks = {str(kind): Mark(*map(int, mark)) for kind, mark in said["marks"].items()}
-            known = Known(said["taken"], said["sent"], marks, int(said["done"]))
-            known.fetched = int(said.get("fetched", 0))
-            return known
+            return Known(said["taken"], said["sent"], marks, int(said["done"]))
         except (OSError, Unreadable, ValueError, KeyError, TypeError, AttributeError):
             return Known(None, None, {}, 0)
 
@@ -83,21 +80,31 @@ class Notes:
         """Replaces the note. Needs the branch's lock."""
         marks = {kind: [at.inode, at.offset, at.sum] for kind, at in known.marks.items()}
         said = {"taken": known.taken, "sent": known.sent, "marks": marks, "done": known.done}
-        said["fetched"] = known.fetched
+        with suppress(FileNotFoundError):
+            # Without the note everything is compared, which is right as well.
+            safe_open.unlink(self._known_path)
         self._replace(self._known_path, json.dumps({"ref": self._ref, **said}).encode())
+
+    # A number is the size of an empty file: it is never seen half written, and takes no block. To
+    # replace a small file waits for the disk on ext4, several times for each grant.
 
     def round(self) -> int:
         """Returns the number of the round that began last."""
-        try:
-            return int(safe_open.read(self._round_path, 32))
-        except (OSError, Unreadable, ValueError):
-            return 0
+        return max(_size(self._rounds_path), self.known().done)
 
     def begin_round(self) -> int:
         """Returns the number of a new round. Needs the branch's lock."""
-        number = max(self.round(), self.known().done) + 1
-        self._replace(self._round_path, b"%d" % number)
+        number = self.round() + 1
+        self._resize(self._rounds_path, number)
         return number
+
+    def fetched(self) -> int:
+        """Returns the number of the round that has taken in last what the remote had."""
+        return max(_size(self._fetches_path), self.known().done)
+
+    def note_fetched(self, number: int) -> None:
+        """Notes that a round took in what the remote had, and sent nothing. Needs the lock."""
+        self._resize(self._fetches_path, number)
 
     def clone(self) -> str:
         """Returns the id of this clone, which its confirmed grants carry."""
@@ -144,6 +151,16 @@ class Notes:
     def _path_of(self, name: str) -> str:
         return os.path.join(self._pending_dir, name)
 
+    def _resize(self, path: str, size: int) -> None:
+        try:
+            file = safe_open.open_file(path, os.O_RDWR | os.O_CREAT)
+            try:
+                os.ftruncate(file, size)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
+
     def _replace(self, path: str, data: bytes) -> None:
         temporary = f"{path}.{os.getpid()}.tmp"
         try:
@@ -151,3 +168,14 @@ class Notes:
             safe_open.replace(temporary, path)
         except OSError as error:
             raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
+
+
+def _size(path: str) -> int:
+    try:
+        file = safe_open.open_file(path, os.O_RDONLY)
+    except (OSError, Unreadable):
+        return 0
+    try:
+        return os.fstat(file).st_size
+    finally:
+        os.close(file)

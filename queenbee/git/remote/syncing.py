@@ -66,10 +66,12 @@ def sync(
     confirmed or ended meanwhile needs no exchange of its own. Raises `Unreachable`, and `Busy` if
     another process, or others' pushes, take too long.
     """
-    branch = branch or Branch(hive)
+    if branch is None:
+        with Branch(hive) as own:
+            return sync(hive, fetch=fetch, request=request, branch=own)
     notes = Notes(hive, branch.ref)
     asked = notes.round()
-    with _lock(hive, notes), branch:
+    with _lock(hive, notes):
         if request is not None and request not in notes.pending():
             return Synced(branch.remote, branch.name)
         return _Exchange(hive, branch, notes).run(asked, fetch=fetch)
@@ -80,10 +82,12 @@ def take_in(hive: Services, branch: Branch | None = None) -> Synced:
 
     Another process's fetch serves as well, if it began after this was called.
     """
-    branch = branch or Branch(hive)
+    if branch is None:
+        with Branch(hive) as own:
+            return take_in(hive, own)
     notes = Notes(hive, branch.ref)
     asked = notes.round()
-    with _lock(hive, notes), branch:
+    with _lock(hive, notes):
         return _Exchange(hive, branch, notes).fetch_only(asked)
 
 
@@ -130,9 +134,7 @@ class _Exchange:
             if not outgoing and not decisions.lines:
                 # Without a fetch, nobody else may rely on this round.
                 done = number if fetch or attempt else self._known.done
-                known = Known(head, head, ends, done)
-                known.fetched = self._known.fetched
-                self._notes.write(known)
+                self._notes.write(Known(head, head, ends, done))
                 self._done.number = token - 1
                 return self._done
             commit = self._branch.write(
@@ -152,15 +154,14 @@ class _Exchange:
         )
 
     def fetch_only(self, asked: int) -> Synced:
-        if max(self._known.done, self._known.fetched) > asked:
+        if self._notes.fetched() > asked:
             # A round that began after we asked: whatever was there then is here.
             self._done.number = self._branch.number(self._branch.head())
             return self._done
         number = self._notes.begin_round()
         head = self._branch.fetch()
         self._take_in(head)
-        self._known.fetched = number
-        self._notes.write(self._known)
+        self._notes.note_fetched(number)
         self._done.number = self._branch.number(head)
         return self._done
 
