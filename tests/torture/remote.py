@@ -251,6 +251,8 @@ def run(
     chance = random.Random(seed)
     bare = os.path.join(base, "remote.git")
     subprocess.run(["git", "init", "-q", "--bare", bare], check=True, env=ENVIRONMENT)
+    # Each push would start gits that look for what to pack.
+    must(bare, "config", "receive.autogc", "false")
     serving = Server(base, server)
     workers = _Droids(broken)
     proxies, logs = [], []
