@@ -1,10 +1,11 @@
 """Confirmed grants per second, beside a bare loop of `git fetch`, commit and `git push`.
 
-    python -m bench.grants [--rounds 5] [--each 4]
+    python -m bench.grants [--rounds 5] [--each 4] [--only WORDS]
 
 The floor decides by the same compare-and-swap, and keeps nothing: it commits an empty tree on top
 of what it fetched, and tries again if another push was faster. Everything goes over `file://`, so
-no network is in the figures. Floor and ours take turns, round by round.
+no network is in the figures. Floor, ours, and the same claims without a remote take turns, round by
+round.
 """
 
 from __future__ import annotations
@@ -63,6 +64,19 @@ def bare(tree: str, name: str, count: int) -> list[float]:
             if _git(tree, "push", "-q", "origin", f"{commit}:{_BRANCH}") is not None:
                 break
         took.append(time.perf_counter() - begun)
+    return took
+
+
+def local(tree: str, name: str, count: int) -> list[float]:
+    """Claims so many issues on this machine alone; returns how long each took."""
+    from queenbee import Hive
+
+    took = []
+    with Hive.open(tree, droid=name, env={}) as hive:
+        for number in range(count):
+            begun = time.perf_counter()
+            hive.assignments.claim(f"{name}-{time.time_ns()}-{number}")
+            took.append(time.perf_counter() - begun)
     return took
 
 
@@ -159,32 +173,36 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--each", type=int, default=4, help="grants of one process in a round")
+    parser.add_argument("--only", default="", help="the shapes whose names have these words")
     options = parser.parse_args()
     for name, (machines, processes) in SHAPES.items():
+        if options.only not in name:
+            continue
         each = options.each * (4 if machines * processes == 1 else 1)
         shape = {"machines": machines, "processes": processes, "each": each}
-        rounds = []
+        # Waiters of one machine are no help to the floor: each pushes on its own.
+        alone = {**shape, "machines": machines * processes, "processes": 1}
+        rates: dict[str, list[Rate]] = {"confirmed": [], "floor": [], "local": []}
         with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
             place = os.path.join(folder, "world")
             os.mkdir(place)
             for _ in range(options.rounds):
-                # Waiters of one machine are no help to the floor: each pushes on its own.
-                floor = {**shape, "machines": machines * processes, "processes": 1}
-                rounds.append((measure(place, ours, **shape), measure(place, bare, **floor)))
-        print(f"{name:30} {_row(rounds)}", flush=True)
+                rates["confirmed"].append(measure(place, ours, **shape))
+                rates["floor"].append(measure(place, bare, **alone))
+                rates["local"].append(measure(place, local, **shape))
+        print(name, flush=True)
+        for what, measured in rates.items():
+            print(f"  {what:10} {_row(measured, rates['floor'])}", flush=True)
 
 
-def _row(rounds: list[tuple[Rate, Rate]]) -> str:
-    mine, floor = ([pair[at] for pair in rounds] for at in (0, 1))
-    ratios = [one.per_second / other.per_second for one, other in rounds]
+def _row(measured: list[Rate], floor: list[Rate]) -> str:
+    ratios = [one.per_second / other.per_second for one, other in zip(measured, floor, strict=True)]
     return (
-        f"{_spread([each.per_second for each in mine])}/s, the floor "
-        f"{_spread([each.per_second for each in floor])}/s: {_spread(ratios, 2)} of it; "
-        f"one takes {_middle([each.median_ms for each in mine]):.0f} ms "
-        f"(95 %: {_middle([each.slowest_ms for each in mine]):.0f}), "
-        f"of the floor {_middle([each.median_ms for each in floor]):.0f} "
-        f"({_middle([each.slowest_ms for each in floor]):.0f}); "
-        f"{_middle([each.pushes for each in mine]):.2f} pushes a grant"
+        f"{_spread([each.per_second for each in measured])}/s, "
+        f"{_spread(ratios, 2)} of the floor; "
+        f"one takes {_middle([each.median_ms for each in measured]):.0f} ms "
+        f"(95 %: {_middle([each.slowest_ms for each in measured]):.0f}); "
+        f"{_middle([each.pushes for each in measured]):.2f} pushes a grant"
     )
 
 

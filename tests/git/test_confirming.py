@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -249,6 +251,38 @@ class TestAReservation:
                 hive, lambda hive=hive: hive.reservations.reserve(["src/**"], exclusive=False)
             )
             assert given[0].token
+
+
+class TestManyOfOneMachine:
+    def test_are_confirmed_by_one_push(self, two: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        push, ask, asked = Branch.push, Notes.add_pending, threading.Semaphore(0)
+        first, tokens = threading.Lock(), []
+
+        def noted(notes: Notes, grants: Sequence[tuple[str, str]]) -> str:
+            name = ask(notes, grants)
+            asked.release()
+            return name
+
+        def slow(branch: Branch, commit: str) -> bool:
+            if first.acquire(blocking=False):
+                for _ in range(8):  # All have asked, this one included.
+                    assert asked.acquire(timeout=60)
+            return push(branch, commit)
+
+        def work(number: int) -> None:
+            hive = two.hive("ada", f"ada-{number}")
+            (given,) = confirmed(hive, lambda: [hive.assignments.claim(f"shop-{number}")])
+            tokens.append(given.token)
+
+        monkeypatch.setattr(Notes, "add_pending", noted)
+        monkeypatch.setattr(Branch, "push", slow)
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert sorted(set(tokens)) in ([1], [1, 2])
+        assert len(tokens) == 8
 
 
 class Killed(BaseException):

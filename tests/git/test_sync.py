@@ -10,11 +10,12 @@ import pytest
 from hives import git
 from sync_worlds import BRANCH, World
 
-from queenbee.errors import InvalidInput, Unreachable, Unreadable
+from queenbee.errors import Busy, InvalidInput, Unreachable, Unreadable
 from queenbee.git.remote import syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync
+from queenbee.store.lock import LongLock
 
 _GITS = ("config", "fetch", "cat-file", "hash-object", "mktree", "commit-tree", "push",
          "update-ref")  # fmt: skip
@@ -155,6 +156,32 @@ class TestSync:
             each.join()
         assert len(fetches) == 2
         assert [each.droid for each in two.hive("ada").assignments.find()] == ["bob"]
+
+    def test_who_was_served_does_not_wait_for_the_lock(self, two: World) -> None:
+        hive = two.hive("ada")
+        notes = Notes(hive, Branch(hive).ref)
+        hive.layout.settings.lock_timeout_s = 60
+        lock = LongLock(notes.lock_path, holder="another")
+        with lock:
+            name = notes.add_pending([("assignments", "qa-1")])
+            thread = threading.Thread(target=sync, args=(hive,), kwargs={"request": name})
+            thread.start()
+            thread.join(0.2)
+            assert thread.is_alive()
+            notes.remove_pending(name)  # As whoever pushes does at the end.
+            thread.join(60)
+            assert not thread.is_alive()
+
+    def test_a_lock_that_stays_is_busy(self, two: World) -> None:
+        two.settings("ada", '[sync]\ntimeout = "1s"\n')
+        hive = two.hive("ada")
+        hive.layout.settings.lock_timeout_s = -3
+        with (
+            LongLock(Notes(hive, Branch(hive).ref).lock_path, holder="another"),
+            pytest.raises(Busy, match="another process exchanges") as error,
+        ):
+            sync(hive)
+        assert error.value.details["holder"]["holder"] == "another"  # type: ignore[index]
 
     def test_a_round_that_fetched_nothing_serves_nobody(self, two: World) -> None:
         syncing.take_in(two.hive("ada"))

@@ -143,6 +143,10 @@ class Notes:
                 self.remove_pending(name)
         return found
 
+    def is_pending(self, name: str) -> bool:
+        """Returns whether a request still waits."""
+        return os.path.lexists(self._path_of(name))
+
     def remove_pending(self, name: str) -> None:
         """Forgets a request that was confirmed or ended."""
         with suppress(FileNotFoundError):
