@@ -15,7 +15,7 @@ from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, KeysView, Mapping
+    from collections.abc import Iterable, Iterator, KeysView, Mapping, Sequence
 
     Fields = dict[str, object]
     Stated = tuple[bytes, Fields]
@@ -159,6 +159,14 @@ class Table:
             raw, fields = held
             held = self._held[identifier] = Entry(Line(raw, fields, explicit_rev(fields) or 1))
         return held
+
+    def folded(self) -> Iterator[tuple[str, Sequence[bytes], Fields]]:
+        """Yields each record: its id, its lines in the order of the file, and its state."""
+        for identifier, held in self._held.items():
+            if isinstance(held, tuple):
+                yield identifier, held[:1], held[1]
+            else:
+                yield identifier, held.arrived, held.fields
 
     def __contains__(self, identifier: object) -> bool:
         return identifier in self._held
