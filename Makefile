@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test test-fast lint wheel-test coverage changelog bench charts torture fuzz collisions mutants clean
+.PHONY: help demo test test-fast lint docs wheel-test coverage changelog bench charts torture fuzz collisions mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,10 @@ coverage: $(STAMP)  ## which lines and branches the tests run, processes include
 	@$(BIN)/python -c 'import json; t = json.load(open(".coverage/figures.json"))["totals"]; \
 	  print("lines {percent_statements_covered_display} %, branches {percent_branches_covered_display} %".format(**t))'
 	$(BIN)/coverage report
+
+docs: $(STAMP)  ## build the site into build/site; fails at a link that leads nowhere
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 wheel-test: $(STAMP)  ## build the sdist and the wheel, install each, and use it
 	rm -rf dist
