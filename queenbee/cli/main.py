@@ -28,6 +28,7 @@ _SECTIONS = {
         "complete": "work",
         "status": "work",
         "prime": "care.prime",
+        "prompt": "care.prompt",
         "wait": "work",
         "issues": "issues",
         "ready": "issues",
