@@ -86,9 +86,7 @@ def look(asked: Asked, env: Mapping[str, str]) -> Glance | None:
     try:
         if asked.target == "claude":
             folder, droid = _of_session(asked, env)
-        hive = Services.open(
-            folder, droid=asked.droid or droid, beads_dir=asked.beads_dir, env=env
-        )
+        hive = Services.open(folder, droid=asked.droid or droid, beads_dir=asked.beads_dir, env=env)
     except NoHive:
         return None
     return glance(hive)

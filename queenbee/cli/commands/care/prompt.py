@@ -41,8 +41,6 @@ def prompt(call: Invocation, target: str, ascii_only: bool) -> dict[str, object]
 
     It reads no mail, and others do not take it for a sign of life.
     """
-    asked = Asked(
-        target=target, ascii_only=ascii_only, droid=call.actor, beads_dir=call.beads_dir
-    )
+    asked = Asked(target=target, ascii_only=ascii_only, droid=call.actor, beads_dir=call.beads_dir)
     glance = look(asked, os.environ)
     return {**(glance.to_dict() if glance is not None else {}), "line": asked.shown(glance)}
