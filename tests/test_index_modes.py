@@ -74,6 +74,7 @@ READS = {
     "issues": ["", "--all", "--status closed"],
     "status": [""],
     "prime": ["", "--full"],
+    "prompt": ["", "--for tmux --ascii"],
     "wait": ["--ready --timeout 0s", "qb-5 --free src/** --timeout 0s", "--mail --timeout 0s"],
     "help": ["", "msg send"],
     "show": ["qb-5", "qb-21", "qb-25", "qb-gone"],

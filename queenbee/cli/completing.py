@@ -11,7 +11,7 @@ import os
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, shell_complete
 from click.types import StringParamType
 
 from queenbee.core.names import ALWAYS_KNOWN, EVERYONE
@@ -81,6 +81,11 @@ class Place(StringParamType):
     ) -> list[CompletionItem]:
         """Returns the one item that tells the shell to complete a name."""
         return [CompletionItem(incomplete, type=self.kind)]
+
+
+def answer(queen: click.Command, call: object) -> int:
+    """Answers the shell that asks, or prints its script, and returns the exit status."""
+    return shell_complete(queen, {"obj": call}, "queen", VARIABLE, os.environ[VARIABLE])
 
 
 def teach(ctx: click.Context, parameters: Iterable[click.Parameter]) -> None:

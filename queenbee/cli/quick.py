@@ -6,12 +6,16 @@ understand, and every error, is left to the whole command line.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from contextlib import suppress
 
 from queenbee.core.prompt_line import TARGETS, line_of
 from queenbee.errors import NoHive, QueenError
+from queenbee.services.hive import Services
+from queenbee.services.telling.glance import glance
+from queenbee.store.layout import discover, working_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,9 +83,6 @@ def look(asked: Asked, env: Mapping[str, str]) -> Glance | None:
 
     For Claude Code, standard input says which session in which folder asks.
     """
-    from queenbee.services.hive import Services  # noqa: PLC0415 - start-up
-    from queenbee.services.telling.glance import glance  # noqa: PLC0415 - start-up
-
     folder = droid = None
     try:
         if asked.target == "claude":
@@ -94,10 +95,7 @@ def look(asked: Asked, env: Mapping[str, str]) -> Glance | None:
 
 def _of_session(asked: Asked, env: Mapping[str, str]) -> tuple[str | None, str | None]:
     """Returns the folder of the session that standard input describes, and its name."""
-    import json  # noqa: PLC0415 - start-up
-
     from queenbee.hook.names import known_name  # noqa: PLC0415 - start-up
-    from queenbee.store.layout import discover, working_directory  # noqa: PLC0415 - start-up
 
     if sys.stdin is None or sys.stdin.isatty():
         return None, None
