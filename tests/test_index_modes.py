@@ -113,6 +113,7 @@ ui-engineer: msg read {message} {other}
 reviewer: msg read {message}
 writer: msg ack {message}
 writer: msg delete {other}
+human: notify --once
 tester: claim qb-44
 ui-engineer: claim qb-44
 ui-engineer: assign qb-44 writer --reassign --reason busy

@@ -52,6 +52,7 @@ _SECTIONS = {
     },
     "Talk": {
         "msg": "msg",
+        "notify": "care.notify",
     },
     "Plans and checks": {
         "plan": "plan",

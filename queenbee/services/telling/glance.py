@@ -10,8 +10,6 @@ from queenbee.core.prompt_line import MOST_UNREAD, Glance
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from queenbee.services.hive import Services
 
 _PERSON = "human"
@@ -29,7 +27,7 @@ def glance(hive: Services) -> Glance:
         busy = {each.droid for each in hive.assignments.find()}
         return Glance(None, issues=(), unread=len(mail), waits=_waiting(hive), at_work=len(busy))
     issues = [each.issue_id for each in hive.assignments.find(droid=droid)]
-    waits = len(_waiting_for(hive, droid, issues)) if hive.layout.may_have_waiters() else 0
+    waits = len(_waiting_for(hive, droid)) if hive.layout.may_have_waiters() else 0
     return Glance(droid, issues=issues, unread=len(mail), waits=waits, at_work=0)
 
 
@@ -39,14 +37,7 @@ def _waiting(hive: Services) -> int:
     return len({each.droid for each in hive.queue.everything()})
 
 
-def _waiting_for(hive: Services, droid: str, issues: Sequence[str]) -> set[str]:
+def _waiting_for(hive: Services, droid: str) -> set[str]:
     """Returns the droids that wait for a lease of this one, or for an issue that it has."""
-    from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
-
     line = [each for each in hive.queue.everything() if each.droid != droid]
-    names = {each.droid for each in line if each.want.issue_id in issues}
-    if any(each.want.patterns for each in line):
-        for lease in hive.reservations.find(droid=droid):
-            waiters = hive.queue.waiting_for(Want.of(lease), droid=droid)
-            names.update(each.droid for each in waiters)
-    return names
+    return {each.droid for each in line if droid in hive.holders(each.want, each.droid)}
