@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import Answer, Invocation, command, is_mine, short_ids, tell
-from queenbee.cli.confirming import confirm_options, granted
+from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
@@ -151,13 +151,15 @@ def reserve(
 
         watcher = waiting()
 
-    def reserved() -> list[Reservation]:
+    asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
+
+    def reserved(wait_s: float) -> list[Reservation]:
         return hive.reservations.reserve(
-            patterns, exclusive=not shared, wait_s=wait or 0, on_progress=watcher, **terms
+            patterns, exclusive=not shared, wait_s=wait_s, on_progress=watcher, **terms
         )
 
     try:
-        given = granted(hive, reserved, confirm=confirm, local_if_offline=local_if_offline)
+        given = asked.granted(reserved, wait_s=wait or 0)
     finally:
         if watcher is not None:
             watcher(None)

@@ -69,11 +69,16 @@ def sync(hive: Services, *, fetch: bool = True, request: str | None = None) -> S
         return _Exchange(hive, branch, notes).run(asked, fetch=fetch)
 
 
-def take_in(hive: Services) -> Synced:
-    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`."""
+def take_in(hive: Services, *, older_than_s: float = 0) -> Synced:
+    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`.
+
+    Does nothing if what is here was fetched less than `older_than_s` ago.
+    """
     branch = Branch(hive)
     notes = Notes(hive, branch.ref)
     with _lock(hive, notes):
+        if older_than_s and notes.fetched_s() < older_than_s:
+            return Synced(branch.remote, branch.name)
         return _Exchange(hive, branch, notes).fetch_only()
 
 
@@ -107,7 +112,7 @@ class _Exchange:
             return self._done
         number = self._notes.begin_round()
         for attempt in range(_ATTEMPTS):
-            head = self._branch.fetch() if fetch or attempt else self._branch.head()
+            head = self._fetch() if fetch or attempt else self._branch.head()
             # 1. First take in, then judge: a grant is confirmed only on top of what is there.
             self._take_in(head)
             token = self._branch.number(head) + 1
@@ -136,10 +141,20 @@ class _Exchange:
         )
 
     def fetch_only(self) -> Synced:
-        head = self._branch.fetch()
+        head = self._fetch()
+        if head == self._known.taken:
+            return self._done
         self._take_in(head)
-        self._done.number = self._branch.number(head)
+        outgoing, ends = self._outgoing()
+        if not outgoing:
+            # Both have the same lines now: the next look begins here.
+            self._notes.write(Known(head, head, ends, self._known.done))
         return self._done
+
+    def _fetch(self) -> str | None:
+        head = self._branch.fetch()
+        self._notes.note_fetch()
+        return head
 
     def _finish(self, decisions: Decisions, head: str | None, commit: str, known: Known) -> None:
         # The remote has the confirmations: from here on a crash loses nothing, since the next
