@@ -17,7 +17,7 @@ from queenbee.git import touched
 from queenbee.git.completing import complete as complete_issue
 from queenbee.git.remote.granting import Terms
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
-from queenbee.services import governing, work
+from queenbee.services import behind, governing, work
 from queenbee.services.leases import notes
 from queenbee.services.telling import sending
 
@@ -67,7 +67,14 @@ class Call:
         """The hive, opened when first used."""
         if self._hive is None:
             self._hive = self._open_hive()
+            self._freshen(self._hive)
         return self._hive
+
+    def _freshen(self, hive: Hive) -> None:
+        if hive.layout.settings.sync_when != behind.MANUAL and behind.wants_fetch(hive.layout):
+            from queenbee.git.remote.background import freshen  # noqa: PLC0415 - start-up
+
+            freshen(hive)
 
     @property
     def terms(self) -> Terms:

@@ -278,13 +278,18 @@ def check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer
     With --token, the number that a confirmed reservation got, it is also 1 if somebody got a newer
     one on a PATH since, even if that has ended.
     """
+
+    def own() -> Hive:
+        call.freshen("check")
+        return call.hive
+
     if call.beads_dir:
-        statuses = call.hive.reservations.check(paths)
+        statuses = own().reservations.check(paths)
     else:
         from queenbee.services import governing  # noqa: PLC0415 - start-up
 
         statuses = governing.check(
-            lambda: call.hive, paths, os.environ, cwd=working_directory(), droid=call.actor
+            own, paths, os.environ, cwd=working_directory(), droid=call.actor
         )
     if token is not None:
         statuses = [call.hive.reservations.fenced(each, token) for each in statuses]

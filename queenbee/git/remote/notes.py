@@ -6,7 +6,6 @@ It is a cache in the state directory: without it, everything is compared once. A
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from contextlib import suppress
@@ -57,7 +56,6 @@ class Notes:
         self._round_path = os.path.join(self.folder, "round")
         self._pending_dir = os.path.join(self.folder, "pending")
         self._clone_path = os.path.join(self.folder, "clone")
-        self._fetched_path = os.path.join(self.folder, "fetched")
         self._ref = ref
         try:
             safe_open.make_folder(self._pending_dir)
@@ -95,20 +93,6 @@ class Notes:
         number = max(self.round(), self.known().done) + 1
         self._replace(self._round_path, b"%d" % number)
         return number
-
-    def note_fetch(self) -> None:
-        """Notes that the branch was fetched now."""
-        self._replace(self._fetched_path, b"%d" % time.time_ns())
-
-    def fetched_s(self) -> float:
-        """Returns how long ago the branch was fetched, by the wall clock; infinity if that is not
-        known, or would be in the future.
-        """
-        try:
-            ago_s = (time.time_ns() - int(safe_open.read(self._fetched_path, 32))) / 1e9
-        except (OSError, Unreadable, ValueError):
-            return math.inf
-        return ago_s if ago_s >= 0 else math.inf
 
     def clone(self) -> str:
         """Returns the id of this clone, which its confirmed grants carry."""

@@ -8,6 +8,7 @@ process of a machine pushes at a time, for all who wait. ADR 0029.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from queenbee.errors import Busy
 from queenbee.git.remote.branch import Branch, Tree, is_kind
 from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.notes import Known, Notes
+from queenbee.services import behind
 from queenbee.store.files import Appender, split_lines
 from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.lock import LongLock
@@ -69,25 +71,26 @@ def sync(hive: Services, *, fetch: bool = True, request: str | None = None) -> S
         return _Exchange(hive, branch, notes).run(asked, fetch=fetch)
 
 
-def take_in(hive: Services, *, older_than_s: float = 0) -> Synced:
-    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`.
+def take_in(hive: Services, *, older_than_s: float = 0, most_s: float = math.inf) -> Synced:
+    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`, also if
+    it does not answer within `most_s`, and `Busy` if another process takes longer than that.
 
     Does nothing if what is here was fetched less than `older_than_s` ago.
     """
-    branch = Branch(hive)
+    branch = Branch(hive, most_s=most_s)
     notes = Notes(hive, branch.ref)
-    with _lock(hive, notes):
-        if older_than_s and notes.fetched_s() < older_than_s:
+    with _lock(hive, notes, most_s):
+        if older_than_s and behind.fetched_s(hive.layout) < older_than_s:
             return Synced(branch.remote, branch.name)
         return _Exchange(hive, branch, notes).fetch_only()
 
 
-def _lock(hive: Services, notes: Notes) -> LongLock:
+def _lock(hive: Services, notes: Notes, most_s: float = math.inf) -> LongLock:
     settings = hive.layout.settings
     return LongLock(
         notes.lock_path,
         holder=hive.actor_or_none or "somebody",
-        timeout_s=3 * settings.sync_timeout_s + settings.lock_timeout_s,
+        timeout_s=min(most_s, 3 * settings.sync_timeout_s + settings.lock_timeout_s),
     )
 
 
@@ -111,6 +114,7 @@ class _Exchange:
             self._done.number = self._branch.number(self._branch.head())
             return self._done
         number = self._notes.begin_round()
+        behind.begin_serving(self._hive.layout)
         for attempt in range(_ATTEMPTS):
             head = self._fetch() if fetch or attempt else self._branch.head()
             # 1. First take in, then judge: a grant is confirmed only on top of what is there.
@@ -122,6 +126,7 @@ class _Exchange:
             outgoing, ends = self._outgoing()
             if not outgoing and not decisions.lines:
                 self._notes.write(Known(head, head, ends, number))
+                behind.served(self._hive.layout)
                 self._done.number = token - 1
                 return self._done
             commit = self._branch.write(
@@ -153,7 +158,7 @@ class _Exchange:
 
     def _fetch(self) -> str | None:
         head = self._branch.fetch()
-        self._notes.note_fetch()
+        behind.note_fetch(self._hive.layout)
         return head
 
     def _finish(self, decisions: Decisions, head: str | None, commit: str, known: Known) -> None:
@@ -166,6 +171,7 @@ class _Exchange:
         if not decisions.lines:
             known.taken = commit
         self._notes.write(known)
+        behind.served(self._hive.layout)
 
     def _take_in(self, head: str | None) -> None:
         """Appends the lines of a commit that are not here."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command
+from queenbee.cli.app import Invocation, command
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput
@@ -59,6 +60,9 @@ def sync(hive: Hive, what: str | None, undo: bool) -> Synced | Moved:
     """
     if undo and what is None:
         raise InvalidInput("--undo goes with setup", hint="queen sync setup --undo")
+    from queenbee.services import behind  # noqa: PLC0415 - start-up
+
+    behind.allow(hive.layout)
     if what is not None:
         from queenbee.git.remote import moving  # noqa: PLC0415 - start-up
 
@@ -66,3 +70,17 @@ def sync(hive: Hive, what: str | None, undo: bool) -> Synced | Moved:
     from queenbee.git.remote.syncing import sync as exchange  # noqa: PLC0415 - start-up
 
     return exchange(hive)
+
+
+@command("behind", show=lambda _: None, example="queen behind", opens_hive=False)
+def behind(call: Invocation) -> None:
+    """Exchange records for a command that has answered already
+
+    queen starts this itself, with when = "write" in [sync].
+    """
+    from queenbee.git.remote.background import serve  # noqa: PLC0415 - start-up
+    from queenbee.store.layout import discover, working_directory  # noqa: PLC0415 - start-up
+    from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
+
+    # Nobody acts here: what a droid is told once must not be told to a process that nobody reads.
+    serve(Hive(discover(working_directory(), os.environ, beads_dir=call.beads_dir)))
