@@ -15,6 +15,7 @@ from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
 from queenbee.git import touched
 from queenbee.git.completing import complete as complete_issue
+from queenbee.git.remote.background import freshen
 from queenbee.git.remote.granting import Terms
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
 from queenbee.services import behind, governing, work
@@ -72,8 +73,6 @@ class Call:
 
     def _freshen(self, hive: Hive) -> None:
         if hive.layout.settings.sync_when != behind.MANUAL and behind.wants_fetch(hive.layout):
-            from queenbee.git.remote.background import freshen  # noqa: PLC0415 - start-up
-
             freshen(hive)
 
     @property

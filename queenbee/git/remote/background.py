@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from queenbee.errors import Busy, QueenError, Unreachable
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services import behind
+from queenbee.store import safe_open
 from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def serve(hive: Services) -> int:
 
 def lock(hive: Services, *, timeout_s: float) -> KernelLock:
     """Returns the lock of the process that serves the requests of this machine."""
+    safe_open.make_folder(hive.layout.remote_dir)
     path = behind.lock_path(hive.layout)
     return KernelLock(path, holder=hive.actor_or_none or "somebody", timeout_s=timeout_s)
 
