@@ -169,7 +169,12 @@ def wants_fetch(layout: Layout) -> bool:
 
 def note_fetch(layout: Layout) -> None:
     """Notes that the branch was fetched now, and so that the remote can be reached."""
-    _replace(os.path.join(layout.remote_dir, "fetched"), b"%d" % time.time_ns())
+    # The time of an empty file: to replace one that has a content waits for the disk.
+    fd = safe_open.open_file(os.path.join(layout.remote_dir, "fetched"), os.O_RDWR | os.O_CREAT)
+    try:
+        os.utime(fd)
+    finally:
+        os.close(fd)
     with suppress(FileNotFoundError):
         safe_open.unlink(_away_path(layout))
 
@@ -178,11 +183,7 @@ def fetched_s(layout: Layout) -> float:
     """Returns how long ago the branch was fetched, by the wall clock; infinity if that is not
     known, or would be in the future.
     """
-    try:
-        data = safe_open.read(os.path.join(layout.remote_dir, "fetched"), 32)
-        ago_s = (time.time_ns() - int(data)) / 1e9
-    except (OSError, Unreadable, ValueError):
-        return float("inf")
+    ago_s = _age_s(os.path.join(layout.remote_dir, "fetched"))
     return ago_s if ago_s >= 0 else float("inf")
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.core import leases
 from queenbee.core.glob import overlap
 from queenbee.core.records import Assignment, Reservation
-from queenbee.errors import Busy, QueenError, Unreachable
+from queenbee.errors import Busy, Held, QueenError, Taken, Unreachable
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.deciding import ASSIGNMENTS, RESERVATIONS, found, is_live, withdraw
 from queenbee.git.remote.following import following
@@ -65,10 +65,16 @@ def confirmed(
                 return _once(hive, grant, local_if_offline=local_if_offline, tell=tell)
             except _Lost as lost:
                 if not patience.left_s():
-                    error = lost.refusal
-                    text = f"timed out: {error.message}"
-                    raise Busy(text, hint=error.hint, **error.details) from None
+                    raise _late(lost.refusal) from None
                 lost.wait(hive, patience.left_s())
+            except (Taken, Held) as refusal:
+                if patience.left_s():
+                    raise  # Waiting makes no sense: each would wait for the other.
+                raise _late(refusal) from refusal
+
+
+def _late(refusal: QueenError) -> Busy:
+    return Busy(f"timed out: {refusal.message}", hint=refusal.hint, **refusal.details)
 
 
 class _Lost(Exception):
@@ -110,24 +116,36 @@ def _once(
     tell: Callable[[str], None],
 ) -> list[Grant]:
     """Returns the confirmed grants of one attempt. Raises `_Lost` if the remote has others'."""
-    notes = Notes(hive, Branch(hive).ref)
+    with Branch(hive) as branch:
+        return _confirmed(hive, branch, grant, local_if_offline=local_if_offline, tell=tell)
+
+
+def _confirmed(
+    hive: Services,
+    branch: Branch,
+    grant: Callable[[], Sequence[Grant]],
+    *,
+    local_if_offline: bool,
+    tell: Callable[[str], None],
+) -> list[Grant]:
+    notes = Notes(hive, branch.ref)
     try:
-        take_in(hive)
+        take_in(hive, branch)
     except Unreachable as error:
         if not local_if_offline:
             raise
-        given = _marked(hive, grant)
+        given = _marked(hive, notes, grant)
         _ask(notes, given)
         tell(f"not confirmed: {error.message}; the next queen sync confirms it, or ends it")
         return given
     before = _held_before(hive)
-    given = _marked(hive, grant)
+    given = _marked(hive, notes, grant)
     new = [(_kind(each), each.id) for each in given if each.id not in before]
     name = _ask(notes, given)
     if name is None:
         return given
     try:
-        sync(hive, fetch=False, request=name)
+        sync(hive, fetch=False, request=name, branch=branch)
     except Unreachable as error:
         if not local_if_offline:
             _take_back(hive, notes, name, new)
@@ -144,16 +162,18 @@ def _once(
 
 
 @contextmanager
-def _marks(hive: Services) -> Iterator[None]:
-    before, hive.grant_marks = hive.grant_marks, {"unconfirmed": True}
+def _marks(hive: Services, notes: Notes) -> Iterator[None]:
+    # With the clone, the next exchange finds what nobody asked for any more: deciding.py.
+    marks = {"unconfirmed": True, "clone": notes.clone()}
+    before, hive.grant_marks = hive.grant_marks, marks
     try:
         yield
     finally:
         hive.grant_marks = before
 
 
-def _marked(hive: Services, grant: Callable[[], Sequence[Grant]]) -> list[Grant]:
-    with _marks(hive):
+def _marked(hive: Services, notes: Notes, grant: Callable[[], Sequence[Grant]]) -> list[Grant]:
+    with _marks(hive, notes):
         return list(grant())
 
 
@@ -174,9 +194,10 @@ def _held_before(hive: Services) -> set[str]:
 
 
 def _take_back(hive: Services, notes: Notes, name: str, new: Sequence[tuple[str, str]]) -> None:
-    """Ends what this request made new, first for this machine: nobody may confirm it any more."""
-    notes.remove_pending(name)
+    """Ends what this request made new: nobody may confirm it any more."""
+    # In this order: killed in between, the request is one of grants that have ended.
     withdraw(hive, new, {})
+    notes.remove_pending(name)
 
 
 def _again(hive: Services, given: Sequence[Grant]) -> list[Grant]:

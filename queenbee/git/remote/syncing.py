@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import random
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy
@@ -23,7 +24,7 @@ from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from queenbee.services.hive import Services
     from queenbee.store.files import Mark
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 SEGMENT_BYTES = 2**20
 """A ledger on the branch that grows beyond this becomes a segment, which never changes again. So
 what a push has to pack stays small."""
+_PAUSES_S = 0.01, 0.04
+"""How long one who waits for the lock sleeps, between looks whether another has done it."""
 _ATTEMPTS = 40
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
@@ -55,43 +58,100 @@ class Synced:
         return dict(vars(self))
 
 
-def sync(hive: Services, *, fetch: bool = True, request: str | None = None) -> Synced:
+def sync(
+    hive: Services,
+    *,
+    fetch: bool = True,
+    request: str | None = None,
+    branch: Branch | None = None,
+) -> Synced:
     """Exchanges all lines with the remote, and confirms or ends the grants that wait for it.
 
     Without `fetch`, begins with what was fetched last. A `request` that another process has
     confirmed or ended meanwhile needs no exchange of its own. Raises `Unreachable`, and `Busy` if
     another process, or others' pushes, take too long.
     """
-    branch = Branch(hive)
+    if branch is None:
+        with Branch(hive) as own:
+            return sync(hive, fetch=fetch, request=request, branch=own)
     notes = Notes(hive, branch.ref)
     asked = notes.round()
-    with _lock(hive, notes):
-        if request is not None and request not in notes.pending():
+    with _turn(
+        hive, notes, lambda: request is not None and not notes.is_pending(request)
+    ) as is_needed:
+        if not is_needed:
             return Synced(branch.remote, branch.name)
         return _Exchange(hive, branch, notes).run(asked, fetch=fetch)
 
 
-def take_in(hive: Services, *, older_than_s: float = 0, most_s: float = math.inf) -> Synced:
+def take_in(
+    hive: Services,
+    branch: Branch | None = None,
+    *,
+    older_than_s: float = 0,
+    most_s: float = math.inf,
+) -> Synced:
     """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`, also if
     it does not answer within `most_s`, and `Busy` if another process takes longer than that.
 
-    Does nothing if what is here was fetched less than `older_than_s` ago.
+    Another process's fetch serves as well, if it began after this was called, or ended less than
+    `older_than_s` ago.
     """
-    branch = Branch(hive, most_s=most_s)
+    if branch is None:
+        with Branch(hive, most_s=most_s) as own:
+            return _take_in(hive, own, older_than_s, most_s, keep=True)
+    # A grant follows, and what it notes is more.
+    return _take_in(hive, branch, older_than_s, most_s, keep=False)
+
+
+def _take_in(
+    hive: Services, branch: Branch, older_than_s: float, most_s: float, *, keep: bool
+) -> Synced:
     notes = Notes(hive, branch.ref)
-    with _lock(hive, notes, most_s):
-        if older_than_s and behind.fetched_s(hive.layout) < older_than_s:
+    asked = notes.round()
+
+    def is_served() -> bool:
+        # A round that began after we asked has brought whatever was there then.
+        return notes.fetched() > asked or behind.fetched_s(hive.layout) < older_than_s
+
+    with _turn(hive, notes, is_served, most_s) as is_needed:
+        if not is_needed:
             return Synced(branch.remote, branch.name)
-        return _Exchange(hive, branch, notes).fetch_only()
+        return _Exchange(hive, branch, notes).fetch_only(keep=keep)
 
 
-def _lock(hive: Services, notes: Notes, most_s: float = math.inf) -> LongLock:
+@contextmanager
+def _turn(
+    hive: Services, notes: Notes, is_served: Callable[[], bool], most_s: float = math.inf
+) -> Iterator[bool]:
+    """Waits for the lock of the branch, or until another process has done what is asked for.
+
+    Yields whether there is something left to do. Whoever was served does not wait for the lock:
+    many who took it in turn, only to see that, would keep those waiting who push.
+    """
     settings = hive.layout.settings
-    return LongLock(
-        notes.lock_path,
-        holder=hive.actor_or_none or "somebody",
-        timeout_s=min(most_s, 3 * settings.sync_timeout_s + settings.lock_timeout_s),
-    )
+    holder = hive.actor_or_none or "somebody"
+    timeout_s = min(most_s, 3 * settings.sync_timeout_s + settings.lock_timeout_s)
+    until = time.monotonic() + timeout_s
+    while not is_served():
+        lock = LongLock(notes.lock_path, holder=holder, timeout_s=0)
+        try:
+            lock.__enter__()
+        except Busy as error:
+            if time.monotonic() < until:
+                time.sleep(random.uniform(*_PAUSES_S))  # noqa: S311 - jitter, not a secret
+                continue
+            raise Busy(
+                f"timed out after {timeout_s:g} s: another process exchanges with the remote",
+                hint="try again; nothing was granted",
+                **error.details,
+            ) from error
+        try:
+            yield not is_served()
+        finally:
+            lock.__exit__(None, None, None)
+        return
+    yield False
 
 
 class _Exchange:
@@ -106,6 +166,8 @@ class _Exchange:
         self._there: dict[str, list[bytes]] = {}
         """The lines on the branch that `known.taken` does not have, by kind."""
         self._done = Synced(branch.remote, branch.name)
+        # Under the lock, so that no two processes make one.
+        notes.clone()
 
     def run(self, asked: int, *, fetch: bool) -> Synced:
         self._record_gained()
@@ -125,7 +187,9 @@ class _Exchange:
             # 2. Read after the decisions: what they ended goes out with the rest.
             outgoing, ends = self._outgoing()
             if not outgoing and not decisions.lines:
-                self._notes.write(Known(head, head, ends, number))
+                # Without a fetch, nobody else may rely on this round.
+                done = number if fetch or attempt else self._known.done
+                self._notes.write(Known(head, head, ends, done))
                 behind.served(self._hive.layout)
                 self._done.number = token - 1
                 return self._done
@@ -145,16 +209,21 @@ class _Exchange:
             hint="try again; nothing was granted",
         )
 
-    def fetch_only(self) -> Synced:
+    def fetch_only(self, *, keep: bool) -> Synced:
+        number = self._notes.begin_round()
         head = self._fetch()
-        if head == self._known.taken:
-            return self._done
-        self._take_in(head)
+        if head != self._known.taken:
+            self._take_in(head)
+            if keep:
+                self._keep(head)
+        self._notes.note_fetched(number)
+        return self._done
+
+    def _keep(self, head: str | None) -> None:
+        """Notes what was taken in, if there is nothing to send: the next look begins here."""
         outgoing, ends = self._outgoing()
         if not outgoing:
-            # Both have the same lines now: the next look begins here.
             self._notes.write(Known(head, head, ends, self._known.done))
-        return self._done
 
     def _fetch(self) -> str | None:
         head = self._branch.fetch()
