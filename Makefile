@@ -36,7 +36,8 @@ lint: $(STAMP)  ## formatting, lint, types, layers, changelog fragments, workflo
 	$(BIN)/towncrier build --draft > /dev/null
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
-	$(BIN)/zizmor --offline --quiet --no-progress .github
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
+	$(BIN)/zizmor --offline --quiet --no-progress .github action.yml
 
 coverage: $(STAMP)  ## which lines and branches the tests run, processes included; fails below the floor
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[coverage]'
