@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test test-fast lint wheel-test coverage changelog bench charts torture fuzz collisions mutants clean
+.PHONY: help demo test test-fast lint docs wheel-test coverage changelog bench charts picture torture fuzz collisions mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,10 @@ coverage: $(STAMP)  ## which lines and branches the tests run, processes include
 	  print("lines {percent_statements_covered_display} %, branches {percent_branches_covered_display} %".format(**t))'
 	$(BIN)/coverage report
 
+docs: $(STAMP)  ## build the site into build/site; fails at a link that leads nowhere
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 wheel-test: $(STAMP)  ## build the sdist and the wheel, install each, and use it
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist
@@ -61,6 +65,9 @@ bench: $(STAMP)  ## print the cost table (figures, no verdicts)
 charts: $(STAMP)  ## the same with a million messages, and charts into docs/charts
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench --million --charts docs/charts
+
+picture: $(STAMP)  ## draw the README's terminal picture anew, from a real run
+	$(BIN)/python -m bench.picture
 
 torture: $(STAMP)  ## crashes, git, races, clones, full disks, and all at once: STORM=600 seconds
 	$(BIN)/python -m tests.torture all --storm-seconds $(or $(STORM),600)
