@@ -79,6 +79,7 @@ READS = {
     "help": ["", "msg send"],
     "show": ["qb-5", "qb-21", "qb-25", "qb-gone"],
     "ready": [""],
+    "report": ["", "--since 26h"],
     "history": ["{message}", "{old}", "{assignment}", "{lease}", "qa-go", "qr-go", "qr-gone"],
     "doctor": [""],
     "stats": [""],

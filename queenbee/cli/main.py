@@ -72,6 +72,7 @@ _SECTIONS = {
         "sync": "care.sync",
         "doctor": "care.doctor",
         "history": "care.history",
+        "report": "care.report",
         "index": "care.index",
         "stats": "care.index",
         "rotate": "care.index",
