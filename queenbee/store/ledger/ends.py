@@ -144,7 +144,6 @@ class Ends:
             self._tracked.pass_by(journal)
         return True
 
-
     def _is_archive_the_same(self) -> bool:
         if not self._segments and not safe_open.is_there(self._archive.folder):
             return True
