@@ -23,8 +23,7 @@ def format_ms(instant_ms: int) -> str:
     Before the year 1 and after 9999, returns the nearest instant that a timestamp can hold.
     """
     instant = _EPOCH + timedelta(milliseconds=min(max(instant_ms, _FIRST_MS), LAST_MS))
-    # The year is formatted here: strftime drops the leading zeros of years before 1000.
-    return f"{instant.year:04d}-{instant:%m-%dT%H:%M:%S}.{instant.microsecond // 1000:03d}Z"
+    return instant.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def parse_ms(text: str) -> int:

@@ -241,9 +241,11 @@ def _depth(value: object) -> int:
     return deepest
 
 
+_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def _dumps(fields: Mapping[str, object]) -> bytes:
-    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.encode()
+    return _encoder.encode(fields).encode()
 
 
 def _strict_loads(raw: bytes) -> object:

@@ -61,8 +61,12 @@ class Receipt:
         self._ledger.roll_back()
         self._journal.roll_back()
 
+    def files(self) -> tuple[Appender, Appender]:
+        """Returns the ledger and the journal."""
+        return self._ledger, self._journal
+
     def close(self) -> None:
-        """Closes the files."""
+        """Closes the files, unless they are held open."""
         self._journal.close()
         self._ledger.close()
 
@@ -168,7 +172,7 @@ class Ledger:
                 # Nobody has written since we compared the two.
                 receipt.agreed = Position(ledger.end(), journal.end(), listing)
         except BaseException as error:
-            _take_back(receipt)
+            take_back(receipt)
             if isinstance(error, OSError):
                 raise unwritable(self.path, error) from error
             raise
@@ -424,7 +428,8 @@ def _open_tracked(path: str) -> Appender:
         return Appender(path)
 
 
-def _take_back(receipt: Receipt) -> None:
+def take_back(receipt: Receipt) -> None:
+    """Undoes an append that failed, and closes its files."""
     try:
         receipt.take_back()
     finally:
