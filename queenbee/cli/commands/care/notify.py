@@ -11,7 +11,7 @@ import click
 
 from queenbee.cli import calling
 from queenbee.cli.app import Invocation, command
-from queenbee.cli.terminal import say
+from queenbee.cli.rendering import paragraph
 from queenbee.core.text import printable
 from queenbee.documents.folders import gates_dir
 from queenbee.services.telling.announcing import Announcer
@@ -54,7 +54,7 @@ def notify(call: Invocation, run: str | None, bell: bool, once: bool) -> list[Wa
 
     def tell(want: Want) -> None:
         if not call.json:
-            say(f"{time.strftime('%H:%M')}  {printable(want.text)}")
+            paragraph(f"{time.strftime('%H:%M')}  {printable(want.text)}")
         caller(want)
 
     announcer = Announcer(hive, partial(wants, hive), tell)
