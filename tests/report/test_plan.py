@@ -102,7 +102,7 @@ class TestGraph:
         drawn = graph(found(row("d0"), *many))
         assert drawn.nodes == {}
         assert drawn.left_out == len(many) + 1
-        assert [each.issue_id for each in drawn.waiting] == [each["id"] for each in many]
+        assert {each.issue_id for each in drawn.waiting} == {each["id"] for each in many}
 
 
 def test_two_issues_that_wait_for_each_other_can_be_reported(hive, repo, quick):

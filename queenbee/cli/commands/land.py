@@ -9,13 +9,13 @@ import click
 
 from queenbee.cli.app import Answer, command, tell
 from queenbee.cli.commands import work as views
+from queenbee.cli.confirming import confirmation
 from queenbee.cli.options import seconds
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput
-from queenbee.git import touched
 
 if TYPE_CHECKING:
     from queenbee.git.landing import Landing
@@ -104,7 +104,7 @@ def land(
         tell=tell,
         on_progress=watcher(),
     )
-    following = touched.take_next(hive) if take_next and done.done else None
+    following = confirmation(hive).take_following() if take_next and done.done else None
     value = {
         "landing": done.landing,
         "told": done.told,

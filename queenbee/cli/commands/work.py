@@ -11,13 +11,11 @@ import click
 
 from queenbee.cli.app import Answer, command
 from queenbee.cli.commands import assignments
-from queenbee.cli.confirming import confirm_options, granted
+from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
 from queenbee.core.text import printable, shell_word, shortened, suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.errors import Taken
-from queenbee.git import touched
 from queenbee.services import work
 
 if TYPE_CHECKING:
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
-    from queenbee.core.records import Assignment, Reservation
     from queenbee.services.work import Begin, Member, Nothing, Status
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
@@ -34,8 +31,6 @@ if TYPE_CHECKING:
 _SHOWN = 8
 _TITLE = 60
 _WAIT = "10m"
-_ATTEMPTS = 8
-"""How often queen next --confirm tries another issue when other machines are faster."""
 _LANDING = {
     "landing": "lands on",
     "waiting": "waits to land on",
@@ -215,29 +210,9 @@ def next_(
     Exit 0: you have an issue. Exit 1: there is none for you, and the output says why. Exit 6:
     --wait timed out.
     """
-
-    answers: list[work.Begin | work.Nothing] = []
-
-    def grant() -> list[Assignment | Reservation]:
-        taken = touched.take_next(hive, patterns=patterns, wait_s=wait or 0)
-        answers.append(taken)
-        if not isinstance(taken, work.Begin):
-            return []
-        return [taken.assignment, *(lease for lease in taken.leases if not lease.token)]
-
+    asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
     with _waiting_for("an issue", wait):
-        for attempt in range(_ATTEMPTS):
-            try:
-                given = granted(hive, grant, confirm=confirm, local_if_offline=local_if_offline)
-                break
-            except Taken:
-                # Another machine was faster; the next best issue may still be free.
-                if attempt == _ATTEMPTS - 1:
-                    raise
-    taken = answers[-1]
-    taken.mail = [message for each in answers for message in each.mail]
-    if isinstance(taken, work.Begin):
-        taken.settle(given)
+        taken = asked.take_next(patterns=patterns, wait_s=wait or 0)
     return Answer(taken, yes=isinstance(taken, work.Begin))
 
 
@@ -297,7 +272,7 @@ def complete(
     )
     if not take_next:
         return Answer(done, yes=done.completed)
-    following = touched.take_next(hive) if done.completed else None
+    following = confirmation(hive).take_following() if done.completed else None
     return Answer({"completed": done, "next": following}, yes=done.completed)
 
 
