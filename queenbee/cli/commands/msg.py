@@ -9,7 +9,7 @@ import click
 
 from queenbee.cli.app import Answer, command, group, invocation, is_mine, short_ids
 from queenbee.cli.options import body_or_stdin, seconds
-from queenbee.cli.rendering import ago, block, paragraph, table
+from queenbee.cli.rendering import ago, block, entry, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import ALWAYS_KNOWN
 from queenbee.core.records import IMPORTANCES, Message
@@ -274,7 +274,7 @@ def delete(hive: Hive, message_id: str) -> Message:
 def _show_acknowledged(messages: Sequence[Message]) -> None:
     short = short_ids("messages", messages)
     for each in messages:
-        say(f"acknowledged {printable(short[each.id])} from {printable(each.from_)}")
+        entry(f"acknowledged {printable(short[each.id])} from ", printable(each.from_))
 
 
 @command("ack", show=_show_acknowledged, example="queen msg ack 5W6X")

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         def mint(self, kind: str) -> str: ...
         def look(self, fields: Mapping[str, object]) -> None: ...
         def committed(self, kinds: Sequence[str]) -> None: ...
+        def wrote(self) -> None: ...
 
 
 class Transaction:
@@ -140,3 +141,5 @@ class Transaction:
             self._store.note_presence()
             self._store.long_lines += self._long
             self._store.committed(list(self._lines))
+            if any(self._lines.values()):
+                self._store.wrote()
