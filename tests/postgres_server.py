@@ -31,7 +31,7 @@ class Server:
         """Returns the name of a hive in use that has no lines."""
         import psycopg
 
-        from queenbee.store.postgres.schema import bring_up_to_date
+        from queenbee.store.engines.postgres.schema import bring_up_to_date
 
         name = f"hive-{uuid.uuid4().hex[:12]}"
         with psycopg.connect(self.url, autocommit=True) as db:

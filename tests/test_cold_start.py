@@ -34,8 +34,9 @@ LEASES = {"queenbee.services.leases.reservations", "queenbee.services.leases.liv
 ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.commands.assignments"}
 ISSUES = {"queenbee.services.issues", "queenbee.core.beads", "queenbee.cli.commands.issues"}
 WRITING = {
-    "queenbee.services.transaction", "queenbee.services.secrets", "queenbee.store.lock",
-    "queenbee.store.setup", "queenbee.store.files_turn", "queenbee.store.watch",
+    "queenbee.services.writing.transaction", "queenbee.services.writing.secrets",
+    "queenbee.store.lock", "queenbee.store.setup",
+    "queenbee.store.engines.files_turn", "queenbee.store.watch",
 }  # fmt: skip
 RARE = {
     "queenbee.cli.progress", "queenbee.checks.check",

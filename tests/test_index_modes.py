@@ -19,7 +19,7 @@ from queenbee.cli import main
 from queenbee.core.ids import ulid
 from queenbee.services import store as store_module
 from queenbee.services.care import indexes, statistics
-from queenbee.store import opening
+from queenbee.store.engines import opening
 from queenbee.store.index import intake as index_intake
 from queenbee.store.index import records as index
 from queenbee.store.index import segments as index_segments

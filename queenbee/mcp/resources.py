@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from queenbee.errors import NotFound
-from queenbee.services.overview import overview
+from queenbee.services.work.overview import overview
 
 if TYPE_CHECKING:
     from queenbee.workflows.hive import Hive

@@ -16,8 +16,9 @@ from queenbee.errors import InvalidInput
 from queenbee.git import touched
 from queenbee.git.completing import complete as complete_issue
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
-from queenbee.services import governing, sending, work
+from queenbee.services import governing, work
 from queenbee.services.leases import notes
+from queenbee.services.telling import sending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

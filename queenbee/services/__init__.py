@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from queenbee.services.messages import Messages as Messages
     from queenbee.services.nudges import Nudges as Nudges
     from queenbee.services.store import Store as Store
-    from queenbee.services.transaction import Transaction as Transaction
     from queenbee.services.waiting.queue import Queue as Queue
+    from queenbee.services.writing.transaction import Transaction as Transaction
 
 __getattr__, __dir__, __all__ = exports(
     __name__,
@@ -38,6 +38,6 @@ __getattr__, __dir__, __all__ = exports(
         "nudges": "Nudges",
         "waiting.queue": "Queue",
         "store": "Store",
-        "transaction": "Transaction",
+        "writing.transaction": "Transaction",
     },
 )

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from queenbee.services.leases.reservations import Reservations
     from queenbee.services.nudges import Nudges
     from queenbee.services.store import Store
-    from queenbee.services.transaction import Transaction
     from queenbee.services.waiting.queue import Place, Queue
     from queenbee.services.waiting.turns import OnProgress
+    from queenbee.services.writing.transaction import Transaction
 
 KIND = "assignments"
 _NAMED = 3

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.services.droids import Droids
     from queenbee.services.store import Store
-    from queenbee.services.transaction import Transaction
+    from queenbee.services.writing.transaction import Transaction
 
 KIND = "messages"
 FRESH_MS = 24 * 3_600_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from queenbee.core.kinds import kind_of
 from queenbee.errors import QueenError, Unwritable
-from queenbee.store.files_turn import add_hint
+from queenbee.store.engines.files_turn import add_hint
 from queenbee.store.ledger import rotation
 from queenbee.store.ledger.rotation import Rotation
 

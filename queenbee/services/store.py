@@ -11,9 +11,9 @@ import threading
 
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
-from queenbee.services import forks as _forks  # noqa: F401 - it prepares forks of this process
+from queenbee.services.writing import forks as _forks  # noqa: F401 - it prepares forks of this process
 from queenbee.store.droids import identity, presence
-from queenbee.store.engines import open_engine
+from queenbee.store.engines.choosing import open_engine
 from queenbee.store.layout import discover, working_directory
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from queenbee.services.transaction import Transaction
+    from queenbee.services.writing.transaction import Transaction
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Ledger
     from queenbee.store.records import Progress, Records
@@ -194,7 +194,7 @@ class Store:
         All appends are recorded together when the block ends without an error, and are on disk
         when the `with` statement returns. Raises `Busy` and `Unwritable`.
         """
-        from queenbee.services.transaction import Transaction  # noqa: PLC0415 - start-up
+        from queenbee.services.writing.transaction import Transaction  # noqa: PLC0415 - start-up
 
         self._reopen_after_fork()
         return Transaction(self, self._writing)
@@ -213,7 +213,7 @@ class Store:
         The transaction asks again. Asked before it, a long text keeps nobody waiting.
         """
         if not self.allow_secrets:
-            from queenbee.services.secrets import refuse_secrets  # noqa: PLC0415 - start-up
+            from queenbee.services.writing.secrets import refuse_secrets  # noqa: PLC0415 - start-up
 
             refuse_secrets(fields)
 

@@ -1,7 +1,7 @@
 """The questions that services ask about one ledger.
 
 The fold in memory (`store.state`) and an index on disk (`store.index`) both implement `Records`
-and give the same answers. `store.opening` picks one of them.
+and give the same answers. `store.engines.opening` picks one of them.
 """
 
 from __future__ import annotations

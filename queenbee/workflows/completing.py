@@ -19,7 +19,7 @@ from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.services.messages import stage
 from queenbee.store.issues_file import read_rows_exactly
 from queenbee.workflows.documents import may_be_bead
-from queenbee.workflows.owner import Owner
+from queenbee.workflows.tracking.owner import Owner
 from queenbee.workflows.verifications import last_verification
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment
     from queenbee.documents.ralph.store import BeadFile
-    from queenbee.services.transaction import Transaction
+    from queenbee.services.writing.transaction import Transaction
     from queenbee.workflows.hive import Hive
 
 GOOD = ("passed", "not_verified")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from queenbee.services.secrets import LooksLikeSecret, refuse_secrets
+from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

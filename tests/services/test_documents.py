@@ -14,8 +14,8 @@ from queenbee.services.care.doctor import examine, repair
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.services.documents import Documents
 from queenbee.services.hive import Services
-from queenbee.services.overview import overview
-from queenbee.services.transaction import Transaction
+from queenbee.services.work.overview import overview
+from queenbee.services.writing.transaction import Transaction
 from queenbee.store import setup
 
 

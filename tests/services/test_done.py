@@ -15,7 +15,7 @@ from queenbee import Hive
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import IssueClosed
 from queenbee.services import issues
-from queenbee.services.overview import overview
+from queenbee.services.work.overview import overview
 
 START_MS = 1_734_172_200_000
 

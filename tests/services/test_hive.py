@@ -14,7 +14,7 @@ from hives import Clock, QuickQueen, commit_file, git, is_open, records, snapsho
 import queenbee
 from queenbee import Hive, QueenError
 from queenbee.errors import InvalidInput, NoHive
-from queenbee.store import opening
+from queenbee.store.engines import opening
 
 Opener = Callable[[str], Hive]
 LEDGERS = ("messages", "assignments", "reservations")

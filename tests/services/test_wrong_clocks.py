@@ -24,7 +24,7 @@ from queenbee.errors import Held, QueenError
 from queenbee.services.care.doctor import examine, repair
 from queenbee.services.leases import granting, reservations
 from queenbee.store import present
-from queenbee.workflows.tracker import Tracker
+from queenbee.workflows.tracking.tracker import Tracker
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS

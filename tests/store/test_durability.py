@@ -11,7 +11,8 @@ from mutants import mutant
 
 from queenbee import Hive
 from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
-from queenbee.store import files, files_turn
+from queenbee.store import files
+from queenbee.store.engines import files_turn
 from queenbee.store.layout import discover
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.setup import init

@@ -15,7 +15,7 @@ from hives import QuickQueen
 from queenbee import Hive
 from queenbee.core.timestamps import format_ms, parse_ms
 from queenbee.errors import QueenError, StoreError
-from queenbee.store import opening
+from queenbee.store.engines import opening
 from tests.torture.places import errors_of, git, make_repository, must, require
 
 START_MS = 1_734_172_200_000

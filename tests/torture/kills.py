@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 
-from queenbee.store import opening
+from queenbee.store.engines import opening
 from queenbee.store.layout import discover
 from queenbee.store.ledger.codec import Unusable, decode
 from queenbee.store.setup import init

@@ -24,7 +24,7 @@ from glob_reference import share_a_path
 
 from queenbee import Hive
 from queenbee.errors import Busy, Held, NotFound, QueenError, Taken
-from queenbee.store import files_turn
+from queenbee.store.engines import files_turn
 from tests.torture.places import ENVIRONMENT, ROOT, errors_of, make_repository, open_hive, require
 
 PATTERNS = ("a/x.py", "a/*", "b/**", "**/y.py", "c/[xy].py", "c/y*")

@@ -32,8 +32,8 @@ from contextlib import suppress
 
 from queenbee import Hive
 from queenbee.errors import QueenError
-from queenbee.services.secrets import LooksLikeSecret, refuse_secrets
-from queenbee.store import files_turn
+from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
+from queenbee.store.engines import files_turn
 from tests.torture.linear import PATTERNS, Hold, NoLock, _held_together
 from tests.torture.places import (
     ENVIRONMENT,

@@ -9,12 +9,12 @@ import pytest
 from hives import QuickQueen, snapshot, write_lines
 
 from queenbee import Hive
-from queenbee.services import secrets
-from queenbee.services.secrets import LooksLikeSecret
+from queenbee.services.writing import secrets
+from queenbee.services.writing.secrets import LooksLikeSecret
 from queenbee.store.lock import KernelLock
-from queenbee.workflows import gates
 from queenbee.workflows.completing import complete
-from queenbee.workflows.tracker import Tracker
+from queenbee.workflows.gating import gates
+from queenbee.workflows.tracking.tracker import Tracker
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 

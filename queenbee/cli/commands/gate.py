@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from queenbee.documents.gates.judgement import AttemptRecord
-    from queenbee.workflows.gates import GateView, UnusableGate
+    from queenbee.workflows.gating.gates import GateView, UnusableGate
     from queenbee.workflows.hive import Hive
 
 BLOCKED = 2
@@ -139,7 +139,7 @@ def new(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str, name: str | None
 ) -> GateView:
     """Make a gate for a phase, with no rules yet"""
-    from queenbee.workflows.gates import new_hive_gate, phase_name  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gating.gates import new_hive_gate, phase_name  # noqa: PLC0415 - start-up
 
     workflow = _named(workflow, plan_file)
     if plan_file is not None and name is None:
@@ -189,7 +189,7 @@ def add_rule(
     standard input). A FILE is relative to where you are; commands run at the top of the working
     tree.
     """
-    from queenbee.workflows.gates import RuleOptions, add_hive_rule, rule_from, rule_of  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gating.gates import RuleOptions, add_hive_rule, rule_from, rule_of  # noqa: PLC0415 - start-up
 
     if rule is not None:
         document = rule_from(body_or_stdin(rule))
@@ -214,7 +214,7 @@ def remove_rule(
 
     If rules have run, the gate must run again: removing the rule that failed does not make it pass.
     """
-    from queenbee.workflows.gates import remove_hive_rule  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gating.gates import remove_hive_rule  # noqa: PLC0415 - start-up
 
     with _of_plan(plan_file):
         return remove_hive_rule(hive, _named(workflow, plan_file), phase, rule_id)
@@ -224,7 +224,7 @@ def remove_rule(
 @_of_phase
 def show(hive: Hive, plan_file: str | None, workflow: str | None, phase: str) -> GateView:
     """Show a gate with its rules, results and evidence"""
-    from queenbee.workflows.gates import gate_view  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gating.gates import gate_view  # noqa: PLC0415 - start-up
 
     with _of_plan(plan_file):
         return gate_view(hive, _named(workflow, plan_file), phase)
@@ -256,7 +256,7 @@ def run(
     """
     from queenbee.checks.check import describe  # noqa: PLC0415 - start-up
     from queenbee.documents.gates.run import gate_checks  # noqa: PLC0415 - start-up
-    from queenbee.workflows.gates import gate_view  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gating.gates import gate_view  # noqa: PLC0415 - start-up
     from queenbee.workflows.running import run_gate  # noqa: PLC0415 - start-up
 
     name = _named(workflow, plan_file)
@@ -298,7 +298,7 @@ def status(
     hive: Hive, plan_file: str | None, workflow: str | None, phase: str | None
 ) -> GateView | list[GateView | UnusableGate]:
     """Show the gates, or one with its latest results"""
-    from queenbee.workflows.gates import gate_view, gate_views  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gating.gates import gate_view, gate_views  # noqa: PLC0415 - start-up
 
     if phase is not None:
         with _of_plan(plan_file):
@@ -331,7 +331,7 @@ def history(
 ) -> list[AttemptRecord]:
     """List every attempt at a gate, oldest first"""
     from queenbee.documents.gates.gate import history as attempts_of  # noqa: PLC0415 - start-up
-    from queenbee.workflows.gates import gate_view  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gating.gates import gate_view  # noqa: PLC0415 - start-up
 
     with _of_plan(plan_file):
         return attempts_of(gate_view(hive, _named(workflow, plan_file), phase).document)
@@ -362,7 +362,7 @@ def check(
     Exit 0 if it has, 1 if it has not, 7 if its gate is missing or corrupt.
     """
     name = _named(workflow, plan_file)
-    from queenbee.workflows.gate_check import check_hive_gate  # noqa: PLC0415 - start-up
+    from queenbee.workflows.gating.gate_check import check_hive_gate  # noqa: PLC0415 - start-up
 
     with _of_plan(plan_file):
         found = check_hive_gate(hive, name, phase, allow_missing=allow_missing)
@@ -396,7 +396,7 @@ def hook(
     not to go on. A gate that cannot be read blocks too.
     """
     try:
-        from queenbee.workflows.gate_check import check_hive_gate  # noqa: PLC0415 - start-up
+        from queenbee.workflows.gating.gate_check import check_hive_gate  # noqa: PLC0415 - start-up
 
         workflow = _named(workflow, plan_file)
         with _of_plan(plan_file):

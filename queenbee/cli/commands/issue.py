@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.workflows.hive import Hive
-    from queenbee.workflows.tracker import Tracker
+    from queenbee.workflows.tracking.tracker import Tracker
 
 
 def _tracker(hive: Hive) -> Tracker:
-    from queenbee.workflows.tracker import Tracker  # noqa: PLC0415 - start-up
+    from queenbee.workflows.tracking.tracker import Tracker  # noqa: PLC0415 - start-up
 
     return Tracker(hive)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from queenbee.core.readiness import Standing
-    from queenbee.services.overview import Overview
+    from queenbee.services.work.overview import Overview
     from queenbee.workflows.hive import Hive
 
 
@@ -133,6 +133,6 @@ def _show_deleted(issue: Issue) -> None:
 @click.argument("issue_id", metavar="ISSUE")
 def show(hive: Hive, issue_id: str) -> Overview:
     """Show an issue with its holder, reserved files and thread"""
-    from queenbee.services.overview import overview  # noqa: PLC0415 - start-up
+    from queenbee.services.work.overview import overview  # noqa: PLC0415 - start-up
 
     return overview(hive, issue_id)

@@ -16,8 +16,8 @@ from queenbee.core.records import IMPORTANCES, Message
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput, UnknownDroid
-from queenbee.services import sending
-from queenbee.services.sending import Broadcast
+from queenbee.services.telling import sending
+from queenbee.services.telling.sending import Broadcast
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from queenbee.core.kinds import kind_of
 from queenbee.errors import NotFound
 from queenbee.store.documents import read_document, write_document
+from queenbee.store.engines.opening import INDEX_FROM_BYTES
 from queenbee.store.files import START, read_after, size_of, split_lines, stamp_of
 from queenbee.store.ledger.codec import Unusable, decoder, is_migration
-from queenbee.store.opening import INDEX_FROM_BYTES
 from queenbee.store.watch import wait_for_change
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import instant_ms
+from queenbee.store.engines.opening import INDEX_FROM_BYTES
 from queenbee.store.files import size_of
-from queenbee.store.opening import INDEX_FROM_BYTES
 
 if TYPE_CHECKING:
     from queenbee.services.store import Store

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from queenbee.errors import Held
     from queenbee.services.leases.live import LiveLeases
     from queenbee.services.leases.refusals import Conflict
-    from queenbee.services.transaction import Transaction
     from queenbee.services.waiting.queue import Place, Queue
+    from queenbee.services.writing.transaction import Transaction
     from queenbee.store.records import Records
 
 KIND = "reservations"

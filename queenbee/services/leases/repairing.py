@@ -12,7 +12,7 @@ from queenbee.services.messages import stage
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.services.leases.live import LiveLeases
-    from queenbee.services.transaction import Transaction
+    from queenbee.services.writing.transaction import Transaction
     from queenbee.store.records import Records
 
 _REASON = "a wrong clock granted it"

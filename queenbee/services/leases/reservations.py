@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from queenbee.services.droids import Droids
     from queenbee.services.nudges import Nudges
     from queenbee.services.store import Store
-    from queenbee.services.transaction import Transaction
     from queenbee.services.waiting.queue import Place, Queue
     from queenbee.services.waiting.turns import Progress
+    from queenbee.services.writing.transaction import Transaction
 
 
 class PathStatus:

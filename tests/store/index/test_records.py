@@ -17,7 +17,7 @@ from mutants import mutant
 from raw_files import content
 
 from queenbee.errors import Unreadable
-from queenbee.store import opening
+from queenbee.store.engines import opening
 from queenbee.store.index import intake as index_intake
 from queenbee.store.index import records as index
 from queenbee.store.index import segments as index_segments

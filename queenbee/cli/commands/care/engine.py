@@ -10,7 +10,8 @@ import click
 from queenbee.cli.app import command, group
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
-from queenbee.store import layout, moving
+from queenbee.store import layout
+from queenbee.store.engines import moving
 
 if TYPE_CHECKING:
     from queenbee.cli.app import Invocation

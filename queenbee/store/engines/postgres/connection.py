@@ -9,8 +9,8 @@ from contextlib import suppress
 import psycopg
 
 from queenbee.errors import Unreachable
-from queenbee.store.postgres import faults
-from queenbee.store.postgres.schema import VERSION, channel, lock_key
+from queenbee.store.engines.postgres import faults
+from queenbee.store.engines.postgres.schema import VERSION, channel, lock_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The note on this machine that a hive's lines are in a database: see `store.engines`."""
+"""The note on this machine that a hive's lines are in a database: see `store.engines.choosing`."""
 
 from __future__ import annotations
 

@@ -18,12 +18,12 @@ import psycopg
 from queenbee.errors import InvalidInput, NotFound, StoreError, Unwritable
 from queenbee.store import safe_open, setup
 from queenbee.store.documents import read_own, write_document
-from queenbee.store.files_engine import FilesEngine
+from queenbee.store.engines.files_engine import FilesEngine
+from queenbee.store.engines.postgres import faults
+from queenbee.store.engines.postgres.noted import note_engine
+from queenbee.store.engines.postgres.schema import bring_up_to_date, chained, lock_key
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.lock import KernelLock
-from queenbee.store.postgres import faults
-from queenbee.store.postgres.noted import note_engine
-from queenbee.store.postgres.schema import bring_up_to_date, chained, lock_key
 from queenbee.store.settings import FILE_NAME
 
 TYPE_CHECKING = False

@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 import time
 
+from queenbee.store.engines.opening import open_records
 from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.opening import open_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from queenbee.store.engine import Turn
+    from queenbee.store.engines.engine import Turn
     from queenbee.store.layout import Layout
     from queenbee.store.records import Progress, Records
 
 
 class FilesEngine:
-    """Implements `store.engine.Engine` with the files of this repository."""
+    """Implements `store.engines.engine.Engine` with the files of this repository."""
 
     name = "files"
     archives = True
@@ -49,7 +49,7 @@ class FilesEngine:
         return self._layout.index_path(kind)
 
     def turn(self, holder: str) -> Turn:
-        from queenbee.store.files_turn import FilesTurn  # noqa: PLC0415 - start-up
+        from queenbee.store.engines.files_turn import FilesTurn  # noqa: PLC0415 - start-up
 
         return FilesTurn(self._layout, holder)
 

@@ -29,8 +29,8 @@ from queenbee.errors import (
     Unwritable,
 )
 from queenbee.hook.main import respond
-from queenbee.store.postgres import carrying, connection, turn
-from queenbee.store.postgres.engine import PostgresEngine
+from queenbee.store.engines.postgres import carrying, connection, turn
+from queenbee.store.engines.postgres.engine import PostgresEngine
 
 Open = Callable[..., Hive]
 
@@ -282,7 +282,7 @@ def test_the_database_clock_decides(open_for: Open, monkeypatch: pytest.MonkeyPa
 def test_a_waiter_is_woken_by_an_announcement(
     open_for: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("queenbee.store.postgres.engine._ASK_S", 3600.0)
+    monkeypatch.setattr("queenbee.store.engines.postgres.engine._ASK_S", 3600.0)
     ui, api = open_for("ui"), open_for("api")
     told: list[object] = []
     waiter = threading.Thread(target=lambda: told.extend(api.messages.wait(timeout_s=60)))

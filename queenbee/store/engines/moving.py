@@ -61,7 +61,7 @@ def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
 
 def _carrying() -> ModuleType:
     try:
-        from queenbee.store.postgres import carrying  # noqa: PLC0415 - start-up
+        from queenbee.store.engines.postgres import carrying  # noqa: PLC0415 - start-up
     except ImportError as error:
         raise StoreError(
             f"psycopg cannot be imported: {error}", hint="pip install 'queenbee-hive[postgres]'"
@@ -70,7 +70,7 @@ def _carrying() -> ModuleType:
 
 
 def _noted(layout: Layout) -> str:
-    from queenbee.store.postgres.noted import noted_hive  # noqa: PLC0415 - start-up
+    from queenbee.store.engines.postgres.noted import noted_hive  # noqa: PLC0415 - start-up
 
     return noted_hive(layout)
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mutants import mutant
 
 from queenbee.errors import Busy
-from queenbee.services import secrets
 from queenbee.services.hive import Services
-from queenbee.services.secrets import LooksLikeSecret, refuse_secrets
+from queenbee.services.writing import secrets
+from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
 from queenbee.store.lock import KernelLock
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3

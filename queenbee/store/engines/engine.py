@@ -1,8 +1,7 @@
 """What services ask of the place where a hive's lines are kept: read, write in turn, wait, now.
 
-`store.files_engine` keeps them in files that git carries, `store.postgres` in a database.
-`store.engines` picks the one that the settings name. Nothing above `store` knows which
-one it is. ADR 0030.
+`files_engine` keeps them in files that git carries, `postgres` in a database, and `choosing` picks
+the one that the settings name. Nothing above `store` knows which one it is. ADR 0030.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from queenbee.store.engine import Lines
+    from queenbee.store.engines.engine import Lines
     from queenbee.store.issues_file import Added
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Receipt
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class FilesTurn:
-    """Implements `store.engine.Turn` with the hive's lock on this machine."""
+    """Implements `store.engines.engine.Turn` with the hive's lock on this machine."""
 
     def __init__(self, layout: Layout, holder: str) -> None:
         self._layout = layout

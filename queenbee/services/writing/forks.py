@@ -19,7 +19,7 @@ _OTHERS = ("hashlib", "orjson", "sqlite3")
 _LATER = (
     "queenbee.services.care",
     "queenbee.services.waiting.landing_turn",
-    "queenbee.store.postgres",
+    "queenbee.store.engines.postgres",
     "queenbee.store.watch",
 )
 """They import libraries that import `logging`. That must not begin while a fork does: it would

@@ -9,7 +9,7 @@ from hives import Clock, write_lines
 
 from queenbee import Hive
 from queenbee.errors import NotFound
-from queenbee.services.overview import overview
+from queenbee.services.work.overview import overview
 
 
 @pytest.fixture(autouse=True)

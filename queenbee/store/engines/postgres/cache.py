@@ -15,10 +15,10 @@ from functools import cache
 
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
+from queenbee.store.engines.postgres.schema import chained
 from queenbee.store.files import Appender, stamp_of
 from queenbee.store.ledger.journal import PIECE_BYTES, Journal
 from queenbee.store.lock import KernelLock
-from queenbee.store.postgres.schema import chained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -116,7 +116,7 @@ def test_a_hive_is_used_by_both_after_a_fork(
     hive: Hive, indexed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if indexed:
-        monkeypatch.setattr("queenbee.store.opening.INDEX_FROM_BYTES", 0)
+        monkeypatch.setattr("queenbee.store.engines.opening.INDEX_FROM_BYTES", 0)
     hive.messages.send("api", "before")
     hive.reservations.reserve(["src/a.py"])
 
@@ -193,7 +193,7 @@ class TestAForkWhileAThreadWritesTheIndex:
     @pytest.fixture
     def busy(self, hive: Hive, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hive]:
         """A hive whose index is locked by this process."""
-        monkeypatch.setattr("queenbee.store.opening.INDEX_FROM_BYTES", 1)
+        monkeypatch.setattr("queenbee.store.engines.opening.INDEX_FROM_BYTES", 1)
         hive.messages.send("api", "before the fork")
         hive.close()
         state = hive.state("messages")
@@ -252,7 +252,9 @@ print(os.waitpid(child, 0)[1], len(Hive.open(sys.argv[1], droid="b", env={}).mes
 """
 
 
-@pytest.mark.parametrize("module", ["queenbee.services.messages", "queenbee.services.transaction"])
+@pytest.mark.parametrize(
+    "module", ["queenbee.services.messages", "queenbee.services.writing.transaction"]
+)
 def test_a_fork_waits_for_the_imports_of_other_threads(repo: Path, module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _FORK_WHILE_IMPORTING, str(repo), module],

@@ -13,7 +13,7 @@ from queenbee import Hive
 from queenbee.core.beads import read_rows
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
 from queenbee.workflows.completing import complete
-from queenbee.workflows.tracker import Tracker
+from queenbee.workflows.tracking.tracker import Tracker
 
 FOREIGN = {
     "id": "qb-1",

@@ -25,7 +25,7 @@ from queenbee.documents.json_documents import parse_json
 from queenbee.documents.plans.files import read_markdown
 from queenbee.documents.plans.plan import parse_plan
 from queenbee.errors import InvalidInput, NotFound, Unreadable
-from queenbee.workflows.gate_check import state_of_run
+from queenbee.workflows.gating.gate_check import state_of_run
 from queenbee.workflows.locks import documents_lock
 
 if TYPE_CHECKING:

@@ -15,20 +15,20 @@ from contextlib import suppress
 import psycopg
 
 from queenbee.errors import QueenError, Unreachable, Unwritable
+from queenbee.store.engines.opening import open_records
+from queenbee.store.engines.postgres import faults
+from queenbee.store.engines.postgres.cache import Cache
+from queenbee.store.engines.postgres.connection import AT_ONCE, Answer, Connection
+from queenbee.store.engines.postgres.schema import chained
+from queenbee.store.engines.postgres.turn import PostgresTurn
 from queenbee.store.ledger.ledger import Ledger
-from queenbee.store.opening import open_records
-from queenbee.store.postgres import faults
-from queenbee.store.postgres.cache import Cache
-from queenbee.store.postgres.connection import AT_ONCE, Answer, Connection
-from queenbee.store.postgres.schema import chained
-from queenbee.store.postgres.turn import PostgresTurn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeVar
 
-    from queenbee.store.engine import Turn
+    from queenbee.store.engines.engine import Turn
     from queenbee.store.layout import Layout
     from queenbee.store.records import Progress, Records
 
@@ -63,7 +63,7 @@ class CachedLedger(Ledger):
 
 
 class PostgresEngine:
-    """Implements `store.engine.Engine`. It connects when it is first asked."""
+    """Implements `store.engines.engine.Engine`. It connects when it is first asked."""
 
     name = "postgres"
     archives = False

@@ -8,11 +8,11 @@ written by the other.
 from __future__ import annotations
 
 from queenbee.errors import StoreError
-from queenbee.store.files_engine import FilesEngine
+from queenbee.store.engines.files_engine import FilesEngine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.store.engine import Engine
+    from queenbee.store.engines.engine import Engine
     from queenbee.store.layout import Layout
 
 
@@ -24,7 +24,7 @@ def open_engine(layout: Layout) -> Engine:
     if layout.settings.engine_kind == FilesEngine.name:
         return FilesEngine(layout)
     try:
-        from queenbee.store.postgres.engine import PostgresEngine  # noqa: PLC0415 - start-up
+        from queenbee.store.engines.postgres.engine import PostgresEngine  # noqa: PLC0415 - start-up
     except ImportError as error:
         raise StoreError(
             f"the hive is in PostgreSQL, and psycopg cannot be imported: {error}",

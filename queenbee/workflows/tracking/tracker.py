@@ -19,7 +19,7 @@ from queenbee.documents.issue_rows import close_row, current_rows, later_than, n
 from queenbee.documents.reconcile import fresh_id, hashed_id
 from queenbee.errors import Conflict, InvalidInput, Taken
 from queenbee.workflows.imports import usual_prefix
-from queenbee.workflows.owner import Owner
+from queenbee.workflows.tracking.owner import Owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

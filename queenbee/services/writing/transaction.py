@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from queenbee.core.fold import Fields
-    from queenbee.store.engine import Engine, Turn
+    from queenbee.store.engines.engine import Engine, Turn
     from queenbee.store.layout import Layout
     from queenbee.store.records import Records
 

@@ -15,13 +15,13 @@ import psycopg
 
 from queenbee.errors import Busy, OutcomeUnknown, QueenError
 from queenbee.store import setup
-from queenbee.store.files_turn import add_hint
+from queenbee.store.engines.files_turn import add_hint
+from queenbee.store.engines.postgres import faults
+from queenbee.store.engines.postgres.connection import Row
+from queenbee.store.engines.postgres.noted import note_engine, noted_hive
+from queenbee.store.engines.postgres.schema import chained
 from queenbee.store.issues_file import append_rows
 from queenbee.store.lock import KernelLock
-from queenbee.store.postgres import faults
-from queenbee.store.postgres.connection import Row
-from queenbee.store.postgres.noted import note_engine, noted_hive
-from queenbee.store.postgres.schema import chained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from threading import RLock
     from typing import Protocol
 
-    from queenbee.store.engine import Lines
+    from queenbee.store.engines.engine import Lines
+    from queenbee.store.engines.postgres.cache import Cache
+    from queenbee.store.engines.postgres.connection import Answer, Connection
     from queenbee.store.issues_file import Added
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Ledger
-    from queenbee.store.postgres.cache import Cache
-    from queenbee.store.postgres.connection import Answer, Connection
     from queenbee.store.records import Records
 
     class Opened(Protocol):
@@ -64,7 +64,7 @@ _LEAST_SEARCH_S = 15.0
 
 
 class PostgresTurn:
-    """Implements `store.engine.Turn`."""
+    """Implements `store.engines.engine.Turn`."""
 
     def __init__(self, engine: Opened, holder: str) -> None:
         self._engine = engine

@@ -1,0 +1,1 @@
+"""One turn at writing, what may be written, and forks beside it."""

@@ -1,0 +1,1 @@
+"""Phase gates: made, shown, and checked."""
