@@ -12,8 +12,8 @@ from start_up import HOOK, LIBRARY, QUEEN, edit_event, loaded
 pytestmark = pytest.mark.slow
 
 OF_OTHERS = {
-    "detect_secrets", "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
-    "referencing", "rpds", "ruamel", "ulid", "watchfiles", "yaml",
+    "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
+    "referencing", "rpds", "ruamel", "ulid", "watchdog", "yaml",
 }  # fmt: skip
 """Packages that cost 3 to 100 ms each. None of them serves a small hive."""
 

@@ -1,23 +1,32 @@
 """Waiting for a file to change: by the system's file events, or by polling.
 
-The events come from watchfiles (inotify, FSEvents, kqueue). If it is missing, or the system
-gives no events (no watches left, a folder that does not exist yet), it polls every 25 ms.
+The events come from watchdog (inotify, FSEvents, kqueue). If it is missing, or the system gives
+no events (no watches left, a folder that does not exist yet), it polls every 25 ms.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import time
-from contextlib import closing, suppress
+from contextlib import contextmanager, suppress
 
 try:
-    from watchfiles import watch
+    from watchdog.events import (
+        FileCreatedEvent,
+        FileDeletedEvent,
+        FileModifiedEvent,
+        FileMovedEvent,
+        FileSystemEvent,
+        FileSystemEventHandler,
+    )
+    from watchdog.observers import Observer
 except ImportError:  # Not there for every system.
-    watch = None  # type: ignore[assignment]
+    Observer = None  # type: ignore[assignment]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 POLL_S = 0.025
 _TRUST_S = 0.5
@@ -35,7 +44,7 @@ def wait_for_change(
     """
     wait = _Wait(stamp, before, deadline_s)
     folders = dict.fromkeys(os.path.dirname(path) for path in paths)
-    # If there are no events. A RuntimeError means no watches are left, as with many waiters.
+    # If there are no events. A RuntimeError means that no thread can be started.
     with suppress(OSError, RuntimeError):
         _wait_for_events(wait, [folder for folder in folders if os.path.isdir(folder)])
     while not wait.is_over():
@@ -50,7 +59,6 @@ class _Wait:
         self._stamp = stamp
         self._before = before
         self._deadline_s = deadline_s
-        self._is_watched = False
         self.changed = False
 
     def left_s(self) -> float:
@@ -62,33 +70,36 @@ class _Wait:
         self.changed = self._stamp() != self._before
         return self.changed or not self.left_s()
 
-    def is_set(self) -> bool:
-        """Returns whether to stop watching; watchfiles asks this every 2 ms.
-
-        At the first call, watching has begun: this check or an event sees any later change. After
-        that, it only checks the clock.
-        """
-        if self._is_watched:
-            return not self.left_s()
-        self._is_watched = True
-        return self.is_over()
-
 
 def _wait_for_events(wait: _Wait, folders: Sequence[str]) -> None:
-    """Returns when it is over. Raises what watchfiles raises if it cannot watch."""
-    if watch is None or wait.is_over() or not folders:
+    """Returns when it is over. Raises what watchdog raises if it cannot watch."""
+    if Observer is None or wait.is_over() or not folders:
         return
-    events = watch(
-        *folders,
-        watch_filter=None,
-        debounce=10,  # ms to gather what belongs together
-        step=2,  # ms of quiet to end that
-        rust_timeout=int(_TRUST_S * 1000),
-        yield_on_timeout=True,
-        stop_event=wait,
-        recursive=False,
-    )
-    with closing(events):
-        for _ in events:
-            if wait.is_over():
-                return
+    with _events(folders) as event:
+        # Watching has begun: this check or an event sees any later change.
+        while not wait.is_over():
+            event.wait(min(_TRUST_S, wait.left_s()))
+            event.clear()
+
+
+@contextmanager
+def _events(folders: Sequence[str]) -> Iterator[threading.Event]:
+    """Gives what is set whenever something changes in one of the folders, but not below them."""
+    changed = threading.Event()
+
+    class Handler(FileSystemEventHandler):
+        def dispatch(self, event: FileSystemEvent) -> None:
+            changed.set()
+
+    observer = Observer()
+    handler = Handler()
+    kinds = [FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent]
+    for folder in folders:
+        observer.schedule(handler, folder, event_filter=kinds)
+    try:
+        observer.start()
+        yield changed
+    finally:
+        observer.stop()
+        if observer.is_alive():
+            observer.join()

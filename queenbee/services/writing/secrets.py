@@ -1,9 +1,8 @@
 """Refuses text that looks like a credential: once committed, it stays in git.
 
-The detectors are those of detect-secrets, except the two that judge by entropy, which would
-refuse every commit hash, and the one that looks for assignments to names like `password`, which
-takes cubic time; `_ASSIGNED` finds what it finds. They are loaded only for text that could hold a
-credential. The time is linear in the length of the text: `docs/security.md` says how long.
+The rules for known services are in `credentials`, which is loaded only for text that could hold
+one; `_ASSIGNED` finds assignments to names like `password`. The time is linear in the length of
+the text: `docs/security.md` says how long.
 """
 
 from __future__ import annotations
@@ -17,15 +16,11 @@ from queenbee.errors import InvalidInput
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
 OVERRIDE = "QUEEN_ALLOW_SECRET"
 """When this environment variable is 1, every text is accepted."""
 
 _ASSIGNMENT = "Secret Keyword"
-_LEFT_OUT = frozenset(
-    {"Base64 High Entropy String", "Hex High Entropy String", "Public IP (ipv4)", _ASSIGNMENT}
-)
 _KEYWORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential", "contrase")
 _ASSIGNS = (":", "=", '"', "'")
 _SHORTEST = 16
@@ -177,15 +172,7 @@ def _mixed(word: str) -> bool:
     )
 
 
-def _detected(line: str) -> Iterable[str]:
-    if not _plugins:
-        from detect_secrets.core.plugins.util import (  # noqa: PLC0415 - start-up
-            get_mapping_from_secret_type_to_class,
-        )
+def _detected(piece: str) -> list[str]:
+    from queenbee.services.writing.credentials import kinds_in  # noqa: PLC0415 - start-up
 
-        known: Mapping[str, Any] = get_mapping_from_secret_type_to_class()
-        _plugins.update((kind, make()) for kind, make in known.items() if kind not in _LEFT_OUT)
-    return [kind for kind, plugin in _plugins.items() if any(plugin.analyze_string(line))]
-
-
-_plugins: dict[str, Any] = {}
+    return kinds_in(piece)

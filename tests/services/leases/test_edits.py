@@ -271,14 +271,15 @@ def test_an_edit_does_not_bind_what_was_reserved_by_name_to_its_session(
     assert lease.expires_ms == clock.now_ms + edits.TTL_S * 1000
 
 
-def test_timestamps_ids_and_file_names_do_not_load_secret_detectors(
+def test_timestamps_ids_and_file_names_do_not_load_the_rules_for_credentials(
     repo: Path,
 ) -> None:
     script = (
         "import sys; from queenbee import Hive; from queenbee.services.leases import edits;"
         "hive = Hive.open(droid='tester', env={}); leases = hive.reservations;"
         f"edits.keep(leases, edits.look(leases, ['src2/lib3/[x]1234567890abc']), {SESSION!r});"
-        "print(len(hive.reservations.find()), 'detect_secrets' in sys.modules)"
+        "loaded = 'queenbee.services.writing.credentials' in sys.modules;"
+        "print(len(hive.reservations.find()), loaded)"
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", script], cwd=repo, capture_output=True, check=True

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import types
+from pathlib import Path
 
+import credential_rules
 import pytest
+from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_class
 from detect_secrets.plugins.keyword import KeywordDetector
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +17,7 @@ from mutants import mutant
 
 from queenbee.errors import Busy
 from queenbee.services.hive import Services
-from queenbee.services.writing import secrets
+from queenbee.services.writing import credentials, secrets
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
 from queenbee.store.lock import KernelLock
 
@@ -228,3 +232,44 @@ def test_what_detect_secrets_finds_as_an_assignment_is_found(text: str) -> None:
 )
 def test_assignments_to_names_of_secrets_are_found(text: str, found: bool) -> None:
     assert refused(text) is found
+
+
+# The rules for known services
+
+
+def test_the_rules_are_those_of_the_latest_detect_secrets() -> None:
+    """If not: `python tests/credential_rules.py --write`, and read what changed."""
+    assert Path(credentials.PATH).read_text(encoding="utf-8") == credential_rules.text()
+
+
+THEIRS = {
+    kind: make()
+    for kind, make in get_mapping_from_secret_type_to_class().items()
+    if kind not in credential_rules.LEFT_OUT
+}
+RULES = [re.compile(pattern, flags) for _, pattern, flags in credentials.rules()]
+WEB_TOKENS = ("eyJhbGciOiJub25lIn0", "eyJhIjoxfQ", "eyJ", "e30", "bm8", "a", "", "_-", "c2ln")
+
+
+@given(
+    st.one_of(
+        st.sampled_from(RULES).flatmap(lambda rule: st.from_regex(rule)),
+        st.lists(st.sampled_from(WEB_TOKENS), min_size=2, max_size=4).map(".".join),
+        st.text(max_size=80),
+    )
+)
+def test_what_detect_secrets_finds_in_a_line_is_found_and_nothing_else(text: str) -> None:
+    for line in text.splitlines():
+        theirs = [kind for kind, plugin in THEIRS.items() if any(plugin.analyze_string(line))]
+        assert sorted(credentials.kinds_in(line)) == sorted(theirs)
+
+
+def check_web_tokens(module: types.ModuleType) -> None:
+    assert module.kinds_in("use eyJhbGciOiJub25lIn0.eyJhIjoxfQ.c2ln now") == ["JSON Web Token"]
+    assert not module.kinds_in("use eyJhbGciOiJub25lIn0.bm8.c2ln now")
+
+
+def test_a_web_token_is_one_if_its_parts_can_be_read() -> None:
+    check_web_tokens(credentials)
+    with pytest.raises(AssertionError):
+        check_web_tokens(mutant(credentials, "kind == _SIGNED", "False"))
