@@ -304,7 +304,8 @@ def _cut(server: postgres_server.Server, dice: random.Random) -> int:
 def _rows(server: postgres_server.Server, hive: str, kind: str) -> list[Line]:
     with psycopg.connect(server.url) as db:
         return db.execute(
-            "SELECT sequence, line FROM queen_lines WHERE hive = %s AND kind = %s ORDER BY sequence",
+            "SELECT sequence, line FROM queen_lines WHERE hive = %s AND kind = %s "
+            "ORDER BY sequence",
             (hive, kind),
         ).fetchall()
 

@@ -4,6 +4,9 @@ A ledger is a set of lines, so an exchange is a union: lines of the remote that 
 appended here, and lines from here that are not there are committed on top of what is there. The
 push is refused if somebody else was faster; then everything is done again on top of theirs. One
 process of a machine pushes at a time, for all who wait. ADR 0029.
+
+Where all machines share one engine, that has the records, and the branch is a copy of them for
+people to review: lines go there, and none comes from there.
 """
 
 from __future__ import annotations
@@ -43,6 +46,8 @@ class Synced:
         """How many lines came from the remote."""
         self.sent = 0
         """How many lines went there."""
+        self.only_there = 0
+        """How many new lines there were not taken in, because this is a copy of a shared engine."""
         self.confirmed = 0
         self.refused = 0
         self.number = 0
@@ -61,7 +66,8 @@ def sync(hive: Services, *, fetch: bool = True, request: str | None = None) -> S
     another process, or others' pushes, take too long.
     """
     branch = Branch(hive)
-    notes = Notes(hive, branch.ref)
+    # What was only copied there is not known to be here, if the records are in files again.
+    notes = Notes(hive, f"copy of {branch.ref}" if hive.engine.shared else branch.ref)
     asked = notes.round()
     with _lock(hive, notes):
         if request is not None and request not in notes.pending():
@@ -72,6 +78,8 @@ def sync(hive: Services, *, fetch: bool = True, request: str | None = None) -> S
 def take_in(hive: Services) -> Synced:
     """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`."""
     branch = Branch(hive)
+    if hive.engine.shared:
+        return Synced(branch.remote, branch.name)
     notes = Notes(hive, branch.ref)
     with _lock(hive, notes):
         return _Exchange(hive, branch, notes).fetch_only()
@@ -111,7 +119,7 @@ class _Exchange:
             # 1. First take in, then judge: a grant is confirmed only on top of what is there.
             self._take_in(head)
             token = self._branch.number(head) + 1
-            decisions = decide(self._hive, self._notes, token)
+            decisions = self._decided(token)
             self._done.refused += decisions.refused
             # 2. Read after the decisions: what they ended goes out with the rest.
             outgoing, ends = self._outgoing()
@@ -134,6 +142,10 @@ class _Exchange:
             f"others pushed to {self._branch.name} {_ATTEMPTS} times meanwhile",
             hint="try again; nothing was granted",
         )
+
+    def _decided(self, token: int) -> Decisions:
+        """Confirms or ends the grants that wait for the remote; of a shared engine, none does."""
+        return Decisions() if self._hive.engine.shared else decide(self._hive, self._notes, token)
 
     def fetch_only(self) -> Synced:
         head = self._branch.fetch()
@@ -161,6 +173,9 @@ class _Exchange:
         self._tree = self._branch.tree(head)
         self._there = self._new_lines(self._branch.tree(known.taken))
         lacking = {kind: self._lacking(kind, lines) for kind, lines in self._there.items()}
+        if self._hive.engine.shared:
+            self._done.only_there += sum(map(len, lacking.values()))
+            return
         self._append({kind: lines for kind, lines in lacking.items() if lines})
         self._done.taken += sum(map(len, lacking.values()))
 
@@ -187,7 +202,9 @@ class _Exchange:
     def _lacking(self, kind: str, lines: Sequence[bytes]) -> list[bytes]:
         decode = decoder(sum(map(len, lines)))
         usable = dict.fromkeys(line for line in lines if is_usable(line, decode))
-        lacking = self._hive.ledger(kind).journal.lacking(usable)
+        ledger = self._hive.ledger(kind)
+        ledger.stamp()  # It fetches what other machines wrote, if they write to one place.
+        lacking = ledger.journal.lacking(usable)
         return [line for line in usable if line in lacking]
 
     def _append(self, lines: Mapping[str, Sequence[bytes]]) -> None:
@@ -208,6 +225,8 @@ class _Exchange:
 
     def _record_gained(self) -> None:
         """Takes lines that another program or a merge wrote to the ledgers to the journals."""
+        if self._hive.engine.shared:
+            return
         gained = [kind for kind in self._hive.kinds() if self._hive.ledger(kind).read().unrecorded]
         if gained:
             with self._hive.transaction() as tx:
@@ -218,7 +237,9 @@ class _Exchange:
         """Returns the lines that the branch lacks, by kind, and the ends of the journals."""
         outgoing, ends = {}, {}
         for kind in filter(is_kind, self._hive.kinds()):
-            chunk = self._hive.ledger(kind).journal.read(self._known.mark(kind))
+            ledger = self._hive.ledger(kind)
+            ledger.stamp()
+            chunk = ledger.journal.read(self._known.mark(kind))
             if chunk.restarted and self._known.sent is not None:
                 # Another journal: compare all of it with all that is there.
                 self._known = Known(None, None, {}, self._known.done)

@@ -40,6 +40,10 @@ class Engine(Protocol):
     archives: bool
     """Whether closed records can move to an archive: see `store.ledger.rotation`."""
 
+    shared: bool
+    """Whether all machines write here. Then nobody else confirms grants, and lines that others
+    wrote elsewhere do not join by themselves."""
+
     patience_s: float
     """How long another machine has to answer."""
 

@@ -22,6 +22,7 @@ class FilesEngine:
 
     name = "files"
     archives = True
+    shared = False
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout

@@ -67,6 +67,7 @@ class PostgresEngine:
 
     name = "postgres"
     archives = False
+    shared = True
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
