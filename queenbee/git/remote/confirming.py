@@ -37,10 +37,10 @@ def confirmed(
 ) -> list[Grant]:
     """Returns what `grant` granted, once the remote has it and nothing there stands against it.
 
-    An engine that all machines share needs no remote for that. Otherwise none of it remains. Raises what `grant` raises, `Taken` or `Held` if the remote has
-    another's grant, and `Unreachable` or `Busy` if that cannot be found out. With
-    `local_if_offline`, an unreachable remote leaves the grants here, marked as unconfirmed; the
-    next exchange confirms or ends them.
+    An engine that all machines share needs no remote for that. Otherwise none of it remains.
+    Raises what `grant` raises, `Taken` or `Held` if the remote has another's grant, and
+    `Unreachable` or `Busy` if that cannot be found out. With `local_if_offline`, an unreachable
+    remote leaves the grants here, marked as unconfirmed; the next exchange confirms or ends them.
     """
     if hive.engine.shared:
         return list(grant())
