@@ -99,6 +99,11 @@ class Cache:
             if not at.sequence or self._lags(now):
                 self._note(now)
 
+    def is_whole(self) -> bool:
+        """Reads the whole file; returns whether its lines are those whose digest is known."""
+        at = self.known()
+        return not at.sequence or self._holds(at)
+
     def discard(self) -> None:
         """Forgets all lines. A reader notices that the file is another one."""
         with self._locked():
