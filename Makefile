@@ -5,10 +5,10 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo test test-fast lint wheel-test coverage changelog bench charts torture fuzz collisions mutants clean
+.PHONY: help demo demo-machines test test-fast lint docs wheel-test coverage changelog bench charts picture torture fuzz collisions mutants clean
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -18,6 +18,9 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)  ## watch three droids share one repository
 	$(BIN)/python -m bench.demo
+
+demo-machines: $(STAMP)  ## watch three machines share one git remote, and one lose its network
+	$(BIN)/python -m bench.demo_machines
 
 test: $(STAMP)  ## run every test
 	$(BIN)/python -m pytest -q -n auto --dist worksteal $(PYTEST_ARGS)
@@ -33,7 +36,8 @@ lint: $(STAMP)  ## formatting, lint, types, layers, changelog fragments, workflo
 	$(BIN)/towncrier build --draft > /dev/null
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.dependabot .github/dependabot.yml
-	$(BIN)/zizmor --offline --quiet --no-progress .github
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions action.yml
+	$(BIN)/zizmor --offline --quiet --no-progress .github action.yml
 
 coverage: $(STAMP)  ## which lines and branches the tests run, processes included; fails below the floor
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[coverage]'
@@ -45,6 +49,10 @@ coverage: $(STAMP)  ## which lines and branches the tests run, processes include
 	@$(BIN)/python -c 'import json; t = json.load(open(".coverage/figures.json"))["totals"]; \
 	  print("lines {percent_statements_covered_display} %, branches {percent_branches_covered_display} %".format(**t))'
 	$(BIN)/coverage report
+
+docs: $(STAMP)  ## build the site into build/site; fails at a link that leads nowhere
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 wheel-test: $(STAMP)  ## build the sdist and the wheel, install each, and use it
 	rm -rf dist
@@ -61,6 +69,9 @@ bench: $(STAMP)  ## print the cost table (figures, no verdicts)
 charts: $(STAMP)  ## the same with a million messages, and charts into docs/charts
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench --million --charts docs/charts
+
+picture: $(STAMP)  ## draw the README's terminal picture anew, from a real run
+	$(BIN)/python -m bench.picture
 
 torture: $(STAMP)  ## crashes, git, races, clones, full disks, and all at once: STORM=600 seconds
 	$(BIN)/python -m tests.torture all --storm-seconds $(or $(STORM),600)

@@ -190,6 +190,22 @@ class ExternalFailure(QueenError):
     code = "external"
 
 
+class MissingPackage(ExternalFailure):
+    """A package that is needed here is not installed; `package` and `extra` name it."""
+
+    code = "missing_package"
+
+    @classmethod
+    def of(cls, what: str, package: str, extra: str) -> MissingPackage:
+        """Returns the refusal of `what`, such as "queen mcp", for which `package` is missing."""
+        return cls(
+            f"{what} needs the Python package {package}",
+            hint=f"pip install 'queenbee-hive[{extra}]'",
+            package=package.split(" ")[0],
+            extra=extra,
+        )
+
+
 class Bug(QueenError):
     """An unexpected error: a bug in QueenBee."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bead_files import put_bead, ralph_bead
 from hives import write_lines
-from start_up import HOOK, LIBRARY, QUEEN, edit_event, loaded
+from start_up import HOOK, LIBRARY, PROMPT, QUEEN, edit_event, loaded
 
 pytestmark = pytest.mark.slow
 
@@ -113,6 +113,15 @@ def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
             )
             == set()
         )
+
+
+@pytest.mark.parametrize("line", ["prompt", "prompt --for tmux --ascii"])
+def test_a_prompt_loads_no_command_line(small: Path, line: str) -> None:
+    modules = loaded(small, PROMPT, *line.split(" "))
+    assert "queenbee.services.telling.glance" in modules
+    unused = OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | PATTERNS | LEASES | ISSUES | WRITING
+    unused |= {"queenbee.cli.app", "queenbee.checks", "queenbee.documents", "queenbee.workflows"}
+    assert needless(modules, unused | {"queenbee.hook"}) == set()
 
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse"])

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from pages import Names, fences
 
 pytestmark = pytest.mark.slow
 
@@ -88,3 +89,38 @@ def test_a_promise_that_does_not_hold_ends_the_demo_with_an_error(tmp_path: Path
     told = run("-c", broken, TMPDIR=str(tmp_path))
     assert told.returncode == 1
     assert "This should not have happened: 3 of 3 droids got the same thing." in told.stderr
+
+
+def machines(tmp_path: Path, *program: str) -> subprocess.CompletedProcess[str]:
+    hostile = tmp_path / "gitconfig"
+    hostile.write_text("[commit]\n\tgpgsign = true\n[core]\n\thooksPath = /nowhere\n")
+    (tmp_path / "tmp").mkdir()
+    return run(
+        *program, TMPDIR=str(tmp_path / "tmp"), QUEEN_DROID="x", GIT_CONFIG_GLOBAL=str(hostile)
+    )
+
+
+def test_the_story_of_the_machines_is_the_one_in_the_documentation(tmp_path: Path) -> None:
+    told = machines(tmp_path, "-m", "bench.demo_machines")
+    assert (told.returncode, told.stderr) == (0, "")
+    page = ROOT / "docs" / "machines.md"
+    (shown,) = (lines for _, lines, _ in fences(page) if lines[0].startswith("Two machines,"))
+    assert Names().agree(shown, told.stdout.splitlines()), told.stdout
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_machine_that_asks_nobody_ends_the_story_with_an_error(tmp_path: Path) -> None:
+    alone = (
+        "from queenbee.git.remote import confirming\n"
+        "confirming.confirmed = lambda hive, grant, **_: grant()\n"
+        "from queenbee.cli.main import main\n"
+        "main()"
+    )
+    broken = (
+        "import bench.demo as demo, bench.demo_machines as machines\n"
+        f"machines._BEHIND = {alone!r}\n"
+        "raise SystemExit(machines.main())"
+    )
+    told = machines(tmp_path, "-c", broken)
+    assert told.returncode == 1
+    assert "This should not have happened: queen claim shop-1 --confirm exits with 0" in told.stderr

@@ -74,10 +74,12 @@ READS = {
     "issues": ["", "--all", "--status closed"],
     "status": [""],
     "prime": ["", "--full"],
+    "prompt": ["", "--for tmux --ascii"],
     "wait": ["--ready --timeout 0s", "qb-5 --free src/** --timeout 0s", "--mail --timeout 0s"],
     "help": ["", "msg send"],
     "show": ["qb-5", "qb-21", "qb-25", "qb-gone"],
     "ready": [""],
+    "report": ["", "--since 26h"],
     "history": ["{message}", "{old}", "{assignment}", "{lease}", "qa-go", "qr-go", "qr-gone"],
     "doctor": [""],
     "stats": [""],
@@ -112,6 +114,7 @@ ui-engineer: msg read {message} {other}
 reviewer: msg read {message}
 writer: msg ack {message}
 writer: msg delete {other}
+human: notify --once
 tester: claim qb-44
 ui-engineer: claim qb-44
 ui-engineer: assign qb-44 writer --reassign --reason busy

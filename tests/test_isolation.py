@@ -83,7 +83,8 @@ def test_queen_imports_nothing_from_the_repository(
     trapped: Path, tmp_path: Path, path: str
 ) -> None:
     path = path.format(repo=trapped, mine=outside(tmp_path))
-    for arguments in (("init",), ("msg", "send", "bob", "hello"), ("doctor", "--json")):
+    commands = (("init",), ("msg", "send", "bob", "hello"), ("doctor", "--json"), ("prompt",))
+    for arguments in commands:
         ran = run(SCRIPTS / "queen", *arguments, cwd=trapped, path=path)
         assert (ran.returncode, "TRAPPED" in ran.stderr) == (0, False), ran
 
@@ -170,10 +171,14 @@ def test_outside_git_the_working_directory_is_kept_out(tmp_path: Path) -> None:
 
 def test_the_two_scripts_differ_in_their_last_import_alone() -> None:
     queen, hook = ((SCRIPTS / name).read_text() for name in ("queen", "queen-hook"))
-    assert (
-        hook.replace("queenbee.hook.main", "queenbee.cli.main").split("\n", 6)[6]
-        == (queen.split("\n", 6)[6])
+    plain = "from queenbee.hook.main import main  # noqa: E402 - only now\n"
+    choice = (
+        'if sys.argv[1:2] == ["prompt"]:\n'
+        "    from queenbee.cli.quick import main\n"
+        "else:\n"
+        "    from queenbee.cli.main import main\n"
     )
+    assert hook.replace(plain, choice).split("\n", 6)[6] == queen.split("\n", 6)[6]
     assert queen.startswith("#!python\n")
 
 

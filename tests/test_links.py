@@ -34,6 +34,8 @@ from queenbee.git import hooks, unmerged, worktree_making
 from queenbee.git.collisions.cache import Cache
 from queenbee.git.collisions.foreseen import keep
 from queenbee.hook import neighbours
+from queenbee.report.saving import save
+from queenbee.report.words import GENERATOR
 from queenbee.services.care import doctor, indexes
 from queenbee.services.waiting.landing_turn import LandingTurn
 from queenbee.store import safe_open, setup, verdicts
@@ -79,6 +81,7 @@ PLACES = {
     ".github/hooks/queenbee.json": "refused",
     ".githooks/pre-commit": "the link is replaced, or the folder refused",
     "docs/plan.md": "refused",
+    "docs/report.html": "refused",
     ".beads/.queenbee/.gitignore": "made only if nothing has the name",
     ".beads/.queenbee/lock": "refused",
     ".beads/.queenbee/documents.lock": "refused",
@@ -318,6 +321,10 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
         "annotate",
         lambda: annotate_file(str(repo / "docs" / "plan.md"), {"1.1": f"bd-{clock.now_ms}"}),
     )
+    do(
+        "report",
+        lambda: save(str(repo / "docs" / "report.html"), f"{GENERATOR} {clock.now_ms}"),
+    )
     do("turn", keep_turn)
     do("session", session)
     layout.identity_path = str(state / "droid")
@@ -406,7 +413,7 @@ def test_every_file_that_is_written_is_in_the_table(copied: Path) -> None:
 def test_the_table_of_the_documentation_has_the_same_files() -> None:
     page = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
     rows = set(re.findall(r"^\| `([^`]+)` \|[^|]+\|[^|]+\|$", page, re.MULTILINE))
-    named = {"<hooks>/<hook>", "<plan>.md", "<session>/<name>"}
+    named = {"<hooks>/<hook>", "<plan>.md", "<report>.html", "<session>/<name>"}
     assert named <= rows
     patterns = {row: re.sub(r"<[^>]+>", r"[^/]+", re.escape(row)) for row in rows - named}
     files = {

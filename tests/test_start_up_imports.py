@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from bead_files import put_bead, ralph_bead
 from hives import git, write_lines
-from start_up import HOOK, LIBRARY, QUEEN, edit_event, loaded
+from start_up import COMPLETION, HOOK, LIBRARY, PROMPT, QUEEN, edit_event, loaded
 from test_cold_start import COMMANDS
 
 import queenbee
@@ -128,6 +128,9 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     yield from hook_runs(small, outside)
     for use in LIBRARY:
         yield loaded(small, use)
+    for line in ("prompt", "prompt --json"):
+        yield loaded(small, PROMPT, *line.split(" "))
+    yield loaded(small, COMPLETION)
     # Help, completion and the search for a mistyped name load the modules of all commands.
     for line in (*COMMANDS, "--help", "guard check --staged"):
         yield loaded(small, QUEEN, *line.split(" "))

@@ -23,6 +23,8 @@ from queenbee.errors import Unwritable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from click.shell_completion import CompletionItem
+
     from queenbee.core.records import Record
     from queenbee.workflows.hive import Hive
 
@@ -114,6 +116,9 @@ class QueenCommand(click.Command):
         self.show = show
         self.opens_hive = opens_hive
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return _taught(ctx, super().get_params(ctx))
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, args)
@@ -189,6 +194,21 @@ class QueenGroup(click.Group):
             with formatter.section(heading):
                 formatter.write_dl(rows)
 
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return _taught(ctx, super().get_params(ctx))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Returns the commands that begin so; where the shell shows no help, it is not loaded."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415 - start-up
+
+        from queenbee.cli.completing import is_bash  # noqa: PLC0415 - start-up
+
+        if not (self.modules and is_bash()):
+            return super().shell_complete(ctx, incomplete)
+        names = [name for name in self.modules if name.startswith(incomplete)]
+        options = click.Command.shell_complete(self, ctx, incomplete)
+        return [*(CompletionItem(name) for name in names), *options]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         module = self.modules.get(cmd_name) or self.hidden_modules.get(cmd_name)
         if module is None:
@@ -237,6 +257,15 @@ def command(
 def group(name: str, commands: Sequence[QueenCommand], *, help: str, example: str) -> QueenGroup:
     """Makes a command that has subcommands; `example` ends its help."""
     return QueenGroup(name, help=help, commands=commands, example=example)
+
+
+def _taught(ctx: click.Context, parameters: list[click.Parameter]) -> list[click.Parameter]:
+    """Returns the parameters of a command; while a shell asks, they know their values."""
+    if ctx.resilient_parsing:
+        from queenbee.cli.completing import teach  # noqa: PLC0415 - start-up
+
+        teach(ctx, parameters)
+    return parameters
 
 
 def _example(lines: str) -> str:

@@ -28,6 +28,7 @@ _SECTIONS = {
         "complete": "work",
         "status": "work",
         "prime": "care.prime",
+        "prompt": "care.prompt",
         "wait": "work",
         "issues": "issues",
         "ready": "issues",
@@ -51,6 +52,7 @@ _SECTIONS = {
     },
     "Talk": {
         "msg": "msg",
+        "notify": "care.notify",
     },
     "Plans and checks": {
         "plan": "plan",
@@ -70,6 +72,7 @@ _SECTIONS = {
         "sync": "care.sync",
         "doctor": "care.doctor",
         "history": "care.history",
+        "report": "care.report",
         "index": "care.index",
         "stats": "care.index",
         "rotate": "care.index",
@@ -202,7 +205,9 @@ def run(arguments: list[str]) -> int:
 def _invoke(arguments: list[str], call: Invocation) -> int:
     """Returns the exit status that the command itself decides."""
     if "_QUEEN_COMPLETE" in os.environ:
-        queen.main(arguments, prog_name="queen")
+        from queenbee.cli.completing import answer  # noqa: PLC0415 - start-up
+
+        return answer(queen, call)
     # Not click's own `main`: it turns a closed pipe into exit 1, which means "no" here.
     try:
         with queen.make_context("queen", list(arguments), obj=call) as context:

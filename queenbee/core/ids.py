@@ -29,6 +29,9 @@ def ulid(instant_ms: int, random: bytes) -> str:
 
 def following(identifier: str) -> str:
     """Returns the next ULID after this one, so that ids minted within a millisecond sort."""
+    last = _ALPHABET.index(identifier[-1])
+    if last < 31:
+        return identifier[:-1] + _ALPHABET[last + 1]
     number = 0
     for char in identifier:
         number = number << 5 | _ALPHABET.index(char)

@@ -79,11 +79,11 @@ class _Messages(Kind):
     listed_by = "queen msg inbox"
     columns = ("to", "from", "issue_id", "thread_id")
     indexes = (
-        '"to", created_ms, id, deleted',
-        '"to", created_ms, id) WHERE (read = 0 AND deleted = 0',
-        '"from", created_ms, id',
+        '"to", created_ms, deleted',
+        '"to", created_ms) WHERE (read = 0 AND deleted = 0',
+        '"from", created_ms',
         "issue_id, created_ms",
-        "thread_id, created_ms",
+        "thread_id, created_ms) WHERE (thread_id IS NOT NULL",
     )
     exported = _BY_RECIPIENT
     droids = ("from", "to")

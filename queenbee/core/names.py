@@ -26,7 +26,7 @@ def several(names: str | Sequence[str]) -> Sequence[str]:
 
 def is_name(text: str) -> bool:
     """Returns whether this is `[A-Za-z0-9][A-Za-z0-9._-]{0,63}`."""
-    return 0 < len(text) <= MAX_LENGTH and text[0] in _FIRST and all(char in _REST for char in text)
+    return 0 < len(text) <= MAX_LENGTH and text[0] in _FIRST and _REST.issuperset(text)
 
 
 def checked_name(text: str) -> str:

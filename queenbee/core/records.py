@@ -182,7 +182,7 @@ class Grant(Record):
     __slots__ = ()
 
     clone = OptionalText("clone")
-    """The clone in which a confirmed grant was made."""
+    """The clone in which a grant was made that the remote confirmed, or is to confirm."""
 
     @property
     def token(self) -> int:

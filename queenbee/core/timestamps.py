@@ -11,7 +11,6 @@ from datetime import UTC, datetime, timedelta
 from queenbee.errors import InvalidInput
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
 LAST_MS = 253_402_300_799_999
 """The last instant of the year 9999, which is the last that a timestamp can hold."""
 _FIRST_MS = -62_135_596_800_000
@@ -24,8 +23,7 @@ def format_ms(instant_ms: int) -> str:
     Before the year 1 and after 9999, returns the nearest instant that a timestamp can hold.
     """
     instant = _EPOCH + timedelta(milliseconds=min(max(instant_ms, _FIRST_MS), LAST_MS))
-    # The year is formatted here: strftime drops the leading zeros of years before 1000.
-    return f"{instant.year:04d}-{instant:%m-%dT%H:%M:%S}.{instant.microsecond // 1000:03d}Z"
+    return instant.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 def parse_ms(text: str) -> int:
@@ -43,8 +41,11 @@ def parse_ms(text: str) -> int:
         instant = datetime.fromisoformat(candidate)
         if instant.tzinfo is None:
             instant = instant.replace(tzinfo=UTC)
-        # It must be in range in UTC too: an offset may push it out.
-        return (instant.astimezone(UTC) - _EPOCH) // _MILLISECOND
+        elif instant.tzinfo is not UTC:
+            # It must be in range in UTC too: an offset may push it out.
+            instant = instant.astimezone(UTC)
+        since = instant - _EPOCH
+        return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000
     except (ValueError, OverflowError) as reason:
         raise _not_a_timestamp(text) from reason
 

@@ -1,8 +1,8 @@
-"""Checks a JSON value against one of our own schemas and reports everything that is wrong.
+"""Checks a JSON value against a schema and reports everything that is wrong.
 
-It supports the JSON Schema keywords that our schemas use and refuses a schema with any other.
-Tests compare it with the jsonschema library, whose import takes longer than the rest of a `queen`
-process. `sprints/reports.py` checks against schemas that others write. ADR 0013.
+It supports the JSON Schema keywords that our own schemas use, and refuses a schema with any other.
+`is_understood` says which of the schemas that others write it can judge. Tests compare it with the
+jsonschema library, whose import takes longer than the rest of a `queen` process. ADR 0013.
 """
 
 from __future__ import annotations
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     Formats = Mapping[str, Callable[[str], str | None]]
     """Returns what is wrong with a text, or None, for each name of a `format`."""
 
-_ANNOTATIONS = {"$schema", "$id", "title", "description", "definitions", "$defs"}
+_ANNOTATIONS = {"$schema", "$id", "title", "description", "definitions", "$defs"} | {
+    "$comment",
+    "default",
+    "examples",
+}
 _NOUNS = {
     "object": "an object",
     "array": "a list",
@@ -30,6 +34,13 @@ _NOUNS = {
     "boolean": "true or false",
     "null": "null",
 }
+_DRAFTS = (
+    "https://json-schema.org/draft/2020-12/schema",
+    "https://json-schema.org/draft/2019-09/schema",
+    "http://json-schema.org/draft-07/schema",
+    "http://json-schema.org/draft-06/schema",
+)
+"""The versions in which the keywords of `is_understood` mean the same."""
 _SHOWN = 60
 """Characters of a wrong value that a message repeats."""
 _MOST_BITS = 1_000
@@ -53,6 +64,56 @@ def schema_findings(
     string must be valid Unicode.
     """
     return _Walk(schema, enums, formats or {}, exact).findings(value, schema, path)
+
+
+def is_understood(schema: object) -> bool:
+    """Returns whether a schema of unknown origin is valid and this reader can judge by it.
+
+    Left out are references, and `pattern` and `format`: an expression may run forever, and our
+    formats are stricter than JSON Schema's.
+    """
+    if not isinstance(schema, dict):
+        return False
+    try:
+        return str(schema.get("$schema", _DRAFTS[0])).rstrip("#") in _DRAFTS and all(
+            word == "$schema" or (word in _SHAPES and _SHAPES[word](rule))
+            for word, rule in schema.items()
+        )
+    except RecursionError:
+        return False
+
+
+def _is_number(rule: object) -> bool:
+    return _is_a("number", rule)
+
+
+def _is_list_of_names(rule: object) -> bool:
+    return (
+        isinstance(rule, list)
+        and all(isinstance(name, str) for name in rule)
+        and len(set(rule)) == len(rule)
+    )
+
+
+_SHAPES: dict[str, Callable[[Any], bool]] = {
+    "type": lambda rule: (
+        (isinstance(rule, str) and rule in _NOUNS)
+        or (bool(rule) and _is_list_of_names(rule) and set(rule) <= set(_NOUNS))
+    ),
+    "required": _is_list_of_names,
+    "properties": lambda rule: isinstance(rule, dict) and all(map(is_understood, rule.values())),
+    "items": is_understood,
+    "enum": lambda rule: isinstance(rule, list),
+    "minimum": _is_number,
+    "maximum": _is_number,
+    "minItems": lambda rule: is_whole(rule) and rule >= 0,
+    "title": lambda rule: isinstance(rule, str),
+    "description": lambda rule: isinstance(rule, str),
+    "$comment": lambda rule: isinstance(rule, str),
+    "default": lambda rule: True,
+    "examples": lambda rule: isinstance(rule, list),
+}
+"""The keywords that are understood in a schema of unknown origin, and what each may say."""
 
 
 def member_path(path: str, name: str) -> str:
@@ -145,10 +206,11 @@ class _Walk:
         return [Finding(path, message)]
 
     def _enum(self, value: object, allowed: list[object], path: str) -> list[Finding]:
-        # In Python True == 1; every enum of ours has a `type` beside it that tells them apart.
-        if value in allowed:
+        if any(_are_equal(value, each) for each in allowed):
             return []
-        names = ", ".join(str(name) for name in allowed if name is not None)
+        names = ", ".join(
+            name if isinstance(name, str) else _shown(name) for name in allowed if name is not None
+        )
         return [Finding(path, f"must be one of {names}; it is {_shown(value)}", self._enums)]
 
     def _minimum(self, value: Any, least: int, path: str) -> list[Finding]:
@@ -205,6 +267,19 @@ def _is_a(name: str, value: object) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
     return isinstance(value, kinds[name])
+
+
+def _are_equal(one: object, other: object) -> bool:
+    """Compares as JSON does: `True` is not 1, at no depth, and 1 is 1.0."""
+    if isinstance(one, bool) or isinstance(other, bool):
+        return one is other
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(
+            _are_equal(one[name], other[name]) for name in one
+        )
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_are_equal, one, other))
+    return one == other
 
 
 def _is_exactly_a(name: str, value: object) -> bool:

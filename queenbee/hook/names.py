@@ -13,7 +13,7 @@ import time
 
 from queenbee.core.names import joined, part_of, session_name
 from queenbee.errors import UnknownDroid
-from queenbee.hook.events import SESSION_START
+from queenbee.hook.events import CLAUDE, SESSION_START
 from queenbee.store.droids import identity, sessions
 
 TYPE_CHECKING = False
@@ -64,6 +64,22 @@ def find_actor(layout: Layout, env: Mapping[str, str], event: Event) -> Actor:
     if mine == name or not _accepted(layout, mine):
         return Actor(name, derived=derived)
     return Actor(mine, derived=True, parent=name)
+
+
+def known_name(layout: Layout, env: Mapping[str, str], session_id: str) -> str | None:
+    """Returns the name of a session whose hook has run, or the one that was given, or None.
+
+    Notes nothing: to look at a session is no sign that it is at work.
+    """
+    given = identity.find_actor(layout, env, None)
+    name = given[0] if given is not None else None
+    if given is not None and given[1] in identity.VARIABLES:
+        return name
+    session = sessions.noted(layout, session_id) if session_id else None
+    if session is None or (given is not None and session.first):
+        return name
+    made = joined(name, "-", session.part) if name else session_name(CLAUDE, session.part)
+    return made if made is not None and _accepted(layout, made) else name
 
 
 def end(layout: Layout, event: Event) -> None:

@@ -79,7 +79,7 @@ class Services(Store):
         """Who waits for what, in the order in which they are served."""
         from queenbee.services.waiting.queue import Queue  # noqa: PLC0415 - start-up
 
-        return Queue(self, fold_case=lambda: self.reservations.fold_case, holders=self._holders)
+        return Queue(self, fold_case=lambda: self.reservations.fold_case, holders=self.holders)
 
     @cached_property
     def nudges(self) -> Nudges:
@@ -109,7 +109,7 @@ class Services(Store):
 
         return Droids(self)
 
-    def _holders(self, want: Want, droid: str) -> list[str]:
+    def holders(self, want: Want, droid: str) -> list[str]:
         """Returns the other droids that hold what this one wants."""
         found = self.reservations.holders_against(want, droid) if want.patterns else []
         if want.issue_id is not None:

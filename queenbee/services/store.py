@@ -32,6 +32,10 @@ _inherited: list[object] = []
 """What a forked child must neither use nor close."""
 
 
+_NOTED_MS = 1_000
+"""How long the note of a droid's presence is good enough: it is asked about in minutes."""
+
+
 class Store:
     """An open store. Safe for threads; every read sees all earlier writes."""
 
@@ -67,6 +71,7 @@ class Store:
         self._writing = threading.Lock()
         self._minting = threading.Lock()
         self._last_id = (-1, "")
+        self._noted_ms = -_NOTED_MS
 
     def _reopen_after_fork(self) -> None:
         """Begins anew in a forked child: what other threads of the parent held or changed at that
@@ -137,8 +142,11 @@ class Store:
         return self._actor
 
     def note_presence(self) -> None:
-        """Notes that the actor is active on this machine. Never fails."""
-        presence.note(self.layout, self._actor, self.now_ms())
+        """Notes that the actor is active on this machine, to the second. Never fails."""
+        now_ms = self.now_ms()
+        if not 0 <= now_ms - self._noted_ms < _NOTED_MS:
+            presence.note(self.layout, self._actor, now_ms)
+            self._noted_ms = now_ms
 
     def now_ms(self) -> int:
         """Returns the present, in ms since 1970."""

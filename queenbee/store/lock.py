@@ -13,6 +13,7 @@ import os
 import stat
 import time
 from contextlib import suppress
+from functools import cache
 
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open
@@ -20,6 +21,7 @@ from queenbee.store.machine import CHOOSE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import TracebackType
 
     from filelock import BaseFileLock
@@ -56,28 +58,47 @@ class KernelLock:
     """A lock on one file, between processes. Not reentrant: the store serialises its threads.
 
     Used as a context manager. Raises `Busy`, which names the holder, after `timeout_s`,
-    and `Unwritable` if the lock file cannot be opened. The file is never removed.
+    and `Unwritable` if the lock file cannot be opened. The file is never removed. After `release`,
+    it stays open for the next turn, until `close`.
     """
 
-    def __init__(self, path: str, *, holder: str, timeout_s: float = DEFAULT_TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        path: str,
+        *,
+        holder: str,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        prepare: Callable[[], object] | None = None,
+    ) -> None:
         self.path = path
         self.holder = holder
         self.timeout_s = timeout_s
+        self._prepare = prepare
+        """Called before the file is opened: it may have to be made, and its folder too."""
         self._fd = -1
+        self._inode = (-1, -1)
 
     def __enter__(self) -> KernelLock:
+        if not self._try():
+            self._wait()
+        # All notes have one length: truncating the file would cost ten times a write.
+        note = _note(self.holder).ljust(_NOTE_BYTES)
+        with suppress(OSError):  # On a full disk, the lock is held anyway.
+            os.pwrite(self._fd, note, 0)
+        return self
+
+    def _wait(self) -> None:
         deadline = time.monotonic() + self.timeout_s
         pause_s = _FIRST_PAUSE_S
-        while not self._try():
+        while True:
             if time.monotonic() >= deadline:
+                self.close()
                 raise _busy(self.path, self.path, self.timeout_s)
             # Spreads the waiters; importing `random` would take longer than most of them wait.
             time.sleep(pause_s * (0.5 + os.urandom(1)[0] / 255))
+            if self._try():
+                return
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
-        with suppress(OSError):  # On a full disk, the lock is held anyway.
-            # All notes have one length: truncating the file would cost ten times a write.
-            os.pwrite(self._fd, _note(self.holder).ljust(_NOTE_BYTES), 0)
-        return self
 
     def __exit__(
         self,
@@ -85,11 +106,15 @@ class KernelLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.release()
+        self.close()
+
+    def release(self) -> None:
+        """Lets others have the lock, and leaves the file open."""
         if self._fd >= 0:
             # A child that was forked and has not come to close its descriptor would hold it on.
             with suppress(OSError):
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
-        self._close()
 
     def confirm(self) -> None:
         """Raises `Busy` if the lock file was removed, since another process may hold a new one; and
@@ -102,8 +127,7 @@ class KernelLock:
                 lock=self.path,
             )
         try:
-            ours, theirs = os.fstat(self._fd), os.lstat(self.path)
-            if (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino):
+            if _inode(os.lstat(self.path)) == self._inode:
                 return
         except (FileNotFoundError, NotADirectoryError):
             pass
@@ -114,35 +138,49 @@ class KernelLock:
         )
 
     def _try(self) -> bool:
+        if self._fd < 0:
+            self._open()
         try:
-            fd = safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT)
-        except OSError as error:
-            raise _unusable(self.path, "opened", error) from error
-        self._fd = fd
-        _open.add(self)  # Before it is locked, for a fork by another thread.
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Somebody may have removed the file between our open and our lock: then two
-            # processes would each hold a lock, on two files.
-            ours, theirs = os.fstat(fd), os.stat(self.path)
-            if (ours.st_dev, ours.st_ino) == (theirs.st_dev, theirs.st_ino):
-                return True
-        except (BlockingIOError, FileNotFoundError):
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                locked = True
+            except BlockingIOError:
+                locked = False
+            # Somebody may have removed the file since we opened it: then two processes would each
+            # hold a lock, on two files.
+            if _inode(os.stat(self.path)) == self._inode:
+                return locked
+        except FileNotFoundError:
             pass
         except OSError as error:
-            self._close()
+            self.close()
             raise _unusable(self.path, "locked", error) from error
         except BaseException:
-            self._close()  # Interrupted: a caller that catches this must not keep the lock.
+            self.close()  # Interrupted: a caller that catches this must not keep the lock.
             raise
-        self._close()
+        self.close()
         return False
 
-    def _close(self) -> None:
+    def _open(self) -> None:
+        if self._prepare is not None:
+            self._prepare()
+        try:
+            self._fd = safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise _unusable(self.path, "opened", error) from error
+        _open.add(self)  # Before it is locked, for a fork by another thread.
+        self._inode = _inode(os.fstat(self._fd))
+
+    def close(self) -> None:
+        """Closes the file, which releases the lock; harmless if it is closed."""
         _open.discard(self)
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+
+
+def _inode(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 class LongLock:
@@ -221,7 +259,13 @@ def no_lock(path: str) -> Unwritable:
 
 def _note(holder: str) -> bytes:
     """Returns who holds a lock, for the error of those who time out."""
-    return json.dumps({"pid": os.getpid(), "holder": holder, "since": time.time()}).encode()
+    name = _name_of(holder)
+    return b'{"pid": %d, "holder": %s, "since": %.3f}' % (os.getpid(), name, time.time())
+
+
+@cache
+def _name_of(holder: str) -> bytes:
+    return json.dumps(holder).encode()
 
 
 def _busy(path: str, note_path: str, timeout_s: float) -> Busy:

@@ -12,24 +12,20 @@ from queenbee.core.timestamps import instant_ms
 from queenbee.store.files import changed_in_place
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import (
-    Unusable,
     decode_exactly,
-    decoder,
-    is_migration,
+    decode_records,
     lost_precision,
     without_collection,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from queenbee.core.fold import Fields
+    from queenbee.core.fold import Fields, Stated
     from queenbee.store.files import Stamp
     from queenbee.store.ledger.ledger import Ledger, Receipt
     from queenbee.store.records import Cursor
-
-    Decoder = Callable[[bytes], Fields]
 
 MANY = 6
 """Ids that a part names before it is enough to say that it names too many."""
@@ -99,11 +95,10 @@ class Folded:
         if batch.alike and (first or self._position == self.agreed):
             self.agreed = batch.position
         self._unrecorded = self._unrecorded or batch.unrecorded
-        decode = decoder(batch.size_bytes)
         with without_collection(batch.size_bytes):
-            self._take(batch.archived, decode, once=True)
-            self._take(batch.tracked, decode, once=False)
-            self._take(batch.journal_only, decode, once=True)
+            self._take(batch.archived, batch.size_bytes, once=True)
+            self._take(batch.tracked, batch.size_bytes, once=False)
+            self._take(batch.journal_only, batch.size_bytes, once=True)
         self._position, self._unended = batch.position, batch.unended
         self._apart = self._apart or bool(batch.journal_only)
         return first or not (self._apart and self._table.positional)
@@ -130,7 +125,7 @@ class Folded:
 
     def exact(self, identifier: str) -> Fields | None:
         with self._mutex:
-            entry = self._table.entries.get(identifier)
+            entry = self._table.entry(identifier)
             if entry is None or not lost_precision(entry.fields):
                 return entry.fields if entry else None
             again = Table(kind_of(self.kind).aliases)
@@ -142,14 +137,14 @@ class Folded:
         with self._mutex:
             for matches in (str.endswith, str.startswith, str.__contains__):
                 for text in spellings(part):
-                    if found := [each for each in self._table.entries if matches(each, text)]:
+                    if found := [each for each in self._table.ids() if matches(each, text)]:
                         return sorted(found)[:MANY]
         return []
 
     def short_id(self, identifier: str) -> str:
         with self._mutex:
-            if len(self._end_keys) != len(self._table.entries):
-                self._end_keys = sorted(map(end_key, self._table.entries))
+            if len(self._end_keys) != len(self._table):
+                self._end_keys = sorted(map(end_key, self._table.ids()))
             keys, key = self._end_keys, end_key(identifier)
             begin, end = bisect_left(keys, key), bisect_right(keys, key)
             same = keys[begin : max(begin, end - 1)]
@@ -157,12 +152,12 @@ class Folded:
 
     def first_line(self, identifier: str) -> bytes | None:
         with self._mutex:
-            entry = self._table.entries.get(identifier)
+            entry = self._table.entry(identifier)
             return entry.lines[0].raw if entry else None
 
     def history(self, identifier: str) -> list[Fields]:
         with self._mutex:
-            entry = self._table.entries.get(identifier)
+            entry = self._table.entry(identifier)
             return [{**line.fields, "rev": line.rev} for line in entry.lines] if entry else []
 
     def select(
@@ -231,18 +226,15 @@ class Folded:
         column.follow(self._changed, self._table)
         return column
 
-    def _take(self, lines: Sequence[bytes], decode: Decoder, *, once: bool) -> None:
-        for raw in lines:
-            try:
-                fields = decode(raw)
-            except Unusable:
-                self.unusable += not once
-                continue
-            if is_migration(fields):
-                if fields not in self.migrations:
-                    self.migrations.append(fields)
-            else:
-                self._changed.append(self._table.add(raw, fields, once=once))
+    def _take(self, lines: Sequence[bytes], size_bytes: int, *, once: bool) -> None:
+        others: list[Stated] = []
+        ids = self._table.add_all(decode_records(lines, size_bytes, others), once=once)
+        if not once:
+            self.unusable += len(lines) - len(ids) - len(others)
+        for _, fields in others:
+            if fields not in self.migrations:
+                self.migrations.append(fields)
+        self._changed += ids
 
 
 class _Column:
@@ -258,7 +250,7 @@ class _Column:
 
     def follow(self, changed: Sequence[str], table: Table) -> None:
         """Reads the records that changed; the first time, all of them."""
-        fresh: Iterable[str] = changed[self._seen :] if self._seen else table.entries
+        fresh: Iterable[str] = changed[self._seen :] if self._seen else table.ids()
         for identifier in fresh:
             self._put(identifier, value_of(table.get(identifier) or {}, self.name))
         self._seen = len(changed)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import Phase, find, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
-from record_lines import encoded, lines_with_rev, lines_without_rev
+from record_lines import any_lines, encoded, lines_with_rev, lines_without_rev
 
 from queenbee.core import fold as fold_module
 from queenbee.core.fold import MAX_REV, Table
@@ -41,6 +41,15 @@ def one(*lines):
     return fields
 
 
+def record_in(raw):
+    """Returns the fields of a line that holds a record, or None."""
+    try:
+        fields = json.loads(raw)
+    except ValueError:
+        return None
+    return fields if isinstance(fields, dict) and "id" in fields else None
+
+
 def latest_line_wins(lines):
     """Folds as the records document says, without a word of the product's own code."""
     state = {}
@@ -57,6 +66,57 @@ def document_records(kind):
     """Returns the records document's own examples, folded, by id."""
     with open(os.path.join(DOCUMENT, f"queen_{kind}.jsonl"), "rb") as file:
         return fold((line, json.loads(line)) for line in file.read().splitlines())
+
+
+def all_at_once(lines, module=fold_module, *, once=False):
+    """Returns the same as `one_by_one`, from lines that are added together."""
+    table = module.Table({"agent": "droid"})
+    return told(table, table.add_all(lines, once=once))
+
+
+def one_by_one(lines, module=fold_module, *, once=False):
+    """Returns all that a table says about lines, as text, so that the order of fields counts."""
+    table = module.Table({"agent": "droid"})
+    return told(table, [table.add(*line, once=once) for line in lines])
+
+
+def told(table, ids):
+    before = json.dumps([table.get(each) for each in ids])  # Before `entry` unfolds any of them.
+    history = [
+        (key, entry.fields, entry.arrived, entry.last_rev, [line.raw for line in entry.lines])
+        for key, entry in table.entries.items()
+    ]
+    return before, ids, list(table.ids()), len(table), repr(history), table.positional
+
+
+class TestLinesAddedTogether:
+    @given(any_lines(), st.booleans())
+    @settings(max_examples=500, deadline=None)
+    def test_fold_as_when_added_one_by_one(self, raws, once):
+        usable = [(raw, fields) for raw in raws if (fields := record_in(raw))]
+        assert all_at_once(usable, once=once) == one_by_one(usable, once=once)
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("or first(identifier, line) is not line", "or first(identifier, line) is None"),
+            ("type(rev) is not int", "rev is None"),
+            ("or not 1 <= rev <= MAX_REV\n", "\n"),
+            ("or (theirs and any(name in fields for name in theirs))", ""),
+        ],
+        ids=["later lines", "odd revisions", "revisions out of range", "names of other programs"],
+    )
+    def test_a_short_cut_that_goes_too_far_is_caught(self, old, new):
+        broken = mutant(fold_module, old, new)
+        ledgers = [
+            [{"id": "a", "rev": 1}, {"id": "a", "rev": 2, "read": True}],
+            [{"id": "a", "rev": 1.0}],
+            [{"id": "a", "rev": 2**60}],
+            [{"id": "a", "rev": 1, "agent": "ui"}],
+        ]
+        usable = [[(json.dumps(line).encode(), line) for line in lines] for lines in ledgers]
+        assert all(all_at_once(lines) == one_by_one(lines) for lines in usable)
+        assert any(all_at_once(lines, broken) != one_by_one(lines) for lines in usable)
 
 
 class TestLinesThatStateTheirRevision:

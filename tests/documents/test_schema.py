@@ -6,10 +6,12 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mutants import mutant
 
 from queenbee.core.timestamps import instant_ms
+from queenbee.documents import schema as reader
 from queenbee.documents.findings import MAX_FINDINGS, Finding
-from queenbee.documents.schema import schema_findings
+from queenbee.documents.schema import is_understood, schema_findings
 
 SCHEMA = {
     "$schema": "http://json-schema.org/draft-07/schema#",
@@ -188,3 +190,93 @@ def test_an_exact_check_takes_what_every_tool_reads_alike(value, kind, message):
 def test_a_number_of_too_many_digits_to_print_is_a_finding():
     (finding,) = schema_findings(10**5_000, {"type": "integer", "maximum": 5})
     assert finding.message == "must be at most 5; it is a number of many digits"
+
+
+# Schemas that others write
+
+NUMBERS = st.integers(-2, 3) | st.sampled_from([0.5, 1.0, True])
+VALUES = st.recursive(
+    SCALARS | st.sampled_from([1.0, True]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b", "name"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+TYPES = st.sampled_from([*reader._NOUNS, "text", 5])
+FOREIGN = st.recursive(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "type": TYPES | st.lists(TYPES, max_size=3),
+            "enum": st.lists(VALUES, max_size=3) | VALUES,
+            "minimum": NUMBERS,
+            "maximum": NUMBERS,
+            "minItems": NUMBERS,
+            "required": st.lists(st.sampled_from(["a", "b", "name", 5]), max_size=3) | SCALARS,
+            "title": SCALARS,
+            "default": VALUES,
+            "$schema": st.sampled_from(
+                [
+                    "http://json-schema.org/draft-07/schema#",
+                    "http://json-schema.org/draft-04/schema",
+                ]
+            ),
+            "pattern": st.just("a"),
+            "uniqueItems": st.just(True),
+        },
+    ),
+    lambda inner: st.fixed_dictionaries(
+        {},
+        optional={
+            "properties": st.dictionaries(st.sampled_from(["a", "b", "name"]), inner, max_size=3),
+            "items": inner | st.booleans(),
+            "type": TYPES,
+            "required": st.lists(st.sampled_from(["a", "b"]), max_size=2),
+        },
+    ),
+    max_leaves=5,
+)
+
+
+@given(FOREIGN, VALUES)
+def test_a_schema_that_is_understood_is_valid_and_judged_as_the_library_does(
+    schema: dict, value: object
+) -> None:
+    if not is_understood(schema):
+        return
+    validator = jsonschema.validators.validator_for(schema, jsonschema.Draft202012Validator)
+    validator.check_schema(schema)
+    assert (schema_findings(value, schema) == []) == validator(schema).is_valid(value)
+
+
+@pytest.mark.parametrize(
+    ("schema", "understood"),
+    [
+        ({"type": "object", "properties": {"n": {"type": "number", "minimum": 1}}}, True),
+        ({"items": {"enum": [True, [1]]}, "minItems": 2, "description": "x"}, True),
+        ({"$ref": "#"}, False),
+        ({"properties": {"n": {"pattern": "(a+)+$"}}}, False),
+        ({"format": "date-time"}, False),
+        ({"minimum": True}, False),
+        ({"items": [{"type": "string"}]}, False),
+        ({"$schema": "http://json-schema.org/draft-04/schema#"}, False),
+    ],
+)
+def test_what_is_understood(schema: dict, understood: bool) -> None:
+    assert is_understood(schema) is understood
+
+
+def check_equality(module) -> None:
+    for value, allowed in ((True, [1]), (0, [False]), ([True], [[1]]), ({"a": 1}, [{"a": True}])):
+        assert module.schema_findings(value, {"enum": allowed}), value
+    for value, allowed in ((1, [1.0]), ([1.0], [[1]]), ({"a": [True]}, [{"a": [True]}])):
+        assert not module.schema_findings(value, {"enum": allowed}), value
+
+
+def test_values_are_equal_as_in_json() -> None:
+    check_equality(reader)
+    with pytest.raises(AssertionError):
+        check_equality(
+            mutant(reader, "any(_are_equal(value, each) for each in allowed)", "value in allowed")
+        )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from queenbee.errors import Held, Taken, Unreachable
 from queenbee.git.remote import confirming, deciding, syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync
 
 
@@ -214,7 +217,7 @@ class TestAReservation:
         blind = mutant(
             syncing, "            self._take_in(head)\n            token", "            token"
         )
-        monkeypatch.setattr(confirming, "take_in", lambda hive: None)
+        monkeypatch.setattr(confirming, "take_in", lambda hive, branch: None)
         monkeypatch.setattr(confirming, "sync", lambda hive, **_: blind.sync(hive))
         reserve(two, "bob", "src/**")
         assert reserve(two, "ada", "src/app.py")
@@ -248,6 +251,89 @@ class TestAReservation:
                 hive, lambda hive=hive: hive.reservations.reserve(["src/**"], exclusive=False)
             )
             assert given[0].token
+
+
+class TestManyOfOneMachine:
+    def test_are_confirmed_by_one_push(self, two: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        push, ask, asked = Branch.push, Notes.add_pending, threading.Semaphore(0)
+        first, tokens = threading.Lock(), []
+
+        def noted(notes: Notes, grants: Sequence[tuple[str, str]]) -> str:
+            name = ask(notes, grants)
+            asked.release()
+            return name
+
+        def slow(branch: Branch, commit: str) -> bool:
+            if first.acquire(blocking=False):
+                for _ in range(8):  # All have asked, this one included.
+                    assert asked.acquire(timeout=60)
+            return push(branch, commit)
+
+        def work(number: int) -> None:
+            hive = two.hive("ada", f"ada-{number}")
+            (given,) = confirmed(hive, lambda: [hive.assignments.claim(f"shop-{number}")])
+            tokens.append(given.token)
+
+        monkeypatch.setattr(Notes, "add_pending", noted)
+        monkeypatch.setattr(Branch, "push", slow)
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert sorted(set(tokens)) in ([1], [1, 2])
+        assert len(tokens) == 8
+
+
+class Killed(BaseException):
+    """The process ends here."""
+
+
+class TestKilledBeforeItsRequestWasNoted:
+    """The grant is recorded, and no request waits for its confirmation."""
+
+    @pytest.fixture
+    def dead(self, two: World, monkeypatch: pytest.MonkeyPatch) -> World:
+        def die(notes: Notes, grants: object) -> str:
+            raise Killed
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Notes, "add_pending", die)
+            with pytest.raises(Killed):
+                reserve(two, "ada", "src/**", "docs/a.md")
+        return two
+
+    def test_the_next_exchange_confirms_it(self, dead: World) -> None:
+        assert sync(dead.hive("ada")).confirmed == 1
+        assert [each.token for each in dead.hive("ada").reservations.find()] == [1, 1]
+        with pytest.raises(Held):
+            reserve(dead, "bob", "src/app.py")
+
+    def test_the_next_exchange_ends_all_of_it_where_another_was_faster(self, dead: World) -> None:
+        reserve(dead, "bob", "docs/**", ttl_s=4 * HOUR_S)
+        assert sync(dead.hive("ada")).refused == 1
+        sync(dead.hive("bob"))
+        for name in ("ada", "bob"):
+            hive = dead.hive(name)
+            assert [each.droid for each in hive.reservations.find()] == ["bob"]
+            assert hive.reservations.conflicts() == []
+
+    def test_another_clone_leaves_it_alone(self, dead: World) -> None:
+        hive = dead.hive("ada")
+        data = Path(hive.layout.ledger_path("reservations")).read_bytes()
+        Path(dead.hive("bob").layout.ledger_path("reservations")).write_bytes(data)
+        sync(dead.hive("bob"))
+        assert [each.token for each in dead.hive("bob").reservations.find()] == [0, 0]
+
+    def test_without_looking_for_it_it_stays_unconfirmed(
+        self, dead: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        forgets = mutant(
+            deciding, "    pending |= _left_behind(hive, pending, notes.clone())\n", ""
+        )
+        monkeypatch.setattr(syncing, "decide", forgets.decide)
+        sync(dead.hive("ada"))
+        assert all(each.unconfirmed for each in dead.hive("ada").reservations.find())
 
 
 class TestTheCommand:

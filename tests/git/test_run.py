@@ -148,3 +148,42 @@ class TestARepositoryOfAnotherUser:
             assert refused.value.hint == (
                 f"if you trust it: git config --global --add safe.directory {repo}"
             )
+
+
+class TestObjects:
+    def test_are_read_by_one_git_that_ends_with_the_block(self, repo: Path) -> None:
+        commit_file(repo, "a.txt", "one\n")
+        with run.Objects(str(repo)) as objects:
+            head = objects.read("HEAD")
+            assert head is not None
+            assert head[:2] == (git(repo, "rev-parse", "HEAD").strip(), "commit")
+            assert objects.read("HEAD:a.txt") == (
+                git(repo, "rev-parse", "HEAD:a.txt").strip(),
+                "blob",
+                b"one\n",
+            )
+            process = objects._git
+            commit_file(repo, "b.txt", "two\n")
+            assert (objects.read("HEAD:b.txt") or ("", "", b""))[2] == b"two\n"
+            assert objects._git is process
+        assert process is not None
+        assert process.returncode is not None
+
+    def test_that_are_not_there_are_none(self, repo: Path) -> None:
+        commit_file(repo, "a.txt", "")
+        with run.Objects(str(repo)) as objects:
+            assert objects.read("refs/heads/none^{commit}") is None
+            assert objects.read("0" * 40) is None
+            assert objects.read("HEAD:a.txt") is not None
+
+    def test_that_are_too_large_are_not_read(self, repo: Path) -> None:
+        commit_file(repo, "a.txt", "x" * 100_000)
+        with run.Objects(str(repo)) as objects:
+            with pytest.raises(run.TooLarge) as error:
+                objects.read("HEAD:a.txt", 99_999)
+            assert error.value.size_bytes == 100_000
+            assert (objects.read("HEAD:a.txt", 100_000) or ("", "", b""))[2] == b"x" * 100_000
+
+    def test_a_git_that_ends_is_an_error(self, tmp_path: Path) -> None:
+        with run.Objects(str(tmp_path)) as objects, pytest.raises(ExternalFailure):
+            objects.read("HEAD")

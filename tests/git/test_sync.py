@@ -10,10 +10,21 @@ import pytest
 from hives import git
 from sync_worlds import BRANCH, World
 
-from queenbee.errors import InvalidInput, Unreachable, Unreadable
+from queenbee.errors import Busy, InvalidInput, Unreachable, Unreadable
 from queenbee.git.remote import syncing
 from queenbee.git.remote.branch import Branch
+from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync
+from queenbee.store.lock import LongLock
+
+_GITS = ("config", "fetch", "cat-file", "hash-object", "mktree", "commit-tree", "push",
+         "update-ref")  # fmt: skip
+"""What one exchange that sends something starts."""
+
+
+def _round(world: World, name: str) -> int:
+    hive = world.hive(name)
+    return Notes(hive, Branch(hive).ref).round()
 
 
 @pytest.fixture
@@ -107,6 +118,137 @@ class TestSync:
             each.join()
         assert {line["issue_id"] for line in two.lines()} == {f"shop-{n}" for n in range(8)}
         assert int(two.git("rev-list", "--count", BRANCH)) < 8
+
+    def test_many_who_ask_for_what_is_there_are_served_by_few_fetches(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        two.hive("bob").assignments.claim("shop-1")
+        sync(two.hive("bob"))
+        fetch, begun, go, fetches = Branch.fetch, threading.Event(), threading.Event(), []
+
+        def slow(branch: Branch) -> str | None:
+            fetches.append(1)
+            begun.set()
+            assert go.wait(60)
+            return fetch(branch)
+
+        asked, round_ = threading.Semaphore(0), Notes.round
+
+        def noted(notes: Notes) -> int:
+            number = round_(notes)
+            asked.release()
+            return number
+
+        monkeypatch.setattr(Branch, "fetch", slow)
+        threads = [
+            threading.Thread(target=syncing.take_in, args=(two.hive("ada"),)) for _ in range(8)
+        ]
+        threads[0].start()
+        assert begun.wait(60)
+        monkeypatch.setattr(Notes, "round", noted)
+        for each in threads[1:]:
+            each.start()
+        for _ in threads[1:]:
+            assert asked.acquire(timeout=60)
+        # The first fetch had begun before they asked: it may not have seen what they are to see.
+        go.set()
+        for each in threads:
+            each.join()
+        assert len(fetches) == 2
+        assert [each.droid for each in two.hive("ada").assignments.find()] == ["bob"]
+
+    def test_who_was_served_does_not_wait_for_the_lock(self, two: World) -> None:
+        hive = two.hive("ada")
+        notes = Notes(hive, Branch(hive).ref)
+        hive.layout.settings.lock_timeout_s = 60
+        lock = LongLock(notes.lock_path, holder="another")
+        with lock:
+            name = notes.add_pending([("assignments", "qa-1")])
+            thread = threading.Thread(target=sync, args=(hive,), kwargs={"request": name})
+            thread.start()
+            thread.join(0.2)
+            assert thread.is_alive()
+            notes.remove_pending(name)  # As whoever pushes does at the end.
+            thread.join(60)
+            assert not thread.is_alive()
+
+    def test_a_lock_that_stays_is_busy(self, two: World) -> None:
+        two.settings("ada", '[sync]\ntimeout = "1s"\n')
+        hive = two.hive("ada")
+        hive.layout.settings.lock_timeout_s = -3
+        with (
+            LongLock(Notes(hive, Branch(hive).ref).lock_path, holder="another"),
+            pytest.raises(Busy, match="another process exchanges") as error,
+        ):
+            sync(hive)
+        assert error.value.details["holder"]["holder"] == "another"  # type: ignore[index]
+
+    def test_a_round_that_fetched_nothing_serves_nobody(self, two: World) -> None:
+        syncing.take_in(two.hive("ada"))
+        asked = _round(two, "ada")
+        sync(two.hive("ada"), fetch=False)
+        two.hive("bob").assignments.claim("shop-1")
+        sync(two.hive("bob"))
+        notes = Notes(two.hive("ada"), Branch(two.hive("ada")).ref)
+        assert notes.fetched() <= asked
+
+    def test_entries_of_any_kind_stay_as_they_are(self, two: World) -> None:
+        hive = two.hive("ada")
+        hive.assignments.claim("shop-1")
+        sync(hive)
+        commit = two.git("rev-parse", BRANCH)
+        entries = [
+            f"100644 blob {two.git('rev-parse', f'{commit}:queen_assignments.jsonl')}",
+            f"120000 blob {two.git('rev-parse', f'{commit}:queen_assignments.jsonl')}",
+            f"160000 commit {commit}",
+            f"040000 tree {two.git('rev-parse', f'{commit}^{{tree}}')}",
+        ]
+        names = ["queen_assignments.jsonl", "link", "module", "a folder\twith a \u00fc"]
+        listed = [f"{entry}\t{name}" for entry, name in zip(entries, names, strict=True)]
+        made = subprocess.run(
+            ["git", "mktree", "-z"], cwd=two.bare, check=True, capture_output=True,
+            input="".join(f"{each}\0" for each in listed).encode(),
+        ).stdout.decode().strip()  # fmt: skip
+        env = ("-c", "user.name=eve", "-c", "user.email=e@v.e")
+        theirs = two.git(*env, "commit-tree", made, "-p", commit, "-m", "mine")
+        two.git("update-ref", f"refs/heads/{BRANCH}", theirs)
+        hive.assignments.claim("shop-2")
+        sync(hive)
+        before, after = (two.git("ls-tree", each).splitlines() for each in (theirs, BRANCH))
+        assert before[1:] != []
+        changed = [each for each in (*before, *after) if (each in before) != (each in after)]
+        assert {each.rpartition("\t")[2] for each in changed} == {"queen_assignments.jsonl"}
+        assert two.git("log", "-1", "--format=%s", BRANCH) == "queenbee: 3"
+
+    def test_a_branch_that_is_shallow_here_goes_on(self, two: World) -> None:
+        for turn in range(3):
+            two.hive("ada").assignments.claim(f"shop-{turn}")
+            sync(two.hive("ada"))
+        path = two.clone("eve", options=("--depth", "1", "--no-single-branch"))
+        assert sync(two.hive("eve")).number == 3
+        git(path, "fetch", "-q", "--depth", "1", "origin", f"+refs/heads/{BRANCH}:refs/heads/own")
+        commit = two.git(
+            *("-c", "user.name=eve", "-c", "user.email=e@v.e", "commit-tree"),
+            *(f"{BRANCH}^{{tree}}", "-p", BRANCH, "-m", "not ours"),
+        )
+        two.git("update-ref", f"refs/heads/{BRANCH}", commit)
+        two.hive("eve").assignments.claim("shop-9")
+        assert sync(two.hive("eve")).number == 5
+
+    def test_an_exchange_starts_few_gits(self, two: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        sync(two.hive("ada"))
+        two.hive("ada").assignments.claim("shop-1")
+        sync(two.hive("ada"))
+        two.hive("ada").assignments.claim("shop-2")
+        started, popen = [], subprocess.Popen.__init__
+
+        def counted(process: subprocess.Popen[bytes], command: list[str], **more: object) -> None:
+            started.append(next(each for each in command[1:] if each in _GITS))
+            popen(process, command, **more)  # type: ignore[call-overload]
+
+        monkeypatch.setattr(subprocess.Popen, "__init__", counted)
+        sync(two.hive("ada"))
+        assert started == [*_GITS]
 
     def test_a_large_ledger_is_cut_into_segments(
         self, two: World, monkeypatch: pytest.MonkeyPatch

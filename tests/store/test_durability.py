@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
+import gc
 import os
 
 import pytest
@@ -157,9 +159,12 @@ class TestASyncThatFails:
         assert hive.messages.sent()[0].body == "hello"
 
     def test_leaves_no_file_open_and_no_lock_held(self, hive, calls, monkeypatch):
+        hive.close()
         before = len(os.listdir("/proc/self/fd"))
-        with pytest.raises(DurabilityUnknown):
-            hive.messages.send("api", "hello")
+        for _ in range(3):
+            with pytest.raises(DurabilityUnknown):
+                hive.messages.send("api", "hello")
+        hive.close()
         assert len(os.listdir("/proc/self/fd")) == before
         monkeypatch.undo()
         assert hive.messages.send("api", "afterwards")
@@ -236,12 +241,51 @@ def test_an_error_in_the_middle_of_a_turn_writes_nothing(hive):
     assert bytes_of(hive) == before
 
 
-@pytest.mark.linux
-def test_no_turn_leaves_a_file_open(hive):
+def work(hive):
     hive.messages.send("api", "hello")
-    before = len(os.listdir("/proc/self/fd"))
-    for _ in range(5):
+    hive.assignments.claim("qb-1")
+    hive.assignments.release("qb-1")
+
+
+def open_files():
+    """Returns the files that this process has open."""
+    found = []
+    for fd in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            found.append(os.readlink(f"/proc/self/fd/{fd}"))
+    return sorted(found)
+
+
+@pytest.mark.linux
+class TestAnOpenHive:
+    def test_holds_the_lock_and_two_files_of_each_ledger_open_however_many_turns(self, hive):
+        before = open_files()
+        for _ in range(5):
+            work(hive)
+        kinds = ("messages", "assignments")
+        held = [hive.layout.lock_path]
+        held += [hive.layout.ledger_path(kind) for kind in kinds]
+        held += [hive.layout.journal_path(kind) for kind in kinds]
+        assert open_files() == sorted([*before, *held])
+
+    def test_holds_nothing_open_once_it_is_closed(self, hive):
+        before = open_files()
+        for _ in range(2):
+            work(hive)
+            hive.close()
+            assert open_files() == before
+
+    def test_holds_nothing_open_once_nobody_uses_it(self, tmp_path):
+        hive = open_hive(tmp_path)
+        for _ in range(3):
+            work(hive)
+        lock = hive.layout.lock_path
+        assert lock in open_files()
+        del hive
+        gc.collect()
+        assert lock not in open_files()
+
+    def test_that_wrote_once_as_a_command_does_holds_nothing_open(self, hive):
+        before = open_files()
         hive.messages.send("api", "hello")
-        hive.assignments.claim("qb-1")
-        hive.assignments.release("qb-1")
-    assert len(os.listdir("/proc/self/fd")) == before
+        assert open_files() == before

@@ -87,8 +87,11 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
         many = landings.at_once(folder, agents=8, landings=options.landings, seed=seed)
         return {"at every call of git": dict(steps), "at once": many}
     if name == "remote":
-        seconds = min(remote.MOST_S, options.storm_seconds)
-        return remote.run(folder, operations=options.operations, seed=seed, seconds=seconds)
+        steps = remote.at_every_step(folder)
+        figures = remote.rounds(
+            folder, operations=options.operations, seed=seed, seconds=options.storm_seconds
+        )
+        return {"at every step": steps, "at random": figures}
     if name == "postgres":
         from tests.torture import postgres  # It needs the extra of that name.
 

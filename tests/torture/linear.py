@@ -172,6 +172,12 @@ class NoLock:
     def confirm(self) -> None:
         pass
 
+    def release(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
 
 def work(tree: str, log: str, name: str, threads: int, operations: int, broken: str) -> None:
     """Lets the threads of one process work; the notes go to `log`."""

@@ -3,14 +3,10 @@
     python -m tests.torture remote --operations 20000
 
 Each clone has a clock of its own, up to an hour off, and droids in processes of their own that are
-killed at random. They reach the remote through a proxy that delays, cuts and truncates.
+killed at random. Each clone reaches the remote through a proxy that delays, cuts and truncates, and
+now and then lets nothing through for seconds. What comes of it is judged by `remote_history`.
 
-The checker knows nothing of QueenBee. It reads the commits of the remote's branch one after the
-other, and what each process noted before it asked and after it was answered, and requires that
-
-- in no commit two confirmed grants of different droids exclude each other;
-- each token is the number of the commit that brought it;
-- whoever was told yes is in that history, and no two were told so for the same thing at once.
+A run is cut into rounds, each in a new world, so that no lease really ends in it.
 """
 
 from __future__ import annotations
@@ -18,95 +14,47 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
-import socket
 import subprocess
 import sys
-import threading
 import time
+from collections import Counter
 from contextlib import suppress
 
 from mutants import mutant
 
 from queenbee import Hive
-from queenbee.core.leases import NEVER_MS
 from queenbee.errors import Busy, Held, QueenError, Taken
 from queenbee.git.remote import confirming, deciding, syncing
+from queenbee.git.remote.branch import Branch
+from queenbee.git.remote.notes import Notes
+from tests.torture.kills import killed_at
+from tests.torture.network import Proxy, Server
 from tests.torture.places import ENVIRONMENT, ROOT, must, require
+from tests.torture.remote_history import MEET, check
 
-BRANCH = "queenbee/hive"
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 HOUR_MS = 3_600_000
 TTL_S = 1800
 """Shorter than the clocks differ: judged by them, a lease that was just granted has ended."""
 MOST_S = 1500
-"""No run may last so long that a lease really ends."""
+"""No round may last so long that a lease really ends."""
+ROUND = 2_500
+"""So many operations are in one round."""
 ISSUES = ("shop-1", "shop-2", "shop-3")
-MEET = {
-    "src/**": {"src/**", "src/a.py", "**/a.py"},
-    "src/a.py": {"src/**", "src/a.py", "**/a.py"},
-    "**/a.py": {"src/**", "src/a.py", "**/a.py", "docs/*"},
-    "docs/*": {"docs/*", "**/a.py"},
-}
-"""Which patterns share a path, by hand."""
-_ENDED = ("released", "completed", "reassigned")
-_GRACE_S = 60
-
-
-# The network.
-
-
-class Proxy(threading.Thread):
-    """Stands between the clones and the remote's daemon, and cuts connections."""
-
-    def __init__(self, port: int, seed: int, *, cuts: float) -> None:
-        super().__init__(daemon=True)
-        self._server = socket.create_server(("127.0.0.1", 0))
-        self.port = self._server.getsockname()[1]
-        self._to = port
-        self._random = random.Random(seed)
-        self._cuts = cuts
-        self.cut = 0
-
-    def run(self) -> None:
-        while True:
-            try:
-                client, _ = self._server.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
-
-    def stop(self) -> None:
-        self._server.close()
-
-    def _serve(self, client: socket.socket) -> None:
-        # Many end within the first bytes of an answer: the push counted, and nobody was told.
-        bad = self._random.random() < self._cuts
-        limit = int(2 ** self._random.uniform(0, 13)) if bad else None
-        which = self._random.random() < 0.5
-        with suppress(OSError), client, socket.create_connection(("127.0.0.1", self._to)) as remote:
-            if bad and self._random.random() < 0.2:
-                self.cut += 1
-                return
-            up = threading.Thread(
-                target=self._pump, args=(client, remote, limit if which else None), daemon=True
-            )
-            up.start()
-            self._pump(remote, client, None if which else limit)
-            up.join(5)
-
-    def _pump(self, source: socket.socket, target: socket.socket, limit: int | None) -> None:
-        passed = 0
-        with suppress(OSError):
-            while data := source.recv(65_536):
-                if limit is not None and passed + len(data) > limit:
-                    target.sendall(data[: limit - passed])
-                    self.cut += 1
-                    for each in (source, target):
-                        each.shutdown(socket.SHUT_RDWR)
-                    return
-                passed += len(data)
-                target.sendall(data)
-            target.shutdown(socket.SHUT_WR)
+SERVERS = ("git", "git", "http")
+"""The server of each round, in turn."""
+_BETWEEN_KILLS = 6
+"""At least so many operations are between two kills, so that most of them end, however slow the
+machine is."""
+_PARTITIONS = 0.02
+_LONGEST_PARTITION_S = 4.0
+_PAUSE_S = 0.2
+"""Before a droid that could not reach the remote asks again."""
 
 
 # The droids at work.
@@ -140,7 +88,7 @@ def _note(log: int, **fields: object) -> None:
 
 def _act(hive: Hive, chance: random.Random, log: int) -> None:
     held = [*hive.assignments.find(droid=hive.actor), *hive.reservations.find(droid=hive.actor)]
-    if held and chance.random() < 0.5:
+    if held and chance.random() < 0.8:
         given = chance.choice(held)
         _note(log, do="end", id=given.id, droid=hive.actor)
         with suppress(QueenError):
@@ -169,32 +117,118 @@ def _act(hive: Hive, chance: random.Random, log: int) -> None:
         _note(log, do="no", what=what, droid=hive.actor)
     except Busy as error:
         _note(log, do=error.code, what=what, droid=hive.actor)
+        time.sleep(_PAUSE_S)
     except QueenError as error:
         _note(log, do="failed", what=what, droid=hive.actor, said=error.message)
 
 
-class _Worker:
-    def __init__(self, tree: str, log: str, name: str, off_ms: int, broken: str) -> None:
-        self.tree, self.log, self.name, self.off_ms, self.broken = tree, log, name, off_ms, broken
-        self.process: subprocess.Popen[bytes] | None = None
+def nurse() -> None:
+    """Starts and kills droids as its standard input says, and kills all of them at its end.
 
-    def start(self, seed: int) -> None:
-        call = f"remote.work({self.tree!r}, {self.log!r}, {self.name!r}, {self.off_ms}, {seed}, "
-        program = f"from tests.torture import remote; {call}{self.broken!r})"
-        # A group of its own: its git dies with it.
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", program],
-            cwd=ROOT,
-            env=ENVIRONMENT,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
+    They are forked from here: to start a Python and import everything takes longer than a grant.
+    """
+    import filelock  # noqa: F401, PLC0415 - each droid would import them anew
+    import orjson  # noqa: F401, PLC0415
+
+    droids: dict[str, int] = {}
+    try:
+        while line := sys.stdin.readline():
+            what, name, *more = json.loads(line)
+            if what == "start":
+                droids[name] = _forked(*more)
+            elif name in droids:
+                _end(droids.pop(name))
+            print(len(droids), flush=True)
+    finally:
+        for pid in droids.values():
+            _end(pid)
+
+
+def _forked(tree: str, log: str, name: str, off_ms: int, seed: int, broken: str) -> int:
+    pid = os.fork()
+    if pid:
+        with suppress(OSError):
+            os.setpgid(pid, pid)
+        return pid
+    try:
+        # A group of its own: the gits that read and write die with it. Those that fetch and push
+        # have sessions of their own, and go on without it.
+        os.setpgid(0, 0)
+        os.close(0)
+        os.open(os.devnull, os.O_RDONLY)
+        work(tree, log, name, off_ms, seed, broken)
+    finally:
+        os._exit(1)
+
+
+def _end(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+
+
+class _Droids:
+    """The droids of one round, in a process that forks them."""
+
+    def __init__(self, broken: str) -> None:
+        self._broken = broken
+        self._places: dict[str, tuple[str, str, int]] = {}
+        self._nurse = subprocess.Popen(
+            [sys.executable, "-c", "from tests.torture import remote; remote.nurse()"],
+            cwd=ROOT, env=ENVIRONMENT, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def add(self, name: str, tree: str, log: str, off_ms: int) -> None:
+        self._places[name] = tree, log, off_ms
+
+    @property
+    def names(self) -> list[str]:
+        return [*self._places]
+
+    def start(self, name: str, seed: int) -> None:
+        tree, log, off_ms = self._places[name]
+        self._say("start", name, tree, log, name, off_ms, seed, self._broken)
+
+    def kill(self, name: str) -> None:
+        self._say("kill", name)
+
+    def stop(self) -> None:
+        with suppress(OSError):
+            self._nurse.communicate(timeout=60)
+
+    def _say(self, *words: object) -> None:
+        assert self._nurse.stdin is not None
+        assert self._nurse.stdout is not None
+        self._nurse.stdin.write(json.dumps(words) + "\n")
+        self._nurse.stdin.flush()
+        require(self._nurse.stdout.readline(), "the process that starts the droids has ended")
+
+
+# Rounds.
+
+
+def rounds(base: str, *, operations: int, seed: int, seconds: float) -> dict[str, object]:
+    """Runs as many rounds as it takes, each of which is printed; returns the figures of all."""
+    total: Counter[str] = Counter()
+    until, number = time.monotonic() + seconds, 0
+    while total["operations"] < operations and time.monotonic() < until:
+        folder = os.path.join(base, f"round-{number}")
+        os.makedirs(folder)
+        figures = run(
+            folder,
+            operations=min(ROUND, operations - total["operations"]),
+            seed=seed + number,
+            server=SERVERS[number % len(SERVERS)],
+            seconds=min(MOST_S, until - time.monotonic()),
         )
-
-    def kill(self) -> None:
-        if self.process is not None:
-            with suppress(ProcessLookupError):
-                os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait()
+        shutil.rmtree(folder)
+        print(f"  round {number} (seed {seed + number}): {json.dumps(figures)}", flush=True)
+        most = max(total["most at once"], int(str(figures["most at once"])))
+        total.update({k: v for k, v in figures.items() if isinstance(v, int)})
+        total["most at once"] = most
+        number += 1
+    return {"rounds": number, **total}
 
 
 def run(
@@ -205,55 +239,74 @@ def run(
     clones: int = 5,
     droids: int = 2,
     seconds: float = MOST_S,
+    server: str = "git",
     cuts: float = 0.1,
     kill: bool = True,
     broken: str = "",
 ) -> dict[str, object]:
-    """Lets the droids of all clones ask so often, and returns the figures. Raises `Broken`."""
+    """Lets the droids of all clones ask and give back so often, and returns the figures.
+
+    Raises `Broken`.
+    """
     chance = random.Random(seed)
     bare = os.path.join(base, "remote.git")
     subprocess.run(["git", "init", "-q", "--bare", bare], check=True, env=ENVIRONMENT)
-    port = _free_port()
-    daemon = subprocess.Popen(
-        ["git", "daemon", f"--base-path={base}", "--export-all", "--enable=receive-pack",
-         "--listen=127.0.0.1", f"--port={port}", "--reuseaddr", base],
-        env=ENVIRONMENT, stderr=subprocess.DEVNULL, start_new_session=True,
-    )  # fmt: skip
-    proxy = Proxy(port, seed, cuts=cuts)
-    proxy.start()
-    workers = []
+    # Each push would start gits that look for what to pack.
+    must(bare, "config", "receive.autogc", "false")
+    serving = Server(base, server)
+    workers = _Droids(broken)
+    proxies, logs = [], []
+    begun = time.monotonic()
     try:
-        _await_port(port)
-        logs = []
         for number in range(clones):
-            tree = os.path.join(base, f"clone-{number}")
-            must(base, "clone", "-q", bare, tree)
-            must(tree, "remote", "set-url", "origin", f"git://127.0.0.1:{proxy.port}/remote.git")
-            beads = os.path.join(tree, ".beads")
-            os.makedirs(beads)
-            with open(os.path.join(beads, "queen.toml"), "w", encoding="utf-8") as file:
-                file.write('[sync]\ntimeout = "10s"\n')
+            proxy = Proxy(serving.port, seed * clones + number, cuts=cuts)
+            proxy.start()
+            proxies.append(proxy)
+            tree = _clone(base, bare, f"clone-{number}", serving.url(proxy.port, "remote.git"))
             # The two extremes are always there.
             off_ms = (
                 (-HOUR_MS, HOUR_MS)[number] if number < 2 else chance.randint(-HOUR_MS, HOUR_MS)
             )
             for droid in range(droids):
                 logs.append(os.path.join(base, f"log-{number}-{droid}"))
-                workers.append(_Worker(tree, logs[-1], f"d{number}.{droid}", off_ms, broken))
-        kills = _drive(workers, logs, chance, operations, time.monotonic() + seconds, kill=kill)
+                workers.add(f"d{number}.{droid}", tree, logs[-1], off_ms)
+        begun = time.monotonic()
+        kills = _drive(workers, proxies, logs, chance, operations, begun + seconds, kill=kill)
+        took = time.monotonic() - begun
     finally:
-        for each in workers:
-            each.kill()
-        proxy.stop()
-        with suppress(ProcessLookupError):
-            os.killpg(daemon.pid, signal.SIGKILL)
-        daemon.wait()
-    figures = check(bare, [note for log in logs for note in _notes(log)])
-    return {**figures, "kills": kills, "connections cut": proxy.cut, "clones": clones}
+        workers.stop()
+        for each in proxies:
+            each.stop()
+        serving.stop()
+    notes = [note for log in logs for note in _notes(log)]
+    figures = check(bare, notes)
+    return {
+        "operations": sum(note["do"] in ("ask", "end") for note in notes),
+        **figures,
+        "kills": kills,
+        "connections": sum(each.served for each in proxies),
+        "cut": sum(each.cut for each in proxies),
+        "delayed": sum(each.delayed for each in proxies),
+        "partitions": sum(each.partitions for each in proxies),
+        "seconds": round(took),
+        "server": server,
+    }
+
+
+def _clone(base: str, bare: str, name: str, url: str) -> str:
+    tree = os.path.join(base, name)
+    must(base, "clone", "-q", bare, tree)
+    must(tree, "remote", "set-url", "origin", url)
+    beads = os.path.join(tree, ".beads")
+    os.makedirs(beads)
+    with open(os.path.join(beads, "queen.toml"), "w", encoding="utf-8") as file:
+        file.write('[sync]\ntimeout = "10s"\n')
+    return tree
 
 
 def _drive(
-    workers: list[_Worker],
+    droids: _Droids,
+    proxies: list[Proxy],
     logs: list[str],
     chance: random.Random,
     operations: int,
@@ -261,23 +314,27 @@ def _drive(
     *,
     kill: bool,
 ) -> int:
-    kills = 0
-    for each in workers:
-        each.start(chance.randrange(2**32))
-    while time.monotonic() < until and sum(map(_asked, logs)) < operations:
-        time.sleep(chance.uniform(0.2, 1.0))
-        if not kill:
+    kills = done = last = 0
+    for each in droids.names:
+        droids.start(each, chance.randrange(2**32))
+    while time.monotonic() < until and (done := sum(map(_operations, logs))) < operations:
+        time.sleep(chance.uniform(0.05, 0.5))
+        if not kill or done < last + _BETWEEN_KILLS:
             continue
-        victim = chance.choice(workers)
-        victim.kill()
-        victim.start(chance.randrange(2**32))
+        last = done
+        victim = chance.choice(droids.names)
+        droids.kill(victim)
+        droids.start(victim, chance.randrange(2**32))
         kills += 1
+        if chance.random() < _PARTITIONS:
+            chance.choice(proxies).part(chance.uniform(0.5, _LONGEST_PARTITION_S))
     return kills
 
 
-def _asked(log: str) -> int:
+def _operations(log: str) -> int:
     with suppress(FileNotFoundError), open(log, encoding="utf-8") as file:
-        return file.read().count('"do": "ask"')
+        text = file.read()
+        return text.count('"do": "ask"') + text.count('"do": "end"')
     return 0
 
 
@@ -287,100 +344,74 @@ def _notes(log: str) -> list[dict[str, object]]:
     return []
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+# One who is killed at every step.
 
 
-def _await_port(port: int) -> None:
-    until = time.monotonic() + _GRACE_S
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return
-        except OSError:
-            require(time.monotonic() < until, "git daemon did not start")
-            time.sleep(0.05)
+def at_every_step(
+    folder: str, *, parts: Iterable[float] = (0.0, 0.5, 1.0), every: int = 1
+) -> dict[str, int]:
+    """Kills a process at each step of a confirmed reservation; returns the figures.
+
+    Then another clone asks for the same, and both exchange. In the remote's history, the two never
+    exclude each other, and both clones agree on who has it.
+    """
+    first = _two_clones(os.path.join(folder, "first"))
+    found: Counter[str] = Counter()
+    for part in parts:
+        nth, killed = 0, True
+        while killed:
+            nth += every
+            world = os.path.join(folder, f"{part}-{nth}")
+            shutil.copytree(first, world, symlinks=True)
+            killed, told = killed_at(nth, lambda at=world: _reserve(at, "one"), part=part)
+            who = _healed(world, told=told)
+            found["kills"] += killed
+            found[f"then held by {who}"] += 1
+            shutil.rmtree(world)
+    return dict(found)
 
 
-# The checker.
+def _two_clones(world: str) -> str:
+    os.makedirs(world)
+    bare = os.path.join(world, "remote.git")
+    subprocess.run(["git", "init", "-q", "--bare", bare], check=True, env=ENVIRONMENT)
+    for name in ("one", "two"):
+        # By a relative path: the world is copied.
+        _clone(world, bare, name, "../remote.git")
+    _opened(world, "two").assignments.claim("shop-1")
+    for name in ("two", "one"):
+        syncing.sync(_opened(world, name))
+    return world
 
 
-def check(bare: str, notes: list[dict[str, object]]) -> dict[str, object]:
-    """Reads the remote's history and the notes; returns figures. Raises `Broken`."""
-    commits = must(bare, "rev-list", "--reverse", "--first-parent", BRANCH).split()
-    lines: dict[str, list[dict[str, object]]] = {}
-    seen: dict[str, set[str]] = {}
-    tokens: dict[tuple[str, int], int] = {}
-    most = 0
-    for number, commit in enumerate(commits, 1):
-        for name in must(bare, "ls-tree", "-r", "--name-only", commit).split():
-            known = seen.setdefault(name.split("/")[-1].split(".")[0], set())
-            for text in must(bare, "cat-file", "blob", f"{commit}:{name}").splitlines():
-                if text in known:
-                    continue
-                known.add(text)
-                line = json.loads(text)
-                lines.setdefault(line["id"], []).append(line)
-                if line.get("token") and (line["id"], line["token"]) not in tokens:
-                    # Later lines repeat the token; the first one is the confirmation.
-                    require(
-                        line["token"] == number, f"{line['id']} has the token of another commit"
-                    )
-                    tokens[line["id"], line["token"]] = number
-        live = [grant for each in lines.values() if (grant := _live(each)) is not None]
-        most = max(most, len(live))
-        _exclude_nobody(live, f"commit {number}")
-    _told(notes, tokens)
-    counts: dict[str, int] = {}
-    for note in notes:
-        counts[str(note["do"])] = counts.get(str(note["do"]), 0) + 1
-    return {"commits": len(commits), "confirmations": len(tokens), "most at once": most, **counts}
+def _opened(world: str, name: str) -> Hive:
+    tree = os.path.join(world, name)
+    return Hive.open(tree, droid=name, env={"QUEEN_DURABILITY": "buffered"})
 
 
-def _live(lines: list[dict[str, object]]) -> dict[str, object] | None:
-    """Returns a grant that was confirmed and that no line ends."""
-    ended = any(each.get("status") in _ENDED or each.get("deleted") for each in lines)
-    sure = [each for each in lines if each.get("token")]
-    return sure[0] if sure and not ended else None
+def _reserve(world: str, name: str) -> None:
+    hive = _opened(world, name)
+    confirming.confirmed(hive, lambda: hive.reservations.reserve(["src/**"], ttl_s=TTL_S))
 
 
-def _exclude_nobody(live: list[dict[str, object]], where: str) -> None:
-    for count, one in enumerate(live):
-        for other in live[count + 1 :]:
-            both = f"{one['id']} of {one['droid']} and {other['id']} of {other['droid']}"
-            require(not _clash(one, other), f"{where}: {both} are both confirmed")
-
-
-def _clash(one: dict[str, object], other: dict[str, object]) -> bool:
-    if one["droid"] == other["droid"]:
-        return False
-    if "pattern" in one and "pattern" in other:
-        return other["pattern"] in MEET[str(one["pattern"])]
-    return one.get("issue_id") is not None and one.get("issue_id") == other.get("issue_id")
-
-
-def _told(notes: list[dict[str, object]], tokens: dict[tuple[str, int], int]) -> None:
-    """Requires that whoever was told yes had it alone, until they asked to give it back."""
-    ends: dict[str, int] = {}
-    for note in notes:
-        if note["do"] == "end":
-            at = ends.get(str(note["id"]), NEVER_MS)
-            ends[str(note["id"])] = min(at, int(str(note["at"])))
-    holds = []
-    for note in notes:
-        if note["do"] != "yes":
-            continue
-        key = str(note["id"]), int(str(note["token"]))
-        require(key in tokens, f"{key[0]} was granted, and the remote does not have it")
-        what = "pattern" if note["what"] in MEET else "issue_id"
-        grant = {"id": key[0], "droid": note["droid"], what: note["what"]}
-        holds.append((int(str(note["at"])), ends.get(key[0], 2**62), grant))
-    holds.sort(key=lambda each: each[0])
-    open_: list[tuple[int, int, dict[str, object]]] = []
-    for hold in holds:
-        open_ = [each for each in open_ if each[1] > hold[0]]
-        for each in open_:
-            both = f"{each[2]['id']} and {hold[2]['id']}"
-            require(not _clash(each[2], hold[2]), f"{both} were held at once")
-        open_.append(hold)
+def _healed(world: str, *, told: bool) -> str:
+    """Lets the other clone ask, and both exchange; returns who has it then."""
+    with suppress(Held):
+        _reserve(world, "two")
+    for name in ("one", "two", "one"):
+        syncing.sync(_opened(world, name))
+    hives = [_opened(world, name) for name in ("one", "two")]
+    holders = [{each.droid for each in hive.reservations.find()} for hive in hives]
+    require(holders[0] == holders[1], f"{world}: the clones say {holders}")
+    require(len(holders[0]) == 1, f"{world}: it is held by {holders[0]}")
+    require(not told or holders[0] == {"one"}, f"{world}: who was told yes does not have it")
+    for hive in hives:
+        left = Notes(hive, Branch(hive).ref).pending()
+        require(not left, f"{world}: requests are left: {left}")
+        require(not hive.reservations.conflicts(), f"{world}: grants collide")
+        require(
+            all(each.token and not each.unconfirmed for each in hive.reservations.find()),
+            f"{world}: what is held was not confirmed",
+        )
+    check(os.path.join(world, "remote.git"), [])
+    return holders[0].pop()

@@ -237,9 +237,16 @@ class TestAnyBytes:
 
 
 class TestConfirmedGrants:
-    def test_of_clones_with_wrong_clocks_exclude_each_other(self, folder):
-        figures = remote.run(folder, operations=50, seed=1, clones=3, seconds=60)
+    @pytest.mark.parametrize("server", ["git", "http"])
+    def test_of_clones_with_wrong_clocks_exclude_each_other(self, folder, server):
+        figures = remote.run(folder, operations=60, seed=1, clones=3, seconds=60, server=server)
         assert figures["confirmations"]
+
+    def test_killed_at_a_step_are_confirmed_or_ended(self, folder):
+        figures = remote.at_every_step(folder, parts=(1.0,), every=40)
+        assert figures["kills"] > 5
+        assert figures["then held by one"]
+        assert figures["then held by two"]
 
     @pytest.mark.parametrize("broken", ["clock", "blind"])
     def test_judged_by_a_clock_or_before_the_remote_was_read_are_caught(self, folder, broken):

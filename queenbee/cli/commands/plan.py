@@ -176,11 +176,8 @@ def show_import(done: Imported) -> None:
     show_findings(done.found.findings, done.source)
     click.echo(render_differences(done.found), nl=False)
     kinds = [change.kind for change in done.found.changes]
-    did = "would be" if done.dry_run else "were"
-    say(
-        f"{kinds.count('add')} {did} added, {kinds.count('update')} updated, "
-        f"{kinds.count('keep')} kept"
-    )
+    did = "would be added" if done.dry_run else "added"
+    say(f"{kinds.count('add')} {did}, {kinds.count('update')} updated, {kinds.count('keep')} kept")
 
 
 @command(

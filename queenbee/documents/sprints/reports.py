@@ -1,8 +1,8 @@
 """QA agents' reports, and the `output_schema` in a bead that each report must follow.
 
 The schema comes from a bead, so anyone may have written it: references are never fetched, and a
-pattern cannot run forever. The jsonschema library checks reports, except against the schema that
-plans write: our own reader is enough for that, and starts in a third of the time. ADR 0013.
+pattern cannot run forever. Our own reader judges by the schemas that it understands, which are
+those of the format's examples and of plans; the others need the jsonschema library. ADR 0013.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import MAX_FINDINGS, Finding, first_findings
-from queenbee.documents.schema import schema_findings
+from queenbee.documents.schema import is_understood, schema_findings
+from queenbee.errors import MissingPackage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,8 +42,6 @@ DEFAULT_SCHEMA: dict[str, Any] = {
 
 def schema_rules(schema: dict[str, Any], path: str) -> Iterator[Finding]:
     """Returns what an `output_schema` lacks, or why it is not a JSON Schema."""
-    if schema == DEFAULT_SCHEMA:
-        return
     properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
     status = properties.get("status")
@@ -58,8 +57,11 @@ def schema_rules(schema: dict[str, Any], path: str) -> Iterator[Finding]:
 
 
 def report_findings(report: dict[str, Any], schema: dict[str, Any]) -> list[Finding]:
-    """Returns everything in a QA agent's report that its `output_schema` does not allow."""
-    if schema == DEFAULT_SCHEMA:
+    """Returns everything in a QA agent's report that its `output_schema` does not allow.
+
+    Raises `MissingPackage` if only the jsonschema library could tell, and it is not installed.
+    """
+    if is_understood(schema):
         return schema_findings(report, schema)
     fault = _schema_fault(schema)
     if fault is not None:
@@ -114,12 +116,15 @@ def _judged_apart(asked: str) -> list[Finding]:
 
 
 def _schema_fault(schema: dict[str, Any]) -> str | None:
-    from jsonschema import SchemaError  # noqa: PLC0415 - start-up
-
+    if is_understood(schema):
+        return None
     if not isinstance(schema.get("$schema", ""), str):
         return "its $schema must be a string"
+    validator = _validator_class(schema)
+    from jsonschema import SchemaError  # noqa: PLC0415 - start-up
+
     try:
-        _validator_class(schema).check_schema(schema)
+        validator.check_schema(schema)
     except SchemaError as error:
         return error.message[:200]
     except RecursionError:
@@ -128,7 +133,9 @@ def _schema_fault(schema: dict[str, Any]) -> str | None:
 
 
 def _validator_class(schema: dict[str, Any]) -> Any:
-    from jsonschema import Draft202012Validator  # noqa: PLC0415 - start-up
-    from jsonschema.validators import validator_for  # noqa: PLC0415 - start-up
-
+    try:
+        from jsonschema import Draft202012Validator  # noqa: PLC0415 - start-up
+        from jsonschema.validators import validator_for  # noqa: PLC0415 - start-up
+    except ImportError:
+        raise MissingPackage.of("this output_schema", "jsonschema", "schemas") from None
     return validator_for(schema, default=Draft202012Validator)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import printable, shell_word
 from queenbee.errors import ExternalFailure, InvalidInput, Unreachable, Unreadable
-from queenbee.git.run import NotTrusted, git, network
+from queenbee.git.run import NotTrusted, Objects, TooLarge, git, network
 from queenbee.store.layout import git_tree
 
 if TYPE_CHECKING:
@@ -24,13 +24,17 @@ if TYPE_CHECKING:
 MOST_FILE_BYTES = 64 * 2**20
 """A file on the branch is at most so large; ours are cut at a sixtieth of it."""
 MOST_BYTES = 2**30
-_MOST_ENTRIES = 100_000
+_MOST_TREE_BYTES = 2**23
+"""A folder of a hundred thousand files."""
 _ARCHIVE = "archive"
 _NAME = re.compile(
     r"queen_(?P<kind>[a-z][a-z0-9_-]{0,40})(?:\.(?P<number>[1-9][0-9]{0,8}))?\.jsonl"
 )
-_SUBJECT = re.compile(r"queenbee: ([1-9][0-9]{0,14})")
+_SUBJECT = re.compile(rb"queenbee: ([1-9][0-9]{0,14})")
 _LOOKED_BACK = 100
+_ORDINARY = re.compile(r"(?!HEAD$)[A-Za-z0-9][A-Za-z0-9_-]*(?:/[A-Za-z0-9][A-Za-z0-9_-]*)*")
+"""Git need not be asked whether this can be the name of a branch."""
+_TREE, _SUBMODULE, _FILES = "40000", "160000", ("100644", "100755")
 _NOBODY = {
     f"GIT_{who}_{what}": value
     for who in ("AUTHOR", "COMMITTER")
@@ -50,13 +54,12 @@ def is_kind(kind: str) -> bool:
 class File:
     """A ledger or segment on the branch: its kind, its number (0 for the ledger), and its blob."""
 
-    __slots__ = ("kind", "number", "oid", "size_bytes")
+    __slots__ = ("kind", "number", "oid")
 
-    def __init__(self, kind: str, number: int, oid: str, size_bytes: int = 0) -> None:
+    def __init__(self, kind: str, number: int, oid: str) -> None:
         self.kind = kind
         self.number = number
         self.oid = oid
-        self.size_bytes = size_bytes
 
 
 class Tree:
@@ -66,10 +69,15 @@ class Tree:
         self.files: dict[tuple[str, int], File] = {}
         self.others: dict[str, list[str]] = {"": [], _ARCHIVE: []}
         """Entries of other names, as `git mktree` takes them."""
+        self.archive: str | None = None
+        """The folder of segments."""
 
 
 class Branch:
-    """One branch of one remote. Raises `InvalidInput` if this hive has none to be on."""
+    """One branch of one remote. Raises `InvalidInput` if this hive has none to be on.
+
+    Used as a context manager for as long as it is read: one git reads all objects.
+    """
 
     def __init__(self, store: Store) -> None:
         layout = store.layout
@@ -93,12 +101,23 @@ class Branch:
                 hint=f"git remote add {shell_word(self.remote)} URL, or set remote in [sync] of "
                 "queen.toml",
             )
-        if self._line("check-ref-format", "--branch", self.name) != self.name:
+        if (
+            _ORDINARY.fullmatch(self.name) is None
+            and self._line("check-ref-format", "--branch", self.name) != self.name
+        ):
             raise InvalidInput(
                 f"{printable(self.name)!r} cannot be a branch", hint="set branch in [sync]"
             )
         self.ref = f"refs/queenbee/{self.remote}/{self.name}"
         """Where the commit that was fetched last is kept: outside of the user's branches."""
+        self._objects = Objects(self._cwd)
+        self._commits: dict[str, tuple[list[str], bytes]] = {}
+
+    def __enter__(self) -> Branch:
+        return self
+
+    def __exit__(self, *exits: object) -> None:
+        self._objects.__exit__(*exits)
 
     def fetch(self) -> str | None:
         """Returns the newest commit there; None if there is no such branch yet.
@@ -147,10 +166,19 @@ class Branch:
 
     def head(self) -> str | None:
         """Returns the commit that was fetched last, or None."""
-        return self._line("rev-parse", "--quiet", "--verify", f"{self.ref}^{{commit}}")
+        found = self._objects.read(f"{self.ref}^{{commit}}")
+        return found[0] if found is not None else None
 
     def follows(self, older: str, newer: str) -> bool:
         """Returns whether one commit is in the history of the other."""
+        at = newer
+        for _ in range(_LOOKED_BACK):
+            if at == older:
+                return True
+            read = self._commit(at)
+            if read is None or len(read[0]) != 1:
+                break
+            at = read[0][0]
         try:
             self._git("merge-base", "--is-ancestor", older, newer)
         except ExternalFailure:
@@ -161,43 +189,72 @@ class Branch:
         """Returns the number of a commit: each push of ours adds one, so it only grows."""
         if commit is None:
             return 0
-        said = self._git("log", "--first-parent", f"-{_LOOKED_BACK}", "--format=%s", commit)
-        for distance, subject in enumerate(said.decode(errors="replace").split("\n")):
+        at = commit
+        for distance in range(_LOOKED_BACK):
+            read = self._commit(at)
+            if read is None:
+                break
+            parents, subject = read
             if found := _SUBJECT.fullmatch(subject):
                 return int(found[1]) + distance
+            if not parents:
+                break
+            at = parents[0]
         return int(self._git("rev-list", "--count", "--first-parent", commit))
 
+    def _commit(self, oid: str) -> tuple[list[str], bytes] | None:
+        """Returns the parents and the subject of a commit; None if a shallow clone lacks it."""
+        if oid not in self._commits:
+            read = self._read(oid, _MOST_TREE_BYTES, "has a commit")
+            if read is None:
+                return None
+            head, _, message = read[2].partition(b"\n\n")
+            lines = head.split(b"\n")
+            parents = [each[7:].decode() for each in lines if each.startswith(b"parent ")]
+            self._commits[oid] = parents, message.partition(b"\n")[0]
+        return self._commits[oid]
+
+    def _read(self, name: str, most_bytes: int, what: str) -> tuple[str, str, bytes] | None:
+        try:
+            return self._objects.read(name, most_bytes)
+        except TooLarge as error:
+            raise self._too_large(f"{what} with {error.size_bytes} bytes") from None
+
+    def _content(self, name: str, most_bytes: int, what: str) -> tuple[str, bytes]:
+        """Returns the id and the content of an object that has to be there."""
+        read = self._read(name, most_bytes, what)
+        if read is None:
+            raise ExternalFailure(f"git has no object {name}", program="git")
+        return read[0], read[2]
+
     def tree(self, commit: str | None) -> Tree:
-        """Returns the files of a commit. Raises `Unreadable` if they are too large to be ours."""
+        """Returns the files of a commit. Raises `Unreadable` if they are too many to be ours."""
         found = Tree()
         if commit is None:
             return found
-        total = 0
-        for mode, kind, oid, size, name in self._entries(commit):
-            if name == _ARCHIVE and kind == "tree":
-                inner = self._entries(oid)
-            else:
-                inner = []
-                if name != _ARCHIVE:  # Ours will have that name.
-                    total += self._sort(found, "", mode, kind, oid, size, name)
-            for entry in inner:
-                total += self._sort(found, _ARCHIVE, *entry)
-        if total > MOST_BYTES:
-            raise self._too_large(f"holds {total} bytes")
+        for mode, name, oid in self._entries(f"{commit}^{{tree}}"):
+            if name != _ARCHIVE:
+                _sort(found, "", mode, name, oid)
+            elif mode == _TREE:  # Anything else has to go: ours will have that name.
+                found.archive = oid
+                for entry in self._entries(oid):
+                    _sort(found, _ARCHIVE, *entry)
         return found
 
     def read(self, files: Iterable[File]) -> dict[str, bytes]:
-        """Returns the content of files by their blobs."""
-        wanted = list(dict.fromkeys(each.oid for each in files))
-        if not wanted:
-            return {}
-        data = self._git("cat-file", "--batch", stdin="".join(f"{x}\n" for x in wanted).encode())
-        found, at = {}, 0
-        for oid in wanted:
-            end = data.index(b"\n", at)
-            size = int(data[at:end].split()[2])
-            found[oid] = data[end + 1 : end + 1 + size]
-            at = end + 1 + size + 1
+        """Returns the content of files by their blobs. Raises `Unreadable` if they are too large
+        to be ours.
+        """
+        found: dict[str, bytes] = {}
+        total = 0
+        for each in files:
+            if each.oid in found:
+                continue
+            what = f"has {name_of(each.kind, each.number)}"
+            _, found[each.oid] = self._content(each.oid, MOST_FILE_BYTES, what)
+            total += len(found[each.oid])
+            if total > MOST_BYTES:
+                raise self._too_large(f"holds more than {MOST_BYTES} bytes")
         return found
 
     def write(
@@ -209,10 +266,10 @@ class Branch:
         for key, data in contents.items():
             blobs[key] = self._text("hash-object", "-w", "-t", "blob", "--stdin", stdin=data)
         for (kind, count), oid in sorted(blobs.items()):
-            name = f"queen_{kind}.{count}.jsonl" if count else f"queen_{kind}.jsonl"
-            folders[_ARCHIVE if count else ""].append(f"100644 blob {oid}\t{name}")
+            folders[_ARCHIVE if count else ""].append(f"100644 blob {oid}\t{name_of(kind, count)}")
         if folders[_ARCHIVE]:
-            archive = self._make_tree(folders[_ARCHIVE])
+            kept = tree.archive if not any(count for _, count in contents) else None
+            archive = kept or self._make_tree(folders[_ARCHIVE])
             folders[""].append(f"040000 tree {archive}\t{_ARCHIVE}")
         made = self._make_tree(folders[""])
         parents = ["-p", parent] if parent else []
@@ -254,31 +311,16 @@ class Branch:
             status=status,
         )
 
-    def _entries(self, tree: str) -> list[tuple[str, str, str, int, str]]:
-        said = self._git("ls-tree", "-z", "-l", tree)
-        found = []
-        for entry in said.split(b"\0")[:-1]:
-            head, _, name = entry.partition(b"\t")
-            mode, kind, oid, size = head.decode().split()
-            found.append((mode, kind, oid, int(size) if size != "-" else 0, os.fsdecode(name)))
-        if len(found) > _MOST_ENTRIES:
-            raise self._too_large(f"holds {len(found)} files")
+    def _entries(self, tree: str) -> list[tuple[str, str, str]]:
+        """Returns the mode, name and id of each entry of a tree."""
+        own, data = self._content(tree, _MOST_TREE_BYTES, "has a folder")
+        found, at, id_bytes = [], 0, len(own) // 2
+        while at < len(data):
+            end = data.index(b"\0", at)
+            mode, _, name = data[at:end].partition(b" ")
+            at = end + 1 + id_bytes
+            found.append((mode.decode().lstrip("0"), os.fsdecode(name), data[end + 1 : at].hex()))
         return found
-
-    def _sort(
-        self, tree: Tree, folder: str, mode: str, kind: str, oid: str, size: int, name: str
-    ) -> int:
-        """Adds an entry where it belongs; returns the size of a file of ours."""
-        match = _NAME.fullmatch(name)
-        ours = match is not None and bool(match["number"]) == (folder == _ARCHIVE)
-        if match is None or not ours or kind != "blob" or mode not in ("100644", "100755"):
-            tree.others[folder].append(f"{mode} {kind} {oid}\t{name}")
-            return 0
-        if size > MOST_FILE_BYTES:
-            raise self._too_large(f"has {name} with {size} bytes")
-        number = int(match["number"] or 0)
-        tree.files[match["kind"], number] = File(match["kind"], number, oid, size)
-        return size
 
     def _make_tree(self, entries: Iterable[str]) -> str:
         data = b"".join(os.fsencode(each) + b"\0" for each in entries)
@@ -313,3 +355,19 @@ class Branch:
             hint="look at what was pushed there, or set another branch in [sync]",
             path=self.ref,
         )
+
+
+def name_of(kind: str, number: int) -> str:
+    """Returns the name of a ledger (0) or a segment on the branch."""
+    return f"queen_{kind}.{number}.jsonl" if number else f"queen_{kind}.jsonl"
+
+
+def _sort(tree: Tree, folder: str, mode: str, name: str, oid: str) -> None:
+    """Adds an entry where it belongs."""
+    match = _NAME.fullmatch(name)
+    if match is not None and bool(match["number"]) == (folder == _ARCHIVE) and mode in _FILES:
+        number = int(match["number"] or 0)
+        tree.files[match["kind"], number] = File(match["kind"], number, oid)
+        return
+    kind = {_TREE: "tree", _SUBMODULE: "commit"}.get(mode, "blob")
+    tree.others[folder].append(f"{mode:0>6} {kind} {oid}\t{name}")

@@ -44,24 +44,36 @@ def confirmed(
     """
     if hive.engine.shared:
         return list(grant())
-    notes = Notes(hive, Branch(hive).ref)
+    with Branch(hive) as branch:
+        return _confirmed(hive, branch, grant, local_if_offline=local_if_offline, tell=tell)
+
+
+def _confirmed(
+    hive: Services,
+    branch: Branch,
+    grant: Callable[[], Sequence[Grant]],
+    *,
+    local_if_offline: bool,
+    tell: Callable[[str], None],
+) -> list[Grant]:
+    notes = Notes(hive, branch.ref)
     try:
-        take_in(hive)
+        take_in(hive, branch)
     except Unreachable as error:
         if not local_if_offline:
             raise
-        given = _marked(hive, grant)
+        given = _marked(hive, notes, grant)
         _ask(notes, given)
         tell(f"not confirmed: {error.message}; the next queen sync confirms it, or ends it")
         return given
     before = _held_before(hive)
-    given = _marked(hive, grant)
+    given = _marked(hive, notes, grant)
     new = [(_kind(each), each.id) for each in given if each.id not in before]
     name = _ask(notes, given)
     if name is None:
         return given
     try:
-        sync(hive, fetch=False, request=name)
+        sync(hive, fetch=False, request=name, branch=branch)
     except Unreachable as error:
         if not local_if_offline:
             _take_back(hive, notes, name, new)
@@ -78,16 +90,18 @@ def confirmed(
 
 
 @contextmanager
-def _marks(hive: Services) -> Iterator[None]:
-    before, hive.grant_marks = hive.grant_marks, {"unconfirmed": True}
+def _marks(hive: Services, notes: Notes) -> Iterator[None]:
+    # With the clone, the next exchange finds what nobody asked for any more: deciding.py.
+    marks = {"unconfirmed": True, "clone": notes.clone()}
+    before, hive.grant_marks = hive.grant_marks, marks
     try:
         yield
     finally:
         hive.grant_marks = before
 
 
-def _marked(hive: Services, grant: Callable[[], Sequence[Grant]]) -> list[Grant]:
-    with _marks(hive):
+def _marked(hive: Services, notes: Notes, grant: Callable[[], Sequence[Grant]]) -> list[Grant]:
+    with _marks(hive, notes):
         return list(grant())
 
 
@@ -108,9 +122,10 @@ def _held_before(hive: Services) -> set[str]:
 
 
 def _take_back(hive: Services, notes: Notes, name: str, new: Sequence[tuple[str, str]]) -> None:
-    """Ends what this request made new, first for this machine: nobody may confirm it any more."""
-    notes.remove_pending(name)
+    """Ends what this request made new: nobody may confirm it any more."""
+    # In this order: killed in between, the request is one of grants that have ended.
     withdraw(hive, new, {})
+    notes.remove_pending(name)
 
 
 def _again(hive: Services, given: Sequence[Grant]) -> list[Grant]:

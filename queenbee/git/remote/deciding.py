@@ -17,7 +17,7 @@ from queenbee.services.leases.live import overlaps
 from queenbee.store.ledger import codec
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from queenbee.git.remote.notes import Notes
     from queenbee.services.hive import Services
@@ -41,7 +41,8 @@ class Decisions:
 def decide(hive: Services, notes: Notes, token: int) -> Decisions:
     """Returns what the push with this number confirms; ends what it may not confirm."""
     decisions = Decisions()
-    pending = notes.pending()
+    pending: dict[str, Sequence[Named]] = {**notes.pending()}
+    pending |= _left_behind(hive, pending, notes.clone())
     ours = {identifier for named in pending.values() for _, identifier in named}
     for name, named in pending.items():
         grants = [(kind, found(hive, kind, identifier)) for kind, identifier in named]
@@ -63,6 +64,26 @@ def decide(hive: Services, notes: Notes, token: int) -> Decisions:
             decisions.lines.setdefault(kind, []).append(codec.encode(fields))
         decisions.confirmed.append(name)
     return decisions
+
+
+def _left_behind(
+    hive: Services, pending: Mapping[str, Sequence[Named]], clone: str
+) -> dict[str, Sequence[Named]]:
+    """Returns the grants of this clone that wait for no confirmation, as requests.
+
+    Whoever made them was killed before the request was noted, or is just about to note it. What
+    one droid was granted at one time is one request.
+    """
+    noted = {named for each in pending.values() for named in each}
+    left: dict[str, list[Named]] = {}
+    for kind, view in ((ASSIGNMENTS, Assignment), (RESERVATIONS, Reservation)):
+        for row in hive.state(kind).select({"status": "active"}):
+            grant: Grant = view(row)
+            if not grant.unconfirmed or grant.clone != clone or (kind, grant.id) in noted:
+                continue
+            if is_live(grant, hive.now_ms()):
+                left.setdefault(f"{grant.droid} {grant.created_at}", []).append((kind, grant.id))
+    return {**left}
 
 
 def found(hive: Services, kind: str, identifier: str) -> Grant | None:

@@ -53,7 +53,8 @@ class Notes:
         self.folder = store.layout.remote_dir
         self.lock_path = os.path.join(self.folder, "lock")
         self._known_path = os.path.join(self.folder, "known.json")
-        self._round_path = os.path.join(self.folder, "round")
+        self._rounds_path = os.path.join(self.folder, "rounds")
+        self._fetches_path = os.path.join(self.folder, "fetches")
         self._pending_dir = os.path.join(self.folder, "pending")
         self._clone_path = os.path.join(self.folder, "clone")
         self._ref = ref
@@ -79,20 +80,31 @@ class Notes:
         """Replaces the note. Needs the branch's lock."""
         marks = {kind: [at.inode, at.offset, at.sum] for kind, at in known.marks.items()}
         said = {"taken": known.taken, "sent": known.sent, "marks": marks, "done": known.done}
+        with suppress(FileNotFoundError):
+            # Without the note everything is compared, which is right as well.
+            safe_open.unlink(self._known_path)
         self._replace(self._known_path, json.dumps({"ref": self._ref, **said}).encode())
+
+    # A number is the size of an empty file: it is never seen half written, and takes no block. To
+    # replace a small file waits for the disk on ext4, several times for each grant.
 
     def round(self) -> int:
         """Returns the number of the round that began last."""
-        try:
-            return int(safe_open.read(self._round_path, 32))
-        except (OSError, Unreadable, ValueError):
-            return 0
+        return max(_size(self._rounds_path), self.known().done)
 
     def begin_round(self) -> int:
         """Returns the number of a new round. Needs the branch's lock."""
-        number = max(self.round(), self.known().done) + 1
-        self._replace(self._round_path, b"%d" % number)
+        number = self.round() + 1
+        self._resize(self._rounds_path, number)
         return number
+
+    def fetched(self) -> int:
+        """Returns the number of the round that has taken in last what the remote had."""
+        return max(_size(self._fetches_path), self.known().done)
+
+    def note_fetched(self, number: int) -> None:
+        """Notes that a round took in what the remote had, and sent nothing. Needs the lock."""
+        self._resize(self._fetches_path, number)
 
     def clone(self) -> str:
         """Returns the id of this clone, which its confirmed grants carry."""
@@ -131,6 +143,10 @@ class Notes:
                 self.remove_pending(name)
         return found
 
+    def is_pending(self, name: str) -> bool:
+        """Returns whether a request still waits."""
+        return os.path.lexists(self._path_of(name))
+
     def remove_pending(self, name: str) -> None:
         """Forgets a request that was confirmed or ended."""
         with suppress(FileNotFoundError):
@@ -139,6 +155,16 @@ class Notes:
     def _path_of(self, name: str) -> str:
         return os.path.join(self._pending_dir, name)
 
+    def _resize(self, path: str, size: int) -> None:
+        try:
+            file = safe_open.open_file(path, os.O_RDWR | os.O_CREAT)
+            try:
+                os.ftruncate(file, size)
+            finally:
+                os.close(file)
+        except OSError as error:
+            raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
+
     def _replace(self, path: str, data: bytes) -> None:
         temporary = f"{path}.{os.getpid()}.tmp"
         try:
@@ -146,3 +172,14 @@ class Notes:
             safe_open.replace(temporary, path)
         except OSError as error:
             raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
+
+
+def _size(path: str) -> int:
+    try:
+        file = safe_open.open_file(path, os.O_RDONLY)
+    except (OSError, Unreadable):
+        return 0
+    try:
+        return os.fstat(file).st_size
+    finally:
+        os.close(file)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import random
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy
@@ -24,7 +25,7 @@ from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from queenbee.services.hive import Services
     from queenbee.store.files import Mark
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 SEGMENT_BYTES = 2**20
 """A ledger on the branch that grows beyond this becomes a segment, which never changes again. So
 what a push has to pack stays small."""
+_PAUSES_S = 0.01, 0.04
+"""How long one who waits for the lock sleeps, between looks whether another has done it."""
 _ATTEMPTS = 40
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
@@ -58,40 +61,82 @@ class Synced:
         return dict(vars(self))
 
 
-def sync(hive: Services, *, fetch: bool = True, request: str | None = None) -> Synced:
+def sync(
+    hive: Services,
+    *,
+    fetch: bool = True,
+    request: str | None = None,
+    branch: Branch | None = None,
+) -> Synced:
     """Exchanges all lines with the remote, and confirms or ends the grants that wait for it.
 
     Without `fetch`, begins with what was fetched last. A `request` that another process has
     confirmed or ended meanwhile needs no exchange of its own. Raises `Unreachable`, and `Busy` if
     another process, or others' pushes, take too long.
     """
-    branch = Branch(hive)
+    if branch is None:
+        with Branch(hive) as own:
+            return sync(hive, fetch=fetch, request=request, branch=own)
     # What was only copied there is not known to be here, if the records are in files again.
     notes = Notes(hive, f"copy of {branch.ref}" if hive.engine.shared else branch.ref)
     asked = notes.round()
-    with _lock(hive, notes):
-        if request is not None and request not in notes.pending():
+    with _turn(
+        hive, notes, lambda: request is not None and not notes.is_pending(request)
+    ) as is_needed:
+        if not is_needed:
             return Synced(branch.remote, branch.name)
         return _Exchange(hive, branch, notes).run(asked, fetch=fetch)
 
 
-def take_in(hive: Services) -> Synced:
-    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`."""
-    branch = Branch(hive)
+def take_in(hive: Services, branch: Branch | None = None) -> Synced:
+    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`.
+
+    Another process's fetch serves as well, if it began after this was called.
+    """
+    if branch is None:
+        with Branch(hive) as own:
+            return take_in(hive, own)
     if hive.engine.shared:
         return Synced(branch.remote, branch.name)
     notes = Notes(hive, branch.ref)
-    with _lock(hive, notes):
+    asked = notes.round()
+    # A round that began after we asked has brought whatever was there then.
+    with _turn(hive, notes, lambda: notes.fetched() > asked) as is_needed:
+        if not is_needed:
+            return Synced(branch.remote, branch.name)
         return _Exchange(hive, branch, notes).fetch_only()
 
 
-def _lock(hive: Services, notes: Notes) -> LongLock:
+@contextmanager
+def _turn(hive: Services, notes: Notes, is_served: Callable[[], bool]) -> Iterator[bool]:
+    """Waits for the lock of the branch, or until another process has done what is asked for.
+
+    Yields whether there is something left to do. Whoever was served does not wait for the lock:
+    many who took it in turn, only to see that, would keep those waiting who push.
+    """
     settings = hive.layout.settings
-    return LongLock(
-        notes.lock_path,
-        holder=hive.actor_or_none or "somebody",
-        timeout_s=3 * settings.sync_timeout_s + settings.lock_timeout_s,
-    )
+    holder = hive.actor_or_none or "somebody"
+    timeout_s = 3 * settings.sync_timeout_s + settings.lock_timeout_s
+    until = time.monotonic() + timeout_s
+    while not is_served():
+        lock = LongLock(notes.lock_path, holder=holder, timeout_s=0)
+        try:
+            lock.__enter__()
+        except Busy as error:
+            if time.monotonic() < until:
+                time.sleep(random.uniform(*_PAUSES_S))  # noqa: S311 - jitter, not a secret
+                continue
+            raise Busy(
+                f"timed out after {timeout_s:g} s: another process exchanges with the remote",
+                hint="try again; nothing was granted",
+                **error.details,
+            ) from error
+        try:
+            yield not is_served()
+        finally:
+            lock.__exit__(None, None, None)
+        return
+    yield False
 
 
 class _Exchange:
@@ -106,6 +151,8 @@ class _Exchange:
         self._there: dict[str, list[bytes]] = {}
         """The lines on the branch that `known.taken` does not have, by kind."""
         self._done = Synced(branch.remote, branch.name)
+        # Under the lock, so that no two processes make one.
+        notes.clone()
 
     def run(self, asked: int, *, fetch: bool) -> Synced:
         self._record_gained()
@@ -124,7 +171,9 @@ class _Exchange:
             # 2. Read after the decisions: what they ended goes out with the rest.
             outgoing, ends = self._outgoing()
             if not outgoing and not decisions.lines:
-                self._notes.write(Known(head, head, ends, number))
+                # Without a fetch, nobody else may rely on this round.
+                done = number if fetch or attempt else self._known.done
+                self._notes.write(Known(head, head, ends, done))
                 self._done.number = token - 1
                 return self._done
             commit = self._branch.write(
@@ -148,8 +197,10 @@ class _Exchange:
         return Decisions() if self._hive.engine.shared else decide(self._hive, self._notes, token)
 
     def fetch_only(self) -> Synced:
+        number = self._notes.begin_round()
         head = self._branch.fetch()
         self._take_in(head)
+        self._notes.note_fetched(number)
         self._done.number = self._branch.number(head)
         return self._done
 

@@ -114,7 +114,13 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
 
 def _texts(fields: Mapping[str, object]) -> Iterable[tuple[str, str]]:
     """Yields every text in a record that a person or agent wrote, with the name of its field."""
-    waiting = [(name, value) for name, value in fields.items() if not name.endswith(_NO_TEXT)]
+    waiting: list[tuple[str, object]] = []
+    for name, value in fields.items():
+        if isinstance(value, str):
+            if not name.endswith(_NO_TEXT):
+                yield name, value
+        elif value is not None and not name.endswith(_NO_TEXT):
+            waiting.append((name, value))
     while waiting:
         name, value = waiting.pop(0)
         if isinstance(value, str):

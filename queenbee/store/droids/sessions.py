@@ -81,6 +81,11 @@ def current(layout: Layout, session_id: str, now_ms: int) -> Session | None:
     return session
 
 
+def noted(layout: Layout, session_id: str) -> Session | None:
+    """Returns a session that has begun in this worktree, and notes nothing."""
+    return _read(_path(layout, session_id))
+
+
 def begin(
     layout: Layout, session_id: str, part: str, *, source: str, now_ms: int
 ) -> Session | None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from queenbee.store.engines.engine import Turn
     from queenbee.store.engines.fault import Fault
+    from queenbee.store.engines.files_turn import HeldOpen
     from queenbee.store.layout import Layout
     from queenbee.store.records import Progress, Records
 
@@ -27,6 +28,7 @@ class FilesEngine:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
+        self._held: HeldOpen | None = None
         self.patience_s = 0.0
 
     def ledger(self, kind: str) -> Ledger:
@@ -51,9 +53,14 @@ class FilesEngine:
         return self._layout.index_path(kind)
 
     def turn(self, holder: str) -> Turn:
-        from queenbee.store.engines.files_turn import FilesTurn  # noqa: PLC0415 - start-up
+        from queenbee.store.engines.files_turn import (  # noqa: PLC0415 - start-up
+            FilesTurn,
+            HeldOpen,
+        )
 
-        return FilesTurn(self._layout, holder)
+        if self._held is None:
+            self._held = HeldOpen()
+        return FilesTurn(self._layout, holder, self._held)
 
     def wait(
         self,
@@ -82,4 +89,8 @@ class FilesEngine:
         """Does nothing: there are no copies."""
 
     def close(self) -> None:
-        """Does nothing: no file stays open between two questions."""
+        if self._held is not None:
+            self._held.close()
+
+    def __del__(self) -> None:
+        self.close()

@@ -6,6 +6,7 @@ import os
 
 from queenbee.core.ids import RANDOM_BYTES
 from queenbee.errors import InvalidInput, StoreError
+from queenbee.store.engines.choosing import open_engine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,15 +55,12 @@ def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
         return {**found, "noted": f"postgres {noted}"} if noted else found
     found["hive"] = settings.engine_hive
     carrying = _carrying()
-    from queenbee.store.engines.choosing import open_engine  # noqa: PLC0415 - psycopg is there now
-    from queenbee.store.engines.postgres.health import place  # noqa: PLC0415 - as above
-
     engine = open_engine(layout)
     try:
         faults = engine.faults()
     finally:
         engine.close()
-    found["database"] = place(settings.database)
+    found["database"] = carrying.place(settings.database)
     found["faults"] = [{name: getattr(each, name) for name in each.__slots__} for each in faults]
     if any(each.code != "cache" and each.severity == "error" for each in faults):
         return found

@@ -10,6 +10,7 @@ ADR 0011.
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 
 from queenbee.store.files import (
     START,
@@ -21,7 +22,7 @@ from queenbee.store.files import (
     split_lines,
 )
 from queenbee.store.index.segments import Doubt, Segments, archive_stamp
-from queenbee.store.index.tables import Taker
+from queenbee.store.index.tables import LONG_WAL_BYTES, Taker
 from queenbee.store.ledger.batch import Position
 
 TYPE_CHECKING = False
@@ -70,8 +71,11 @@ class Intake:
         """Reads new lines. Raises `sqlite3.Error`."""
         tables = self._tables
         if self._is_behind():
+            anew = tables.meta("at") is None and self._ledger.size_bytes() > LONG_WAL_BYTES
+            if not anew:
+                tables.keep_log()
             try:
-                with tables.transaction():
+                with tables.unlogged() if anew else nullcontext(), tables.transaction():
                     self._read_or_build()
             finally:
                 self.report(1, 1)
@@ -121,6 +125,7 @@ class _Pass:
         self._intake = intake
         self._taker = Taker(tables)
         self._segments = Segments(tables, ledger, self._take_archived)
+        self._anew = tables.meta("at") is None
         self._at = tables.position("at")
         self._agreed = tables.position("agreed")
         self._kept: list[bytes] = []
@@ -163,6 +168,8 @@ class _Pass:
             # New tracked lines come before those of the journal alone, archived ones before all.
             raise Doubt
         self._apart = self._apart or reordered
+        if self._anew:
+            self._tables.sort()
         self._write_down()
         self._tables.put_meta("stamps", json.dumps(stamps))
 
@@ -185,15 +192,14 @@ class _Pass:
         """Reads the segments that are new; returns whether any came or went since the index was
         created.
         """
-        anew = self._tables.meta("at") is None
         if archive_stamp(self._ledger) == (self._tables.meta("archive") or ""):
             return False
-        changed = self._segments.follow(anew=anew)
+        changed = self._segments.follow(anew=self._anew)
         noted = self._segments.ahead_of(self._at.journal)
         if noted is not None:
             self._kept = split_lines(noted.kept)
             self._at = Position(self._at.tracked, noted.mark)
-        return changed and not anew
+        return changed and not self._anew
 
     def _take_archived(self, lines: list[bytes]) -> None:
         self._taker.take(lines, once=True)

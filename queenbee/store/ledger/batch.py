@@ -51,7 +51,7 @@ class Lines:
         self.common = split_lines(data[:same])
         self.tracked = split_lines(data[same:])
         self.journal = split_lines(journal[same:])
-        known = set(self.tracked)
+        known = set(self.tracked) if self.journal else set()
         self.journal_only = [line for line in self.journal if line not in known]
 
     @property

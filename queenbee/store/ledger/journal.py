@@ -97,6 +97,10 @@ class Journal:
     # in between leaves none of them: readers stop at the announced offset, and the next writer
     # removes the rest.
 
+    def is_announced(self) -> bool:
+        """Returns whether a write is announced: under the lock, one that was interrupted."""
+        return os.path.lexists(self._intent_path)
+
     def append(self, file: Appender, lines: Sequence[bytes]) -> None:
         """Appends lines that take effect together, when `forget_intent` is called."""
         data = joined(lines)

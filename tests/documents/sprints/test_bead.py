@@ -29,6 +29,7 @@ from queenbee.documents.sprints.bead import (
 from queenbee.documents.sprints.names import branch_fault, is_absolute
 from queenbee.documents.sprints.reports import DEFAULT_SCHEMA, report_findings
 from queenbee.documents.sprints.rules import check_bead
+from queenbee.errors import MissingPackage
 from queenbee.workflows.validation import Rules, validate_data
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "sprint"
@@ -720,18 +721,29 @@ class TestReports:
 
         assert len(report_findings(report, DEFAULT_SCHEMA)) == len(theirs)
 
-    def test_the_schema_of_plans_needs_no_library(self) -> None:
+    def test_the_schemas_of_plans_and_of_the_examples_need_no_library(self) -> None:
         bead = complete()
-        for agent in bead["metadata"]["qa_agents"]:
-            agent["output_schema"] = DEFAULT_SCHEMA
+        bead["metadata"]["qa_agents"][0]["output_schema"] = DEFAULT_SCHEMA
         program = (
-            "import json, sys; from queenbee.documents.sprints.rules import check_bead; "
-            "assert check_bead(json.load(sys.stdin)) == []; assert 'jsonschema' not in sys.modules"
+            "import json, sys; sys.modules['jsonschema'] = None; "
+            "from queenbee.documents.sprints.rules import check_bead; "
+            "assert check_bead(json.load(sys.stdin)) == []"
         )
 
         subprocess.run(
             [sys.executable, "-c", program], input=json.dumps(bead), text=True, check=True
         )
+
+    def test_another_schema_needs_the_library_and_says_so(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setitem(sys.modules, "jsonschema", None)
+        schema = self.SCHEMA | {"oneOf": [{}]}
+
+        with pytest.raises(MissingPackage) as caught:
+            report_findings({"status": "pass", "message": ""}, schema)
+
+        assert caught.value.hint == "pip install 'queenbee-hive[schemas]'"
 
     def test_of_a_report_with_very_many_faults_a_thousand_are_told(self) -> None:
         report = {"status": "pass", "message": "", "runs": [5] * 1_000_000}

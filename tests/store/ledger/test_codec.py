@@ -21,6 +21,7 @@ from queenbee.store.ledger.codec import (
     decode_exactly,
     decoder,
     encode,
+    is_migration,
     lost_precision,
 )
 
@@ -70,6 +71,22 @@ NEARLY_JSON = st.lists(
     ),
     max_size=14,
 ).map(lambda parts: "".join(parts).encode())
+
+ODD_LINES = (
+    b'{"id":"q","x":' + b"[" * MAX_DEPTH + b"]" * MAX_DEPTH + b"}",
+    b'{"id":"q","x":"' + b"[{" * MAX_DEPTH + b'"}',
+    b'{"id":"q","x":"' + b"x" * MAX_LINE_BYTES + b'"}',
+    b"[" * 100_000,
+    b"[]",
+    b"7",
+    b'{"id":7}',
+    b'{"id":""}',
+    b'{"_migration":"v1"}',
+    b'{"id":"q","_migration":"v1"}',
+)
+LEDGERS = st.lists(
+    st.sampled_from(ODD_LINES) | NEARLY_JSON | st.just(b'{"id":"q","rev":1}'), max_size=80
+)
 
 
 def by_orjson(raw):
@@ -163,6 +180,32 @@ class TestTheTwoDecoders:
         told = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
         assert told.stdout.split() == ["False", "True"]
 
+    @pytest.mark.parametrize("size_bytes", [0, 10**9], ids=["standard library", "orjson"])
+    @given(LEDGERS)
+    @settings(max_examples=300, deadline=None)
+    def test_take_the_same_of_many_lines_as_of_each(self, size_bytes, lines):
+        assert told_at_once(lines, size_bytes) == told_one_by_one(lines, size_bytes)
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ("return len(data) < MAX_LINE_BYTES and data", "return data"),
+            ('MAX_LINE_BYTES and data.count(b"[") + data.count(b"{") <= MAX_DEPTH', "10**9"),
+            ("if type(fields) is not dict:", "if False:"),
+            ("and type(identifier) is str:", "and True:"),
+        ],
+        ids=["too long", "too deep", "not an object", "an id that is not text"],
+    )
+    def test_a_laxer_one_for_many_lines_is_caught(self, old, new):
+        broken = mutant(codec, old, new)
+        lines = [*ODD_LINES, b'{"id":"q"}']
+        assert told_at_once(lines, 10**9) == told_one_by_one(lines, 10**9)
+        try:
+            told = told_at_once(lines, 10**9, broken)
+        except AttributeError:
+            return  # It took something for a record that has no fields at all.
+        assert told != told_one_by_one(lines, 10**9)
+
     def test_a_laxer_one_is_caught(self):
         broken = mutant(codec, "        parse_constant=_refuse,\n", "")
         raw = b'{"id":"q","x":NaN}'
@@ -170,6 +213,24 @@ class TestTheTwoDecoders:
         assert not said(lambda line: broken._checked(line, broken._strict_loads), raw).startswith(
             "unusable"
         )
+
+
+def told_at_once(lines, size_bytes, module=codec):
+    others = []
+    records = list(module.decode_records(lines, size_bytes, others))
+    return repr(records), repr(others)
+
+
+def told_one_by_one(lines, size_bytes):
+    """Returns the same as `told_at_once`, from the decoder that says of each line why."""
+    decode, usable = decoder(size_bytes), []
+    for raw in lines:
+        try:
+            usable.append((raw, decode(raw)))
+        except Unusable:
+            continue
+    records = [line for line in usable if not is_migration(line[1])]
+    return repr(records), repr([line for line in usable if is_migration(line[1])])
 
 
 class TestWhatIsWritten:

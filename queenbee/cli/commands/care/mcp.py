@@ -8,14 +8,8 @@ from importlib.util import find_spec
 import click
 
 from queenbee.cli.app import Invocation, command
-from queenbee.errors import ExternalFailure
+from queenbee.errors import MissingPackage
 from queenbee.store.layout import working_directory
-
-
-class MissingPackage(ExternalFailure):
-    """A package that a command needs is not installed; `package` and `extra` name it."""
-
-    code = "missing_package"
 
 
 @command("mcp", show=lambda _: None, example="queen mcp", opens_hive=False)
@@ -26,12 +20,7 @@ def mcp(call: Invocation) -> None:
     up, see docs/mcp.md. It ends when the agent does. Needs: pip install 'queenbee-hive[mcp]'
     """
     if find_spec("mcp") is None or find_spec("mcp_types") is None:
-        raise MissingPackage(
-            "queen mcp needs the Python package mcp 2.0 or later",
-            hint="pip install 'queenbee-hive[mcp]'",
-            package="mcp",
-            extra="mcp",
-        )
+        raise MissingPackage.of("queen mcp", "mcp 2.0 or later", "mcp")
     from queenbee.mcp.server import serve  # noqa: PLC0415 - start-up
     from queenbee.mcp.workspace import Workspace  # noqa: PLC0415 - start-up
 

@@ -16,7 +16,7 @@ import psycopg
 
 from queenbee.errors import QueenError, Unreachable, Unwritable
 from queenbee.store.engines.opening import open_records
-from queenbee.store.engines.postgres import faults
+from queenbee.store.engines.postgres import faults, health
 from queenbee.store.engines.postgres.cache import Cache
 from queenbee.store.engines.postgres.connection import AT_ONCE, Answer, Connection
 from queenbee.store.engines.postgres.schema import chained
@@ -135,8 +135,6 @@ class PostgresEngine:
         return now_ms
 
     def faults(self) -> list[Fault]:
-        from queenbee.store.engines.postgres import health  # noqa: PLC0415 - start-up
-
         return list(health.found(self))
 
     def repair(self) -> None:

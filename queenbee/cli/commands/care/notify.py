@@ -1,0 +1,63 @@
+"""`queen notify`: calls a person when something wants them."""
+
+from __future__ import annotations
+
+import os
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+import click
+
+from queenbee.cli import calling
+from queenbee.cli.app import Invocation, command
+from queenbee.cli.terminal import say
+from queenbee.core.text import printable
+from queenbee.documents.folders import gates_dir
+from queenbee.services.telling.announcing import Announcer
+from queenbee.workflows.hive import Hive
+from queenbee.workflows.people import wants
+
+if TYPE_CHECKING:
+    from queenbee.services.telling.people import Want
+
+
+@command(
+    "notify",
+    # Each thing was shown when it came.
+    show=lambda _: None,
+    example="queen notify\nqueen notify --run 'ntfy publish my-topic'\nqueen notify --once --json",
+    opens_hive=False,
+)
+@click.option("--run", metavar="COMMAND", help="Run this for each thing, without a shell")
+@click.option("--bell", is_flag=True, help="Ring the terminal's bell instead of the desktop's")
+@click.option("--once", is_flag=True, help="Tell what is new, and end")
+def notify(call: Invocation, run: str | None, bell: bool, once: bool) -> list[Want]:
+    """Call a person when something wants them
+
+    That is: a message to human (or to you), an agent that waits for an answer or for what you have,
+    a gate that failed, a landing that is stuck, a droid with work that shows no sign of life.
+
+    Each thing is told once on this machine, at most five in a minute. It watches until you stop it,
+    and uses no processor meanwhile. It reads no mail.
+
+    COMMAND gets QUEEN_EVENT (such as message), QUEEN_EVENT_TEXT, QUEEN_EVENT_DROID,
+    QUEEN_EVENT_ABOUT and QUEEN_EVENT_HIVE in its environment, and the same as JSON on standard
+    input.
+    """
+    hive = Hive.open(droid=call.actor, beads_dir=call.beads_dir)
+    title = os.path.basename(hive.layout.root)
+    if run is not None:
+        caller = calling.by_command(run, hive.layout.root)
+    else:
+        caller = (None if bell else calling.by_desktop(title)) or calling.by_bell
+
+    def tell(want: Want) -> None:
+        if not call.json:
+            say(f"{time.strftime('%H:%M')}  {printable(want.text)}")
+        caller(want)
+
+    announcer = Announcer(hive, partial(wants, hive), tell)
+    if not once:
+        announcer.run([gates_dir(hive.layout)])
+    return announcer.look()

@@ -1,0 +1,60 @@
+"""Words that both forms of a report use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from queenbee.core.timestamps import format_duration, format_ms
+
+if TYPE_CHECKING:
+    from queenbee.report.values import Conflict, Report, Run, Wait
+
+GENERATOR = "QueenBee report"
+"""By these words in its head, a file is known as a report, which a new one may replace."""
+STATES = {
+    "done": "done",
+    "active": "active",
+    "ready": "ready",
+    "waits": "waiting",
+    "on_hold": "on hold",
+}
+NOT_RECORDED = (
+    "Refused requests, and how long a request waited in the queue, are not recorded; so files that "
+    "another droid got within 15 minutes count as handed over."
+)
+
+
+def clock(at_ms: int) -> str:
+    """Returns an instant to the minute, in UTC."""
+    return format_ms(at_ms)[:16].replace("T", " ")
+
+
+def many(number: int, one: str, several: str | None = None) -> str:
+    """Returns a number with its noun."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def heading(report: Report) -> str:
+    """Returns when a report was made, and of what time."""
+    since = f", of what happened since {clock(report.since_ms)}" if report.since_ms else ""
+    return f"As of {clock(report.made_ms)} UTC{since}."
+
+
+def worked(wait: Wait) -> str:
+    """Returns how long an issue took once somebody had it."""
+    return "not done" if wait.worked_s is None else format_duration(wait.worked_s)
+
+
+def verdict(run: Run) -> str:
+    """Returns the verdict on a run as words."""
+    return run.verdict.replace("_", " ")
+
+
+def sentence(conflict: Conflict) -> str:
+    """Returns what became of a conflict, without the names."""
+    return {
+        "superseded": "after a merge, the older grant counted",
+        "withdrawn": "the remote confirmed the other grant",
+        "taken over": "taken over",
+        "reassigned": "given to another droid",
+    }[conflict.kind]

@@ -1,0 +1,121 @@
+"""What wants a person: a message, an agent that waits for one, a landing or a droid that is stuck.
+
+Agents hear their news by themselves; a person looks elsewhere and has to be called. `queen notify`
+does that, each thing once.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from queenbee.core.text import mentioned, one_line, quotation
+from queenbee.core.timestamps import format_duration, instant_ms
+from queenbee.services.telling.news import MOST_UNREAD, wants_answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from queenbee.core.records import Message
+    from queenbee.services.hive import Services
+
+PERSON = "human"
+STUCK_S = 600
+"""A landing takes as long as its check. One that has not moved for so long needs a look."""
+_NAME_CHARS = 40
+_TEXT_CHARS = 80
+
+
+class Want:
+    """One thing that wants a person."""
+
+    def __init__(self, kind: str, key: str, text: str, *, droid: str = "", about: str = "") -> None:
+        self.kind = kind
+        """`message`, `answer`, `waits`, `landing`, `quiet`, `gate`, or `more`."""
+        self.key = f"{kind}:{key}"
+        """The same for the same thing, and another one if it happens again."""
+        self.text = text
+        """On one line, with what others wrote marked as theirs."""
+        self.droid = droid
+        """Who wants something, or is concerned."""
+        self.about = about
+        """The id of the message or issue, the pattern, the branch or the gate."""
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the parts as plain values."""
+        return {"event": self.kind, "text": self.text, "droid": self.droid, "about": self.about}
+
+
+def wants(hive: Services) -> Iterator[Want]:
+    """Yields what wants `human`, or the actor, now."""
+    people = [PERSON, *([hive.actor] if hive.actor_or_none not in (None, PERSON) else [])]
+    for person in people:
+        for message in hive.messages.inbox(unread=True, droid=person, limit=MOST_UNREAD):
+            yield _of_message(message)
+    yield from _waiters(hive, people)
+    yield from _landings(hive)
+    yield from _quiet(hive, people)
+
+
+def _of_message(message: Message) -> Want:
+    about = f" about {_name(message.issue_id)}" if message.issue_id else ""
+    asks = wants_answer(message)
+    what = "wants your answer" if asks else "wrote to you"
+    text = (
+        f"{_name(message.from_)} {what}{about}: {quotation(one_line(message.subject, _TEXT_CHARS))}"
+    )
+    kind = "answer" if asks else "message"
+    return Want(kind, message.id, text, droid=message.from_, about=message.id)
+
+
+def _waiters(hive: Services, people: list[str]) -> Iterator[Want]:
+    """Yields who waits for what a person has."""
+    if not hive.layout.may_have_waiters():
+        return
+    for each in hive.queue.everything():
+        holders = hive.holders(each.want, each.droid)
+        if each.droid not in people and set(holders) & set(people):
+            what = one_line(each.want.shown(), _TEXT_CHARS)
+            text = f"{_name(each.droid)} waits for {what}, which you have"
+            key = f"{each.droid}:{each.since_ms}"
+            yield Want("waits", key, text, droid=each.droid, about=str(each.want))
+
+
+def _landings(hive: Services) -> Iterator[Want]:
+    if not os.path.isdir(os.path.join(hive.layout.state_dir, "landing")):
+        return
+    from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
+
+    for each in landers(hive):
+        since_ms = instant_ms(each.since)
+        stuck_s = (hive.now_ms() - (since_ms or hive.now_ms())) / 1000
+        if stuck_s >= STUCK_S:
+            what = {"resolving": "has a conflict to resolve", "waiting": "waits"}.get(
+                each.state, "is landing"
+            )
+            text = (
+                f"{_name(each.droid)} {what} before its work is on {_name(each.target)}, "
+                f"for {format_duration(stuck_s).split(' ')[0]} now"
+            )
+            key = f"{each.droid}:{each.state}:{each.since}"
+            yield Want("landing", key, text, droid=each.droid, about=each.target)
+
+
+def _quiet(hive: Services, people: list[str]) -> Iterator[Want]:
+    """Yields the droids that have work and show no sign of life."""
+    work: dict[str, str] = {each.droid: each.issue_id for each in hive.assignments.find()}
+    for lease in hive.reservations.find():
+        work.setdefault(lease.droid, lease.pattern)
+    for droid, what in sorted(work.items()):
+        if droid in people or not hive.droids.is_quiet(droid):
+            continue
+        seen_ms = hive.droids.seen_ms(droid)
+        since = "ever"
+        if seen_ms is not None:
+            since = f"for {format_duration((hive.now_ms() - seen_ms) / 1000).split(' ')[0]}"
+        text = f"{_name(droid)} has {_name(what)} and gave no sign of life {since}"
+        yield Want("quiet", f"{droid}:{seen_ms}", text, droid=droid, about=what)
+
+
+def _name(text: str) -> str:
+    return mentioned(one_line(text, _NAME_CHARS))

@@ -1,0 +1,342 @@
+"""`queen prompt`: one line for shells, tmux and agents, in which others' names can run nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hives import QuickQueen, snapshot, write_lines
+from hypothesis import given
+from hypothesis import strategies as st
+from mutants import mutant
+
+from queenbee import Hive
+from queenbee.cli import quick as quick_entry
+from queenbee.core import prompt_line
+from queenbee.core.prompt_line import MOST_UNREAD, TARGETS, Glance, inert, line_of
+from queenbee.core.queue import Want
+from queenbee.store.droids.told import Told
+
+SCRIPT = Path(__file__).parents[2] / "scripts" / "queen"
+SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
+NOW = {"created_at": "2024-12-14T10:00:00.123456Z", "updated_at": "2024-12-14T10:00:00.123456Z"}
+HOSTILE = (
+    "$(touch ran)",
+    "`touch ran`",
+    "#(touch ran)",
+    "#[fg=red]#{pid}#I",
+    "%{a%}%n%D{%Y}",
+    "${HOME}\\$(touch ran)\\u",
+    "!!\x1b[31m\n\x07",
+    "\u202egnp\u2066",
+)
+
+
+def installed(
+    cwd: Path, *arguments: str, stdin: str = "", **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs the installed command, which takes a way of its own for a prompt."""
+    return subprocess.run(
+        [sys.executable, str(SCRIPT), "prompt", *arguments],
+        cwd=cwd,
+        env={**os.environ, **env},
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def has(beads: Path, *issues: str, droid: str = "amber") -> None:
+    """Makes a hive in which a droid has these issues, whatever they are called."""
+    write_lines(
+        beads / "queen_assignments.jsonl",
+        *(
+            {"id": f"qa-{n}", **NOW, "issue_id": issue, "droid": droid, "status": "active"}
+            for n, issue in enumerate(issues)
+        ),
+    )
+
+
+def line(quick: QuickQueen, *arguments: str, as_: str | None = "amber") -> str:
+    ran = quick("prompt", *arguments, as_=as_)
+    assert (ran.code, ran.err) == (0, "")
+    return ran.out
+
+
+# What it says
+
+
+def test_it_names_your_issue_your_mail_and_who_waits_for_you(
+    quick: QuickQueen, beads: Path, open_as: Callable[[str], Hive]
+) -> None:
+    assert line(quick) == "amber ▸ no issue\n"
+    has(beads, "shop-3")
+    assert line(quick) == "amber ▸ shop-3\n"
+    for text in ("one", "two"):
+        assert quick("msg", "send", "amber", text, as_="birch").code == 0
+    assert line(quick) == "amber ▸ shop-3 · 2 unread\n"
+    assert quick("reserve", "src/", as_="amber").code == 0
+    with open_as("birch").queue.register(Want(["src/**"]), 10**9):
+        assert line(quick) == "amber ▸ shop-3 · 2 unread · 1 waits\n"
+        with open_as("cedar").queue.register(Want(issue_id="shop-3"), 10**9):
+            assert line(quick) == "amber ▸ shop-3 · 2 unread · 2 wait\n"
+            assert line(quick, as_="birch") == "birch ▸ no issue\n"
+    assert line(quick, "--ascii") == "amber > shop-3, 2 unread\n"
+
+
+def test_without_a_name_it_tells_a_person_about_all(
+    quick: QuickQueen, beads: Path, open_as: Callable[[str], Hive]
+) -> None:
+    assert line(quick, as_=None) == "hive ▸ 0 at work\n"
+    has(beads, "shop-1", "shop-2")
+    assert quick("msg", "send", "human", "Which tax?", as_="amber").code == 0
+    with open_as("birch").queue.register(Want(issue_id="shop-1"), 10**9):
+        assert line(quick, as_=None) == "hive ▸ 1 at work · 1 unread · 1 waits\n"
+
+
+def test_several_issues_and_much_mail_stay_short() -> None:
+    glance = Glance("a", issues=["x" * 99, "y", "z"], unread=MOST_UNREAD + 1, waits=0, at_work=0)
+    assert line_of(glance) == f"a ▸ {'x' * 23}… +2 · 99+ unread"
+
+
+def test_outside_a_hive_it_prints_nothing_and_exits_0(tmp_path: Path, quick: QuickQueen) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    ran = quick("prompt", cwd=elsewhere)
+    assert (ran.code, ran.out, ran.err) == (0, "", "")
+    done = installed(elsewhere)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert quick("prompt", "--json", cwd=elsewhere).json == {"line": ""}
+
+
+def test_json_has_the_parts(quick: QuickQueen, beads: Path) -> None:
+    has(beads, "shop-3")
+    assert json.loads(line(quick, "--json")) == {
+        "droid": "amber",
+        "issues": ["shop-3"],
+        "unread": 0,
+        "waits": 0,
+        "at_work": 0,
+        "line": "amber ▸ shop-3",
+    }
+
+
+# What it leaves alone
+
+
+def test_it_reads_no_mail_takes_no_news_and_is_no_sign_of_life(
+    quick: QuickQueen, beads: Path, repo: Path
+) -> None:
+    assert quick("msg", "send", "amber", "hello", as_="birch").code == 0
+    quick("reserve", "src/", "--ttl", "1s", as_="amber")
+    before = snapshot(beads, repo / ".git" / "queenbee")
+    stamps = {path: os.stat(path).st_mtime_ns for path in (repo / ".git" / "queenbee").rglob("*")}
+    for _ in range(2):
+        assert "1 unread" in line(quick)
+        assert "1 unread" in installed(repo, QUEEN_DROID="amber").stdout
+    assert snapshot(beads, repo / ".git" / "queenbee") == before
+    assert {path: os.stat(path).st_mtime_ns for path in stamps} == stamps
+    assert Told(Hive.open(repo).layout, "amber").known() == []
+
+
+# What others' names can do
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_nothing_that_a_target_acts_on_is_left(target: str, name: str) -> None:
+    for ascii_only in (False, True):
+        shown = inert(name, target, ascii_only=ascii_only)
+        assert not set(shown) & set(TARGETS[target])
+        assert shown.isprintable() and (shown.isascii() or not ascii_only)
+
+
+@given(st.text(), st.sampled_from(list(TARGETS)), st.booleans())
+def test_any_name_is_inert(name: str, target: str, ascii_only: bool) -> None:
+    glance = Glance("amber", issues=[name], unread=1, waits=1, at_work=0)
+    shown = line_of(glance, target=target, ascii_only=ascii_only)
+    assert not set(shown) & set(TARGETS[target])
+    assert "\n" not in shown and "\x1b" not in shown and len(shown) < 200
+
+
+def in_bash(repo: Path, prompt: str, line: str) -> str:
+    """Returns a prompt as bash shows it; `line` is in a variable, as `PROMPT_COMMAND` may do it."""
+    return subprocess.run(
+        ["bash", "--norc", "-c", f'LINE=$1; PS1={prompt}; printf %s "${{PS1@P}}"', "-", line],
+        cwd=repo,
+        env={**os.environ, "HOME": "/home/you"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_bash_runs_and_changes_nothing_of_a_name(repo: Path, name: str) -> None:
+    glance = Glance("amber", issues=[name], unread=0, waits=0, at_work=0)
+    shown = line_of(glance, target="bash")
+    # The line is in the prompt itself, or the prompt is told to ask for it each time.
+    for prompt in ("$LINE", "'$(printf %s \"$LINE\")'"):
+        assert in_bash(repo, prompt, shown) == shown
+    assert not (repo / "ran").exists()
+
+
+def test_a_name_that_is_not_made_inert_would_run(
+    repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken: Any = mutant(
+        prompt_line, "chr(ord(char) + _TO_TWIN) if char in special else char", "char"
+    )
+    glance = Glance("amber", issues=["$(touch ran)"], unread=0, waits=0, at_work=0)
+    in_bash(repo, "$LINE", broken.line_of(glance, target="bash"))
+    assert (repo / "ran").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+@pytest.mark.parametrize("name", HOSTILE[2:5])
+def test_tmux_runs_and_changes_nothing_of_a_name(
+    repo: Path, beads: Path, tmp_path: Path, name: str
+) -> None:
+    has(beads, name)
+    expected = installed(repo, "--for", "tmux", "--as", "amber").stdout.strip()
+    command = f"cd {repo} && {sys.executable} {SCRIPT} prompt --for tmux --as amber"
+    script = tmp_path / "line.sh"
+    script.write_text(f"{command}\n")
+    sockets = {**os.environ, "TMUX_TMPDIR": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    sockets.pop("TMUX", None)
+
+    def tmux(server: str, *arguments: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-u", "-L", server, "-f", "/dev/null", *arguments],
+            env=sockets,
+            cwd=repo,
+            capture_output=True,
+            text=True,
+        )
+        return done.stdout
+
+    try:
+        tmux("inner", "new-session", "-d", "-x", "150", "-y", "9", "sleep 60")
+        tmux("inner", "set", "-g", "status-interval", "1")
+        tmux("inner", "set", "-g", "status-right-length", "120")
+        tmux("inner", "set", "-g", "status-right", f"#(sh {script})|")
+        attach = "tmux -u -L inner attach"
+        tmux("outer", "new-session", "-d", "-x", "150", "-y", "12", attach)
+        deadline_s = time.monotonic() + 30
+        while "amber" not in (screen := tmux("outer", "capture-pane", "-p")):
+            assert time.monotonic() < deadline_s, screen
+            time.sleep(0.1)
+    finally:
+        tmux("outer", "kill-server")
+        tmux("inner", "kill-server")
+    assert f"{expected}|" in screen
+    assert not (repo / "ran").exists()
+
+
+# The way of its own
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--ascii",),
+        ("--for", "bash"),
+        ("--for=tmux", "--ascii"),
+        ("--as", "birch"),
+        ("--as=birch", "--for", "zsh"),
+        ("--beads-dir", ".beads"),
+        ("--json",),
+        ("--help",),
+        ("--for", "nothing"),
+        ("--as", "not a name"),
+        ("--beads-dir", "nowhere"),
+        ("extra",),
+        ("--as",),
+    ],
+)
+def test_the_short_way_answers_as_the_whole_command_line(
+    quick: QuickQueen, repo: Path, beads: Path, arguments: tuple[str, ...]
+) -> None:
+    has(beads, "shop$3", "#4")
+    whole = quick("prompt", *arguments, as_="amber")
+    short = installed(repo, *arguments, QUEEN_DROID="amber")
+    assert (short.returncode, short.stdout, short.stderr) == (whole.code, whole.out, whole.err)
+
+
+def test_the_options_that_it_does_not_know_are_left_to_the_whole_command_line() -> None:
+    for arguments in (["--json"], ["-h"], ["--for"], ["--for", "vim"], ["x"], ["--ascii=1"]):
+        assert quick_entry.read(arguments) is None, arguments
+    asked = quick_entry.read(["--for=zsh", "--ascii", "--as", "a", "--beads-dir", "b"])
+    assert asked is not None
+    assert (asked.target, asked.ascii_only) == ("zsh", True)
+    assert (asked.droid, asked.beads_dir) == ("a", "b")
+
+
+def test_a_hive_that_cannot_be_read_is_an_error(quick: QuickQueen, repo: Path, beads: Path) -> None:
+    (beads / "queen.toml").write_text("[[[")
+    done = installed(repo, QUEEN_DROID="amber")
+    assert done.returncode == quick("prompt").code == 7
+    assert done.stdout == "" and "queen.toml" in done.stderr
+
+
+def test_nobody_who_reads_is_no_error(repo: Path, beads: Path) -> None:
+    command = f"{sys.executable} {SCRIPT} prompt --as amber"
+    done = subprocess.run(
+        ["bash", "-c", f"{command} >&-; echo $?"], cwd=repo, capture_output=True, text=True
+    )
+    assert done.stdout == "0\n" and "Traceback" not in done.stderr
+
+
+# A session of Claude Code
+
+
+def asks(repo: Path, session: str = SESSION) -> str:
+    """Returns what Claude Code gives its status line."""
+    return json.dumps({"session_id": session, "cwd": str(repo), "model": {"id": "x"}})
+
+
+def test_a_status_line_knows_the_name_of_its_session(
+    quick: QuickQueen, repo: Path, tmp_path: Path, beads: Path
+) -> None:
+    from queenbee.hook.main import respond
+
+    def begin(session: str) -> None:
+        event = {"hook_event_name": "SessionStart", "session_id": session, "cwd": str(repo)}
+        respond(json.dumps(event | {"source": "startup"}).encode(), {}, str(repo))
+
+    def shown(session: str) -> str:
+        done = installed(tmp_path, "--for", "claude", stdin=asks(repo, session))
+        assert done.returncode == 0
+        return done.stdout
+
+    assert shown(SESSION) == "hive ▸ 0 at work\n"  # Its hook has not run.
+    begin(SESSION)
+    assert shown(SESSION) == "claude-1b4e28ba ▸ no issue\n"
+    assert quick("whoami", "--set", "amber").code == 0
+    assert shown(SESSION) == "amber ▸ no issue\n"
+    other = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
+    begin(other)
+    assert shown(other) == "amber-6fa459ea ▸ no issue\n"
+    assert quick("prompt", "--for", "claude", stdin=asks(repo, other)).out == shown(other)
+
+
+def test_a_name_that_was_given_is_that_of_the_session(repo: Path, beads: Path) -> None:
+    done = installed(repo, "--for", "claude", stdin=asks(repo), QUEEN_DROID="birch")
+    assert done.stdout == "birch ▸ no issue\n"
+
+
+@pytest.mark.parametrize("stdin", ["", "no json", "[]", '{"cwd": 3, "session_id": []}', "[" * 9999])
+def test_odd_input_names_nobody(repo: Path, beads: Path, stdin: str) -> None:
+    done = installed(repo, "--for", "claude", stdin=stdin)
+    assert (done.returncode, done.stdout) == (0, "hive ▸ 0 at work\n")

@@ -1,0 +1,143 @@
+"""The first reader of a long ledger writes its index once, straight to the file."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from queenbee.store.index import intake, tables
+from queenbee.store.index.records import Indexed
+from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.state import Folded
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KIND = "messages"
+COUNT = 3_000
+
+
+class Place:
+    """A ledger of 3 MiB in a folder, and where its index goes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.ledger = str(folder / "queen_messages.jsonl"), str(folder / "journal.jsonl")
+        self.index = str(folder / "index.sqlite3")
+        body = "x" * 900
+        lines = [b'{"id":"qm-%05d","rev":1,"body":"%s"}' % (n, body.encode()) for n in range(COUNT)]
+        Ledger(*self.ledger).append(lines).close()
+
+    def opened(self) -> Indexed:
+        found = Indexed(KIND, Ledger(*self.ledger), self.index)
+        found.refresh()
+        return found
+
+    def mode(self) -> object:
+        database = sqlite3.connect(self.index)
+        [[mode]] = database.execute("PRAGMA journal_mode")
+        database.close()
+        return mode
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+    monkeypatch.setattr(intake, "LONG_WAL_BYTES", 1)
+    return Place(tmp_path)
+
+
+def test_goes_to_the_file_and_not_through_the_log(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there: list[bool] = []
+    sort = tables.Tables.sort
+
+    def watched(self: tables.Tables) -> None:
+        there.extend(os.path.lexists(place.index + each) for each in ("-wal", "-journal"))
+        sort(self)
+
+    monkeypatch.setattr(tables.Tables, "sort", watched)
+    place.opened().close()
+    assert there == [False, True]
+    assert place.mode() == "wal"
+
+
+def test_goes_through_the_log_if_another_process_has_the_index_open(place: Place) -> None:
+    other = tables.Tables(KIND, place.index)
+    mine = place.opened()
+    assert len(mine.everything()) == COUNT
+    mine.close()
+    other.close()
+    assert place.mode() == "wal"
+
+
+def test_of_a_process_that_is_killed_is_done_again(place: Place) -> None:
+    killed = (
+        "import os, sys; from queenbee.store.index import intake, records, tables\n"
+        "from queenbee.store.ledger.ledger import Ledger\n"
+        "intake.LONG_WAL_BYTES = 1\n"
+        "tables.Tables.sort = lambda self: os._exit(9)\n"
+        f"records.Indexed({KIND!r}, Ledger(*sys.argv[1:3]), sys.argv[3]).refresh()"
+    )
+    command = [sys.executable, "-c", killed, *place.ledger, place.index]
+    assert subprocess.run(command, check=False).returncode == 9
+    assert os.path.getsize(place.index) > 1024 * 1024
+    assert os.path.lexists(place.index + "-journal")
+    again, truth = place.opened(), Folded(KIND, Ledger(*place.ledger))
+    truth.refresh()
+    assert again.everything() == truth.everything()
+    [[whole]] = again._tables.ask("PRAGMA integrity_check")
+    assert whole == "ok"
+    again.close()
+    assert place.mode() == "wal"
+
+
+def test_that_ended_before_the_log_was_back_is_logged_from_the_next_change_on(place: Place) -> None:
+    place.opened().close()
+    database = sqlite3.connect(place.index)
+    database.execute("PRAGMA journal_mode = DELETE")
+    database.close()
+    assert place.mode() == "delete"
+    Ledger(*place.ledger).append([b'{"id":"qm-new","rev":1}']).close()
+    place.opened().close()
+    assert place.mode() == "wal"
+
+
+def test_is_waited_for_by_those_who_come_meanwhile(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    building, waiting, answers = threading.Event(), threading.Event(), list[int]()
+    sort, version = tables.Tables.sort, tables._version
+
+    def held(self: tables.Tables) -> None:
+        building.set()
+        assert waiting.wait(30)
+        sort(self)
+
+    def noticed(database: sqlite3.Connection) -> object:
+        [[patience_ms]] = database.execute("PRAGMA busy_timeout")
+        if patience_ms > 1_000:
+            waiting.set()
+        return version(database)
+
+    def read() -> None:
+        found = place.opened()
+        answers.append(len(found.everything()))
+        found.close()
+
+    monkeypatch.setattr(tables.Tables, "sort", held)
+    first = threading.Thread(target=read)
+    first.start()
+    assert building.wait(30)
+    monkeypatch.setattr(tables, "_OPEN_S", 0.01)
+    monkeypatch.setattr(tables, "_version", noticed)
+    second = threading.Thread(target=read)
+    second.start()
+    for each in (first, second):
+        each.join(60)
+    assert answers == [COUNT, COUNT]
