@@ -47,6 +47,9 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         "QUEEN_DURABILITY",
         postgres_server.URL,
         "NO_COLOR",
+        "FORCE_COLOR",
+        "CLICOLOR",
+        "CLICOLOR_FORCE",
         "COLUMNS",
     ):
         monkeypatch.delenv(name, raising=False)

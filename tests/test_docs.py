@@ -23,6 +23,7 @@ from queenbee.cli import exits
 from queenbee.cli.main import queen
 from queenbee.core.fold import Table
 from queenbee.core.kinds import KINDS
+from queenbee.core.meanings import MEANINGS
 from queenbee.core.records import Assignment, Flag, Message, OptionalText, Record, Reservation, Text
 from queenbee.errors import QueenError
 from queenbee.store import settings as hive_settings
@@ -169,6 +170,14 @@ def test_every_environment_variable_that_users_set_is_listed():
         for name in re.findall(r'"(QUEEN_[A-Z_]+|BEADS_DIR|NO_COLOR)"', path.read_text())
     }
     assert read - for_agents <= listed
+
+
+def test_every_word_for_a_state_is_listed_with_its_color_and_symbol():
+    rows = first_cells(ROOT / "docs" / "terminal.md", "Colors")
+    listed = {(row[0], row[1], frozenset(row[3].split(", "))) for row in rows}
+    # A mark and another spelling are no words of a page.
+    unlisted = {"*", "in_progress", "on_hold"}
+    assert listed == {(each.color, each.symbol, each.words - unlisted) for each in MEANINGS}
 
 
 def test_every_setting_is_listed():

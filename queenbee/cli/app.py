@@ -67,6 +67,17 @@ class Invocation:
         else:
             aside(f"queen: {printable(text)}")
 
+    def freshen(self, command: str | None) -> None:
+        """Takes in what others pushed, before a command reads, if the settings say so."""
+        if self.hive.layout.settings.sync_when == "manual" or command == "sync":
+            return
+        from queenbee.services.behind import wants_fetch  # noqa: PLC0415 - start-up
+
+        if wants_fetch(self.hive.layout):
+            from queenbee.git.remote.background import freshen  # noqa: PLC0415 - start-up
+
+            freshen(self.hive)
+
     def arrive(self) -> None:
         """Lets the hive remember the actor, if the command opened it."""
         if self._hive is not None:
@@ -131,6 +142,8 @@ class QueenCommand(click.Command):
         call = ctx.ensure_object(Invocation)
         assert self.callback is not None
         given = call.hive if self.opens_hive else call
+        if self.opens_hive:
+            call.freshen(self.name)
         try:
             result = ctx.invoke(self.callback, given, **ctx.params)
             call.arrive()

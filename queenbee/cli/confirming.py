@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from queenbee.cli.app import tell
+from queenbee.git.remote.granting import Terms
 
 if TYPE_CHECKING:
-    from queenbee.core.records import Assignment, Reservation
     from queenbee.workflows.hive import Hive
-
-    Grants = Sequence[Assignment | Reservation]
 
 
 def confirm_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,12 +28,6 @@ def confirm_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def granted(
-    hive: Hive, grant: Callable[[], Grants], *, confirm: bool, local_if_offline: bool
-) -> Grants:
-    """Returns what `grant` grants, confirmed by the remote if that is asked for."""
-    if not (confirm or local_if_offline or hive.layout.settings.sync_confirm == "remote"):
-        return grant()
-    from queenbee.git.remote.confirming import confirmed  # noqa: PLC0415 - start-up
-
-    return confirmed(hive, grant, local_if_offline=local_if_offline, tell=tell)
+def confirmation(hive: Hive, *, confirm: bool = False, local_if_offline: bool = False) -> Terms:
+    """Returns how the grants of the running command are confirmed, if they are."""
+    return Terms(hive, confirm=confirm, local_if_offline=local_if_offline, tell=tell)

@@ -84,8 +84,8 @@ _SECTIONS = {
 }
 """The commands in the order of the help, each with its module in `cli.commands`."""
 
-_HIDDEN = {"hooks": "care.hooks"}
-"""Commands that another one has replaced. They work as before."""
+_HIDDEN = {"hooks": "care.hooks", "behind": "care.sync"}
+"""Commands that another one has replaced, which work as before, or that nobody types."""
 
 _HELP = """Share one repository among coding agents: who works on what, messages, and file
 reservations in .beads/, with no server.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.cli.app import invocation
 from queenbee.cli.terminal import aside
+from queenbee.core.meanings import meaning_of
 from queenbee.core.text import printable, shortened
 from queenbee.core.timestamps import format_duration
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from queenbee.checks.engine import Progress
     from queenbee.services.waiting.turns import Progress as Waiting
 
-_MARKS = {"passed": "✓", "failed": "✗", "skipped": "·", "interrupted": "!"}
 _COLUMNS = 60
 
 
@@ -80,7 +80,9 @@ def _watch_on_terminal(progress: Progress) -> None:
     aside("\r\x1b[K", end="")
     if progress.event == "finished" and progress.result is not None:
         result = progress.result
-        text = f"{_MARKS.get(result.status, ' ')} {printable(progress.name)}"
+        meaning = meaning_of(result.status)
+        symbol = meaning.symbol if meaning is not None else " "
+        text = f"{symbol} {printable(progress.name)}"
         aside(f"{text}: {printable(shortened(result.reason, 200))}")
         return
     last = printable(shortened(progress.last_line, _COLUMNS))

@@ -27,7 +27,7 @@ _LINE_CHARS = 400
 """The length at which a line is cut when it shares a screen with others."""
 _LEAST_COLUMNS = 10
 """What a column keeps before another is left out: enough to recognise a name or a title."""
-_STATES = frozenset({"", "STATUS", "STATE", "LEFT"})
+_STATES = frozenset({"", "STATUS", "STATE", "LEFT", "SEVERITY"})
 """The headings of columns whose words are ours, and have a colour."""
 _GAP = 2
 """The blanks between two columns."""
@@ -84,25 +84,23 @@ def entry(before: str, text: str, after: str = "", *, state: str | None = None) 
         least = min(width(text), _LEAST_COLUMNS) + blanks
         before = cut(before[: len(before) - blanks], most - width(after) - least) + " " * blanks
         text = cut(text, most - width(before) - width(after))
-    line = f"{before}{text}{after}"
-    if state is not None and line.lstrip().startswith(state):
-        line = line.replace(state, tinted(state), 1)
-    say(line)
+    say(_begun(f"{before}{text}{after}", state))
 
 
-def paragraph(text: str, indent: str = "", *, bold: bool = False) -> None:
+def paragraph(text: str, indent: str = "", *, bold: bool = False, state: str | None = None) -> None:
     """Prints a line of text; a terminal that is too narrow gets several, broken at blanks.
 
-    All of them are indented as the text is.
+    All of them are indented as the text is. `state` is the word with which the text begins; it is
+    shown in its color.
     """
     most = columns()
     if most is None:
-        say(f"{indent}{text}" if text else "", bold=bold)
+        say(_begun(f"{indent}{text}" if text else "", state), bold=bold)
         return
     body = text.lstrip(" ")
     indent = (indent + " " * (len(text) - len(body)))[: most // 3]
-    for line in wrapped(encodable(body), most - len(indent)):
-        say(f"{indent}{line}".rstrip(), bold=bold)
+    for number, line in enumerate(wrapped(encodable(body), most - len(indent))):
+        say(_begun(f"{indent}{line}".rstrip(), None if number else state), bold=bold)
 
 
 def block(text: str, indent: str = "    ", *, most: int | None = None) -> None:
@@ -127,7 +125,8 @@ def show_findings(findings: Iterable[Finding], source: str) -> None:
     for each in findings:
         place = f"{printable(source)}:{each.line}" if each.line else printable(source)
         path = f" {printable(each.path)}" if each.path else ""
-        paragraph(f"{each.severity:7} {place}:{path} {printable(each.message)}")
+        line = f"{each.severity:7} {place}:{path} {printable(each.message)}"
+        paragraph(line, state=each.severity)
         if each.hint:
             paragraph(f"        try: {printable(each.hint)}")
 
@@ -175,6 +174,13 @@ def print_json(value: object) -> None:
         click.echo(f"[\n{rows}\n]")
     else:
         click.echo(_dumps(plain))
+
+
+def _begun(line: str, state: str | None) -> str:
+    """Returns a line with the state with which it begins in its color."""
+    if state is None or not line.lstrip().startswith(state):
+        return line
+    return line.replace(state, tinted(state), 1)
 
 
 def _marks(mine: Sequence[bool]) -> list[str]:

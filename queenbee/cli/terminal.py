@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from queenbee.core.meanings import meaning_of
 from queenbee.core.text import JOINERS
 
 if TYPE_CHECKING:
@@ -22,20 +23,21 @@ _BAR_COLUMNS = 30
 _USUAL_COLUMNS = 80
 """The width of a terminal that does not say how wide it is."""
 
-_COLOURS = {
-    "red": {"held", "failed", "unreadable"},
-    "green": {"ready", "free", "passed"},
-    "yellow": {"active", "in progress", "in_progress", "*"},
-    "dim": {"done", "completed", "closed", "released", "reassigned", "superseded", "expired"},
-}
-"""What a colour means. The word says it too, so nothing is lost without colour."""
-_COLOUR_OF = {word: colour for colour, words in _COLOURS.items() for word in words}
-
 
 def wants_colour() -> bool:
-    """Returns whether standard output is a terminal that wants colour."""
-    asked = os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
-    return asked and sys.stdout.isatty()
+    """Returns whether standard output wants color.
+
+    The first that is set decides: NO_COLOR, FORCE_COLOR (or CLICOLOR_FORCE), TERM=dumb, CLICOLOR;
+    otherwise, whether it is a terminal.
+    """
+    env = os.environ
+    if env.get("NO_COLOR"):
+        return False
+    if any(env.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    if env.get("TERM") == "dumb" or env.get("FORCE_COLOR") == "0" or env.get("CLICOLOR") == "0":
+        return False
+    return sys.stdout.isatty()
 
 
 def columns() -> int | None:
@@ -117,16 +119,20 @@ def _end_of_fit(text: str, begin: int, most: int) -> int:
 
 
 def tinted(text: str, state: str | None = None) -> str:
-    """Returns the text in the colour of a state, by default of the one that it names itself."""
-    colour = _COLOUR_OF.get(text if state is None else state)
-    if colour is None or not wants_colour():
+    """Returns the text in the color of a state, by default of the one that it names itself."""
+    meaning = meaning_of(text if state is None else state)
+    if meaning is None or not wants_colour():
         return text
-    return click.style(text, dim=True) if colour == "dim" else click.style(text, fg=colour)
+    if meaning.color == "dim":
+        return click.style(text, dim=True)
+    return click.style(text, fg=meaning.color)
 
 
 def say(text: str, *, bold: bool = False) -> None:
-    """Prints a line to standard output, bold on a terminal that wants it."""
-    click.echo(click.style(text, bold=True) if bold and wants_colour() else text)
+    """Prints a line to standard output, bold where color is wanted."""
+    # click takes the color out of what is no terminal, unless it is told that color is wanted.
+    wanted = wants_colour()
+    click.echo(click.style(text, bold=True) if bold and wanted else text, color=wanted or None)
 
 
 def aside(text: str, *, end: str = "\n") -> None:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from queenbee.core.records import IMPORTANCES
+from queenbee.core.records import IMPORTANCES, Reservation
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
 from queenbee.git import touched
 from queenbee.git.completing import complete as complete_issue
+from queenbee.git.remote.background import freshen
+from queenbee.git.remote.granting import Terms
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
-from queenbee.services import governing, work
+from queenbee.services import behind, governing, work
 from queenbee.services.leases import notes
 from queenbee.services.telling import sending
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from queenbee.checks.engine import Progress as Checking
+    from queenbee.core.records import Assignment
     from queenbee.services.waiting.turns import Progress as Waiting
     from queenbee.workflows.hive import Hive
 
@@ -65,7 +68,17 @@ class Call:
         """The hive, opened when first used."""
         if self._hive is None:
             self._hive = self._open_hive()
+            self._freshen(self._hive)
         return self._hive
+
+    def _freshen(self, hive: Hive) -> None:
+        if hive.layout.settings.sync_when != behind.MANUAL and behind.wants_fetch(hive.layout):
+            freshen(hive)
+
+    @property
+    def terms(self) -> Terms:
+        """How grants are confirmed, as the settings of the hive say."""
+        return Terms(self.hive, tell=self.notices.append)
 
     @property
     def opened(self) -> Hive | None:
@@ -96,8 +109,7 @@ class Tool:
 
 def _next(call: Call) -> object:
     wait_s = call.given["wait"] or 0
-    return touched.take_next(
-        call.hive,
+    return call.terms.take_next(
         patterns=call.given["reserve"] or (),
         wait_s=wait_s,
         on_progress=_ticking(call, wait_s, "an issue") if wait_s else None,
@@ -109,14 +121,21 @@ def _status(call: Call) -> object:
 
 
 def _claim(call: Call) -> object:
-    given = call.given
-    return call.hive.assignments.claim(
-        call.hive.issue_id(given["issue"]),
-        reason=given["reason"],
-        anyway=bool(given["anyway"]),
-        wait_s=given["wait"] or 0,
-        on_progress=_in_line(call) if given["wait"] else None,
-    )
+    given, assignments = call.given, call.hive.assignments
+    issue_id = call.hive.issue_id(given["issue"])
+
+    def claimed(wait_s: float) -> list[Assignment]:
+        return [
+            assignments.claim(
+                issue_id,
+                reason=given["reason"],
+                anyway=bool(given["anyway"]),
+                wait_s=wait_s,
+                on_progress=_in_line(call) if given["wait"] else None,
+            )
+        ]
+
+    return call.terms.granted(claimed, wait_s=given["wait"] or 0)[0]
 
 
 def _complete(call: Call) -> object:
@@ -131,7 +150,7 @@ def _complete(call: Call) -> object:
     )
     if not given["next"]:
         return done
-    following = touched.take_next(call.hive) if done.completed else None
+    following = call.terms.take_following() if done.completed else None
     return {"completed": done, "next": following}
 
 
@@ -140,17 +159,22 @@ def _reserve(call: Call) -> object:
     issue = given["issue"]
     issue_id = call.hive.issue_id(issue) if issue is not None else None
     call.notices += [each.note for each in reservations.resolve(given["patterns"]) if each.note]
-    granted = reservations.reserve(
-        given["patterns"],
-        exclusive=not given["shared"],
-        ttl_s=given["ttl"],
-        issue_id=issue_id,
-        reason=given["reason"],
-        force=bool(given["force"]),
-        wait_s=given["wait"] or 0,
-        on_progress=_in_line(call) if given["wait"] else None,
-    )
-    return touched.leases(call.hive, granted, tell=call.notices.append)
+
+    def reserved(wait_s: float) -> list[Reservation]:
+        return reservations.reserve(
+            given["patterns"],
+            exclusive=not given["shared"],
+            ttl_s=given["ttl"],
+            issue_id=issue_id,
+            reason=given["reason"],
+            force=bool(given["force"]),
+            wait_s=wait_s,
+            on_progress=_in_line(call) if given["wait"] else None,
+        )
+
+    granted = call.terms.granted(reserved, wait_s=given["wait"] or 0)
+    leases = [each for each in granted if isinstance(each, Reservation)]
+    return touched.leases(call.hive, leases, tell=call.notices.append)
 
 
 def _release(call: Call) -> object:

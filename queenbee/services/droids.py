@@ -27,6 +27,10 @@ class Droids:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._recorded: set[str] = set()
+        """Names that were found in records. They stay there, and each look brings an index up to
+        date.
+        """
 
     def listed(self) -> set[str]:
         """Returns the names that `.factory/droids/*.md` gives."""
@@ -44,9 +48,12 @@ class Droids:
         accepted: there is no other name that it could be a mistake for.
         """
         self.check(name)
-        if name in ALWAYS_KNOWN or self.has_been_here(name) or name in self.listed():
+        if name in ALWAYS_KNOWN or name in self._recorded:
             return name
-        if self._store.state("messages").select({"to": name}, limit=1):
+        if presence.is_here(self._store.layout, name) or name in self.listed():
+            return name
+        if self._has_written(name) or self._has_any({"to": name}):
+            self._recorded.add(name)
             return name
         known = {*self.known(), *self._assignees()} - {self._store.actor}
         if name in known or known <= ALWAYS_KNOWN:
@@ -63,10 +70,14 @@ class Droids:
 
     def has_been_here(self, name: str) -> bool:
         """Returns whether a droid has acted in this hive, or a worktree remembers its name."""
-        if presence.is_here(self._store.layout, name):
-            return True
+        return presence.is_here(self._store.layout, name) or self._has_written(name)
+
+    def _has_written(self, name: str) -> bool:
         signs = (("messages", "from"), ("assignments", "droid"), ("reservations", "droid"))
-        return any(self._store.state(kind).select({field: name}, limit=1) for kind, field in signs)
+        return any(self._has_any({field: name}, kind) for kind, field in signs)
+
+    def _has_any(self, equals: dict[str, object], kind: str = "messages") -> bool:
+        return bool(self._store.state(kind).select(equals, limit=1))
 
     def _assignees(self) -> set[str]:
         from queenbee.store.issues_file import read  # noqa: PLC0415 - start-up

@@ -191,7 +191,13 @@ class Services(Store):
             reservations=lambda: self.reservations,
             queue=lambda: self.queue,
         )
-        told = [*self._not_fetched(), *self._long_lines(), *notices.take(), *self._unread_issues()]
+        told = [
+            *self._not_fetched(),
+            *self._unreached(),
+            *self._long_lines(),
+            *notices.take(),
+            *self._unread_issues(),
+        ]
         return told + [
             f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "
             "they are left alone; see: queen doctor"
@@ -203,6 +209,13 @@ class Services(Store):
         if self.layout.settings.sync_ledgers == "code" or os.path.isdir(self.layout.remote_dir):
             return []
         return ["this clone has not fetched the records yet, which are on a branch: queen sync"]
+
+    def _unreached(self) -> list[str]:
+        if self.layout.settings.sync_when == "manual":
+            return []
+        from queenbee.services.behind import look_after  # noqa: PLC0415 - start-up
+
+        return look_after(self)
 
     def _unread_issues(self) -> list[str]:
         issues = self.__dict__.get("issues")  # Only if the command asked for them.
@@ -241,6 +254,15 @@ class Services(Store):
             from queenbee.services.rotation import rotate_what_is_due  # noqa: PLC0415 - start-up
 
             rotate_what_is_due(self, large)
+
+    def wrote(self) -> None:
+        """Has the new lines sent to the remote, if the settings say so. Whoever confirms grants
+        sends them itself.
+        """
+        if self.layout.settings.sync_when != "manual" and not self.grant_marks:
+            from queenbee.services.behind import ask  # noqa: PLC0415 - start-up
+
+            ask(self)
 
     def migrate(self, kind: str, name: str) -> bool:
         """Records that a ledger's schema was upgraded; returns False if it was recorded before.

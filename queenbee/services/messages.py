@@ -8,12 +8,13 @@ from queenbee.core.names import EVERYONE, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import format_ms, instant_ms
-from queenbee.errors import InvalidInput, NotFound, NotYours
+from queenbee.errors import InvalidInput, NotFound, NotYours, QueenError
 from queenbee.store.ledger.codec import decode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
 
     from queenbee.core.fold import Fields
     from queenbee.services.droids import Droids
@@ -40,6 +41,41 @@ class Hit:
     def to_dict(self) -> dict[str, object]:
         """Returns the message's fields with `snippet`."""
         return {**self.message.to_dict(), "snippet": self.snippet}
+
+
+class _Draft:
+    """A message to send: the arguments of `Messages.send`."""
+
+    __slots__ = (
+        "ack_within_s",
+        "body",
+        "importance",
+        "issue_id",
+        "new",
+        "reply_to",
+        "subject",
+        "to",
+    )
+
+    def __init__(
+        self,
+        to: str,
+        body: str,
+        subject: str | None = None,
+        issue_id: str | None = None,
+        importance: str = "normal",
+        reply_to: str | None = None,
+        ack_within_s: int | None = None,
+        new: bool = False,
+    ) -> None:
+        self.to = to
+        self.body = body
+        self.subject = subject
+        self.issue_id = issue_id
+        self.importance = importance
+        self.reply_to = reply_to
+        self.ack_within_s = ack_within_s
+        self.new = new
 
 
 class Messages:
@@ -75,24 +111,84 @@ class Messages:
         text, `UnknownDroid`, and `NotFound` if the parent does not exist.
         """
         sender = self._store.actor
-        _check_importance(importance)
-        if not body.strip():
-            raise InvalidInput("the message is empty", hint="queen msg send NAME BODY")
-        if issue_id is not None:
-            self._check_issue(issue_id)
-        recipients = self._recipients(to, new=new)
-        self._store.look({"subject": subject, "body": body, "issue_id": issue_id})
+        draft = _Draft(to, body, subject, issue_id, importance, reply_to, ack_within_s, new)
+        recipients = self._checked(draft)
         with self._store.transaction() as tx:
-            parent = self.get(reply_to) if reply_to is not None else None
-            fields = {
-                "subject": subject if subject is not None else _subject_of(body, parent),
-                "body": body,
-                "issue_id": issue_id or (parent.issue_id if parent else None),
-                "reply_to": parent.id if parent else None,
-                "importance": importance,
-                "ack_by": format_ms(tx.now_ms + ack_within_s * 1000) if ack_within_s else None,
-            }
-            return stage(tx, sender, recipients, fields, parent.thread if parent else None)
+            return self._stage(tx, sender, draft, recipients)
+
+    def send_many(
+        self, messages: Iterable[Mapping[str, Any]], *, noun: str = "message"
+    ) -> list[Message]:
+        """Sends many messages in one turn, with one wait for the disk: all or none. Returns them,
+        in order, with a copy for each recipient.
+
+        Each is given by the arguments of `send`, by name. Raises what `send` raises; the error says
+        which one is wrong, counted from 1, and calls it `noun`.
+        """
+        sender, drafts = self._store.actor, [_Draft(**each) for each in messages]
+        if not drafts:
+            return []
+        checked: dict[tuple[str, bool], list[str]] = {}
+        issues: set[str] = set()
+        staged: list[Message] = []
+        number = 0
+        try:
+            for draft in drafts:
+                number += 1
+                self._checked(draft, checked, issues)
+            number = 0
+            with self._store.transaction() as tx:
+                for draft in drafts:
+                    number += 1
+                    staged += self._stage(tx, sender, draft, checked[draft.to, draft.new])
+                number = 0
+        except QueenError as error:
+            if number:
+                error.message = f"{noun} {number}: {error.message}"
+                error.args = (error.message,)
+                error.details[noun] = number
+            raise
+        return staged
+
+    def _checked(
+        self,
+        draft: _Draft,
+        known: dict[tuple[str, bool], list[str]] | None = None,
+        issues: set[str] | None = None,
+    ) -> list[str]:
+        """Returns the recipients of a draft that can be sent. What other drafts have asked about
+        is in `known` and `issues`, and not asked again.
+        """
+        _check_importance(draft.importance)
+        if not draft.body.strip():
+            raise InvalidInput("the message is empty", hint="queen msg send NAME BODY")
+        if draft.issue_id is not None and (issues is None or draft.issue_id not in issues):
+            self._check_issue(draft.issue_id)
+            if issues is not None:
+                issues.add(draft.issue_id)
+        known = {} if known is None else known
+        recipients = known.get((draft.to, draft.new))
+        if recipients is None:
+            recipients = self._recipients(draft.to, new=draft.new)
+            known[draft.to, draft.new] = recipients
+        texts = {"subject": draft.subject, "body": draft.body, "issue_id": draft.issue_id}
+        self._store.look(texts)
+        return recipients
+
+    def _stage(
+        self, tx: Transaction, sender: str, draft: _Draft, recipients: Sequence[str]
+    ) -> list[Message]:
+        parent = self.get(draft.reply_to) if draft.reply_to is not None else None
+        within_s = draft.ack_within_s
+        fields = {
+            "subject": _subject_of(draft.body, parent) if draft.subject is None else draft.subject,
+            "body": draft.body,
+            "issue_id": draft.issue_id or (parent.issue_id if parent else None),
+            "reply_to": parent.id if parent else None,
+            "importance": draft.importance,
+            "ack_by": format_ms(tx.now_ms + within_s * 1000) if within_s else None,
+        }
+        return stage(tx, sender, recipients, fields, parent.thread if parent else None)
 
     def reply(self, message_id: str, body: str, *, importance: str = "normal") -> Message:
         """Replies to the sender of a message; if the actor sent it, to its recipient."""

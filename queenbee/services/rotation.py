@@ -5,15 +5,18 @@ from __future__ import annotations
 from queenbee.core.kinds import kind_of
 from queenbee.errors import QueenError, Unwritable
 from queenbee.store.engines.files_turn import add_hint
+from queenbee.store.files import size_of
 from queenbee.store.ledger import rotation
 from queenbee.store.ledger.rotation import Rotation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from queenbee.core.fold import Fields
     from queenbee.services.store import Store
+    from queenbee.store.ledger.batch import Position
+    from queenbee.store.ledger.ledger import Ledger
 
 MOST_BYTES = 64 * 1024 * 1024
 """A larger ledger is not rotated automatically: that would delay a command by seconds."""
@@ -41,14 +44,23 @@ def rotate(
         # Another process may have done it while this one waited for the lock.
         if due_at is not None and not rotation.is_due(store.ledger(kind), due_at):
             return Rotation()
+        if size_of(store.ledger(kind).path) > MOST_BYTES:
+            # Its index would be built for this, and again for what comes of it.
+            return _rotated(store, store.ledger(kind), is_closed, None)
         state = store.state(kind)
-        try:
-            done = rotation.rotate(state.ledger, is_closed, state.agreed)
-        except Unwritable as error:
-            add_hint(error, store.layout)
-            raise
+        done = _rotated(store, state.ledger, is_closed, state.agreed)
         store.state(kind).agree(done.agreed)
     return done
+
+
+def _rotated(
+    store: Store, ledger: Ledger, is_closed: Callable[[Fields], bool], agreed: Position | None
+) -> Rotation:
+    try:
+        return rotation.rotate(ledger, is_closed, agreed)
+    except Unwritable as error:
+        add_hint(error, store.layout)
+        raise
 
 
 def rotate_what_is_due(store: Store, kinds: Iterable[str]) -> None:

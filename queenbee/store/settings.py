@@ -53,6 +53,9 @@ TEMPLATE = """\
 # remote = "origin"      # the git remote that queen sync exchanges records with
 # branch = "queenbee/hive"  # the branch there that holds them, and no code
 # ledgers = "code"       # "branch": only that branch has the ledgers; queen sync setup sets it
+# when = "manual"        # "write": what is written is pushed behind the answer; "read": and
+#                        # commands first fetch what is older than max_age
+# max_age = "30s"        # how old what was fetched may be, with when = "read"
 # confirm = "local"      # "remote": grants count once the remote has them, as with --confirm
 # timeout = "30s"        # how long to wait for the remote
 # clock_skew = "2h"      # how far apart the clocks of two machines may be
@@ -201,6 +204,8 @@ SETTINGS = (
     _Text("sync.remote", "origin", 255),
     _Text("sync.branch", "queenbee/hive", 255),
     _Choice("sync.ledgers", "code", "branch"),
+    _Choice("sync.when", "manual", "write", "read"),
+    _Duration("sync.max_age", 30, 0, _DAY_S),
     _Choice("sync.confirm", "local", "remote"),
     _Duration("sync.timeout", 30, 1, 3600),
     _Duration("sync.clock_skew", 7200, 0, 30 * _DAY_S),
@@ -236,6 +241,8 @@ class Settings:
     sync_remote: str
     sync_branch: str
     sync_ledgers: str
+    sync_when: str
+    sync_max_age_s: float
     sync_confirm: str
     sync_timeout_s: float
     sync_clock_skew_s: float

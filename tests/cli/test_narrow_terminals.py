@@ -24,6 +24,7 @@ from queenbee import Hive
 from queenbee.cli import terminal
 from queenbee.cli.rendering import entry, paragraph, table
 from queenbee.cli.terminal import cut, width, wrapped
+from queenbee.core.meanings import MEANINGS
 from queenbee.core.queue import Want
 from queenbee.core.text import JOINERS
 
@@ -45,11 +46,17 @@ LISTS = (
     ("assignments", "--status", "completed"),
     ("bead", "list"),
     ("bead", "ready"),
+    ("bead", "validate", "gt-1"),
     ("check", "held.py", "free/" + LONG),
+    ("collisions",),
     ("conflicts",),
+    ("doctor",),
     ("gate", "history", "-w", "wf_1", "-p", "phase_1"),
     ("gate", "status"),
     ("gate", "status", "-w", "wf_1", "-p", "phase_1"),
+    ("gate", "show", "-w", "wf_1", "-p", "phase_1"),
+    ("guard", "check", "held.py"),
+    ("guard", "status"),
     ("history", "qm-1"),
     ("index", "status"),
     ("issues",),
@@ -62,16 +69,20 @@ LISTS = (
     ("msg", "wait", "--timeout", "1s"),
     ("next",),
     ("next", "--as", "oak"),
+    ("notify", "--once"),
     ("ready",),
     ("reserved",),
     ("reserved", "--all"),
     ("rotate",),
+    ("setup", "--check"),
     ("show", "qb-1"),
     ("show", "qb-2"),
     ("stats",),
     ("status",),
     ("status", "--as", "oak"),
+    ("verify", "gt-1"),
     ("wait", "--ready", "--as", "oak"),
+    ("worktree", "list"),
 )
 """Every list, and what else prints lines about many things."""
 
@@ -283,6 +294,60 @@ def test_nobody_gets_colour_who_does_not_want_it(team: Path, env: dict[str, str]
         assert "\x1b" not in on_a_terminal(team, 80, *line, **env)
 
 
+def test_what_is_set_decides_about_colour_before_the_terminal_does(
+    team: Path, quick: QuickQueen
+) -> None:
+    """`FORCE_COLOR` and `CLICOLOR_FORCE` for a pager, `NO_COLOR` above all of them."""
+    red = "\x1b[31mheld\x1b[0m"
+    for env in (
+        {"FORCE_COLOR": "1"},
+        {"FORCE_COLOR": "3", "TERM": "dumb"},
+        {"CLICOLOR_FORCE": "1"},
+        {"CLICOLOR_FORCE": "1", "CLICOLOR": "0"},
+    ):
+        assert red in quick("check", "src/a.py", as_="ui", env=env).out, env
+    for env in (
+        {"FORCE_COLOR": "1", "NO_COLOR": "1"},
+        {"FORCE_COLOR": "0"},
+        {"FORCE_COLOR": ""},
+        {"CLICOLOR": "1"},
+        {"CLICOLOR_FORCE": "0"},
+    ):
+        assert "\x1b" not in quick("check", "src/a.py", as_="ui", env=env).out, env
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("env", [{"CLICOLOR": "0"}, {"FORCE_COLOR": "0"}], ids=str)
+def test_a_terminal_that_is_told_so_has_no_colour(team: Path, env: dict[str, str]) -> None:
+    assert "\x1b" not in on_a_terminal(team, 80, "issues", "--all", **env)
+
+
+def test_json_never_has_colour(team: Path, quick: QuickQueen) -> None:
+    assert "\x1b" not in quick("issues", "--json", as_="ui", env={"FORCE_COLOR": "1"}).out
+
+
+def test_a_word_has_one_meaning_and_each_meaning_a_symbol_of_its_own() -> None:
+    words = [word for each in MEANINGS for word in each.words]
+    assert len(words) == len(set(words))
+    assert len({each.symbol for each in MEANINGS}) == len(MEANINGS)
+    colours = {"red", "green", "yellow", "cyan", "dim"}
+    assert {each.color for each in MEANINGS} == colours
+
+
+def test_findings_mail_and_waits_have_the_colour_of_their_word(
+    team: Path, quick: QuickQueen, beads: Path
+) -> None:
+    def shown(*line: str) -> str:
+        return quick(*line, as_="ui", env={"FORCE_COLOR": "1"}).out
+
+    assert "\x1b[36mnew\x1b[0m" in shown("msg", "inbox")
+    assert "\x1b[36mwaits\x1b[0m" in shown("issues")
+    with (beads / "queen_messages.jsonl").open("a") as file:
+        file.write("<<<<<<< HEAD\n")
+    assert "\x1b[31merror\x1b[0m" in shown("doctor")
+    assert "\x1b[32mfixed\x1b[0m" in shown("doctor", "--fix")
+
+
 def test_a_pipe_has_no_colour(team: Path, quick: QuickQueen, queen: Queen) -> None:
     assert "\x1b" not in quick("issues", "--all", as_="ui", env={"COLUMNS": "80"}).out
     assert "\x1b" not in queen("issues", "--all", as_="ui", env={"TERM": "xterm"}).out
@@ -372,7 +437,7 @@ def test_an_entry_fits(before: str, text: str, after: str, most: int) -> None:
     said: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("COLUMNS", str(most))
-        patch.setattr(terminal.click, "echo", said.append)
+        patch.setattr(terminal.click, "echo", lambda line, **_: said.append(line))
         entry(f"  {before.strip()}  ", text, after)
         paragraph(text, "    ")
     assert all(width(line) <= most for line in said)

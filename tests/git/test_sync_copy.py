@@ -11,7 +11,9 @@ import pytest
 from sync_worlds import BRANCH, World
 
 from queenbee import Hive
+from queenbee.core.records import Assignment
 from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.granting import Terms
 from queenbee.git.remote.syncing import Synced, sync, take_in
 from queenbee.store.engines import moving
 
@@ -112,3 +114,18 @@ def test_the_database_confirms_grants_and_the_remote_is_not_asked(
     (given,) = confirmed(ada, lambda: [ada.assignments.claim("shop-1")])
     assert not given.fields.get("unconfirmed")
     assert did(take_in(ada)) == (0, 0, 0)
+
+
+def test_a_confirmation_that_is_asked_for_still_waits_for_its_turn(
+    two: World, hives: dict[str, Hive]
+) -> None:
+    two.cut()
+    terms = Terms(hives["bob"], confirm=True)
+    asked: list[float] = []
+
+    def grant(wait_s: float) -> list[Assignment]:
+        asked.append(wait_s)
+        return [hives["bob"].assignments.claim("shop-1")]
+
+    assert terms.granted(grant, wait_s=60)
+    assert asked == [pytest.approx(60, abs=5)]

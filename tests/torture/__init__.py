@@ -6,6 +6,7 @@
     python -m tests.torture converge --seconds 120
     python -m tests.torture faults
     python -m tests.torture land --landings 100
+    python -m tests.torture remote --operations 20000
     python -m tests.torture storm --storm-seconds 600
     python -m tests.torture fuzz --executions 1000000
     python -m tests.torture fuzz-documents --executions 100000

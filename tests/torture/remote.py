@@ -237,7 +237,7 @@ def run(
     operations: int,
     seed: int,
     clones: int = 5,
-    droids: int = 2,
+    droids: int = 3,
     seconds: float = MOST_S,
     server: str = "git",
     cuts: float = 0.1,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command, is_mine
-from queenbee.cli.confirming import confirm_options, granted
+from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.core.leases import assignment_end_ms
@@ -104,20 +104,21 @@ def claim(
 
         watcher = waiting()
 
-    def claimed() -> list[Assignment]:
+    def claimed(wait_s: float) -> list[Assignment]:
         return [
             hive.assignments.claim(
                 issue_id,
                 worktree=worktree,
                 reason=reason,
                 anyway=anyway,
-                wait_s=wait or 0,
+                wait_s=wait_s,
                 on_progress=watcher,
             )
         ]
 
     try:
-        given = granted(hive, claimed, confirm=confirm, local_if_offline=local_if_offline)
+        asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
+        given = asked.granted(claimed, wait_s=wait or 0)
         assert isinstance(given[0], Assignment)
         return given[0]
     finally:

@@ -34,7 +34,8 @@ def _show_validated(found: Sequence[Validated]) -> None:
         name = each.source
         if each.bead_id not in (None, name):
             name += f" ({each.bead_id})"
-        say(f"{verdict(each.valid)}: {printable(name)}", bold=not each.valid)
+        word = verdict(each.valid)
+        paragraph(f"{word}: {printable(name)}", bold=not each.valid, state=word)
         show_findings(each.findings, each.source)
     if not found:
         paragraph("No beads.")

@@ -8,7 +8,6 @@ import click
 
 from queenbee.cli.app import Answer, command
 from queenbee.cli.rendering import entry, paragraph
-from queenbee.cli.terminal import say
 from queenbee.core.marked_conflicts import union_setting
 from queenbee.core.text import mentioned, printable
 from queenbee.git.collisions.lines import shown
@@ -31,7 +30,7 @@ def _show(found: Collisions) -> None:
         _show_pair(pair)
     count = sum(side.commit is not None for side in found.sides)
     if not found.pairs:
-        say(f"no conflicts among {count} {'side' if count == 1 else 'sides'}")
+        paragraph(f"no conflicts among {count} {'side' if count == 1 else 'sides'}")
     for path in found.everybody_adds_to:
         setting = union_setting([path])
         advice = f"; with {setting} in queen.toml, queen land keeps both" if setting else ""
@@ -42,7 +41,7 @@ def _show(found: Collisions) -> None:
 
 def _show_pair(pair: Pair) -> None:
     files = "1 file" if len(pair.files) == 1 else f"{len(pair.files)} files"
-    say(f"{_title(pair.a)} and {_title(pair.b)} conflict in {files}", bold=True)
+    paragraph(f"{_title(pair.a)} and {_title(pair.b)} conflict in {files}", bold=True)
     for file in pair.files:
         entry(f"  {printable(file.path)}  ", _where(file, pair), f"  {file.kind}")
         if file.program:
@@ -64,16 +63,16 @@ def _where(file: ConflictingFile, pair: Pair) -> str:
 
 def _show_order(order: Sequence[Step], target: str | None) -> None:
     if not order:
-        say("nothing to land")
+        paragraph("nothing to land")
         return
     onto = f" on {printable(target)}" if target else ""
-    say(f"an order to land{onto}", bold=True)
+    paragraph(f"an order to land{onto}", bold=True)
     for number, step in enumerate(order, 1):
         state = "clean" if not step.files else "conflicts"
         entry(f"  {number}  {state:9}  ", _title(step.side), f"  {_paths(step.files)}".rstrip())
     edges = [(name, step.side.name, files) for step in order for name, files in step.after.items()]
     if edges:
-        say("who before whom", bold=True)
+        paragraph("who before whom", bold=True)
         width = max(len(printable(before)) for before, _, _ in edges)
         for before, after, files in edges:
             line = f"  {printable(before):{width}}  ──▶  {printable(after)}  "

@@ -8,6 +8,7 @@ import click
 
 from queenbee.cli.app import command, group
 from queenbee.cli.options import body_or_stdin, id_prefix
+from queenbee.cli.rendering import entry
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
 from queenbee.core.text import printable
@@ -31,7 +32,7 @@ def _show_new(value: dict[str, str]) -> None:
 
 def _show_changed(issues: list[Issue]) -> None:
     for each in issues:
-        say(f"{printable(each.id)} is {printable(each.status)}: {printable(each.title)}")
+        entry(f"{printable(each.id)} is {printable(each.status)}: ", printable(each.title))
 
 
 @command(

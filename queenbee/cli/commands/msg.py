@@ -9,7 +9,7 @@ import click
 
 from queenbee.cli.app import Answer, command, group, invocation, is_mine, short_ids
 from queenbee.cli.options import body_or_stdin, seconds
-from queenbee.cli.rendering import ago, block, paragraph, table
+from queenbee.cli.rendering import ago, block, entry, paragraph, table
 from queenbee.cli.terminal import say
 from queenbee.core.names import ALWAYS_KNOWN
 from queenbee.core.records import IMPORTANCES, Message
@@ -67,6 +67,10 @@ def show_whole(messages: Sequence[Message], *, most: int | None = None) -> None:
         block(message.body, most=most)
 
 
+_FEW = 20
+"""More messages than this are counted, not listed."""
+
+
 def _show_sent(sent: Message | Broadcast | Sequence[Message]) -> None:
     if isinstance(sent, Broadcast):
         name = printable(short_ids("messages", [sent.message])[sent.message.id])
@@ -77,6 +81,9 @@ def _show_sent(sent: Message | Broadcast | Sequence[Message]) -> None:
             say(f"sent {name}: nobody else is here yet; it waits 24h for who joins")
         return
     messages = [sent] if isinstance(sent, Message) else sent
+    if len(messages) > _FEW or not messages:
+        say(f"sent {len(messages)} messages")
+        return
     short = short_ids("messages", messages)
     for message in messages:
         here = invocation().hive.droids.has_been_here(message.to)
@@ -99,6 +106,7 @@ _importance = click.option(
     metavar="LEVEL",
     help="low, normal, high or urgent; shown in the list",
 )
+_HEADERS = ("subject", "issue_id", "reply_to", "new")
 _since = click.option(
     "--since",
     "since_ms",
@@ -122,7 +130,8 @@ _limit = click.option(
     "send",
     show=_show_sent,
     example="queen msg send reviewer 'Button is ready' --issue qb-42\n"
-    "git diff --stat | queen msg send @all -",
+    "git diff --stat | queen msg send @all -\n"
+    "queen msg send --batch - < messages.jsonl",
 )
 @click.argument("words", nargs=-1, metavar="TO... BODY")
 @click.option("--subject", help="A brief subject; default: the body's first line")
@@ -132,14 +141,32 @@ _limit = click.option(
 @click.option("--new", is_flag=True, help="Also to a name that nobody here bears yet")
 @click.option("--ack", is_flag=True, help="Ask for an acknowledgement within an hour")
 @click.option("--ack-within", callback=seconds, metavar="1h", help="Ask for one within this time")
+@click.option("--batch", metavar="-", help="Send a message for each line of JSON on standard input")
 def send(
-    hive: Hive, words: tuple[str, ...], ack: bool, ack_within: int | None, **headers: Any
+    hive: Hive,
+    words: tuple[str, ...],
+    batch: str | None,
+    ack: bool,
+    ack_within: int | None,
+    **headers: Any,
 ) -> Message | Broadcast | list[Message]:
     """Send a message
 
     TO is one droid or several, `human`, or @all: everyone in the hive, and whoever joins within a
     day. BODY is Markdown, in quotes; - reads it from standard input.
+
+    --batch - sends many at once, all or none: on each line an object with "to", "body" and, if you
+    like, "subject", "issue", "importance", "reply_to", "ack_within" and "new".
     """
+    if batch is not None:
+        # click has the default of an option that was not given, or its value.
+        given = [*words, ack, ack_within, *(headers[name] for name in _HEADERS)]
+        if batch != "-" or any(given):
+            raise InvalidInput(
+                "--batch reads everything from standard input",
+                hint="queen msg send --batch - < FILE",
+            )
+        return sending.send_batch(hive, body_or_stdin("-"))
     if len(words) < 2:
         raise click.UsageError("Missing argument 'BODY'." if words else "Missing argument 'TO'.")
     within_s = ack_within or (_ACK_WITHIN_S if ack else None)
@@ -247,7 +274,7 @@ def delete(hive: Hive, message_id: str) -> Message:
 def _show_acknowledged(messages: Sequence[Message]) -> None:
     short = short_ids("messages", messages)
     for each in messages:
-        say(f"acknowledged {printable(short[each.id])} from {printable(each.from_)}")
+        entry(f"acknowledged {printable(short[each.id])} from ", printable(each.from_))
 
 
 @command("ack", show=_show_acknowledged, example="queen msg ack 5W6X")

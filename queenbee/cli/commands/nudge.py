@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command
-from queenbee.cli.terminal import say
+from queenbee.cli.rendering import paragraph
 from queenbee.core.text import printable
 
 if TYPE_CHECKING:
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 def _show(asked: Message) -> None:
-    say(f"nudged {printable(asked.to)} ({printable(asked.id)})")
-    say("Without a sign of life within a minute, you may take over: queen reserve PATTERN --force")
+    paragraph(f"nudged {printable(asked.to)} ({printable(asked.id)})")
+    paragraph(
+        "Without a sign of life within a minute, you may take over: queen reserve PATTERN --force"
+    )
 
 
 @command("nudge", show=_show, example="queen nudge ui-engineer")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import Answer, Invocation, command, is_mine, short_ids, tell
-from queenbee.cli.confirming import confirm_options, granted
+from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
@@ -86,9 +86,10 @@ def _show_statuses(checked: Sequence[Checked]) -> None:
         if each.status == "stale":
             paragraph(f"      a newer grant has token {max(lease.token for lease in each.leases)}")
         for lease in each.leases if each.status == "held" else ():
+            sign = ", unconfirmed" if lease.unconfirmed else ""
             paragraph(
                 f"      by {printable(lease.droid)}: {printable(lease.pattern)}{purpose(lease)}, "
-                f"{left(lease.expires_ms, now_ms)} left"
+                f"{left(lease.expires_ms, now_ms)} left{sign}"
             )
         for touch in one.others:
             paragraph(f"      not merged yet: {touch.sentence()}")
@@ -151,13 +152,15 @@ def reserve(
 
         watcher = waiting()
 
-    def reserved() -> list[Reservation]:
+    asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
+
+    def reserved(wait_s: float) -> list[Reservation]:
         return hive.reservations.reserve(
-            patterns, exclusive=not shared, wait_s=wait or 0, on_progress=watcher, **terms
+            patterns, exclusive=not shared, wait_s=wait_s, on_progress=watcher, **terms
         )
 
     try:
-        given = granted(hive, reserved, confirm=confirm, local_if_offline=local_if_offline)
+        given = asked.granted(reserved, wait_s=wait or 0)
     finally:
         if watcher is not None:
             watcher(None)
@@ -276,13 +279,18 @@ def check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer
     With --token, the number that a confirmed reservation got, it is also 1 if somebody got a newer
     one on a PATH since, even if that has ended.
     """
+
+    def own() -> Hive:
+        call.freshen("check")
+        return call.hive
+
     if call.beads_dir:
-        statuses = call.hive.reservations.check(paths)
+        statuses = own().reservations.check(paths)
     else:
         from queenbee.services import governing  # noqa: PLC0415 - start-up
 
         statuses = governing.check(
-            lambda: call.hive, paths, os.environ, cwd=working_directory(), droid=call.actor
+            own, paths, os.environ, cwd=working_directory(), droid=call.actor
         )
     if token is not None:
         statuses = [call.hive.reservations.fenced(each, token) for each in statuses]

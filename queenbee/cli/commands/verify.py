@@ -11,6 +11,7 @@ import click
 from queenbee.cli.app import Answer, command, invocation, tell
 from queenbee.cli.options import dry_run
 from queenbee.cli.progress import watcher
+from queenbee.cli.rendering import paragraph
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.errors import NotFound
@@ -50,10 +51,10 @@ def show_record(record: Mapping[str, Any]) -> None:
         evidence = result["evidence"]
         where = f" [{printable(evidence_path(evidence))}]" if evidence else ""
         name, reason = printable(result["name"]), printable(result["reason"])
-        say(f"{result['status']:11} {name}: {reason}{where}")
+        paragraph(f"{result['status']:11} {name}: {reason}{where}", state=result["status"])
         for line in _last_lines(evidence) if evidence and result["status"] == "failed" else ():
-            say(f"            {printable(line)}")
-    say(f"{printable(record['subject_id'])}: {record['verdict']}", bold=True)
+            paragraph(f"            {printable(line)}")
+    paragraph(f"{printable(record['subject_id'])}: {record['verdict']}", bold=True)
 
 
 def _named(bead: str) -> str:
@@ -96,12 +97,12 @@ def verify(hive: Hive, bead: str, dry_run: bool) -> Answer:
 
 def _show_outcome(value: Mapping[str, Any]) -> None:
     if value.get("dry_run"):
-        say(f"agent: sh -c {printable(value['agent_command'])}")
+        paragraph(f"agent: sh -c {printable(value['agent_command'])}")
         for line in value["checks"]:
             say(printable(line))
     else:
-        say(f"{printable(value['bead'])}: {value['status']}", bold=True)
-        say(f"  {printable(value['message'])}")
+        paragraph(f"{printable(value['bead'])}: {value['status']}", bold=True)
+        paragraph(f"  {printable(value['message'])}")
 
 
 @command(

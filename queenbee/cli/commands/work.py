@@ -11,13 +11,11 @@ import click
 
 from queenbee.cli.app import Answer, command
 from queenbee.cli.commands import assignments
-from queenbee.cli.confirming import confirm_options, granted
+from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
 from queenbee.core.text import printable, shell_word, shortened, suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.errors import Taken
-from queenbee.git import touched
 from queenbee.services import work
 
 if TYPE_CHECKING:
@@ -34,8 +32,6 @@ if TYPE_CHECKING:
 _SHOWN = 8
 _TITLE = 60
 _WAIT = "10m"
-_ATTEMPTS = 8
-"""How often queen next --confirm tries another issue when other machines are faster."""
 _LANDING = {
     "landing": "lands on",
     "waiting": "waits to land on",
@@ -66,14 +62,15 @@ def show_next(found: Begin | Nothing, *, why_1: str = "") -> None:
 def _show_begin(begin: Begin) -> None:
     issue_id, issue = begin.assignment.issue_id, begin.issue
     title = f": {printable(issue.title)}" if issue is not None else ""
-    paragraph(f"{printable(issue_id)} is {'still ' if begin.again else ''}yours{title}", bold=True)
+    yours = f"{'still ' if begin.again else ''}yours{_sign(begin.assignment)}"
+    paragraph(f"{printable(issue_id)} is {yours}{title}", bold=True)
     if issue is not None:
         paragraph(f"P{issue.priority} {printable(issue.issue_type)}")
         describe(issue.fields)
     for each in begin.builds_on:
         paragraph(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
     for lease in begin.leases:
-        paragraph(f"reserved {printable(lease.pattern)}")
+        paragraph(f"reserved {printable(lease.pattern)}{_sign(lease)}")
     _show_members(begin)
     told = {(each.droid, path) for each in begin.others for path in _shared(begin, each)}
     untold = [each for each in begin.touched_by if (each.droid, each.path) not in told]
@@ -85,6 +82,15 @@ def _show_begin(begin: Begin) -> None:
         paragraph(f"when it is committed: {land}")
     else:
         paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
+
+
+def _title_of(member: Member, assignment: Assignment) -> str:
+    return shortened(member.titles.get(assignment.issue_id, ""), _TITLE)
+
+
+def _sign(grant: Assignment | Reservation) -> str:
+    """Returns what everybody has to know of a grant that no remote has confirmed yet."""
+    return ", unconfirmed" if grant.unconfirmed else ""
 
 
 def _how_done(issue: Issue) -> str:
@@ -125,10 +131,10 @@ def _doing(begin: Begin, member: Member, path: str) -> str:
 def _show_member(member: Member, indent: str = "") -> None:
     now_ms = time.time_ns() // 1_000_000
     doing = [
-        f"{each.issue_id} {shortened(member.titles.get(each.issue_id, ''), _TITLE)}".strip()
+        f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip()
         for each in member.assignments[:_SHOWN]
     ]
-    patterns = [each.pattern for each in member.leases[:_SHOWN]]
+    patterns = [each.pattern + _sign(each) for each in member.leases[:_SHOWN]]
     if patterns:
         doing.append(f"holds {', '.join(patterns)}")
     place = f" in {member.worktree}" if member.worktree else ""
@@ -215,29 +221,9 @@ def next_(
     Exit 0: you have an issue. Exit 1: there is none for you, and the output says why. Exit 6:
     --wait timed out.
     """
-
-    answers: list[work.Begin | work.Nothing] = []
-
-    def grant() -> list[Assignment | Reservation]:
-        taken = touched.take_next(hive, patterns=patterns, wait_s=wait or 0)
-        answers.append(taken)
-        if not isinstance(taken, work.Begin):
-            return []
-        return [taken.assignment, *(lease for lease in taken.leases if not lease.token)]
-
+    asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
     with _waiting_for("an issue", wait):
-        for attempt in range(_ATTEMPTS):
-            try:
-                given = granted(hive, grant, confirm=confirm, local_if_offline=local_if_offline)
-                break
-            except Taken:
-                # Another machine was faster; the next best issue may still be free.
-                if attempt == _ATTEMPTS - 1:
-                    raise
-    taken = answers[-1]
-    taken.mail = [message for each in answers for message in each.mail]
-    if isinstance(taken, work.Begin):
-        taken.settle(given)
+        taken = asked.take_next(patterns=patterns, wait_s=wait or 0)
     return Answer(taken, yes=isinstance(taken, work.Begin))
 
 
@@ -297,7 +283,7 @@ def complete(
     )
     if not take_next:
         return Answer(done, yes=done.completed)
-    following = touched.take_next(hive) if done.completed else None
+    following = confirmation(hive).take_following() if done.completed else None
     return Answer({"completed": done, "next": following}, yes=done.completed)
 
 
@@ -367,10 +353,10 @@ def show_status(status: Status) -> None:
     elif status.me is not None:
         for each in status.me.assignments:
             title = printable(shortened(status.titles.get(each.issue_id, ""), _TITLE))
-            since = f"  ({ago(each.created_ms, now_ms)})"
+            since = f"  ({ago(each.created_ms, now_ms)}{_sign(each)})"
             entry(f"  {printable(each.issue_id)}  ", title, since)
         for lease in status.me.leases:
-            entry("  holds ", printable(lease.pattern))
+            entry("  holds ", printable(lease.pattern), _sign(lease))
     if status.unread:
         paragraph(f"  {status.unread} unread: queen msg read")
     if status.others:

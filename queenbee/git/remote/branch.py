@@ -7,6 +7,7 @@ ledgers and segments are read, up to a size, and nothing is ever checked out. AD
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from typing import TYPE_CHECKING
@@ -79,7 +80,7 @@ class Branch:
     Used as a context manager for as long as it is read: one git reads all objects.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, *, most_s: float = math.inf) -> None:
         layout = store.layout
         home = git_tree(layout.root) if layout.common_dir is not None else None
         if home is None or home.tree != layout.root:
@@ -90,7 +91,7 @@ class Branch:
         settings = layout.settings
         self.remote, self.name = settings.sync_remote, settings.sync_branch
         self._cwd = layout.root
-        self._timeout_s = settings.sync_timeout_s
+        self._timeout_s = min(most_s, settings.sync_timeout_s)
         # The settings came with a clone: they may only choose among what this machine configured.
         remotes = self._line("config", "--null", "--get-regexp", r"^remote\.") or ""
         said = dict(each.partition("\n")[::2] for each in remotes.split("\0"))

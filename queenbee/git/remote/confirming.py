@@ -6,15 +6,18 @@ exchange with the remote confirms it, or ends it. ADR 0029.
 
 from __future__ import annotations
 
+import random
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.core import leases
 from queenbee.core.glob import overlap
 from queenbee.core.records import Assignment, Reservation
-from queenbee.errors import Busy, QueenError, Unreachable
+from queenbee.errors import Busy, Held, QueenError, Taken, Unreachable
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.deciding import ASSIGNMENTS, RESERVATIONS, found, is_live, withdraw
+from queenbee.git.remote.following import following
 from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services.assignments import taken
@@ -23,9 +26,13 @@ from queenbee.services.leases.refusals import held
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from queenbee.git.remote.patience import Patience
     from queenbee.services.hive import Services
 
     Grant = Assignment | Reservation
+
+_PAUSE_S = 1.0
+"""Before another attempt, if nothing says when it makes sense."""
 
 
 def confirmed(
@@ -34,6 +41,7 @@ def confirmed(
     *,
     local_if_offline: bool = False,
     tell: Callable[[str], None] = lambda text: None,
+    patience: Patience | None = None,
 ) -> list[Grant]:
     """Returns what `grant` granted, once the remote has it and nothing there stands against it.
 
@@ -41,9 +49,75 @@ def confirmed(
     Raises what `grant` raises, `Taken` or `Held` if the remote has another's grant, and
     `Unreachable` or `Busy` if that cannot be found out. With `local_if_offline`, an unreachable
     remote leaves the grants here, marked as unconfirmed; the next exchange confirms or ends them.
+
+    With `patience`, `grant` waits for its turn as long as that lasts: meanwhile, what others push
+    is taken in, and another attempt follows when what stood against this one has ended. Raises
+    `Busy` when the time is over.
     """
     if hive.engine.shared:
         return list(grant())
+    if patience is None or patience.is_none:
+        try:
+            return _once(hive, grant, local_if_offline=local_if_offline, tell=tell)
+        except _Lost as lost:
+            raise lost.refusal from None
+    with following(hive, tell):
+        while True:
+            try:
+                return _once(hive, grant, local_if_offline=local_if_offline, tell=tell)
+            except _Lost as lost:
+                if not patience.left_s():
+                    raise _late(lost.refusal) from None
+                lost.wait(hive, patience.left_s())
+            except (Taken, Held) as refusal:
+                if patience.left_s():
+                    raise  # Waiting makes no sense: each would wait for the other.
+                raise _late(refusal) from refusal
+
+
+def _late(refusal: QueenError) -> Busy:
+    return Busy(f"timed out: {refusal.message}", hint=refusal.hint, **refusal.details)
+
+
+class _Lost(Exception):
+    """An attempt that ended because of what the remote has."""
+
+    def __init__(self, refusal: QueenError, winners: Sequence[Grant]) -> None:
+        super().__init__(refusal.message)
+        self.refusal = refusal
+        self._winners = winners
+
+    def wait(self, hive: Services, most_s: float) -> None:
+        """Returns when what stood against it may have ended."""
+        if not self._winners:
+            time.sleep(min(most_s, random.uniform(0, _PAUSE_S)))  # noqa: S311 - jitter
+            return
+        # For another clone, a confirmed lease ends so much later than it says.
+        margin_ms = int(hive.layout.settings.sync_clock_skew_s * 1000)
+        for each in self._winners:
+            if isinstance(each, Reservation):
+                left_s = (each.expires_ms + margin_ms - hive.now_ms()) / 1000
+                most_s = min(most_s, max(_PAUSE_S, left_s))
+        named = [(_kind(each), each.id) for each in self._winners]
+        ledgers = [hive.state(kind).ledger for kind in dict(named)]
+        paths = [path for each in ledgers for path in (each.path, each.journal_path)]
+
+        def stamp() -> list[object]:
+            now = [found(hive, kind, identifier) for kind, identifier in named]
+            return [each and (each.rev, each.status) for each in now]
+
+        before = [(each.rev, each.status) for each in self._winners]
+        hive.wait(stamp, before, paths, time.monotonic() + most_s)
+
+
+def _once(
+    hive: Services,
+    grant: Callable[[], Sequence[Grant]],
+    *,
+    local_if_offline: bool,
+    tell: Callable[[str], None],
+) -> list[Grant]:
+    """Returns the confirmed grants of one attempt. Raises `_Lost` if the remote has others'."""
     with Branch(hive) as branch:
         return _confirmed(hive, branch, grant, local_if_offline=local_if_offline, tell=tell)
 
@@ -85,7 +159,7 @@ def _confirmed(
         raise
     settled = _again(hive, given)
     if not all(is_live(each, hive.now_ms()) and each.token for each in settled):
-        raise _refusal(hive, settled)
+        raise _lost(hive, settled)
     return settled
 
 
@@ -136,21 +210,20 @@ def _kind(grant: Grant) -> str:
     return ASSIGNMENTS if isinstance(grant, Assignment) else RESERVATIONS
 
 
-def _refusal(hive: Services, settled: Sequence[Grant]) -> QueenError:
-    """Returns the refusal that one machine would have given."""
+def _lost(hive: Services, settled: Sequence[Grant]) -> _Lost:
+    """Returns the refusal that one machine would have given, and what it is because of."""
     conflicts = []
     for each in settled:
         lost_to = each.fields.get("lost_to")
         winner = found(hive, _kind(each), lost_to) if isinstance(lost_to, str) else None
         if isinstance(winner, Assignment):
-            return taken(winner)
+            return _Lost(taken(winner), [winner])
         if isinstance(winner, Reservation) and isinstance(each, Reservation):
             conflicts.append((winner, each))
     if not conflicts:
-        return Busy(
-            "the grant ended while it waited for the remote", hint="try again; nothing was granted"
-        )
-    return _held(hive, conflicts)
+        text = "the grant ended while it waited for the remote"
+        return _Lost(Busy(text, hint="try again; nothing was granted"), [])
+    return _Lost(_held(hive, conflicts), [winner for winner, _ in conflicts])
 
 
 def _held(hive: Services, conflicts: Sequence[tuple[Reservation, Reservation]]) -> QueenError:

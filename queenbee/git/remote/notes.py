@@ -90,7 +90,8 @@ class Notes:
 
     def round(self) -> int:
         """Returns the number of the round that began last."""
-        return max(_size(self._rounds_path), self.known().done)
+        # At least that of what was fetched: if a file was lost, nobody waits for less than that.
+        return max(_size(self._rounds_path), self.fetched())
 
     def begin_round(self) -> int:
         """Returns the number of a new round. Needs the branch's lock."""

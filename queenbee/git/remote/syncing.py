@@ -11,6 +11,7 @@ people to review: lines go there, and none comes from there.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from queenbee.errors import Busy
 from queenbee.git.remote.branch import Branch, Tree, is_kind
 from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.notes import Known, Notes
+from queenbee.services import behind
 from queenbee.store.files import Appender, split_lines
 from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.lock import LongLock
@@ -88,27 +90,48 @@ def sync(
         return _Exchange(hive, branch, notes).run(asked, fetch=fetch)
 
 
-def take_in(hive: Services, branch: Branch | None = None) -> Synced:
-    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`.
+def take_in(
+    hive: Services,
+    branch: Branch | None = None,
+    *,
+    older_than_s: float = 0,
+    most_s: float = math.inf,
+) -> Synced:
+    """Fetches, and appends the lines of the remote that are not here. Raises `Unreachable`, also if
+    it does not answer within `most_s`, and `Busy` if another process takes longer than that.
 
-    Another process's fetch serves as well, if it began after this was called.
+    Another process's fetch serves as well, if it began after this was called, or ended less than
+    `older_than_s` ago.
     """
     if branch is None:
-        with Branch(hive) as own:
-            return take_in(hive, own)
-    if hive.engine.shared:
-        return Synced(branch.remote, branch.name)
+        with Branch(hive, most_s=most_s) as own:
+            if hive.engine.shared:
+                return Synced(own.remote, own.name)
+            return _take_in(hive, own, older_than_s, most_s, keep=True)
+    # A grant follows, and what it notes is more.
+    return _take_in(hive, branch, older_than_s, most_s, keep=False)
+
+
+def _take_in(
+    hive: Services, branch: Branch, older_than_s: float, most_s: float, *, keep: bool
+) -> Synced:
     notes = Notes(hive, branch.ref)
     asked = notes.round()
-    # A round that began after we asked has brought whatever was there then.
-    with _turn(hive, notes, lambda: notes.fetched() > asked) as is_needed:
+
+    def is_served() -> bool:
+        # A round that began after we asked has brought whatever was there then.
+        return notes.fetched() > asked or behind.fetched_s(hive.layout) < older_than_s
+
+    with _turn(hive, notes, is_served, most_s) as is_needed:
         if not is_needed:
             return Synced(branch.remote, branch.name)
-        return _Exchange(hive, branch, notes).fetch_only()
+        return _Exchange(hive, branch, notes).fetch_only(keep=keep)
 
 
 @contextmanager
-def _turn(hive: Services, notes: Notes, is_served: Callable[[], bool]) -> Iterator[bool]:
+def _turn(
+    hive: Services, notes: Notes, is_served: Callable[[], bool], most_s: float = math.inf
+) -> Iterator[bool]:
     """Waits for the lock of the branch, or until another process has done what is asked for.
 
     Yields whether there is something left to do. Whoever was served does not wait for the lock:
@@ -116,7 +139,7 @@ def _turn(hive: Services, notes: Notes, is_served: Callable[[], bool]) -> Iterat
     """
     settings = hive.layout.settings
     holder = hive.actor_or_none or "somebody"
-    timeout_s = 3 * settings.sync_timeout_s + settings.lock_timeout_s
+    timeout_s = min(most_s, 3 * settings.sync_timeout_s + settings.lock_timeout_s)
     until = time.monotonic() + timeout_s
     while not is_served():
         lock = LongLock(notes.lock_path, holder=holder, timeout_s=0)
@@ -161,8 +184,9 @@ class _Exchange:
             self._done.number = self._branch.number(self._branch.head())
             return self._done
         number = self._notes.begin_round()
+        behind.begin_serving(self._hive.layout)
         for attempt in range(_ATTEMPTS):
-            head = self._branch.fetch() if fetch or attempt else self._branch.head()
+            head = self._fetch() if fetch or attempt else self._branch.head()
             # 1. First take in, then judge: a grant is confirmed only on top of what is there.
             self._take_in(head)
             token = self._branch.number(head) + 1
@@ -174,6 +198,7 @@ class _Exchange:
                 # Without a fetch, nobody else may rely on this round.
                 done = number if fetch or attempt else self._known.done
                 self._notes.write(Known(head, head, ends, done))
+                behind.served(self._hive.layout)
                 self._done.number = token - 1
                 return self._done
             commit = self._branch.write(
@@ -196,13 +221,26 @@ class _Exchange:
         """Confirms or ends the grants that wait for the remote; of a shared engine, none does."""
         return Decisions() if self._hive.engine.shared else decide(self._hive, self._notes, token)
 
-    def fetch_only(self) -> Synced:
+    def fetch_only(self, *, keep: bool) -> Synced:
         number = self._notes.begin_round()
-        head = self._branch.fetch()
-        self._take_in(head)
+        head = self._fetch()
+        if head != self._known.taken:
+            self._take_in(head)
+            if keep:
+                self._keep(head)
         self._notes.note_fetched(number)
-        self._done.number = self._branch.number(head)
         return self._done
+
+    def _keep(self, head: str | None) -> None:
+        """Notes what was taken in, if there is nothing to send: the next look begins here."""
+        outgoing, ends = self._outgoing()
+        if not outgoing:
+            self._notes.write(Known(head, head, ends, self._known.done))
+
+    def _fetch(self) -> str | None:
+        head = self._branch.fetch()
+        behind.note_fetch(self._hive.layout)
+        return head
 
     def _finish(self, decisions: Decisions, head: str | None, commit: str, known: Known) -> None:
         # The remote has the confirmations: from here on a crash loses nothing, since the next
@@ -214,6 +252,7 @@ class _Exchange:
         if not decisions.lines:
             known.taken = commit
         self._notes.write(known)
+        behind.served(self._hive.layout)
 
     def _take_in(self, head: str | None) -> None:
         """Appends the lines of a commit that are not here."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
         def mint(self, kind: str) -> str: ...
         def look(self, fields: Mapping[str, object]) -> None: ...
         def committed(self, kinds: Sequence[str]) -> None: ...
+        def wrote(self) -> None: ...
 
 
 class Transaction:
@@ -50,7 +53,7 @@ class Transaction:
         self.now_ms = 0
         """The instant of this turn, in ms since 1970, read once nobody else can write."""
 
-    @property
+    @cached_property
     def now(self) -> str:
         """The instant of this turn, as records hold it."""
         return format_ms(self.now_ms)
@@ -138,3 +141,5 @@ class Transaction:
             self._store.note_presence()
             self._store.long_lines += self._long
             self._store.committed(list(self._lines))
+            if any(self._lines.values()):
+                self._store.wrote()

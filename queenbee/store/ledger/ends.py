@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import os
 
+from queenbee.store import safe_open
 from queenbee.store.files import TAIL_BYTES, Appender
 from queenbee.store.ledger.archive import Archive
 from queenbee.store.ledger.batch import Position
@@ -131,7 +132,7 @@ class Ends:
     def _follow(self) -> bool:
         """Moves to the ends that the files have now; returns whether they still hold the same."""
         # A writer that was killed may have announced lines, and written none of them.
-        if self._journal_file.is_announced() or self._archive.listing() != self._segments:
+        if self._journal_file.is_announced() or not self._is_archive_the_same():
             return False
         journal = self._journal.added()
         if journal is None or self._tracked.added() != journal:
@@ -142,6 +143,11 @@ class Ends:
             self._journal.pass_by(journal)
             self._tracked.pass_by(journal)
         return True
+
+    def _is_archive_the_same(self) -> bool:
+        if not self._segments and not safe_open.is_there(self._archive.folder):
+            return True
+        return self._archive.listing() == self._segments
 
 
 def _end(file: Appender) -> _End:

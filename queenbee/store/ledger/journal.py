@@ -99,7 +99,7 @@ class Journal:
 
     def is_announced(self) -> bool:
         """Returns whether a write is announced: under the lock, one that was interrupted."""
-        return os.path.lexists(self._intent_path)
+        return safe_open.is_there(self._intent_path)
 
     def append(self, file: Appender, lines: Sequence[bytes]) -> None:
         """Appends lines that take effect together, when `forget_intent` is called."""

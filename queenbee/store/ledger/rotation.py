@@ -22,6 +22,7 @@ from queenbee.store.ledger.archive import Archived, Segment, digest_of
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import Unusable, decoder, is_migration, without_collection
 from queenbee.store.ledger.journal import PIECE_BYTES, joined
+from queenbee.store.ledger.long_survey import LongSurvey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 
 SEGMENT_BYTES = 16 * 1024 * 1024
 """No segment exceeds this by more than one line: git hosts refuse much larger files."""
+
+
+_LONG_BYTES = 16 * 1024 * 1024
+"""A longer ledger is surveyed without keeping its lines, if it is just what its journal has."""
 
 
 class Rotation:
@@ -79,15 +84,19 @@ def rotate(ledger: Ledger, is_closed: IsClosed, agreed: Position | None = None) 
     `agreed`, ledger and journal hold the same lines. Raises `Unwritable`; every line is then
     where it was, or in two places.
     """
+    if agreed is None and size_of(ledger.path) > _LONG_BYTES:
+        agreed = _alike(ledger)
     agreed = _heal(ledger, agreed)
     _sweep(ledger)
     base = ledger.base()
+    if size_of(ledger.path) > _LONG_BYTES and (alike := _alike(ledger)) is not None:
+        return _rotate_long(ledger, base, is_closed, alike)
     original = Original(ledger.path)
     try:
         lines = _survey(ledger, base, original.data, is_closed)
         left = lines.left(original.data)
         original.let_go()
-        segments = _write_segments(ledger, base, lines.fresh())
+        segments = _write_segments(ledger, base, _segments_of(lines.fresh()))
         if lines.movable:
             original.replace_by(left)
     except Unwritable:
@@ -106,6 +115,58 @@ def rotate(ledger: Ledger, is_closed: IsClosed, agreed: Position | None = None) 
     records = {identifier for _, identifier, _ in lines.movable.values()}
     paths = map(ledger.archive.path, segments)
     return Rotation(len(records), len(lines.movable), len(left), paths, agreed)
+
+
+def _rotate_long(ledger: Ledger, base: Archived, is_closed: IsClosed, alike: Position) -> Rotation:
+    """Rotates a long ledger that is, byte for byte, what its journal has since the base."""
+    original = Original(ledger.path, unread=True)
+    try:
+        if original.size_bytes != alike.tracked.offset:  # Another program appends to it.
+            return Rotation(left_bytes=original.size_bytes, agreed=alike)
+        survey = LongSurvey(original, is_closed)
+        left = survey.left()
+        segments = _write_segments(ledger, base, survey.moving(SEGMENT_BYTES))
+        if segments:
+            original.replace_by(left)
+    except Unwritable:
+        _put_off(ledger, base, original.size_bytes)
+        raise
+    finally:
+        original.close()
+    settled = Archived(alike.journal, left, base.segments, len(left), back=base.back)
+    agreed = Position()
+    if _note(ledger, settled, segments):
+        now = read_after(ledger.path, START)
+        if now.lines == left:
+            agreed = Position(now.end, alike.journal, settled.stamps)
+    paths = map(ledger.archive.path, segments)
+    return Rotation(survey.records, survey.lines, len(left), paths, agreed)
+
+
+def _alike(ledger: Ledger) -> Position | None:
+    """Returns the end of ledger and journal if they have the same bytes since the last rotation, in
+    plain lines, else None. Reads a piece at a time.
+    """
+    base = ledger.noted() or Archived()
+    listing = ledger.archive.listing()
+    if base.stamps != listing or base.back:
+        return None
+    both = Position(START, base.mark)
+    if base.kept:
+        tracked = read_after(ledger.path, START, limit=len(base.kept))
+        if tracked.lines != base.kept:
+            return None
+        both = Position(tracked.end, base.mark)
+    while True:
+        tracked, journal = ledger.chunks(both, limit=PIECE_BYTES)
+        if tracked.lines != journal.lines or tracked.restarted or journal.restarted:
+            return None
+        if not tracked.lines:
+            return None if tracked.rest else Position(both.tracked, both.journal, listing)
+        # The last of these stands for a line that is too long to compare.
+        if any(odd in tracked.lines for odd in (b"\r", b"\n\n", b"\0")):
+            return None
+        both = Position(tracked.end, journal.end)
 
 
 def _heal(ledger: Ledger, agreed: Position | None) -> Position:
@@ -235,27 +296,28 @@ def _elsewhere(
     return archived, others
 
 
-def _write_segments(ledger: Ledger, base: Archived, lines: Iterable[bytes]) -> dict[str, str]:
-    """Writes the lines to new segments; returns their names and digests."""
-    names: dict[str, str] = {}
+def _segments_of(lines: Iterable[bytes]) -> Iterator[bytes]:
+    """Yields the content of each segment for these lines."""
     piece, size = list[bytes](), 0
-
-    def finish() -> None:
-        data, made = joined(piece), False
-        while not made:  # A pull may bring a segment with this number.
-            name = ledger.archive.next_name({**ledger.archive.listing(), **base.segments, **names})
-            made = create_document(ledger.archive.path(name), data)
-        names[name] = digest_of(data)
-        piece.clear()
-
     for line in lines:
         piece.append(line)
         size += len(line) + 1
         if size >= SEGMENT_BYTES:
-            finish()
-            size = 0
+            yield joined(piece)
+            piece, size = [], 0
     if piece:
-        finish()
+        yield joined(piece)
+
+
+def _write_segments(ledger: Ledger, base: Archived, contents: Iterable[bytes]) -> dict[str, str]:
+    """Writes new segments; returns their names and digests."""
+    names: dict[str, str] = {}
+    for data in contents:
+        made = False
+        while not made:  # A pull may bring a segment with this number.
+            name = ledger.archive.next_name({**ledger.archive.listing(), **base.segments, **names})
+            made = create_document(ledger.archive.path(name), data)
+        names[name] = digest_of(data)
     return names
 
 

@@ -9,7 +9,7 @@ import click
 
 from queenbee.agents.protection import unprotected
 from queenbee.cli.app import Answer, command
-from queenbee.cli.terminal import say
+from queenbee.cli.rendering import paragraph
 from queenbee.core.text import printable
 from queenbee.git.left_out import left_out
 from queenbee.services.care.doctor import examine, repair
@@ -26,9 +26,10 @@ def _show(findings: Sequence[Diagnosis]) -> None:
         place = f"{each.file}:{each.line}" if each.line else each.file
         state = "fixed" if each.fixed else each.severity
         hint = f" [{printable(each.hint)}]" if each.hint and not each.fixed else ""
-        say(f"{state:5} {printable(place)}: {printable(each.message)}{hint}")
+        line = f"{state:5} {printable(place)}: {printable(each.message)}{hint}"
+        paragraph(line, state=state)
     if not any(each.severity == "error" and not each.fixed for each in findings):
-        say("The hive is sound.")
+        paragraph("The hive is sound.")
 
 
 @command("doctor", show=_show, example="queen doctor --fix")

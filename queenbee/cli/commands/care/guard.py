@@ -11,8 +11,8 @@ import click
 
 from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.commands.care.hive import tell_without_hive
-from queenbee.cli.rendering import purpose
-from queenbee.cli.terminal import aside, say
+from queenbee.cli.rendering import paragraph, purpose
+from queenbee.cli.terminal import aside
 from queenbee.core.text import mentioned, printable, suggested
 from queenbee.errors import InvalidInput
 from queenbee.git import changes, hooks
@@ -30,24 +30,24 @@ def _show_verdict(verdict: rules.Verdict) -> None:
     if not verdict.held:
         return
     verb = "allowed anyway" if verdict.mode == rules.WARN else "refused"
-    say(f"queenbee guard: {verdict.what} {verb}: another droid holds files that it changes")
+    paragraph(f"queenbee guard: {verdict.what} {verb}: another droid holds files that it changes")
     for each in verdict.held[:_SHOWN]:
         lease = each.lease
-        say(
+        paragraph(
             f"  {mentioned(printable(each.path))}: held by {mentioned(printable(lease.droid))}, "
             f"{mentioned(printable(lease.pattern))}{purpose(lease)}, {each.left} left"
         )
     if len(verdict.held) > _SHOWN:
-        say(f"  and {len(verdict.held) - _SHOWN} more")
+        paragraph(f"  and {len(verdict.held) - _SHOWN} more")
     if verdict.mode != rules.WARN:
         holder = printable(verdict.held[0].lease.droid)
         ask = suggested("queen msg send", holder, "BODY")
-        say(f"  ask: {ask}, or wait until it is released")
+        paragraph(f"  ask: {ask}, or wait until it is released")
         if verdict.nameless:
-            say("  if that is you, say so: QUEEN_DROID=NAME, or queen whoami --set NAME")
+            paragraph("  if that is you, say so: QUEEN_DROID=NAME, or queen whoami --set NAME")
         applied = verdict.what == rules.COMMIT and changes.is_applied(os.getcwd())
         way = "git am --continue" if applied else f"or git {verdict.what} --no-verify"
-        say(f"  to proceed anyway: {rules.BYPASS}{' for ' if applied else ', '}{way}")
+        paragraph(f"  to proceed anyway: {rules.BYPASS}{' for ' if applied else ', '}{way}")
 
 
 @command(
@@ -113,10 +113,10 @@ def _show_hooks(value: dict[str, object]) -> None:
         more = f", then {printable(os.path.basename(each.chained))}" if each.chained else ""
         if each.state == hooks.OTHER:
             more = ", a hook without the guard"
-        say(f"{each.hook:18} {each.state:9} {printable(each.path)}{more}")
+        paragraph(f"{each.hook:18} {each.state:9} {printable(each.path)}{more}")
     if snippet is not None and any(each.state != hooks.INSTALLED for each in states):
         config = value["config"] or f"the configuration of {value['framework']}"
-        say(f"{value['framework']} manages the hooks here; add to {printable(str(config))}:")
+        paragraph(f"{value['framework']} manages the hooks here; add to {printable(str(config))}:")
         click.echo(snippet)
 
 

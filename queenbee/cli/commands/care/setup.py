@@ -11,7 +11,7 @@ from queenbee.agents.files import edits
 from queenbee.agents.setup import AGENTS, Setup, place_of
 from queenbee.cli.app import Answer, Invocation, command
 from queenbee.cli.commands.care.hive import tell_without_hive
-from queenbee.cli.terminal import say
+from queenbee.cli.rendering import paragraph
 from queenbee.core.text import printable
 from queenbee.errors import InvalidInput
 from queenbee.git import hooks
@@ -25,15 +25,16 @@ _NONE_FOUND = f"no agent was found here; name those that you use: {', '.join(AGE
 def _show(value: dict[str, list[dict[str, str]]]) -> None:
     for each in value["agents"]:
         found = f" ({each['found']})" if each["found"] else ""
-        say(f"{each['title']}{found}")
+        paragraph(f"{each['title']}{found}")
     for each in value["files"]:
         state = "would be " + each["state"] if "diff" in each else each["state"]
-        say(f"  {state:9} {printable(each['path'])}: {', '.join(each['parts'])}")
+        paragraph(f"  {state:9} {printable(each['path'])}: {', '.join(each['parts'])}")
     for each in value["files"]:
         if each.get("diff"):
             click.echo(printable(each["diff"], keep_newlines=True), nl=False)
     for each in value["lacking"]:
-        say(f"  {each['state']:9} {printable(each['path'])}: {each['part']}")
+        line = f"  {each['state']:9} {printable(each['path'])}: {each['part']}"
+        paragraph(line, state=each["state"])
 
 
 @command(

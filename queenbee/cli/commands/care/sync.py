@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import command
-from queenbee.cli.terminal import say
-from queenbee.core.text import printable
+from queenbee.cli.app import Invocation, command, invocation
+from queenbee.cli.terminal import columns, say
+from queenbee.core.text import printable, shortened
 from queenbee.errors import InvalidInput
+from queenbee.store.layout import discover, working_directory
+from queenbee.workflows.hive import Hive
 
 if TYPE_CHECKING:
     from queenbee.git.remote.moving import Moved
     from queenbee.git.remote.syncing import Synced
-    from queenbee.workflows.hive import Hive
+    from queenbee.git.remote.watching import State
 
 
 def _show(done: Synced) -> None:
@@ -28,6 +32,42 @@ def _show(done: Synced) -> None:
     say(f"{where}: {done.taken} lines taken in, {done.sent} sent")
     if done.confirmed or done.refused:
         say(f"  requests confirmed: {done.confirmed}, ended: {done.refused}")
+
+
+def _show_any(value: Any) -> None:
+    if hasattr(value, "untracked"):
+        _show_moved(value)
+    elif not hasattr(value, "away"):  # Whoever watched has seen all of it.
+        _show(value)
+
+
+def _watched(hive: Hive) -> State:
+    from queenbee.checks.processes import Interrupts  # noqa: PLC0415 - start-up
+    from queenbee.git.remote.watching import watch  # noqa: PLC0415 - start-up
+
+    settings = hive.layout.settings
+    where = printable(f"{settings.sync_branch} of {settings.sync_remote}")
+    over = sys.stdout.isatty()
+    as_json = invocation().json
+
+    def show(state: State) -> None:
+        if as_json:
+            return
+        text = f"{where}: {state.taken} lines taken in, {state.sent} sent"
+        if state.away is not None:
+            text = f"{text}; {printable(state.away)}; trying on"
+        if not over:
+            say(text)
+            sys.stdout.flush()
+            return
+        click.echo("\r\x1b[K" + shortened(text, max(20, (columns() or 80) - 1)), nl=False)
+
+    with Interrupts() as interrupts:
+        try:
+            return watch(hive, stopped=lambda: interrupts.count > 0, show=show)
+        finally:
+            if over and not as_json:
+                click.echo()
 
 
 def _show_moved(moved: Moved) -> None:
@@ -45,12 +85,13 @@ def _show_moved(moved: Moved) -> None:
 
 @command(
     "sync",
-    show=lambda value: _show_moved(value) if hasattr(value, "untracked") else _show(value),
+    show=_show_any,
     example="queen sync\nqueen sync setup",
 )
 @click.argument("what", required=False, type=click.Choice(["setup"]), metavar="[setup]")
 @click.option("--undo", is_flag=True, help="With setup: let git carry the ledgers with the code")
-def sync(hive: Hive, what: str | None, undo: bool) -> Synced | Moved:
+@click.option("--watch", is_flag=True, help="Go on until stopped")
+def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Moved | State:
     """Exchange records with other machines, through git
 
     The records are on a branch of the git remote that holds nothing else. It fetches the branch,
@@ -61,9 +102,19 @@ def sync(hive: Hive, what: str | None, undo: bool) -> Synced | Moved:
 
     queen sync setup takes the ledgers out of the code's branch, so that only that branch has them:
     it changes .beads/.gitignore and queen.toml, and the index. You commit that.
+
+    With --watch, it sends what is written here at once, and looks for what others push every few
+    seconds, until it gets Ctrl-C or SIGTERM. It shows how it stands in one line.
     """
+    if watch and what is not None:
+        raise InvalidInput("--watch goes without setup", hint="queen sync --watch")
     if undo and what is None:
         raise InvalidInput("--undo goes with setup", hint="queen sync setup --undo")
+    from queenbee.services import behind  # noqa: PLC0415 - start-up
+
+    behind.allow(hive.layout)
+    if watch:
+        return _watched(hive)
     if what is not None:
         from queenbee.git.remote import moving  # noqa: PLC0415 - start-up
 
@@ -71,3 +122,15 @@ def sync(hive: Hive, what: str | None, undo: bool) -> Synced | Moved:
     from queenbee.git.remote.syncing import sync as exchange  # noqa: PLC0415 - start-up
 
     return exchange(hive)
+
+
+@command("behind", show=lambda _: None, example="queen behind", opens_hive=False)
+def behind(call: Invocation) -> None:
+    """Exchange records for a command that has answered already
+
+    queen starts this itself, with when = "write" in [sync].
+    """
+    from queenbee.git.remote.background import serve  # noqa: PLC0415 - start-up
+
+    # Nobody acts here: what a droid is told once must not be told to a process that nobody reads.
+    serve(Hive(discover(working_directory(), os.environ, beads_dir=call.beads_dir)))

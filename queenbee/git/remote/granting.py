@@ -1,0 +1,120 @@
+"""Grants as the settings or the caller want them: of this machine alone, or confirmed.
+
+What a command, a tool of `queen mcp` and the library share. It loads what talks to a remote only
+if a confirmation is asked for. ADR 0029.
+"""
+
+from __future__ import annotations
+
+from queenbee.errors import Busy, Taken, Unreachable
+from queenbee.git.remote.patience import Patience
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from queenbee.core.records import Assignment, Reservation
+    from queenbee.services.hive import Services
+    from queenbee.services.work import Begin, Nothing
+    from queenbee.services.work.waiting import OnProgress
+
+    Grant = Assignment | Reservation
+
+_ATTEMPTS = 8
+"""How often another issue is tried when other machines are faster."""
+
+
+class Terms:
+    """Whether grants need the remote's confirmation, and what to do if it cannot be reached.
+
+    `confirm` asks for it in any case; otherwise the setting `sync.confirm` decides. `tell` gets
+    what the actor should know beside the answer.
+    """
+
+    def __init__(
+        self,
+        hive: Services,
+        *,
+        confirm: bool = False,
+        local_if_offline: bool = False,
+        tell: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        said = hive.layout.settings.sync_confirm == "remote"
+        self.hive = hive
+        # What all machines share has decided already, and waits for a turn by itself.
+        self.confirm = (confirm or local_if_offline or said) and not hive.engine.shared
+        self.local_if_offline = local_if_offline
+        self.tell = tell
+
+    def granted(
+        self, grant: Callable[[float], Sequence[Grant]], *, wait_s: float = 0
+    ) -> Sequence[Grant]:
+        """Returns what `grant` grants, confirmed by the remote if that is asked for.
+
+        `grant` gets the seconds that it may wait. Raises what `grant` raises, and, if it is to be
+        confirmed, what `confirmed` raises.
+        """
+        patience = Patience(wait_s)
+        if not self.confirm:
+            return grant(patience.left_s())
+        from queenbee.git.remote.confirming import confirmed  # noqa: PLC0415 - start-up
+
+        return confirmed(
+            self.hive,
+            lambda: grant(patience.left_s()),
+            local_if_offline=self.local_if_offline,
+            tell=self.tell,
+            patience=patience,
+        )
+
+    def take_next(
+        self,
+        *,
+        patterns: Sequence[str] = (),
+        wait_s: float = 0,
+        on_progress: OnProgress | None = None,
+    ) -> Begin | Nothing:
+        """Takes the next issue, as `git.touched.take_next` does; where another machine was faster,
+        the next best one.
+        """
+        from queenbee.git import touched  # noqa: PLC0415 - start-up
+        from queenbee.services.work import Begin  # noqa: PLC0415 - start-up
+
+        answers: list[Begin | Nothing] = []
+
+        def grant(left_s: float) -> list[Grant]:
+            taken = touched.take_next(
+                self.hive, patterns=patterns, wait_s=left_s, on_progress=on_progress
+            )
+            answers.append(taken)
+            if not isinstance(taken, Begin):
+                return []
+            return [taken.assignment, *(lease for lease in taken.leases if not lease.token)]
+
+        patience = Patience(wait_s)
+        given: Sequence[Grant] = ()
+        for attempt in range(_ATTEMPTS):
+            try:
+                given = self.granted(grant, wait_s=patience.left_s())
+                break
+            except Taken:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+        taken = answers[-1]
+        # Mail is marked as read once: that of an attempt that came to nothing belongs here too.
+        taken.mail = [message for each in answers for message in each.mail]
+        if isinstance(taken, Begin):
+            taken.settle(given)
+        return taken
+
+    def take_following(self) -> Begin | Nothing | None:
+        """Takes the next issue after another one was completed: that has been done, so what keeps
+        the remote from confirming the next one is only told. Returns None then.
+        """
+        try:
+            return self.take_next()
+        except (Busy, Taken, Unreachable) as error:
+            if not self.confirm:
+                raise
+            self.tell(f"no next issue was taken: {error.message}; try: queen next")
+            return None

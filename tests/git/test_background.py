@@ -1,0 +1,322 @@
+"""Exchanges behind answers, and looks at the remote before reading: `[sync] when`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hives import QuickQueen, git
+from mcp_clients import inside, result_of
+from mutants import mutant
+from sync_worlds import World
+
+from queenbee import Hive
+from queenbee.git.remote import background, syncing
+from queenbee.git.remote.branch import Branch
+from queenbee.git.remote.syncing import sync
+from queenbee.services import behind
+
+PATIENCE_S = 30
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    monkeypatch.setenv("QUEEN_DROID", "ada")
+    made = World(tmp_path)
+    for name in ("ada", "bob"):
+        made.clone(name)
+        behind.allow(made.hive(name).layout)
+    return made
+
+
+def until(true: Callable[[], object]) -> None:
+    """Returns as soon as something is true."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline_s, "timed out"
+        time.sleep(0.02)
+
+
+def there(world: World) -> set[str]:
+    """Returns the issues that the branch of the remote says are claimed."""
+    if not world.git("branch", "--list", "queenbee/hive"):
+        return set()
+    return {str(line.get("issue_id")) for line in world.lines()}
+
+
+def layout(world: World, name: str = "ada"):  # type: ignore[no-untyped-def]
+    return world.hive(name).layout
+
+
+@pytest.fixture
+def writing(world: World) -> QuickQueen:
+    world.settings("ada", '[sync]\nwhen = "write"\n')
+    return QuickQueen(world.folder / "ada")
+
+
+class TestWrite:
+    def test_is_pushed_behind_the_answer(self, world: World, writing: QuickQueen) -> None:
+        assert writing("claim", "shop-1").code == 0
+        until(lambda: there(world) == {"shop-1"})
+        until(lambda: not behind.is_asked(layout(world)))
+
+    def test_of_a_tool_is_too(self, world: World, writing: QuickQueen) -> None:
+        inside(world.folder / "ada", lambda client: client.call_tool("claim", {"issue": "shop-1"}))
+        until(lambda: there(world) == {"shop-1"})
+
+    def test_reads_start_nothing(self, world: World, writing: QuickQueen) -> None:
+        writing("status")
+        assert not behind.is_asked(layout(world))
+
+    def test_and_by_default_nothing_is_pushed(self, world: World) -> None:
+        QuickQueen(world.folder / "ada")("claim", "shop-1")
+        assert not behind.is_asked(layout(world))
+
+    def test_many_are_served_by_few_pushes(
+        self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        started = []
+        monkeypatch.setattr(behind, "start", lambda store: started.append(1))
+        for number in range(10):
+            writing("claim", f"shop-{number}", "--as", f"d{number}")
+        # What is written meanwhile makes no second process while the first is on its way.
+        assert len(started) < 10
+        assert background.serve(world.hive("ada")) == 1
+        assert len(there(world)) == 10
+        assert int(world.git("rev-list", "--count", "queenbee/hive")) == 1
+
+    def test_during_an_exchange_is_served_by_one_more(
+        self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        push = Branch.push
+
+        def late(branch: Branch, commit: str) -> bool:
+            monkeypatch.setattr(Branch, "push", push)
+            writing("claim", "shop-2", "--as", "dora")
+            assert behind.is_served(layout(world))
+            return push(branch, commit)
+
+        behind.request(layout(world))
+        Hive.open(world.folder / "ada").assignments.claim("shop-1")
+        monkeypatch.setattr(Branch, "push", late)
+        assert background.serve(world.hive("ada")) == 2
+        assert there(world) == {"shop-1", "shop-2"}
+
+    def test_that_arrives_when_the_exchange_ends_is_served(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.settings("ada", '[sync]\nwhen = "write"\n')
+        monkeypatch.setattr(behind, "start", lambda store: None)
+        world.hive("ada").assignments.claim("shop-1")
+        hive = world.hive("ada")
+        served = behind.served
+
+        def late(place: object) -> None:
+            monkeypatch.setattr(behind, "served", served)
+            world.hive("ada", "dora").assignments.claim("shop-2")  # After the push.
+            served(place)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(behind, "served", late)
+        background.serve(hive)
+        assert there(world) == {"shop-1", "shop-2"}
+
+    def test_request_removed_before_its_exchange_would_be_lost_with_a_kill(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def dies(*_: object) -> None:
+            raise SystemError
+
+        hasty = mutant(behind, "safe_open.replace(_asked(layout), _serving(layout))",
+                       "safe_open.unlink(_asked(layout))")  # fmt: skip
+        monkeypatch.setattr(Branch, "push", dies)
+        for module, is_left in ((behind, True), (hasty, False)):
+            monkeypatch.setattr(syncing, "behind", module)
+            world.hive("ada", f"d{is_left}").assignments.claim(f"shop-{is_left}")
+            behind.request(layout(world))
+            with pytest.raises(SystemError):
+                background.serve(world.hive("ada"))
+            assert behind.is_asked(layout(world)) is is_left
+            behind.served(layout(world))
+
+    def test_of_whoever_confirms_starts_no_second_push(
+        self, world: World, writing: QuickQueen
+    ) -> None:
+        assert writing("claim", "shop-1", "--confirm", "--json").json["token"] == 1
+        assert not behind.is_asked(layout(world))
+
+
+class TestAKill:
+    def test_at_each_step_leaves_the_request_to_the_next(self, world: World) -> None:
+        """`queen behind` is killed at each of its calls of git."""
+        place, counter = layout(world), world.folder / "calls"
+        shims = world.folder / "shims"
+        shims.mkdir()
+        real = subprocess.run(["sh", "-c", "command -v git"], capture_output=True, text=True)
+        shim = shims / "git"
+        shim.write_text(
+            f'#!/bin/sh\nn=$(($(cat "{counter}") + 1))\necho $n > "{counter}"\n'
+            f'[ $n = "$KILL_AT" ] && kill -9 $PPID\nexec {real.stdout.strip()} "$@"\n'
+        )
+        shim.chmod(0o755)
+        program = [sys.executable, "-P", "-c", behind.PROGRAM, "--beads-dir", place.beads_dir]
+        killed = 0
+        for at in range(1, 60):
+            world.hive("ada", f"d{at}").assignments.claim(f"shop-{at}")
+            behind.request(place)
+            counter.write_text("0")
+            path = f"{shims}{os.pathsep}{os.environ['PATH']}"
+            env = {**os.environ, "PATH": path, "KILL_AT": str(at)}
+            done = subprocess.run([*program, "behind"], env=env, capture_output=True)
+            if done.returncode == 0:
+                break
+            killed += 1
+            assert behind.is_asked(place)
+            assert not behind.is_served(place)
+        assert killed >= 8
+        assert not behind.is_asked(place)
+        assert there(world) == {f"shop-{n}" for n in range(1, killed + 2)}
+        lines = [line["id"] for line in world.lines()]
+        assert len(lines) == len(set(lines))
+
+    def test_is_made_up_for_by_the_next_command(self, world: World, writing: QuickQueen) -> None:
+        behind.request(layout(world))
+        old_s = time.time() - 60
+        os.utime(os.path.join(layout(world).remote_dir, "asked"), (old_s, old_s))
+        writing("status")
+        until(lambda: not behind.is_asked(layout(world)))
+
+
+class TestConsent:
+    """An unpacked archive brings settings, a git config and notes, all made by its author."""
+
+    @pytest.fixture
+    def unpacked(self, world: World) -> Path:
+        world.settings("ada", '[sync]\nwhen = "read"\nmax_age = "0s"\n')
+        path = world.folder / "unpacked"
+        shutil.copytree(world.folder / "ada", path, symlinks=True)
+        git(path, "config", "core.sshCommand", f"touch {world.folder}/ran; false")
+        git(path, "remote", "set-url", "origin", "ssh://nobody@localhost/x.git")
+        return path
+
+    def test_is_not_in_the_archive(self, world: World, unpacked: Path) -> None:
+        assert not behind.is_allowed(Hive.open(unpacked).layout)
+        queen = QuickQueen(unpacked)
+        for call in (["status"], ["claim", "shop-1"], ["check", "a.py"], ["claim", "shop-2"]):
+            assert "once you have run: queen sync" in queen(*call).err or call[0] == "check"
+        inside(unpacked, lambda client: client.call_tool("status", {}))
+        assert not behind.is_asked(Hive.open(unpacked).layout)
+        assert not (world.folder / "ran").exists()
+
+    def test_is_an_explicit_exchange(self, world: World, unpacked: Path) -> None:
+        assert QuickQueen(unpacked)("sync").code == 6
+        assert (world.folder / "ran").exists()
+        assert behind.is_allowed(Hive.open(unpacked).layout)
+
+    def test_by_the_note_alone_would_run_what_the_archive_names(
+        self, world: World, unpacked: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        trusting = mutant(behind, " == _mark(layout)", " != b''")
+        monkeypatch.setattr(behind, "is_allowed", trusting.is_allowed)
+        QuickQueen(unpacked)("status")
+        assert (world.folder / "ran").exists()
+
+
+class TestOffline:
+    def test_each_droid_hears_of_it_once_and_goes_on(
+        self, world: World, writing: QuickQueen
+    ) -> None:
+        world.cut()
+        assert writing("claim", "shop-1").code == 0
+        until(lambda: behind.is_resting(layout(world)))
+        for name, times in (("ada", 1), ("ada", 0), ("dora", 1), ("dora", 0)):
+            said = writing("status", "--as", name).err
+            assert said.count("cannot be reached") == times, (name, said)
+        assert behind.is_asked(layout(world))
+
+    def test_the_remote_is_left_alone_for_a_while(
+        self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        behind.note_away(layout(world), "away")
+        spawned = []
+        monkeypatch.setattr(os, "posix_spawn", lambda *_, **__: spawned.append(1))
+        writing("claim", "shop-1")
+        assert not spawned
+        assert behind.is_asked(layout(world))
+
+    def test_what_waited_is_sent_when_it_is_back(self, world: World, writing: QuickQueen) -> None:
+        world.cut()
+        writing("claim", "shop-1")
+        until(lambda: behind.is_resting(layout(world)))
+        world.heal()
+        sync(world.hive("ada"))
+        assert there(world) == {"shop-1"}
+        assert not behind.is_resting(layout(world))
+        assert not behind.is_asked(layout(world))
+
+    def test_a_clock_that_is_set_back_ends_the_rest(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        behind.note_away(layout(world), "away")
+        now_ns = time.time_ns()
+        monkeypatch.setattr(time, "time_ns", lambda: now_ns - 10**12)
+        assert not behind.is_resting(layout(world))
+
+
+class TestRead:
+    @pytest.fixture
+    def reading(self, world: World) -> QuickQueen:
+        world.settings("ada", '[sync]\nwhen = "read"\nmax_age = "0s"\n')
+        bob = Hive.open(world.folder / "bob", droid="bob")
+        bob.reservations.reserve(["src/**"])
+        sync(bob)
+        return QuickQueen(world.folder / "ada")
+
+    def test_takes_in_what_others_pushed(self, reading: QuickQueen) -> None:
+        assert [each["droid"] for each in reading("reserved", "--json").json] == ["bob"]
+
+    def test_holds_for_check_too(self, reading: QuickQueen) -> None:
+        assert reading("check", "src/a.py").code == 1
+
+    def test_holds_for_the_tools(self, world: World, reading: QuickQueen) -> None:
+        said = inside(
+            world.folder / "ada", lambda client: client.call_tool("check", {"paths": ["src/a.py"]})
+        )
+        assert result_of(said)[0]["status"] == "held"
+
+    def test_what_is_young_enough_is_not_fetched_again(
+        self, world: World, reading: QuickQueen, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        world.settings("ada", '[sync]\nwhen = "read"\nmax_age = "1h"\n')
+        fetches = []
+        fetch = Branch.fetch
+        monkeypatch.setattr(Branch, "fetch", lambda self: (fetches.append(1), fetch(self))[1])
+        for _ in range(3):
+            reading("reserved")
+        assert len(fetches) == 1
+
+    def test_offline_says_so_once_and_goes_on(self, world: World, reading: QuickQueen) -> None:
+        reading("reserved")
+        world.cut()
+        first, second = reading("reserved"), reading("reserved")
+        assert (first.code, second.code) == (0, 0)
+        assert "src/**" in first.out
+        assert "cannot be reached" in first.err
+        assert second.err == ""
+
+    def test_it_writes_as_well(self, world: World, reading: QuickQueen) -> None:
+        reading("claim", "shop-1")
+        until(lambda: "shop-1" in there(world))
+
+
+def test_the_process_that_serves_tells_nobody(world: World, writing: QuickQueen) -> None:
+    """A notice that a droid gets once must not be lost on a process that nobody reads."""
+    behind.note_away(layout(world), "gone for now")
+    world.cut()
+    assert writing("behind").err == ""
+    assert "gone for now" in writing("status").err
