@@ -13,12 +13,12 @@ from queenbee.cli.terminal import columns, say
 from queenbee.core.text import printable, shortened
 from queenbee.errors import InvalidInput
 from queenbee.store.layout import discover, working_directory
+from queenbee.workflows.hive import Hive
 
 if TYPE_CHECKING:
     from queenbee.git.remote.moving import Moved
     from queenbee.git.remote.syncing import Synced
     from queenbee.git.remote.watching import State
-    from queenbee.workflows.hive import Hive
 
 
 def _show(done: Synced) -> None:
@@ -126,7 +126,6 @@ def behind(call: Invocation) -> None:
     queen starts this itself, with when = "write" in [sync].
     """
     from queenbee.git.remote.background import serve  # noqa: PLC0415 - start-up
-    from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
 
     # Nobody acts here: what a droid is told once must not be told to a process that nobody reads.
     serve(Hive(discover(working_directory(), os.environ, beads_dir=call.beads_dir)))
