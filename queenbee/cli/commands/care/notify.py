@@ -12,6 +12,7 @@ import click
 from queenbee.cli.app import Invocation, command
 from queenbee.cli.rendering import paragraph
 from queenbee.core.text import printable
+from queenbee.workflows.hive import Hive
 
 if TYPE_CHECKING:
     from queenbee.services.telling.people import Want
@@ -43,7 +44,6 @@ def notify(call: Invocation, run: str | None, bell: bool, once: bool) -> list[Wa
     from queenbee.cli import calling  # noqa: PLC0415 - start-up
     from queenbee.documents.folders import gates_dir  # noqa: PLC0415 - start-up
     from queenbee.services.telling.announcing import Announcer  # noqa: PLC0415 - start-up
-    from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
     from queenbee.workflows.people import wants  # noqa: PLC0415 - start-up
 
     hive = Hive.open(droid=call.actor, beads_dir=call.beads_dir)
