@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli import calling
 from queenbee.cli.app import Invocation, command
 from queenbee.cli.rendering import paragraph
 from queenbee.core.text import printable
@@ -42,6 +41,7 @@ def notify(call: Invocation, run: str | None, bell: bool, once: bool) -> list[Wa
     QUEEN_EVENT_ABOUT and QUEEN_EVENT_HIVE in its environment, and the same as JSON on standard
     input.
     """
+    from queenbee.cli import calling  # noqa: PLC0415 - start-up
     from queenbee.documents.folders import gates_dir  # noqa: PLC0415 - start-up
     from queenbee.services.telling.announcing import Announcer  # noqa: PLC0415 - start-up
     from queenbee.workflows.people import wants  # noqa: PLC0415 - start-up
