@@ -52,7 +52,14 @@ class TestGit:
 @pytest.mark.linux
 class TestKills:
     def test_at_every_step_leave_what_was_acknowledged_whole(self, folder):
-        scenes = (kills.AppendSeveral, kills.TwoLedgers, kills.Heal, kills.Rotate, kills.Init)
+        scenes = (
+            kills.AppendSeveral,
+            kills.AppendFromAnOpenHive,
+            kills.TwoLedgers,
+            kills.Heal,
+            kills.Rotate,
+            kills.Init,
+        )
         counts = kills.at_every_step(folder, scenes=scenes, parts=(0.5,))
         assert set(counts) == {scene.__name__ for scene in scenes}
         assert min(counts.values()) > 2

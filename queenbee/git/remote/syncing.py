@@ -23,6 +23,7 @@ from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.notes import Known, Notes
 from queenbee.services import behind
 from queenbee.store.files import Appender, split_lines
+from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.lock import LongLock
 
@@ -37,6 +38,8 @@ SEGMENT_BYTES = 2**20
 what a push has to pack stays small."""
 _PAUSES_S = 0.01, 0.04
 """How long one who waits for the lock sleeps, between looks whether another has done it."""
+_FAR_BYTES = 2**18
+"""So much is read again rather than noted: to replace the note waits for the disk."""
 _ATTEMPTS = 40
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
@@ -317,7 +320,13 @@ class _Exchange:
         """Takes lines that another program or a merge wrote to the ledgers to the journals."""
         if self._hive.engine.shared:
             return
-        gained = [kind for kind in self._hive.kinds() if self._hive.ledger(kind).read().unrecorded]
+        noted = self._notes.positions()
+        read = {kind: self._hive.ledger(kind).read(noted.get(kind)) for kind in self._hive.kinds()}
+        reached = {kind: each.position for kind, each in read.items() if not each.unrecorded}
+        if any(_is_far(noted.get(kind, Position()), at) for kind, at in reached.items()):
+            # Else the next exchange reads a large ledger from its beginning.
+            self._notes.note_positions({**noted, **reached})
+        gained = [kind for kind, each in read.items() if each.unrecorded]
         if gained:
             with self._hive.transaction() as tx:
                 for kind in gained:
@@ -366,3 +375,11 @@ class _Exchange:
                 contents[kind, number] = b"".join(piece)
             contents[kind, 0] = b"".join(pieces[-1])
         return contents
+
+
+def _is_far(noted: Position, reached: Position) -> bool:
+    """Returns whether it is worth a note that a ledger was read up to here."""
+    return reached.segments != noted.segments or any(
+        now.offset - (before.offset if before.inode == now.inode else 0) > _FAR_BYTES
+        for before, now in ((noted.tracked, reached.tracked), (noted.journal, reached.journal))
+    )
