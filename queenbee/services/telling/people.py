@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import mentioned, one_line, quotation
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.services.telling.news import MOST_UNREAD, wants_answer
+from queenbee.services.waiting.landing_turn import landers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,8 +85,6 @@ def _waiters(hive: Services, people: list[str]) -> Iterator[Want]:
 def _landings(hive: Services) -> Iterator[Want]:
     if not os.path.isdir(os.path.join(hive.layout.state_dir, "landing")):
         return
-    from queenbee.services.waiting.landing_turn import landers  # noqa: PLC0415 - start-up
-
     for each in landers(hive):
         since_ms = instant_ms(each.since)
         stuck_s = (hive.now_ms() - (since_ms or hive.now_ms())) / 1000

@@ -18,6 +18,8 @@ _OTHERS = ("hashlib", "orjson", "sqlite3")
 """What those import inside functions."""
 _LATER = (
     "queenbee.services.care",
+    "queenbee.services.telling.announcing",
+    "queenbee.services.telling.people",
     "queenbee.services.waiting.landing_turn",
     "queenbee.store.engines.postgres",
     "queenbee.store.watch",
