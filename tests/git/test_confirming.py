@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hives import QuickQueen
@@ -18,7 +19,7 @@ from queenbee.git.remote import confirming, deciding, syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.notes import Notes
-from queenbee.git.remote.syncing import sync
+from queenbee.git.remote.syncing import Synced, sync
 
 
 @pytest.fixture
@@ -257,6 +258,12 @@ class TestManyOfOneMachine:
     def test_are_confirmed_by_one_push(self, two: World, monkeypatch: pytest.MonkeyPatch) -> None:
         push, ask, asked = Branch.push, Notes.add_pending, threading.Semaphore(0)
         first, tokens = threading.Lock(), []
+        take_in, fetched = confirming.take_in, threading.Barrier(8)
+
+        def together(*arguments: Any, **more: Any) -> Synced:
+            done = take_in(*arguments, **more)
+            fetched.wait(60)  # Whoever pushes has the lock that a fetch needs.
+            return done
 
         def noted(notes: Notes, grants: Sequence[tuple[str, str]]) -> str:
             name = ask(notes, grants)
@@ -274,6 +281,7 @@ class TestManyOfOneMachine:
             (given,) = confirmed(hive, lambda: [hive.assignments.claim(f"shop-{number}")])
             tokens.append(given.token)
 
+        monkeypatch.setattr(confirming, "take_in", together)
         monkeypatch.setattr(Notes, "add_pending", noted)
         monkeypatch.setattr(Branch, "push", slow)
         threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
