@@ -15,6 +15,8 @@ from queenbee import Hive
 from queenbee.tui import cells, view
 from queenbee.tui.listing import Listing
 
+pytestmark = pytest.mark.slow
+
 
 def listing(pilot: Pilot[None], name: str) -> Listing:
     return pilot.app.screen.query_one(f"#{name}", Listing)

@@ -16,6 +16,8 @@ from textual.pilot import Pilot
 
 from queenbee import Hive
 
+pytestmark = pytest.mark.slow
+
 PICTURES = Path(__file__).with_name("snapshots")
 
 
