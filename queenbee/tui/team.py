@@ -57,13 +57,15 @@ class Team(Screen[None]):
         self._panels = {**_READING, "conflicts": conflicts_panel(None, "")}
         """What is shown, without the filter."""
         self._filter = ""
+        # Kept, not looked up: facts may still arrive while the screen is being taken down.
+        self._lists = {name: Listing(_READING[name], n) for n, name in enumerate(PANELS, 1)}
+        self._first_line = Static(id="headline")
 
     def compose(self) -> ComposeResult:
         """Lays out the lists, which are filled as soon as the hive has been read."""
-        yield Static(id="headline")
+        yield self._first_line
         with Container(id="panels"):
-            for number, name in enumerate(PANELS, 1):
-                yield Listing(_READING[name], number)
+            yield from self._lists.values()
         yield Static(id="tabs")
         yield Input(id="filter", placeholder="only rows with these words", compact=True)
         yield Footer(show_command_palette=False)
@@ -104,7 +106,7 @@ class Team(Screen[None]):
 
     def action_panel(self, name: str) -> None:
         """Goes to a list."""
-        for each in self.query(Listing):
+        for each in self._lists.values():
             each.set_class(each.id == name, "-current")
             if name != PANELS[0]:
                 each.set_class(each.id == name, "-below")
@@ -148,11 +150,10 @@ class Team(Screen[None]):
 
     @property
     def _current(self) -> str:
-        found = self.query(".panel.-current").first()
-        return str(found.id)
+        return next((name for name, each in self._lists.items() if each.has_class("-current")), "")
 
     def _listing(self, name: str) -> Listing:
-        return self.query_one(f"#{name}", Listing)
+        return self._lists[name]
 
     def _narrow(self, text: str) -> None:
         if text != self._filter:
@@ -179,7 +180,7 @@ class Team(Screen[None]):
         self._say("   ".join([status.actor or "nobody", *shown, headline(self._facts)]))
 
     def _say(self, text: str) -> None:
-        self.query_one("#headline", Static).update(Content(text))
+        self._first_line.update(Content(text))
 
     def _tabs(self) -> None:
         current = self._current

@@ -13,6 +13,8 @@ from textual.widgets import Input
 
 from queenbee import Hive
 from queenbee.tui import cells, view
+from queenbee.tui.app import Board
+from queenbee.tui.facts import Reader
 from queenbee.tui.listing import Listing
 
 pytestmark = pytest.mark.slow
@@ -195,4 +197,19 @@ def test_a_name_in_a_question_is_text_too(team: Hive, open_as: Open) -> None:
         await shows(pilot, r"on \[red]paint.py?")
 
     open_as("human").reservations.reserve([r"\[red\]paint.py"], ttl_s=7200)
+    drive(team, steps)
+
+
+def test_facts_that_arrive_while_the_screen_is_taken_down_disturb_nobody(team: Hive) -> None:
+    async def steps(pilot: Pilot[None]) -> None:
+        board = pilot.app
+        assert isinstance(board, Board)
+        read = Reader(team).read()
+        pilot.app.screen.query_one("#panels").remove()
+        await pilot.pause()
+        board._team.take(read, team.now_ms())
+        board._team.foresee(None, "nothing to compare")
+        board._tick()
+        await pilot.pause()
+
     drive(team, steps)
