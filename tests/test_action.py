@@ -72,7 +72,7 @@ class Runner:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=60,
+            timeout=300,
             check=False,
         )
         self.log += done.stdout.decode(errors="replace")

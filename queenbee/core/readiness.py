@@ -108,16 +108,20 @@ def standings(
     """
     blockers = all_blockers(issues)
     deferred = _deferred(issues, now_ms)
-    return {
-        issue.id: Standing(
+
+    def standing(identifier: str, issue: Issue) -> Standing:
+        if issue.done:
+            return Standing(issue, holder=None, waits_for=[], because=None)
+        return Standing(
             issue,
-            holder=None if issue.done else holders.get(issue.id) or _named_by_tracker(issue),
-            waits_for=[] if issue.done else blockers.get(issue.id, []),
-            because=None
-            if issue.done
-            else deferred.get(issue.id) or _set_aside(issue) or held_back.get(issue.id),
+            holder=holders.get(identifier) or _named_by_tracker(issue),
+            waits_for=blockers.get(identifier, []),
+            because=deferred.get(identifier) or _set_aside(issue) or held_back.get(identifier),
         )
-        for issue in issues.values()
+
+    return {
+        identifier: standing(identifier, issue)
+        for identifier, issue in issues.items()
         if (everything and issue.status != "tombstone") or is_work(issue)
     }
 
@@ -150,13 +154,12 @@ def all_blockers(issues: Mapping[str, Issue]) -> dict[str, list[str]]:
     """
     children = _children(issues)
     blockers = {
-        issue.id: own
-        for issue in issues.values()
+        identifier: own
+        for identifier, issue in issues.items()
         if not issue.done and (own := _blockers(issue, issues, children))
     }
     waiting = list(blockers)
-    while waiting:
-        parent = waiting.pop(0)
+    for parent in waiting:  # It grows meanwhile.
         for child in children.get(parent, ()):
             if child not in blockers:
                 blockers[child] = blockers[parent]

@@ -25,7 +25,7 @@ _CURLY = frozenset("“”„‟❝❞〝〞＂")
 
 def printable(text: str, *, keep_newlines: bool = False) -> str:
     """Returns the text with escapes for everything that a terminal would act on or hide."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(_shown(char, keep_newlines) for char in text)
 

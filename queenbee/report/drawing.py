@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import one_line, printable, shortened
 from queenbee.core.timestamps import format_ms
 from queenbee.report import limits
-from queenbee.report.layers import layers
+from queenbee.report.layers import Place, layers, route
 from queenbee.report.markup import Markup, element, joined
-from queenbee.report.words import clock
+from queenbee.report.words import STATES, clock, short
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from queenbee.report.values import Bar, Graph, IssueLine
 
+    _Point = tuple[int, int]
+
 _BOX_WIDTH, _BOX_HEIGHT = 184, 40
+_BEND_HEIGHT = 10
 _GAP_X, _GAP_Y = 64, 12
 _MARGIN = 8
 _TITLE = 26
@@ -40,19 +42,24 @@ _MOST_MS = 400 * 1440 * _MINUTE
 def graph_drawing(graph: Graph) -> Markup:
     """Returns the graph, from left to right."""
     columns = layers(graph.needs)
-    place = {
-        node: (
-            _MARGIN + number * (_BOX_WIDTH + _GAP_X),
-            _MARGIN + row * (_BOX_HEIGHT + _GAP_Y),
-        )
-        for number, column in enumerate(columns)
-        for row, node in enumerate(column)
-    }
+    place: dict[Place, _Point] = {}
+    bottom = 0
+    for number, column in enumerate(columns):
+        y = _MARGIN
+        for each in column:
+            place[each] = (_MARGIN + number * (_BOX_WIDTH + _GAP_X), y)
+            y += (_BOX_HEIGHT if isinstance(each, str) else _BEND_HEIGHT) + _GAP_Y
+        bottom = max(bottom, y - _GAP_Y)
+    layer_of = {each: n for n, column in enumerate(columns) for each in column}
     width = 2 * _MARGIN + len(columns) * (_BOX_WIDTH + _GAP_X) - _GAP_X
-    height = 2 * _MARGIN + max(map(len, columns), default=0) * (_BOX_HEIGHT + _GAP_Y) - _GAP_Y
-    edges = [_edge(place[need], place[node]) for node in graph.needs for need in graph.needs[node]]
-    boxes = [_box(graph.nodes[node], *place[node]) for node in place]
-    label = f"Graph of {len(place)} issues; an arrow leads from an issue to what waits for it"
+    height = bottom + _MARGIN
+    edges = [
+        _edge([place[each] for each in route(need, node, layer_of)])
+        for node in graph.needs
+        for need in graph.needs[node]
+    ]
+    boxes = [_box(graph.nodes[each], *place[each]) for each in place if isinstance(each, str)]
+    label = f"Graph of {len(boxes)} issues; an arrow leads from an issue to what waits for it"
     return _svg(width, height, label, [*edges, *boxes])
 
 
@@ -65,7 +72,7 @@ def timeline_drawing(bars: Sequence[Bar], now_ms: int) -> Markup:
     y = _AXIS
     for droid, rows in lanes(bars).items():
         top = y
-        shown = shortened(printable(one_line(droid)), 22)
+        shown = short(droid, 22)
         parts.append(element("text", shown, x=0, y=y + 13, class_="lane"))
         for row in rows:
             parts += [_bar(each, begin_ms, end_ms, y) for each in row if each.end_ms >= begin_ms]
@@ -126,29 +133,42 @@ def _svg(width: float, height: float, label: str, parts: Sequence[Markup]) -> Ma
 
 
 def _box(issue: IssueLine, x: int, y: int) -> Markup:
-    state = issue.holder if issue.state == "active" and issue.holder else issue.state
-    about = f"{issue.issue_id}: {issue.title} ({issue.state.replace('_', ' ')})"
-    first = shortened(f"{issue.issue_id} · {state.replace('_', ' ')}", _TITLE)
+    word = STATES[issue.state]
+    about = f"{issue.issue_id}: {issue.title} ({word})"
+    who = issue.holder if issue.state == "active" and issue.holder else word
+    first = short(f"{issue.issue_id} · {who}", _TITLE)
     return element(
         "g",
-        element("title", shortened(one_line(about), limits.TEXT)),
+        element("title", short(about, limits.TEXT)),
         element("rect", x=x, y=y, width=_BOX_WIDTH, height=_BOX_HEIGHT, rx=5),
-        element("text", one_line(first), x=x + 8, y=y + 16, class_="id"),
-        element("text", one_line(issue.title, _TITLE), x=x + 8, y=y + 32),
+        element("text", first, x=x + 8, y=y + 16, class_="id"),
+        element("text", short(issue.title, _TITLE), x=x + 8, y=y + 32),
         class_=f"box {issue.state}",
     )
 
 
-def _edge(need: tuple[int, int], node: tuple[int, int]) -> Markup:
-    x1, y1 = need[0] + _BOX_WIDTH, need[1] + _BOX_HEIGHT // 2
-    x2, y2 = node[0], node[1] + _BOX_HEIGHT // 2
-    bend = max(_GAP_X // 2, abs(x2 - x1) // 2)
-    curve = f"M{x1} {y1} C{x1 + bend} {y1} {x2 - bend} {y2} {x2 - 6} {y2}"
-    tip = f"M{x2} {y2} l-7 -4 v8 z"
+def _edge(way: Sequence[_Point]) -> Markup:
+    """Returns an arrow from the first place to the last; where it bends, it runs straight as far as
+    a box would be wide.
+    """
+    (x, y), *bends, (x2, y2) = way
+    x, y, y2 = x + _BOX_WIDTH, y + _BOX_HEIGHT // 2, y2 + _BOX_HEIGHT // 2
+    forward = x2 > x
+    line = f"M{x} {y}"
+    for bend_x, bend_y in bends:
+        middle = bend_y + _BEND_HEIGHT // 2
+        line += _curve(x, y, bend_x, middle) + f" H{bend_x + _BOX_WIDTH}"
+        x, y = bend_x + _BOX_WIDTH, middle
+    line += _curve(x, y, x2 - 6, y2)
     return joined(
-        element("path", d=curve, class_="edge" if x2 > x1 else "edge back"),
-        element("path", d=tip, class_="tip"),
+        element("path", d=line, class_="edge" if forward else "edge back"),
+        element("path", d=f"M{x2} {y2} l-7 -4 v8 z", class_="tip"),
     )
+
+
+def _curve(x1: int, y1: int, x2: int, y2: int) -> str:
+    bend = max(_GAP_X // 2, abs(x2 - x1) // 2)
+    return f" C{x1 + bend} {y1} {x2 - bend} {y2} {x2} {y2}"
 
 
 def _bar(bar: Bar, begin_ms: int, end_ms: int, y: int) -> Markup:
@@ -162,12 +182,12 @@ def _bar(bar: Bar, begin_ms: int, end_ms: int, y: int) -> Markup:
     fits = int((width - 6) / _CHAR)
     label = None
     if fits >= 4:
-        shown = shortened(printable(one_line(bar.what)), fits)
+        shown = short(bar.what, fits)
         label = element("text", shown, x=x + 3, y=y + 11)
     about = f"{bar.droid}: {bar.what}, {bar.how}, {clock(bar.begin_ms)} to {clock(bar.end_ms)} UTC"
     return element(
         "g",
-        element("title", shortened(one_line(about), limits.TEXT)),
+        element("title", short(about, limits.TEXT)),
         element("rect", x=x, y=y, width=width, height=_BAR, rx=2),
         label,
         class_=f"bar {bar.kind}" + (" lost" if bar.how in ("superseded", "taken over") else ""),

@@ -7,6 +7,8 @@ ISSUES = 200
 NODES = 120
 """Issues in the graph: more cannot be followed by eye."""
 EDGES = 400
+BENDS = 600
+"""Places at which edges of the graph pass a layer."""
 PHASES = 60
 BARS = 400
 DROIDS = 40
@@ -20,8 +22,12 @@ PATTERNS = 500
 """Leases that are compared with each other to find files that were handed over."""
 SUBJECTS = 60
 """Beads and gates with checks."""
-RUNS = 20
+RUNS = 12
 """Runs of the checks of one bead or gate."""
+FAILED = 4
+"""Checks that did not pass, of one run."""
+REASON = 160
+"""Characters of a check's name and reason."""
 RECORDS = 2_000
 """Runs that are read at all."""
 MESSAGES = 600

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import printable, shortened
 from queenbee.core.timestamps import format_duration
 from queenbee.report.words import (
     GENERATOR,
@@ -19,6 +18,7 @@ from queenbee.report.words import (
     heading,
     many,
     sentence,
+    short,
     verdict,
     worked,
 )
@@ -34,6 +34,8 @@ _MOST_CHARS = 60_000
 _ROWS = 20
 _NAMES = 6
 _TEXT = 80
+_READ = 1_000
+"""Characters of a text that are looked at: blanks count as one."""
 _BACKTICKS = re.compile("`+")
 _BLANKS = re.compile(r"\s+")
 
@@ -68,7 +70,7 @@ def markdown(report: Report) -> str:
 
 def code(text: str) -> str:
     """Returns a text as a code span, also for the cell of a table; blanks count as one."""
-    line = _BLANKS.sub(" ", shortened(printable(_BLANKS.sub(" ", text)), _TEXT)).strip()
+    line = _BLANKS.sub(" ", short(_BLANKS.sub(" ", text[:_READ]), _TEXT)).strip()
     if not line:
         return ""
     fence = "`"

@@ -7,7 +7,7 @@ import hashlib
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import shortened
 from queenbee.core.timestamps import format_duration
 from queenbee.report import limits
 from queenbee.report.drawing import graph_drawing, timeline_drawing
@@ -20,6 +20,7 @@ from queenbee.report.words import (
     heading,
     many,
     sentence,
+    short,
     verdict,
     worked,
 )
@@ -320,7 +321,7 @@ def _subject(checked: Checked) -> Markup:
             _state(each.verdict),
             format_duration(each.seconds),
             _short(each.droid or ""),
-            _lines(each.failed),
+            _lines([short(one, limits.REASON) for one in each.failed], limits.FAILED),
         ]
         for each in reversed(checked.runs)
     ]
@@ -424,8 +425,8 @@ def _time_cell(at_ms: int) -> Markup:
     return element("span", clock(at_ms), class_="time")
 
 
-def _lines(texts: Sequence[str]) -> Markup:
-    shown = [element("li", _short(each)) for each in texts[: limits.WORDS]]
+def _lines(texts: Sequence[str], most: int = limits.WORDS) -> Markup:
+    shown = [element("li", _short(each)) for each in texts[:most]]
     more = len(texts) - len(shown)
     if more > 0:
         shown.append(element("li", f"{more} more"))
@@ -439,8 +440,7 @@ def _some(names: Sequence[str]) -> str:
 
 
 def _short(text: str) -> str:
-    """Returns a text on one line, and not too long; a line break in it shows."""
-    return shortened(printable(text), limits.TEXT)
+    return short(text, limits.TEXT)
 
 
 def _none(text: str) -> Markup:

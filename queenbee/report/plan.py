@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.readiness import BLOCKING, PARENT, STATES, counts, urgency
 from queenbee.documents.gates.phases import phase_number, plan_workflow, workflows_of
 from queenbee.report import limits
+from queenbee.report.layers import Bend, layers
 from queenbee.report.values import GateLine, Graph, IssueLine, Phase
 
 if TYPE_CHECKING:
@@ -106,8 +107,11 @@ def totals(found: Iterable[Standing]) -> dict[str, int]:
 
 
 def _too_large(needs: Mapping[str, Sequence[str]], shown: set[str]) -> bool:
-    edges = sum(each in shown for key in shown for each in needs[key])
-    return len(shown) > limits.NODES or edges > limits.EDGES
+    edges = {key: [each for each in needs[key] if each in shown] for key in needs if key in shown}
+    if len(shown) > limits.NODES or sum(map(len, edges.values())) > limits.EDGES:
+        return True
+    bends = sum(isinstance(each, Bend) for layer in layers(edges) for each in layer)
+    return bends > limits.BENDS
 
 
 def _phase_of(

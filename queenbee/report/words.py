@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queenbee.core.text import printable, shortened
 from queenbee.core.timestamps import format_duration, format_ms
 
 if TYPE_CHECKING:
@@ -22,6 +23,13 @@ NOT_RECORDED = (
     "Refused requests, and how long a request waited in the queue, are not recorded; so files that "
     "another droid got within 15 minutes count as handed over."
 )
+
+
+def short(text: str, most: int) -> str:
+    """Returns a text on one line in at most so many characters, with escapes for what would be
+    acted on or hidden; a line break shows. However long the text is, it costs little.
+    """
+    return shortened(printable(text[: most + 1]), most)
 
 
 def clock(at_ms: int) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -235,6 +236,18 @@ def test_a_command_gets_the_event_and_never_a_shell(
     assert "QUEEN_DROID" not in env
 
 
+def test_a_command_line_with_the_text_in_it_would_be_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    evil = Want("message", "qm-1", EVIL)
+    calling.by_command("true", str(tmp_path))(evil)
+    assert not (tmp_path / "ran").exists()
+    broken: Any = mutant(calling, "[found, *words[1:]]", '["sh", "-c", f"{line} {want.text}"]')
+    broken.by_command("true", str(tmp_path))(evil)
+    assert (tmp_path / "ran").exists()
+
+
 @pytest.mark.parametrize("command", ["", "no-such-command-here x", "'unbalanced"])
 def test_a_command_that_cannot_run_is_refused_at_once(
     quick: QuickQueen, beads: Path, command: str
@@ -324,6 +337,10 @@ def test_it_tells_while_others_write_until_it_is_stopped(
         quick("gate", "add-rule", *phase, "--exists", "report.md", as_="amber")
         quick("gate", "run", *phase, as_="amber")
         assert "gate wf_1/phase_1 failed" in watching.stdout.readline()
+        # The line comes first, and then the command.
+        deadline_s = time.monotonic() + 60
+        while len(noted(notes)) < 3 and time.monotonic() < deadline_s:
+            time.sleep(0.05)
     finally:
         watching.send_signal(signal.SIGINT)
         out, err = watching.communicate(timeout=60)

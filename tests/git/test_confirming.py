@@ -386,3 +386,38 @@ class TestTheCommand:
         two.settings("ada", '[sync]\nconfirm = "remote"\n')
         assert queen("claim", "shop-1", "--json").json["token"] == 1
         assert os.path.isdir(two.bare)
+
+
+class TestAnUnconfirmedGrant:
+    """What was granted while the remote was away may be ended by the next exchange."""
+
+    @pytest.fixture
+    def queen(self, two: World, monkeypatch: pytest.MonkeyPatch) -> QuickQueen:
+        for name in ("ada", "bob"):
+            row = '{"id":"shop-1","title":"a","status":"open"}\n'
+            (two.folder / name / ".beads" / "issues.jsonl").write_text(row)
+        two.cut()
+        monkeypatch.setenv("QUEEN_DROID", "ada")
+        return QuickQueen(two.folder / "ada")
+
+    def test_says_so_in_every_view(self, queen: QuickQueen) -> None:
+        assert "yours, unconfirmed" in queen("next", "--local-if-offline").out
+        queen("reserve", "a.py", "--local-if-offline")
+        for droid, call in (
+            ("ada", ["status"]),
+            ("bob", ["status"]),
+            ("bob", ["check", "a.py"]),
+            ("ada", ["assignments"]),
+            ("bob", ["reserved"]),
+        ):
+            shown = queen(*call, as_=droid).out
+            assert "unconfirmed" in shown, (droid, call, shown)
+        assert queen("next", "--json").json["assignment"]["unconfirmed"] is True
+
+    def test_that_is_confirmed_says_no_more(self, two: World, queen: QuickQueen) -> None:
+        queen("next", "--local-if-offline")
+        queen("reserve", "a.py", "--local-if-offline")
+        two.heal()
+        assert queen("sync").code == 0
+        for call in (["status"], ["next"], ["assignments"], ["reserved"], ["check", "a.py"]):
+            assert "unconfirmed" not in queen(*call).out

@@ -183,6 +183,15 @@ class TestSync:
             sync(hive)
         assert error.value.details["holder"]["holder"] == "another"  # type: ignore[index]
 
+    def test_lost_numbers_of_rounds_let_nobody_be_served_by_the_past(self, two: World) -> None:
+        for _ in range(3):
+            syncing.take_in(two.hive("ada"))
+        notes = Notes(two.hive("ada"), Branch(two.hive("ada")).ref)
+        (Path(notes.folder) / "rounds").unlink()
+        two.hive("bob").assignments.claim("shop-1")
+        sync(two.hive("bob"))
+        assert syncing.take_in(two.hive("ada")).taken == 1
+
     def test_a_round_that_fetched_nothing_serves_nobody(self, two: World) -> None:
         syncing.take_in(two.hive("ada"))
         asked = _round(two, "ada")

@@ -104,6 +104,12 @@ class TestGraph:
         assert drawn.left_out == len(many) + 1
         assert {each.issue_id for each in drawn.waiting} == {each["id"] for each in many}
 
+    def test_a_graph_with_many_long_edges_is_too_large_too(self):
+        chain = [row(f"d{n}", f"d{n - 1}") for n in range(1, 60)]
+        ends = [row(f"e{n}", "d0", "d59") for n in range(40)]
+        assert graph(found(row("d0"), *chain)).nodes
+        assert graph(found(row("d0"), *chain, *ends)).nodes == {}
+
 
 def test_two_issues_that_wait_for_each_other_can_be_reported(hive, repo, quick):
     write_lines(repo / ".beads" / "issues.jsonl", row("a", "b"), row("b", "a"))

@@ -70,6 +70,9 @@ class Scene:
         """Brings the repository into its state."""
         open_hive(self.tree, "ui").messages.send("api", "before", new=True)
 
+    def begin(self) -> None:
+        """Does what the child survives."""
+
     def act(self) -> None:
         """Does what a child is killed in."""
         raise NotImplementedError
@@ -91,6 +94,21 @@ class AppendSeveral(Scene):
 
     def check(self, fresh: set[bytes]) -> None:
         require(len(fresh) in (0, 5), f"{len(fresh)} of 5 patterns are reserved")
+
+
+class AppendFromAnOpenHive(Scene):
+    """From the third write on, the files are held open, and not compared."""
+
+    def begin(self) -> None:
+        self.hive = open_hive(self.tree, "ui", durability="synced")
+        for number in range(2):
+            self.hive.reservations.reserve([f"before/{number}"])
+
+    def act(self) -> None:
+        self.hive.reservations.reserve([f"src/{number}/**" for number in range(5)])
+
+    def check(self, fresh: set[bytes]) -> None:
+        require(len(fresh) in (2, 7), f"{len(fresh) - 2} of 5 patterns are reserved")
 
 
 class TwoLedgers(Scene):
@@ -195,6 +213,7 @@ class Init(Scene):
 SCENES: tuple[type[Scene], ...] = (
     Append,
     AppendSeveral,
+    AppendFromAnOpenHive,
     TwoLedgers,
     Heal,
     TakeIn,
@@ -221,8 +240,15 @@ def lines_of(tree: str) -> set[bytes]:
     return found
 
 
-def killed_at(nth: int, act: Callable[[], None], *, part: float) -> tuple[bool, bool]:
-    """Runs `act` in a child killed at its nth trapped call, that far into a write.
+def killed_at(
+    nth: int,
+    act: Callable[[], None],
+    *,
+    part: float,
+    begin: Callable[[], None] = lambda: None,
+) -> tuple[bool, bool]:
+    """Runs `act` in a child killed at its nth trapped call, that far into a write. What it does in
+    `begin`, before that, it survives.
 
     Returns whether it was killed, and whether it had been told that all went well before.
     """
@@ -233,6 +259,7 @@ def killed_at(nth: int, act: Callable[[], None], *, part: float) -> tuple[bool, 
         try:
             os.close(reader)
             tell = os.write
+            begin()
             _set_trap(nth, part)
             act()
             tell(writer, b"ok")
@@ -288,7 +315,7 @@ def at_every_step(
             while killed:
                 nth += 1
                 place = first.again(f"{part}-{nth}")
-                killed, acknowledged = killed_at(nth, place.act, part=part)
+                killed, acknowledged = killed_at(nth, place.act, part=part, begin=place.begin)
                 _check(place, acknowledged=acknowledged)
                 shutil.rmtree(place.tree)
                 kills[kind.__name__] += killed

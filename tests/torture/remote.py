@@ -46,7 +46,7 @@ MOST_S = 1500
 ROUND = 2_500
 """So many operations are in one round."""
 ISSUES = ("shop-1", "shop-2", "shop-3")
-SERVERS = ("git", "git", "http")
+SERVERS = ("git", "http")
 """The server of each round, in turn."""
 _BETWEEN_KILLS = 6
 """At least so many operations are between two kills, so that most of them end, however slow the

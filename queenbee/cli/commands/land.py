@@ -62,6 +62,7 @@ def _show(value: dict[str, Any]) -> None:
 @click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
 @click.option("--wait", default="10m", callback=seconds, metavar="10m", help="For its turn")
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
+@click.option("--confirm", is_flag=True, help="Only if the git remote confirms the issue as yours")
 @click.option("--abort", "abort", is_flag=True, help="Take the unfinished merge back")
 def land(
     hive: Hive,
@@ -71,6 +72,7 @@ def land(
     take_next: bool,
     wait: int,
     go_on: bool,
+    confirm: bool,
     abort: bool,
 ) -> Answer:
     """Bring your commits to the main branch, and complete the issue
@@ -83,11 +85,14 @@ def land(
     If the merge has conflicts, it leaves them to you, and keeps your turn for a while: resolve
     them, git add, and --continue, or --abort. If a check fails (exit 1), nothing is landed. It
     refuses files that another droid holds.
+
+    With --confirm, the git remote confirms first that the issue is yours, and files that others
+    hold on other machines count too. Exit 6: it cannot be reached, and nothing was landed.
     """
     from queenbee.git import landing as landings  # noqa: PLC0415 - start-up
 
     if abort:
-        if issue_id or check or reason or take_next or go_on:
+        if issue_id or check or reason or take_next or go_on or confirm:
             raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
         landings.abort(hive, tell=tell)
         return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
@@ -101,10 +106,13 @@ def land(
         reason=reason,
         wait_s=wait,
         go_on=go_on,
+        confirm=confirm,
         tell=tell,
         on_progress=watcher(),
     )
-    following = confirmation(hive).take_following() if take_next and done.done else None
+    following = (
+        confirmation(hive, confirm=confirm).take_following() if take_next and done.done else None
+    )
     value = {
         "landing": done.landing,
         "told": done.told,

@@ -86,9 +86,10 @@ def _show_statuses(checked: Sequence[Checked]) -> None:
         if each.status == "stale":
             paragraph(f"      a newer grant has token {max(lease.token for lease in each.leases)}")
         for lease in each.leases if each.status == "held" else ():
+            sign = ", unconfirmed" if lease.unconfirmed else ""
             paragraph(
                 f"      by {printable(lease.droid)}: {printable(lease.pattern)}{purpose(lease)}, "
-                f"{left(lease.expires_ms, now_ms)} left"
+                f"{left(lease.expires_ms, now_ms)} left{sign}"
             )
         for touch in one.others:
             paragraph(f"      not merged yet: {touch.sentence()}")

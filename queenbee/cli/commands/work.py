@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
     from queenbee.core.readiness import Standing
+    from queenbee.core.records import Assignment, Reservation
     from queenbee.services.work import Begin, Member, Nothing, Status
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
@@ -61,14 +62,15 @@ def show_next(found: Begin | Nothing, *, why_1: str = "") -> None:
 def _show_begin(begin: Begin) -> None:
     issue_id, issue = begin.assignment.issue_id, begin.issue
     title = f": {printable(issue.title)}" if issue is not None else ""
-    paragraph(f"{printable(issue_id)} is {'still ' if begin.again else ''}yours{title}", bold=True)
+    yours = f"{'still ' if begin.again else ''}yours{_sign(begin.assignment)}"
+    paragraph(f"{printable(issue_id)} is {yours}{title}", bold=True)
     if issue is not None:
         paragraph(f"P{issue.priority} {printable(issue.issue_type)}")
         describe(issue.fields)
     for each in begin.builds_on:
         paragraph(f"builds on {printable(each.id)}: {printable(each.title)}{_how_done(each)}")
     for lease in begin.leases:
-        paragraph(f"reserved {printable(lease.pattern)}")
+        paragraph(f"reserved {printable(lease.pattern)}{_sign(lease)}")
     _show_members(begin)
     told = {(each.droid, path) for each in begin.others for path in _shared(begin, each)}
     untold = [each for each in begin.touched_by if (each.droid, each.path) not in told]
@@ -80,6 +82,15 @@ def _show_begin(begin: Begin) -> None:
         paragraph(f"when it is committed: {land}")
     else:
         paragraph(f"when it is done: {suggested('queen complete', printable(issue_id), next=True)}")
+
+
+def _title_of(member: Member, assignment: Assignment) -> str:
+    return shortened(member.titles.get(assignment.issue_id, ""), _TITLE)
+
+
+def _sign(grant: Assignment | Reservation) -> str:
+    """Returns what everybody has to know of a grant that no remote has confirmed yet."""
+    return ", unconfirmed" if grant.unconfirmed else ""
 
 
 def _how_done(issue: Issue) -> str:
@@ -120,10 +131,10 @@ def _doing(begin: Begin, member: Member, path: str) -> str:
 def _show_member(member: Member, indent: str = "") -> None:
     now_ms = time.time_ns() // 1_000_000
     doing = [
-        f"{each.issue_id} {shortened(member.titles.get(each.issue_id, ''), _TITLE)}".strip()
+        f"{each.issue_id}{_sign(each)} {_title_of(member, each)}".strip()
         for each in member.assignments[:_SHOWN]
     ]
-    patterns = [each.pattern for each in member.leases[:_SHOWN]]
+    patterns = [each.pattern + _sign(each) for each in member.leases[:_SHOWN]]
     if patterns:
         doing.append(f"holds {', '.join(patterns)}")
     place = f" in {member.worktree}" if member.worktree else ""
@@ -342,10 +353,10 @@ def show_status(status: Status) -> None:
     elif status.me is not None:
         for each in status.me.assignments:
             title = printable(shortened(status.titles.get(each.issue_id, ""), _TITLE))
-            since = f"  ({ago(each.created_ms, now_ms)})"
+            since = f"  ({ago(each.created_ms, now_ms)}{_sign(each)})"
             entry(f"  {printable(each.issue_id)}  ", title, since)
         for lease in status.me.leases:
-            entry("  holds ", printable(lease.pattern))
+            entry("  holds ", printable(lease.pattern), _sign(lease))
     if status.unread:
         paragraph(f"  {status.unread} unread: queen msg read")
     if status.others:

@@ -14,6 +14,9 @@ from queenbee.git import touched
 from queenbee.git.announced import end_landed
 from queenbee.git.landing.landing import Landing, land
 from queenbee.git.landing.place import SHOWN
+from queenbee.git.remote.granting import Terms
+from queenbee.git.remote.syncing import sync, take_in
+from queenbee.services.assignments import taken
 from queenbee.services.messages import stage
 from queenbee.workflows.completing import GOOD, check, complete
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from queenbee.checks.engine import Progress
     from queenbee.checks.verification import VerificationRecord
+    from queenbee.core.records import Assignment
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
@@ -62,6 +66,7 @@ def land_issue(
     reason: str | None = None,
     wait_s: float,
     go_on: bool = False,
+    confirm: bool = False,
     tell: Callable[[str], None] = lambda _: None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Landed:
@@ -70,10 +75,17 @@ def land_issue(
     The issue is the one that the actor has, by default. Its own checks run before anything lands,
     on the commit that lands. Raises as `land` and `complete` do; `InvalidInput` if the actor has
     several issues.
+
+    With `confirm`, or the setting `sync.confirm`, the remote first confirms that the actor has the
+    issue, and what it has of others' reservations is taken in before the target moves. Raises
+    `Taken` if another machine's droid has the issue, and `Unreachable`; nothing is landed then.
     """
+    asked = Terms(hive, confirm=confirm, tell=tell)
     issue_id = _issue(hive, issue_id)
+    if asked.confirm:
+        _confirm(asked, issue_id)
     hive.look({"reason": reason})
-    one = _One(hive, issue_id, env, reason, on_progress)
+    one = _One(hive, issue_id, env, reason, on_progress, is_confirmed=asked.confirm)
     landing = land(
         hive,
         check=check_with,
@@ -86,7 +98,31 @@ def land_issue(
         tell=tell,
         go_on=go_on,
     )
+    if asked.confirm and landing.landed:
+        try:
+            sync(hive)
+        except QueenError as error:  # It has landed: that must be said, whatever fails.
+            tell(f"what was landed is recorded here alone: {error.message}; try: queen sync")
     return Landed(landing, issue_id, one.record, one.completion, one.told)
+
+
+def _confirm(asked: Terms, issue_id: str | None) -> None:
+    """Has the remote confirm that the actor has the issue. Raises `Taken` and `Unreachable`."""
+    hive = asked.hive
+    before = hive.assignments.active(issue_id) if issue_id is not None else None
+    take_in(hive)
+    # Whoever assigned it may end it too, and has no grant of its own to confirm.
+    if issue_id is None or before is None or before.droid != hive.actor:
+        return
+
+    def mine() -> list[Assignment]:
+        held = hive.assignments.active(issue_id)
+        if held is not None and held.droid != hive.actor:
+            raise taken(held)
+        hive.assignments.check_ending(issue_id)
+        return [held] if held is not None else []
+
+    asked.granted(lambda _: mine())
 
 
 class _One:
@@ -99,7 +135,10 @@ class _One:
         env: Mapping[str, str],
         reason: str | None,
         on_progress: Callable[[Progress], None] | None,
+        *,
+        is_confirmed: bool,
     ) -> None:
+        self._is_confirmed = is_confirmed
         self._hive = hive
         self._issue_id = issue_id
         self._env = env
@@ -118,7 +157,11 @@ class _One:
         return f"{self._issue_id}: {title}" if title else None
 
     def held(self, paths: Sequence[str]) -> list[str]:
-        """Returns those of the files that others hold exclusively, with their holders."""
+        """Returns those of the files that others hold exclusively, with their holders; also on
+        other machines, if the remote is to confirm it.
+        """
+        if self._is_confirmed:
+            take_in(self._hive)
         top = [os.path.join(self._hive.layout.tree, path) for path in paths]
         return [
             f"{named([each.path])} ({lease.droid})"

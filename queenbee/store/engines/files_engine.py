@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.store.engines.engine import Turn
+    from queenbee.store.engines.fault import Fault
     from queenbee.store.engines.files_turn import HeldOpen
     from queenbee.store.layout import Layout
     from queenbee.store.records import Progress, Records
@@ -23,6 +24,7 @@ class FilesEngine:
 
     name = "files"
     archives = True
+    shared = False
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -78,6 +80,13 @@ class FilesEngine:
         from queenbee.store.present import present_ms  # noqa: PLC0415 - start-up
 
         return present_ms(self._layout, now_ms)
+
+    def faults(self) -> list[Fault]:
+        """Returns nothing: the doctor reads the files themselves."""
+        return []
+
+    def repair(self) -> None:
+        """Does nothing: there are no copies."""
 
     def close(self) -> None:
         if self._held is not None:

@@ -13,16 +13,19 @@ from queenbee.cli.terminal import columns, say
 from queenbee.core.text import printable, shortened
 from queenbee.errors import InvalidInput
 from queenbee.store.layout import discover, working_directory
+from queenbee.workflows.hive import Hive
 
 if TYPE_CHECKING:
     from queenbee.git.remote.moving import Moved
     from queenbee.git.remote.syncing import Synced
     from queenbee.git.remote.watching import State
-    from queenbee.workflows.hive import Hive
 
 
 def _show(done: Synced) -> None:
     where = printable(f"{done.branch} of {done.remote}")
+    if done.only_there:
+        say(f"{done.only_there} lines are only on {where}, from clones whose records are in files")
+        say("next, in those clones: git pull, then queen engine use postgres")
     if not (done.taken or done.sent or done.confirmed or done.refused):
         say(f"in step with {where}")
         return
@@ -95,6 +98,8 @@ def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Move
     takes in what is new there, and pushes what is new here. No worktree and no branch of yours is
     touched. Exit 6: the remote cannot be reached.
 
+    If the records are in a database, the branch gets a copy of them, and nothing is taken in.
+
     queen sync setup takes the ledgers out of the code's branch, so that only that branch has them:
     it changes .beads/.gitignore and queen.toml, and the index. You commit that.
 
@@ -126,7 +131,6 @@ def behind(call: Invocation) -> None:
     queen starts this itself, with when = "write" in [sync].
     """
     from queenbee.git.remote.background import serve  # noqa: PLC0415 - start-up
-    from queenbee.workflows.hive import Hive  # noqa: PLC0415 - start-up
 
     # Nobody acts here: what a droid is told once must not be told to a process that nobody reads.
     serve(Hive(discover(working_directory(), os.environ, beads_dir=call.beads_dir)))
