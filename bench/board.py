@@ -1,7 +1,7 @@
 """What `queen watch` costs over a large hive, and its picture for the documentation.
 
     python -m bench.board                             opens and leaves it, in a terminal
-    python -m bench.board --picture docs/watch.svg    a small team, by real commands
+    python -m bench.board --picture docs/pictures/watch.svg    a small team, by real commands
 
 The figures: how long until everything is on the screen, beside `import textual`; how much memory;
 and how much processor time while nothing happens.
