@@ -18,7 +18,8 @@ from mutants import mutant
 from queenbee import Hive
 from queenbee.cli import calling
 from queenbee.core.queue import Want as Wish
-from queenbee.services.telling import announcing
+from queenbee.core.timestamps import format_ms
+from queenbee.services.telling import announcing, people
 from queenbee.services.telling.announcing import MOST, PER_S
 from queenbee.services.telling.people import STUCK_S, Want
 from queenbee.services.waiting.landing_turn import Lander
@@ -122,17 +123,14 @@ def test_a_droid_with_work_that_falls_quiet_is_told_each_time(
 
 
 def test_a_landing_that_is_stuck_is_told(
-    open_as: Callable[..., Hive], monkeypatch: pytest.MonkeyPatch, beads: Path, repo: Path
+    open_as: Callable[..., Hive], monkeypatch: pytest.MonkeyPatch, beads: Path
 ) -> None:
-    (repo / ".git" / "queenbee" / "landing").mkdir(parents=True)
     human = open_as("human")
 
     def told(since_s: float, state: str) -> list[str]:
-        from queenbee.core.timestamps import format_ms
-
         since = format_ms(human.now_ms() - round(since_s * 1000))
         landers = lambda _: [Lander("amber", "main", since, state)]  # noqa: E731
-        monkeypatch.setattr("queenbee.services.waiting.landing_turn.landers", landers)
+        monkeypatch.setattr(people, "landers", landers)
         return [each.text for each in wants(human)]
 
     assert told(STUCK_S - 1, "landing") == []

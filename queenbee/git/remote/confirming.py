@@ -45,15 +45,17 @@ def confirmed(
 ) -> list[Grant]:
     """Returns what `grant` granted, once the remote has it and nothing there stands against it.
 
-    Otherwise none of it remains. Raises what `grant` raises, `Taken` or `Held` if the remote has
-    another's grant, and `Unreachable` or `Busy` if that cannot be found out. With
-    `local_if_offline`, an unreachable remote leaves the grants here, marked as unconfirmed; the
-    next exchange confirms or ends them.
+    An engine that all machines share needs no remote for that. Otherwise none of it remains.
+    Raises what `grant` raises, `Taken` or `Held` if the remote has another's grant, and
+    `Unreachable` or `Busy` if that cannot be found out. With `local_if_offline`, an unreachable
+    remote leaves the grants here, marked as unconfirmed; the next exchange confirms or ends them.
 
     With `patience`, `grant` waits for its turn as long as that lasts: meanwhile, what others push
     is taken in, and another attempt follows when what stood against this one has ended. Raises
     `Busy` when the time is over.
     """
+    if hive.engine.shared:
+        return list(grant())
     if patience is None or patience.is_none:
         try:
             return _once(hive, grant, local_if_offline=local_if_offline, tell=tell)

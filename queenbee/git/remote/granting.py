@@ -41,7 +41,8 @@ class Terms:
     ) -> None:
         said = hive.layout.settings.sync_confirm == "remote"
         self.hive = hive
-        self.confirm = confirm or local_if_offline or said
+        # What all machines share has decided already, and waits for a turn by itself.
+        self.confirm = (confirm or local_if_offline or said) and not hive.engine.shared
         self.local_if_offline = local_if_offline
         self.tell = tell
 

@@ -4,6 +4,9 @@ A ledger is a set of lines, so an exchange is a union: lines of the remote that 
 appended here, and lines from here that are not there are committed on top of what is there. The
 push is refused if somebody else was faster; then everything is done again on top of theirs. One
 process of a machine pushes at a time, for all who wait. ADR 0029.
+
+Where all machines share one engine, that has the records, and the branch is a copy of them for
+people to review: lines go there, and none comes from there.
 """
 
 from __future__ import annotations
@@ -51,6 +54,8 @@ class Synced:
         """How many lines came from the remote."""
         self.sent = 0
         """How many lines went there."""
+        self.only_there = 0
+        """How many new lines there were not taken in, because this is a copy of a shared engine."""
         self.confirmed = 0
         self.refused = 0
         self.number = 0
@@ -77,7 +82,8 @@ def sync(
     if branch is None:
         with Branch(hive) as own:
             return sync(hive, fetch=fetch, request=request, branch=own)
-    notes = Notes(hive, branch.ref)
+    # What was only copied there is not known to be here, if the records are in files again.
+    notes = Notes(hive, f"copy of {branch.ref}" if hive.engine.shared else branch.ref)
     asked = notes.round()
     with _turn(
         hive, notes, lambda: request is not None and not notes.is_pending(request)
@@ -102,6 +108,8 @@ def take_in(
     """
     if branch is None:
         with Branch(hive, most_s=most_s) as own:
+            if hive.engine.shared:
+                return Synced(own.remote, own.name)
             return _take_in(hive, own, older_than_s, most_s, keep=True)
     # A grant follows, and what it notes is more.
     return _take_in(hive, branch, older_than_s, most_s, keep=False)
@@ -185,7 +193,7 @@ class _Exchange:
             # 1. First take in, then judge: a grant is confirmed only on top of what is there.
             self._take_in(head)
             token = self._branch.number(head) + 1
-            decisions = decide(self._hive, self._notes, token)
+            decisions = self._decided(token)
             self._done.refused += decisions.refused
             # 2. Read after the decisions: what they ended goes out with the rest.
             outgoing, ends = self._outgoing()
@@ -211,6 +219,10 @@ class _Exchange:
             f"others pushed to {self._branch.name} {_ATTEMPTS} times meanwhile",
             hint="try again; nothing was granted",
         )
+
+    def _decided(self, token: int) -> Decisions:
+        """Confirms or ends the grants that wait for the remote; of a shared engine, none does."""
+        return Decisions() if self._hive.engine.shared else decide(self._hive, self._notes, token)
 
     def fetch_only(self, *, keep: bool) -> Synced:
         number = self._notes.begin_round()
@@ -254,6 +266,9 @@ class _Exchange:
         self._tree = self._branch.tree(head)
         self._there = self._new_lines(self._branch.tree(known.taken))
         lacking = {kind: self._lacking(kind, lines) for kind, lines in self._there.items()}
+        if self._hive.engine.shared:
+            self._done.only_there += sum(map(len, lacking.values()))
+            return
         self._append({kind: lines for kind, lines in lacking.items() if lines})
         self._done.taken += sum(map(len, lacking.values()))
 
@@ -280,7 +295,9 @@ class _Exchange:
     def _lacking(self, kind: str, lines: Sequence[bytes]) -> list[bytes]:
         decode = decoder(sum(map(len, lines)))
         usable = dict.fromkeys(line for line in lines if is_usable(line, decode))
-        lacking = self._hive.ledger(kind).journal.lacking(usable)
+        ledger = self._hive.ledger(kind)
+        ledger.stamp()  # It fetches what other machines wrote, if they write to one place.
+        lacking = ledger.journal.lacking(usable)
         return [line for line in usable if line in lacking]
 
     def _append(self, lines: Mapping[str, Sequence[bytes]]) -> None:
@@ -301,6 +318,8 @@ class _Exchange:
 
     def _record_gained(self) -> None:
         """Takes lines that another program or a merge wrote to the ledgers to the journals."""
+        if self._hive.engine.shared:
+            return
         noted = self._notes.positions()
         read = {kind: self._hive.ledger(kind).read(noted.get(kind)) for kind in self._hive.kinds()}
         reached = {kind: each.position for kind, each in read.items() if not each.unrecorded}
@@ -317,7 +336,9 @@ class _Exchange:
         """Returns the lines that the branch lacks, by kind, and the ends of the journals."""
         outgoing, ends = {}, {}
         for kind in filter(is_kind, self._hive.kinds()):
-            chunk = self._hive.ledger(kind).journal.read(self._known.mark(kind))
+            ledger = self._hive.ledger(kind)
+            ledger.stamp()
+            chunk = ledger.journal.read(self._known.mark(kind))
             if chunk.restarted and self._known.sent is not None:
                 # Another journal: compare all of it with all that is there.
                 self._known = Known(None, None, {}, self._known.done)

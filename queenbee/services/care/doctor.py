@@ -42,7 +42,16 @@ if TYPE_CHECKING:
 
 def examine(hive: Services) -> list[Diagnosis]:
     """Returns everything that is wrong or worth knowing; an empty list for a sound hive."""
-    found: list[Diagnosis] = []
+    found = [
+        Diagnosis(each.code, each.place, each.message, hint=each.hint, severity=each.severity)
+        for each in hive.engine.faults()
+    ]
+    try:
+        hive.kinds()
+    except QueenError:
+        if found:
+            return found  # They say why the records cannot be read.
+        raise
     try:
         found += _settings(hive)
     except QueenError as error:
@@ -79,6 +88,10 @@ def repair(hive: Services) -> list[Diagnosis]:
     a wrong clock granted, and adds lines that give a sensible end to what ended in the future.
     """
     before = examine(hive)
+    damaged = any(each.code == "cache" for each in before)
+    if damaged:
+        hive.engine.repair()
+        hive.close()
     with hive.transaction() as tx:
         setup.add_attributes(hive.layout)
         for kind in hive.kinds():
@@ -89,7 +102,7 @@ def repair(hive: Services) -> list[Diagnosis]:
         if any(each.code == "clock" for each in before):
             hive.reservations.stage_repair(tx, by=hive.actor_or_none or "queen")
             hive.assignments.stage_repair(tx)
-    if any(each.code == "index" for each in before):
+    if damaged or any(each.code == "index" for each in before):
         hive.rebuild_indexes()
     hive.documents.repair()
     left = {_key(finding) for finding in examine(hive)}

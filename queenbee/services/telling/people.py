@@ -6,7 +6,6 @@ does that, each thing once.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, quotation
@@ -83,8 +82,6 @@ def _waiters(hive: Services, people: list[str]) -> Iterator[Want]:
 
 
 def _landings(hive: Services) -> Iterator[Want]:
-    if not os.path.isdir(os.path.join(hive.layout.state_dir, "landing")):
-        return
     for each in landers(hive):
         since_ms = instant_ms(each.since)
         stuck_s = (hive.now_ms() - (since_ms or hive.now_ms())) / 1000

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from queenbee.store.engines.fault import Fault
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.records import Progress, Records
 
@@ -39,6 +40,10 @@ class Engine(Protocol):
     """`files` or `postgres`, as the setting `engine.kind` has it."""
     archives: bool
     """Whether closed records can move to an archive: see `store.ledger.rotation`."""
+
+    shared: bool
+    """Whether all machines write here. Then nobody else confirms grants, and lines that others
+    wrote elsewhere do not join by themselves."""
 
     patience_s: float
     """How long another machine has to answer."""
@@ -74,6 +79,12 @@ class Engine(Protocol):
 
     def present_ms(self, now_ms: int) -> int:
         """Returns the present as far as it can be told, in case that clock is behind."""
+
+    def faults(self) -> list[Fault]:
+        """Returns what is wrong with the place where the lines are kept. Never raises for that."""
+
+    def repair(self) -> None:
+        """Replaces copies on this machine that differ from what they are copies of."""
 
     def close(self) -> None:
         """Closes what is open; the next question opens it again."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.store.engines.engine import Turn
+    from queenbee.store.engines.fault import Fault
     from queenbee.store.engines.files_turn import HeldOpen
     from queenbee.store.layout import Layout
     from queenbee.store.records import Progress, Records
@@ -23,6 +24,7 @@ class FilesEngine:
 
     name = "files"
     archives = True
+    shared = False
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
@@ -37,15 +39,11 @@ class FilesEngine:
         return open_records(kind, self.ledger(kind), self.index_path(kind), progress=progress)
 
     def kinds(self) -> list[str]:
-        try:
-            files = os.listdir(self._layout.beads_dir)
-        except OSError:
-            return []
-        return [
-            name.removeprefix("queen_").removesuffix(".jsonl")
-            for name in sorted(files)
-            if name.startswith("queen_") and name.endswith(".jsonl")
-        ]
+        # Also those that only the journal has: git may have removed the ledger, until the next write.
+        layout = self._layout
+        tracked = _between("queen_", layout.beads_dir)
+        recorded = _between("", os.path.join(layout.state_dir, "journal"))
+        return sorted(tracked | recorded)
 
     def index_path(self, kind: str) -> str:
         return self._layout.index_path(kind)
@@ -79,9 +77,27 @@ class FilesEngine:
 
         return present_ms(self._layout, now_ms)
 
+    def faults(self) -> list[Fault]:
+        """Returns nothing: the doctor reads the files themselves."""
+        return []
+
+    def repair(self) -> None:
+        """Does nothing: there are no copies."""
+
     def close(self) -> None:
         if self._held is not None:
             self._held.close()
 
     def __del__(self) -> None:
         self.close()
+
+
+def _between(prefix: str, folder: str) -> set[str]:
+    """Returns what the names of a folder's ledgers or journals have between prefix and ending."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return set()
+    ending = ".jsonl"
+    found = (name for name in names if name.startswith(prefix) and name.endswith(ending))
+    return {name.removeprefix(prefix).removesuffix(ending) for name in found}

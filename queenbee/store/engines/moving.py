@@ -6,6 +6,7 @@ import os
 
 from queenbee.core.ids import RANDOM_BYTES
 from queenbee.errors import InvalidInput, StoreError
+from queenbee.store.engines.choosing import open_engine
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +44,9 @@ def use(layout: Layout, kind: str, name: str | None = None) -> dict[str, object]
 
 
 def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
-    """Returns the engine in use. In a database, also the lines that are only in files here and,
-    with `verify`, the number of lines of each kind, each compared with its digest.
+    """Returns the engine in use. In a database, also where that is, what is wrong with it, the
+    lines that are only in files here and, with `verify`, the number of lines of each kind, each
+    compared with its digest.
     """
     settings = layout.settings
     found: dict[str, object] = {"engine": settings.engine_kind}
@@ -53,6 +55,15 @@ def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
         return {**found, "noted": f"postgres {noted}"} if noted else found
     found["hive"] = settings.engine_hive
     carrying = _carrying()
+    engine = open_engine(layout)
+    try:
+        faults = engine.faults()
+    finally:
+        engine.close()
+    found["database"] = carrying.place(settings.database)
+    found["faults"] = [{name: getattr(each, name) for name in each.__slots__} for each in faults]
+    if any(each.code != "cache" and each.severity == "error" for each in faults):
+        return found
     found["only_in_files"] = carrying.only_in_files(layout, settings.engine_hive)
     if verify:
         found["verified"] = carrying.verified(layout, settings.engine_hive)

@@ -182,10 +182,10 @@ class Ledger:
         """Returns the content of both files after `agreed`, or all of it if that is no longer
         valid.
         """
-        tracked, journal = self.chunks(agreed)
-        known = agreed.segments == listing and agreed.journal != START
-        if known and not (tracked.restarted or journal.restarted):
-            return _Compared(agreed, tracked, journal)
+        if agreed.segments == listing and agreed.journal != START:
+            tracked, journal = self.chunks(agreed)
+            if not (tracked.restarted or journal.restarted):
+                return _Compared(agreed, tracked, journal)
         base = self.base()
         return _Compared(Position(), *self.chunks(Position(START, base.mark)), base)
 

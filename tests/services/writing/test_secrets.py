@@ -260,8 +260,15 @@ WEB_TOKENS = ("eyJhbGciOiJub25lIn0", "eyJhIjoxfQ", "eyJ", "e30", "bm8", "a", "",
 )
 def test_what_detect_secrets_finds_in_a_line_is_found_and_nothing_else(text: str) -> None:
     for line in text.splitlines():
-        theirs = [kind for kind, plugin in THEIRS.items() if any(plugin.analyze_string(line))]
-        assert sorted(credentials.kinds_in(line)) == sorted(theirs)
+        theirs = {kind for kind, plugin in THEIRS.items() if any(plugin.analyze_string(line))}
+        # It overlooks a token in which an optional part of the expression is empty.
+        overlooked = {
+            kind
+            for kind, pattern, flags in credentials.rules()
+            if any(re.findall(pattern, line, flags)) is False and re.search(pattern, line, flags)
+        }
+        ours = set(credentials.kinds_in(line))
+        assert theirs <= ours <= theirs | overlooked
 
 
 def check_web_tokens(module: types.ModuleType) -> None:

@@ -12,8 +12,10 @@ from raw_files import record
 from record_lines import any_lines
 
 from queenbee.errors import Unreadable, Unwritable
+from queenbee.store.files import START
 from queenbee.store.ledger import ledger as ledger_module
 from queenbee.store.ledger.batch import Position
+from queenbee.store.ledger.journal import Journal
 from queenbee.store.ledger.ledger import Ledger
 
 
@@ -344,3 +346,24 @@ class TestMutants:
         put(ledger.path, b"torn")
         record(ledger, line(1))
         assert content(ledger.path).splitlines() == [b"torn" + line(1)]
+
+
+def test_the_first_write_in_a_clone_does_not_read_back_what_it_copied(tmp_path, monkeypatch):
+    """Its archive may be a hundred times as long as what is compared."""
+    path, folder = tmp_path / "queen_messages.jsonl", tmp_path / "archive"
+    folder.mkdir()
+    lines = [b'{"id":"qm-%d","rev":1}' % number for number in range(100)]
+    (folder / "queen_messages.1.jsonl").write_bytes(b"".join(line + b"\n" for line in lines))
+    path.write_bytes(b"")
+    read, sizes = Journal.read, []
+
+    def watched(self, since, *, limit=None):
+        chunk = read(self, since, limit=limit)
+        sizes.append(len(chunk.lines))
+        return chunk
+
+    monkeypatch.setattr(Journal, "read", watched)
+    ledger = Ledger(str(path), str(tmp_path / "journal"))
+    ledger.append([b'{"id":"qm-new","rev":1}'], Position(START, START, {})).close()
+    assert sum(sizes) == 0
+    assert len((tmp_path / "journal").read_bytes().splitlines()) == 101

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from queenbee.cli.app import command, group
+from queenbee.cli.app import Answer, command, group
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
 from queenbee.store import layout
@@ -34,6 +34,12 @@ def _show_use(value: dict[str, object]) -> None:
 def _show_status(value: dict[str, object]) -> None:
     place = f", hive {printable(str(value['hive']))}" if "hive" in value else ""
     say(f"engine: {value['engine']}{place}")
+    if "database" in value:
+        say(f"database: {printable(str(value['database']))}")
+    faults = value.get("faults")
+    for each in faults if isinstance(faults, list) else ():
+        hint = f" [{printable(each['hint'])}]" if each["hint"] else ""
+        say(f"{each['severity']:5} {printable(each['message'])}{hint}")
     if "noted" in value:
         say(f"  but this machine noted: {printable(str(value['noted']))}")
     for name, text in (("only_in_files", "lines only in files"), ("verified", "lines verified")):
@@ -58,9 +64,15 @@ def use(call: Invocation, kind: str, name: str | None) -> dict[str, object]:
 
 @command("status", show=_show_status, example="queen engine status", opens_hive=False)
 @click.option("--verify", is_flag=True, help="Compare every line with its digest")
-def status(call: Invocation, verify: bool) -> dict[str, object]:
-    """Show where the hive is kept"""
-    return moving.status(_layout(call), verify=verify)
+def status(call: Invocation, verify: bool) -> Answer:
+    """Show where the hive is kept, and what is wrong with the database
+
+    Exit 0 if nothing is, else 1.
+    """
+    found = moving.status(_layout(call), verify=verify)
+    faults = found.get("faults")
+    wrong = isinstance(faults, list) and any(each["severity"] == "error" for each in faults)
+    return Answer(found, yes=not wrong)
 
 
 engine = group(

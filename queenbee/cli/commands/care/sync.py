@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 def _show(done: Synced) -> None:
     where = printable(f"{done.branch} of {done.remote}")
+    if done.only_there:
+        say(f"{done.only_there} lines are only on {where}, from clones whose records are in files")
+        say("next, in those clones: git pull, then queen engine use postgres")
     if not (done.taken or done.sent or done.confirmed or done.refused):
         say(f"in step with {where}")
         return
@@ -94,6 +97,8 @@ def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Move
     The records are on a branch of the git remote that holds nothing else. It fetches the branch,
     takes in what is new there, and pushes what is new here. No worktree and no branch of yours is
     touched. Exit 6: the remote cannot be reached.
+
+    If the records are in a database, the branch gets a copy of them, and nothing is taken in.
 
     queen sync setup takes the ledgers out of the code's branch, so that only that branch has them:
     it changes .beads/.gitignore and queen.toml, and the index. You commit that.

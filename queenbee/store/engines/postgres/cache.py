@@ -1,8 +1,9 @@
 """The lines of a database on this machine: one file for each kind, disposable at any time.
 
-A file has one line for each sequence number, in order. A note beside it says how far it goes. The
-files are journals (`store.ledger.journal`), so that the fold and the index read them as they are.
-Appending needs the cache's own lock on this machine.
+A file has one line for each sequence number, in order. A note beside it says how far it goes, or
+went a while ago: what follows is read on from there. The files are journals
+(`store.ledger.journal`), so that the fold and the index read them as they are. Appending needs the
+cache's own lock on this machine.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
+_NOTE_EVERY_BYTES = 32 * 1024
+"""How far the note may lag behind: reading on takes 0.2 ms for so much. Replacing a file takes a
+disk as long as the write in the database."""
 
 
 class Known:
@@ -50,16 +54,24 @@ class Cache:
         self._folder = folder
         self._lock_timeout_s = lock_timeout_s
         self._journal = Journal(self.path)
+        self._seen: tuple[int, Known] | None = None
+        """The inode, and how far the file went when this process last looked."""
+        self._noted_bytes = 0
+        """How much the note is known to cover, at least."""
 
     def known(self) -> Known:
-        """Returns how far the file goes; the start if that is in doubt."""
-        noted = self._noted()
-        if noted is None or noted.size > _size(self.path):
+        """Returns how far the file goes; the start if that is in doubt.
+
+        Needs no lock: what others append meanwhile are the lines of the next numbers. If the file
+        has been replaced by another one, the digest is not the one that the database has.
+        """
+        at = self._last_seen() or self._noted()
+        if at is None:
             return Known()
-        if noted.boot == _boot():
-            return noted
-        with self._locked():
-            return self._settled()
+        if at.boot != _boot():
+            with self._locked():
+                return self._settled()
+        return self._remember(self._read_on(at))
 
     def take(self, rows: Sequence[tuple[int, bytes]]) -> None:
         """Appends lines, each with its sequence number, unless another process has done that.
@@ -77,52 +89,82 @@ class Cache:
                 self._journal.append(file, fresh)
                 if not _boot():
                     file.sync()
-                size = file.end().offset
             finally:
                 file.close()
             self._journal.forget_intent()
-            digest = at.digest
+            digest, size = at.digest, at.size
             for line in fresh:
-                digest = chained(digest, line)
-            self._note(Known(at.sequence + len(fresh), digest, size))
+                digest, size = chained(digest, line), size + len(line) + 1
+            now = self._remember(Known(at.sequence + len(fresh), digest, size))
+            if not at.sequence or self._lags(now):
+                self._note(now)
+
+    def is_whole(self) -> bool:
+        """Reads the whole file; returns whether its lines are those whose digest is known."""
+        at = self.known()
+        return not at.sequence or self._holds(at)
 
     def discard(self) -> None:
         """Forgets all lines. A reader notices that the file is another one."""
         with self._locked():
-            for path in (self._note_path, f"{self.path}.intent", self.path):
-                with suppress(FileNotFoundError):
-                    safe_open.unlink(path)
+            self._remove()
 
     def _settled(self) -> Known:
         """Returns how far the file goes, after what an interrupted process left. Needs the lock."""
         self._journal.finish_interrupted()
-        at = self._noted()
-        size = _size(self.path)
+        at = self._last_seen() or self._noted()
         if at is not None and at.boot != _boot():
             # After a restart of the machine, a file may not have what was written to it.
             at = Known(at.sequence, at.digest, at.size) if self._holds(at) else None
-        if at is None or at.size > size:
+            if at is not None:
+                self._note(at)
+        if at is None:
             # Nobody can tell what is in it: begin anew.
-            for path in (self._note_path, self.path):
-                with suppress(FileNotFoundError):
-                    safe_open.unlink(path)
+            self._remove()
             return Known()
-        if at.size < size:
-            at = self._read_on(at)
-            self._note(at)
+        at = self._read_on(at)
+        if _size(self.path) > at.size:
+            file = Appender(self.path)
+            try:
+                file.cut(at.size)  # The beginning of a line, whose writer was killed.
+            finally:
+                file.close()
+        return self._remember(at)
+
+    def _remove(self) -> None:
+        self._seen, self._noted_bytes = None, 0
+        for path in (self._note_path, f"{self.path}.intent", self.path):
+            with suppress(FileNotFoundError):
+                safe_open.unlink(path)
+
+    def _remember(self, at: Known) -> Known:
+        inode = stamp_of(self.path)[:1]
+        self._seen = (inode[0], at) if inode else None
         return at
 
+    def _last_seen(self) -> Known | None:
+        """Returns how far the file went when this process last looked, if it is the same file."""
+        if self._seen is None:
+            return None
+        inode, at = self._seen
+        stamp = stamp_of(self.path)
+        return at if stamp[:1] == (inode,) and stamp[1] >= at.size else None
+
     def _read_on(self, at: Known) -> Known:
-        """Returns how far the file goes, if its last lines were not noted."""
+        """Returns how far the file goes, which is at least as far as this."""
+        if _size(self.path) <= at.size:
+            return at
         sequence, digest, size = at.sequence, at.digest, at.size
         for line in self._lines(at.size):
             sequence, digest, size = sequence + 1, chained(digest, line), size + len(line) + 1
-        file = Appender(self.path)
-        try:
-            file.cut(size)
-        finally:
-            file.close()
         return Known(sequence, digest, size)
+
+    def _lags(self, now: Known) -> bool:
+        """Returns whether the note should be written: it is far behind."""
+        if now.size - self._noted_bytes >= _NOTE_EVERY_BYTES:
+            noted = self._noted()  # Another process may have written it.
+            self._noted_bytes = noted.size if noted is not None else 0
+        return now.size - self._noted_bytes >= _NOTE_EVERY_BYTES
 
     def _lines(self, begin: int) -> Iterator[bytes]:
         """Yields the whole lines from an offset on."""
@@ -136,18 +178,16 @@ class Cache:
 
     def _noted(self) -> Known | None:
         """Returns the note, or None if it is not about this file."""
-        inode = stamp_of(self.path)[:1]
+        inode, size = stamp_of(self.path)[:1], _size(self.path)
         try:
             note = json.loads(safe_open.read(self._note_path, 1024))
             digest = bytes.fromhex(note["digest"])
             known = Known(note["sequence"], digest, note["size"], note["boot"])
-            return known if tuple(note["inode"]) == inode else None
+            return known if tuple(note["inode"]) == inode and known.size <= size else None
         except (OSError, Unreadable, ValueError, KeyError, TypeError):
             return None if inode else Known()
 
     def _holds(self, known: Known) -> bool:
-        if known.size > _size(self.path):
-            return False
         at = Known()
         for line in self._lines(0):
             if at.size >= known.size:
@@ -167,6 +207,7 @@ class Cache:
         unfinished = f"{self._note_path}.new"
         safe_open.write(unfinished, json.dumps(fields).encode())
         safe_open.replace(unfinished, self._note_path)
+        self._noted_bytes = known.size
 
     def _locked(self) -> KernelLock:
         safe_open.make_folder(self._folder)

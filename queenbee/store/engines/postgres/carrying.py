@@ -20,6 +20,7 @@ from queenbee.store import safe_open, setup
 from queenbee.store.documents import read_own, write_document
 from queenbee.store.engines.files_engine import FilesEngine
 from queenbee.store.engines.postgres import faults
+from queenbee.store.engines.postgres.health import place
 from queenbee.store.engines.postgres.noted import note_engine
 from queenbee.store.engines.postgres.schema import bring_up_to_date, chained, lock_key
 from queenbee.store.ledger.ledger import Ledger
@@ -27,6 +28,8 @@ from queenbee.store.lock import KernelLock
 from queenbee.store.settings import FILE_NAME
 
 TYPE_CHECKING = False
+__all__ = ["Carried", "only_in_files", "place", "to_files", "to_postgres", "verified"]
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -11,45 +11,50 @@ import psycopg
 from queenbee.errors import Unreachable
 from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.schema import VERSION, channel, lock_key
+from queenbee.store.engines.postgres.statements import Statement, Statements, Value, Values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from psycopg.pq.abc import PGresult
+
 # It warns of connections that were lost, on standard error; whoever asked is told anyway.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
+_FALSE = b"\0"
 AT_ONCE = 5_000
 """How many lines of one kind one question fetches at most: about 2 MiB."""
 _IDLE_S = 10
 """How long a turn may stay silent: its process does nothing in between but decide."""
 
-_LIMITS = """
-SELECT set_config('lock_timeout', %s, true),
-    set_config('idle_in_transaction_session_timeout', %s, true),
-    set_config('synchronous_commit', CASE WHEN NOT %s THEN 'off'
-        WHEN current_setting('synchronous_commit') = 'off' THEN 'on'
-        ELSE current_setting('synchronous_commit') END, true)
+_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_LOCK = """
+WITH limits AS MATERIALIZED (
+    SELECT set_config('lock_timeout', $1, true),
+        set_config('idle_in_transaction_session_timeout', $2, true),
+        set_config('synchronous_commit', CASE WHEN $3 = 'buffered' THEN 'off'
+            WHEN current_setting('synchronous_commit') = 'off' THEN 'on'
+            ELSE current_setting('synchronous_commit') END, true)
+) SELECT pg_advisory_xact_lock($4) FROM limits
 """
+"""The limits hold before the lock is waited for: the table is made first."""
 _HIVE = """
 SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, pg_is_in_recovery(),
     (SELECT max(step) FROM queen_schema), in_use, carried
-FROM (VALUES (1)) AS one LEFT JOIN queen_hives ON hive = %s
+FROM (VALUES (1)) AS one LEFT JOIN queen_hives ON hive = $1
 """
 _LINES = """
-SELECT kinds.kind, found.sequence, found.line, found.digest
-FROM unnest(%s::text[], %s::bigint[]) AS kinds (kind, known) CROSS JOIN LATERAL (
-    SELECT sequence, CASE WHEN sequence = known THEN ''::bytea ELSE line END AS line, digest
-    FROM queen_lines WHERE hive = %s AND queen_lines.kind = kinds.kind AND sequence >= known
-    ORDER BY sequence LIMIT %s
-) AS found
+SELECT sequence, CASE WHEN sequence = $3 THEN ''::bytea ELSE line END, digest
+FROM queen_lines WHERE hive = $1 AND kind = $2 AND sequence >= $3 ORDER BY sequence LIMIT $4
 """
 _INSERT = """
 INSERT INTO queen_lines (hive, kind, sequence, line, digest, turn)
-SELECT %s, kind, sequence, line, digest, %s
-FROM unnest(%s::text[], %s::bigint[], %s::bytea[], %s::bytea[])
+SELECT $1, kind, sequence, line, digest, $2
+FROM unnest($3::text[], $4::bigint[], $5::bytea[], $6::bytea[])
     AS added (kind, sequence, line, digest)
 """
+_NOTIFY = "SELECT pg_notify($1, '')"
 _KINDS = """
 WITH RECURSIVE each (kind) AS (
     SELECT min(kind) FROM queen_lines WHERE hive = %(hive)s UNION ALL
@@ -92,7 +97,7 @@ class Connection:
         self, conninfo: str, hive: str, *, name: str, patience_s: float, durable: bool
     ) -> None:
         self.hive = hive
-        self._durable = durable
+        self._durability = "synced" if durable else "buffered"
         # Without a limit on silence, a cable that is pulled would stop a command for minutes.
         self._db = psycopg.connect(
             conninfo,
@@ -104,6 +109,7 @@ class Connection:
             keepalives_count=3,
             tcp_user_timeout=max(1000, round(patience_s * 1000)),
         )
+        self._statements = Statements(self._db)
 
     @property
     def db(self) -> psycopg.Connection:
@@ -114,10 +120,7 @@ class Connection:
         """Returns what came after these sequence numbers, and the last line before it with no
         text, so that its digest can be compared.
         """
-        with self._db.pipeline():
-            hive = self._db.execute(_HIVE, (self.hive,), binary=True)
-            lines = self._fetch(known)
-        return self._answer(hive, lines)
+        return self._answer(known, self._statements.run(*self._questions(known)))
 
     def begin(self, known: Mapping[str, int], lock_timeout_s: float) -> Answer:
         """Begins a turn: nobody else writes to the hive until `commit` or `roll_back`.
@@ -131,38 +134,34 @@ class Connection:
 
     def _begin(self, known: Mapping[str, int], lock_timeout_s: float) -> Answer:
         timeout_ms = max(1, round(lock_timeout_s * 1000))
-        with self._db.pipeline():
+        limits = (Value(str(timeout_ms)), Value(f"{_IDLE_S}s"), Value(self._durability))
+        results = self._statements.run(
             # Each statement must see what was committed before it began, not before the lock.
-            self._db.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-            self._db.execute(
-                _LIMITS,
-                (str(timeout_ms), f"{_IDLE_S}s", self._durable),
-            )
-            self._db.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(self.hive),))
-            hive = self._db.execute(_HIVE, (self.hive,), binary=True)
-            lines = self._fetch(known)
-        return self._answer(hive, lines)
+            Statement(_BEGIN),
+            Statement(_LOCK, *limits, Value(lock_key(self.hive))),
+            *self._questions(known),
+        )
+        return self._answer(known, results[2:])
 
     def commit(self, rows: Sequence[Row], turn: bytes) -> None:
         """Records the rows and ends the turn; those who listen are told."""
-        with self._db.pipeline():
-            self._db.execute(
-                _INSERT,
-                (
-                    self.hive,
-                    turn,
-                    [row.kind for row in rows],
-                    [row.sequence for row in rows],
-                    [row.line for row in rows],
-                    [row.digest for row in rows],
-                ),
-            )
-            self._db.execute("SELECT pg_notify(%s, '')", (channel(self.hive),))
-            self._db.execute("COMMIT")
+        insert = Statement(
+            _INSERT,
+            Value(self.hive),
+            Value(turn),
+            Values([row.kind for row in rows]),
+            Values([row.sequence for row in rows]),
+            Values([row.line for row in rows]),
+            Values([row.digest for row in rows]),
+        )
+        # After the commit: announcements hold a lock of the whole server, which would let only one
+        # hive of all commit at a time. If this one is lost, those who wait ask twice a second.
+        tell = Statement(_NOTIFY, Value(channel(self.hive)))
+        self._statements.run(insert, Statement("COMMIT"), tell, needed=2)
 
     def roll_back(self) -> None:
         """Ends the turn without recording anything."""
-        self._db.execute("ROLLBACK")
+        self._statements.run(Statement("ROLLBACK"))
 
     def is_recorded(self, row: Row, turn: bytes, lock_timeout_s: float) -> bool:
         """Returns whether a turn is recorded that began with this row.
@@ -205,22 +204,41 @@ class Connection:
         with suppress(psycopg.Error, OSError):
             self._db.close()
 
-    def _fetch(self, known: Mapping[str, int]) -> psycopg.Cursor:
-        query = (list(known), list(known.values()), self.hive, AT_ONCE)
-        return self._db.execute(_LINES, query, binary=True)
+    def _questions(self, known: Mapping[str, int]) -> list[Statement]:
+        hive = Value(self.hive)
+        lines = [
+            Statement(_LINES, hive, Value(kind), Value(sequence), Value(AT_ONCE))
+            for kind, sequence in known.items()
+        ]
+        return [Statement(_HIVE, hive), *lines]
 
-    def _answer(self, hive: psycopg.Cursor, lines: psycopg.Cursor) -> Answer:
-        found = hive.fetchone()
-        assert found is not None
-        now_ms, standby, version, in_use, carried = found
-        if standby:
+    def _answer(self, known: Mapping[str, int], results: Sequence[PGresult]) -> Answer:
+        now_ms, standby, version, in_use, carried = (
+            results[0].get_value(0, column) for column in range(5)
+        )
+        if standby != _FALSE:
             raise Unreachable(
                 "the database is a standby, which cannot be written; nothing was written",
                 hint="try again, or name the primary in QUEEN_DATABASE_URL",
             )
-        if version is None or version < VERSION:
+        steps = _number(version)
+        if steps < VERSION:
             raise faults.no_tables()
-        if version > VERSION:
-            raise faults.too_new(version)
-        rows = [Row(*row) for row in lines.fetchall()]
-        return Answer(now_ms, in_use=bool(in_use), carried=carried or 0, rows=rows)
+        if steps > VERSION:
+            raise faults.too_new(steps)
+        rows = [
+            Row(kind, _number(result.get_value(row, 0)), *_texts(result, row))
+            for kind, result in zip(known, results[1:], strict=True)
+            for row in range(result.ntuples)
+        ]
+        is_in_use = in_use not in (None, _FALSE)
+        return Answer(_number(now_ms), in_use=is_in_use, carried=_number(carried), rows=rows)
+
+
+def _number(value: bytes | None) -> int:
+    """Returns a number from the server's binary form; 0 for none."""
+    return int.from_bytes(value or b"", "big", signed=True)
+
+
+def _texts(result: PGresult, row: int) -> tuple[bytes, bytes]:
+    return result.get_value(row, 1) or b"", result.get_value(row, 2) or b""

@@ -16,7 +16,7 @@ import psycopg
 
 from queenbee.errors import QueenError, Unreachable, Unwritable
 from queenbee.store.engines.opening import open_records
-from queenbee.store.engines.postgres import faults
+from queenbee.store.engines.postgres import faults, health
 from queenbee.store.engines.postgres.cache import Cache
 from queenbee.store.engines.postgres.connection import AT_ONCE, Answer, Connection
 from queenbee.store.engines.postgres.schema import chained
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from queenbee.store.engines.engine import Turn
+    from queenbee.store.engines.fault import Fault
     from queenbee.store.layout import Layout
     from queenbee.store.records import Progress, Records
 
@@ -67,6 +68,7 @@ class PostgresEngine:
 
     name = "postgres"
     archives = False
+    shared = True
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
@@ -111,7 +113,7 @@ class PostgresEngine:
         return open_records(kind, ledger, self.index_path(kind), progress=progress)
 
     def kinds(self) -> list[str]:
-        return self._asked(lambda connection: connection.kinds())
+        return self.asked(lambda connection: connection.kinds())
 
     def index_path(self, kind: str) -> str:
         return os.path.join(self.folder, f"{kind}.sqlite3")
@@ -122,7 +124,7 @@ class PostgresEngine:
     def now_ms(self) -> int:
         if self._clock is None:
             try:
-                self._asked(lambda connection: self.take(connection.ask({})))
+                self.asked(lambda connection: self.take(connection.ask({})))
             except QueenError:
                 return time.time_ns() // 1_000_000  # To show an age; a turn asks again.
         assert self._clock is not None
@@ -131,6 +133,14 @@ class PostgresEngine:
 
     def present_ms(self, now_ms: int) -> int:
         return now_ms
+
+    def faults(self) -> list[Fault]:
+        return list(health.found(self))
+
+    def repair(self) -> None:
+        for kind in self.kinds():
+            if not self.cache(kind).is_whole():
+                self.cache(kind).discard()
 
     def close(self) -> None:
         with self.mutex:
@@ -151,7 +161,7 @@ class PostgresEngine:
             more = True
             while more:
                 known = self.cache(kind).known()
-                answer = self._asked(lambda connection: connection.ask({kind: known.sequence}))  # noqa: B023
+                answer = self.asked(lambda connection: connection.ask({kind: known.sequence}))  # noqa: B023
                 more = self.take(answer, {kind: (known.sequence, known.digest)})
             if self.fresh is not None:
                 self.fresh.add(kind)
@@ -204,7 +214,7 @@ class PostgresEngine:
         if connection is not None:
             connection.close()
 
-    def _asked(self, ask: Callable[[Connection], Found]) -> Found:
+    def asked(self, ask: Callable[[Connection], Found]) -> Found:
         """Returns what a question brings. A connection that was lost since the last one is opened
         again, once; not within a turn, which is lost with it.
         """
