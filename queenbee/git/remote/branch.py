@@ -137,6 +137,14 @@ class Branch:
         """
         self._unlock()
         before = leftovers.packs(self._common_dir)
+        try:
+            return self._fetched()
+        except Unreachable:
+            leftovers.remove(self._common_dir, before)
+            raise
+
+    def _fetched(self) -> str | None:
+        """Returns what `fetch` does."""
         status, _, said = network(
             *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet"),
             # A shallow or partial clone gets all of this branch: it is small, and all of it counts.
@@ -155,7 +163,6 @@ class Branch:
             if self.head() is not None:
                 self._git("update-ref", "-d", self.ref)
             return None
-        leftovers.remove(self._common_dir, before)
         raise self._unreachable(said)
 
     def _complete(self, commit: str) -> None:
@@ -167,7 +174,6 @@ class Branch:
         missing = [each[1:] for each in self._text(*named).split("\n") if each.startswith("?")]
         if not missing:
             return
-        before = leftovers.packs(self._common_dir)
         status, _, said = network(
             *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet"),
             *("--filter=blob:none", "--stdin", self.remote),
@@ -177,7 +183,6 @@ class Branch:
             config={"fetch.negotiationAlgorithm": "noop"},
         )
         if status != 0:
-            leftovers.remove(self._common_dir, before)
             raise self._unreachable(said)
 
     def _unlock(self) -> None:
