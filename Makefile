@@ -75,8 +75,9 @@ charts: $(STAMP)  ## the same with a million messages, and charts into docs/char
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench --million --charts docs/charts
 
-picture: $(STAMP)  ## draw the README's terminal picture anew, from a real run
+picture: $(STAMP)  ## draw the README's pictures anew, from real runs
 	$(BIN)/python -m bench.picture
+	$(BIN)/python -m bench.board --picture docs/pictures/watch.svg
 
 torture: $(STAMP)  ## crashes, git, races, clones, full disks, and all at once: STORM=600 seconds
 	$(BIN)/python -m tests.torture all --storm-seconds $(or $(STORM),600)

@@ -19,6 +19,7 @@ from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync
+from queenbee.services.hive import Services
 
 
 @pytest.fixture
@@ -257,6 +258,11 @@ class TestManyOfOneMachine:
     def test_are_confirmed_by_one_push(self, two: World, monkeypatch: pytest.MonkeyPatch) -> None:
         push, ask, asked = Branch.push, Notes.add_pending, threading.Semaphore(0)
         first, tokens = threading.Lock(), []
+        look, together = confirming.take_in, threading.Barrier(8)
+
+        def taken_in(hive: Services, branch: Branch) -> None:
+            look(hive, branch)
+            together.wait(60)  # Whoever came later would wait for the lock of the slow push.
 
         def noted(notes: Notes, grants: Sequence[tuple[str, str]]) -> str:
             name = ask(notes, grants)
@@ -274,6 +280,7 @@ class TestManyOfOneMachine:
             (given,) = confirmed(hive, lambda: [hive.assignments.claim(f"shop-{number}")])
             tokens.append(given.token)
 
+        monkeypatch.setattr(confirming, "take_in", taken_in)
         monkeypatch.setattr(Notes, "add_pending", noted)
         monkeypatch.setattr(Branch, "push", slow)
         threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]

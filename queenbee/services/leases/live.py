@@ -12,7 +12,8 @@ from operator import attrgetter
 
 from queenbee.core import leases
 from queenbee.core.glob.chars import fold
-from queenbee.core.glob.index import GlobIndex, scan_covering, scan_overlapping
+from queenbee.core.glob.index import GlobIndex, scan_covering, scan_meeting
+from queenbee.core.glob.pattern import overlap
 from queenbee.core.records import Reservation
 from queenbee.core.standing import superseded_leases
 from queenbee.store.verdicts import keep, recall
@@ -51,27 +52,36 @@ class LiveLeases:
 
     def overlapping(
         self, state: Records, pattern: str, now_ms: int, *, parted: list[Reservation] | None = None
-    ) -> list[tuple[Reservation, str]]:
-        """Returns the live leases that overlap a pattern, each with a path that both cover.
+    ) -> list[Reservation]:
+        """Returns the live leases that overlap a pattern; `witness` says where.
 
         Adds to `parted` those from which files were taken over.
         """
         with self._alone():
             index = self._followed(state, now_ms)
             if index is not None:
-                found = dict(index.overlapping(pattern))
+                keys = index.meeting(pattern)
             else:
-                found = dict(scan_overlapping(pattern, _named(state, ACTIVE), self.fold_case))
-            met = [(lease, found[lease.id]) for lease in self._live(state, found, now_ms)]
+                keys = scan_meeting(pattern, _named(state, ACTIVE), self.fold_case)
+            met = self._live(state, keys, now_ms)
         shared = []
-        for lease, witness in met:
+        for lease in met:
             taken = leases.parts_taken(lease)
             if parted is not None and taken:
                 parted.append(lease)
-            left = _outside(lease, pattern, taken, self.fold_case) if taken else witness
-            if left is not None:
-                shared.append((lease, left))
+            if not taken or _outside(lease, pattern, taken, self.fold_case) is not None:
+                shared.append(lease)
         return shared
+
+    def witness(self, lease: Reservation, pattern: str) -> str:
+        """Returns a path that an overlapping lease and the pattern both cover.
+
+        It is only asked for what a refusal names: for thousands of leases it takes a while.
+        """
+        taken = leases.parts_taken(lease)
+        if taken:
+            return _outside(lease, pattern, taken, self.fold_case) or ""
+        return overlap(lease.pattern, pattern, fold_case=self.fold_case) or ""
 
     def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
         """Returns the live leases that cover a literal path."""
@@ -174,7 +184,7 @@ def covers(lease: Reservation, path: str, *, fold_case: bool) -> bool:
 
 def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
     """Returns whether a lease and a pattern share a path; one that cannot be read shares none."""
-    return bool(scan_overlapping(pattern, [(lease.id, lease.pattern)], fold_case))
+    return bool(scan_meeting(pattern, [(lease.id, lease.pattern)], fold_case))
 
 
 def _outside(lease: Reservation, pattern: str, taken: Iterable[str], fold_case: bool) -> str | None:

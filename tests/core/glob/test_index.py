@@ -11,7 +11,7 @@ from mutants import mutant
 from queenbee.core.glob import index as globindex
 from queenbee.core.glob import pattern as globs
 from queenbee.core.glob import sieve as globsieve
-from queenbee.core.glob.index import GlobIndex, candidates, scan_covering, scan_overlapping
+from queenbee.core.glob.index import GlobIndex, candidates, scan_covering, scan_meeting
 from queenbee.errors import BadPattern
 
 _words = st.sampled_from(["src", "src", "lib", "auth", "ab", "ac", "a", ".x"])
@@ -51,6 +51,11 @@ _untidy = st.sampled_from(
         r"SRC/A.py",
     ]
 )
+_below = st.builds(
+    "{}/**/{}".format,
+    st.sampled_from(["src", "src/ab", "lib", "**"]),
+    st.sampled_from(["a.py", "*.py", "b", "*", "*.{py,ts}", "?.ts", "a*", "[ab].py"]),
+).map(lambda text: text.replace("**/**", "**"))
 texts = st.one_of(_real, _real, _real, _wide, _untidy, patterns, plain_patterns)
 hives = st.lists(texts, max_size=12).map(
     lambda held: [(f"k{number}", text) for number, text in enumerate(held)]
@@ -86,8 +91,48 @@ class TestGlobIndex:
     def test_finds_what_a_comparison_with_each_finds(
         self, pattern: str, held: list[tuple[str, str]], fold_case: bool
     ) -> None:
-        found = indexed(held, fold_case).overlapping(pattern)
-        assert [key for key, _ in found] == compared(pattern, held, fold_case)
+        index = indexed(held, fold_case)
+        assert index.meeting(pattern) == compared(pattern, held, fold_case)
+        assert [key for key, _ in index.overlapping(pattern)] == index.meeting(pattern)
+
+    @pytest.mark.slow
+    @examples(150)
+    @given(_below, st.lists(st.one_of(_below, _wide, _real), max_size=12), st.booleans())
+    def test_decides_alike_for_patterns_that_end_alike(
+        self, pattern: str, texts: list[str], fold_case: bool
+    ) -> None:
+        held = [(f"k{number}", text) for number, text in enumerate(texts)]
+        index = indexed(held, fold_case)
+        assert index.meeting(pattern) == compared(pattern, held, fold_case)
+
+    @pytest.mark.parametrize(
+        ("pattern", "held", "met"),
+        [
+            # Of these, one branch each is literal: what follows its folders is nothing.
+            ("docs/**/y", ["{src/**,docs}/x", "{lib/**,docs}/y"], [1]),
+            ("docs/**/y", ["{lib/**,docs}/y", "{src/**,docs}/x"], [0]),
+            ("src/**/*.md", ["src/a/*.md", "src/b/*.md", "src/b/*.py", "lib/*.md"], [0, 1]),
+            ("src/**/*", ["src", "src/a", "src/a/b", "src/**", "src/*/*.py"], [1, 2, 3, 4]),
+            ("**/*.md", [".md", "a/.md", "amd", "a.md/b", "*d", "a/**"], [0, 1, 4, 5]),
+            ("src/**/*.{ts,py}", ["src/a.ts", "src/a.md", "src/a/b.py"], [0, 2]),
+            ("src/**/a*.py", ["src/ab.py", "src/ba.py", "src/x/a.py"], [0, 2]),
+            ("src/**/a", ["src/a", "src/ba", "src/x/a", "src/*/a", "src/*/b"], [0, 2, 3]),
+        ],
+    )
+    def test_a_name_at_any_depth_meets_what_lies_below(
+        self, pattern: str, held: list[str], met: list[int]
+    ) -> None:
+        index = indexed([(str(number), text) for number, text in enumerate(held)])
+        assert index.meeting(pattern) == [str(number) for number in met]
+
+    def test_forgets_how_patterns_end_that_it_held_long_ago(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(globindex, "_MANY_RESTS", 2)
+        held = [(f"k{number}", f"src/{number}/*.a{number % 5}") for number in range(20)]
+        index = indexed(held)
+        assert len(index._rests) <= 2
+        assert index.meeting("src/**/*.a3") == ["k3", "k8", "k13", "k18"]
 
     @pytest.mark.slow
     @examples(150)
@@ -207,8 +252,8 @@ class TestScans:
     def test_find_what_a_comparison_with_each_finds(
         self, pattern: str, held: list[tuple[str, str]], fold_case: bool
     ) -> None:
-        found = scan_overlapping(pattern, held, fold_case)
-        assert sorted(key for key, _ in found) == sorted(compared(pattern, held, fold_case))
+        found = scan_meeting(pattern, held, fold_case)
+        assert sorted(found) == sorted(compared(pattern, held, fold_case))
 
     @pytest.mark.slow
     @examples(200)
@@ -221,7 +266,7 @@ class TestScans:
 
     def test_pass_over_a_pattern_that_is_not_usable(self) -> None:
         held = [("bad", "src/["), ("good", "src/*")]
-        assert scan_overlapping("src/a", held) == [("good", "src/a")]
+        assert scan_meeting("src/a", held) == ["good"]
         assert scan_covering("src/a", held) == ["good"]
 
     def test_take_a_path_that_no_pattern_could_name(self) -> None:
@@ -233,8 +278,8 @@ class TestScans:
     def test_find_a_name_that_is_written_escaped(self, name: str) -> None:
         held = [("k", globs.escape(name)), ("l", "src/a"), ("m", r"src/\u000d")]
         assert scan_covering(name, held) == ["k"]
-        assert scan_overlapping(globs.escape(name), held) == [("k", name)]
-        assert scan_overlapping("**/*" + globs.escape(name[-2:].strip("/")), held) == [("k", name)]
+        assert scan_meeting(globs.escape(name), held) == ["k"]
+        assert scan_meeting("**/*" + globs.escape(name[-2:].strip("/")), held) == ["k"]
         index = GlobIndex()
         for key, pattern in held:
             index.add(key, pattern)
@@ -295,19 +340,25 @@ def test_a_sieve_that_takes_an_escape_for_letters_is_caught() -> None:
     ("old", "new"),
     [
         ("self._cover(branch, beginning[:-1], found)", "pass"),
-        ('start.count("/") <= depth', 'start.count("/") < depth'),
-        ("found.setdefault(key, other.sample)", "pass"),
+        ('start.count("/") > depth', 'start.count("/") >= depth'),
+        ("added for _, added, *_ in chain(*shapes)", "()"),
+        ("next(self._numbers)", "0"),
+        ("rest if rest != ((),) else branch.runs", "rest"),
+        ("path.endswith(ends)", "path.endswith(ends[:1])"),
         ("(*ends, _OPEN)", "(*ends,)"),
         ('beginning[:-1] + "0"', "beginning"),
     ],
 )
 def test_a_broken_index_is_caught(old: str, new: str) -> None:
     broken = mutant(globindex, old, new)
-    held = [("a", "src/auth"), ("b", "src/a/**"), ("c", "**"), ("d", "src/a/b.py"), ("e", "src/**")]
+    texts = ["src/auth", "src/a/**", "**", "src/a/b.py", "src/**", "src/a/b.ts", "src/a/*.md"]
+    texts += ["{a/**,src}/x.py", "{b/**,src}/y.py"]
+    held = list(zip("abcdefghi", texts, strict=True))
     index = broken.GlobIndex()
     for key, text in held:
         index.add(key, text)
-    questions = ["src/auth/**", "src/*", "src/a/*.py", "**/*.py", "src/**"]
+    questions = ["src/auth/**", "src/*", "src/a/*.py", "**/*.py", "src/**", "src/**/*.{py,ts}"]
+    questions += ["src/**/y.py", "src/**/x.py"]
     with pytest.raises(AssertionError):
         for pattern in questions:
             found = [key for key, _ in index.overlapping(pattern)]
