@@ -3,8 +3,7 @@
     python -m bench [--cheap | --quick | --million] [--charts FOLDER] [--json FILE]
 
 Every figure is a median of runs in turn with its floor or baseline, with its spread. Peers are
-measured where `QUEEN_BENCH_PEERS` names a file of commands, one a line: a name, a tab, and a
-command that lists an inbox in a folder with ledgers.
+measured where `QUEEN_BENCH_PEERS` names a file of commands: see `bench.peer_commands`.
 """
 
 from __future__ import annotations
@@ -12,13 +11,12 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import shlex
 import shutil
 import tempfile
 import time
 from typing import TYPE_CHECKING
 
-from bench import appends, enforcement, folding, history, overlap, results
+from bench import appends, enforcement, folding, history, overlap, peer_commands, results
 from bench.processes import compare, installed, python
 from bench.results import Row
 from bench.stores import (
@@ -133,7 +131,7 @@ def baselines(folder: str, size: int, runs: int) -> Iterator[Row]:
         "read everything, inbox": python("-c", NAIVE_INBOX, ledger, "droid-1"),
     }
     few = max(3, runs // 3) if size >= 100_000 else runs
-    for name, command in (commands | peers()).items():
+    for name, command in (commands | peer_commands.inboxes()).items():
         if size or "everything" not in name:
             figure = compare(command, FLOOR, folder=hive, runs=few)
             yield figure.row(f"{name}, {size:,} messages")
@@ -183,16 +181,6 @@ def with_git(folder: str, sizes: list[int]) -> tuple[list[Row], Series]:
             rows += results.show([row])
             found.setdefault(name, []).append((size, row.value))
     return rows, found
-
-
-def peers() -> dict[str, list[str]]:
-    """Returns the commands that `QUEEN_BENCH_PEERS` names."""
-    path = os.environ.get("QUEEN_BENCH_PEERS")
-    if not path:
-        return {}
-    with open(path, encoding="utf-8") as file:
-        pairs = [line.rstrip("\n").split("\t", 1) for line in file if "\t" in line]
-    return {name: shlex.split(command) for name, command in pairs}
 
 
 def with_leases(folder: str, leases: int, runs: int) -> list[Row]:

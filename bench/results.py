@@ -27,7 +27,7 @@ Better = Literal["less", "more"]
 TIMES = "x"
 """The unit of a ratio against a floor of the same run: other machines can be compared with it."""
 SHARE = "of the floor"
-RATIOS = (TIMES, SHARE, "")
+RATIOS = (TIMES, SHARE, "of one reader", "")
 
 
 class Row(NamedTuple):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import results
+from bench import peer_commands, peers, results
 from bench.compare import Comparison, compare, told
 from bench.results import Row
 
@@ -153,3 +153,53 @@ class TestTheCommand:
         assert (done.returncode, done.stderr) == (0, "")
         assert "slower: 0" in done.stdout
         assert "within the noise: 0" not in done.stdout
+
+
+class TestOtherTools:
+    def told(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+        path = tmp_path / "peers"
+        path.write_text(text, encoding="utf-8")
+        monkeypatch.setenv("QUEEN_BENCH_PEERS", str(path))
+
+    def test_a_file_names_the_command_of_each_work(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.told(
+            tmp_path,
+            monkeypatch,
+            "# a comment\nmail\tsetup\tmail init\n"
+            "mail\treserve\tmail hold {agent} 'a b/{number}'\n",
+        )
+        (tool,) = peer_commands.tools()
+        assert tool.works == {"reserve"}
+        command = tool.command("reserve", number=7, agent="a1", count=0)
+        assert command == ["mail", "hold", "a1", "a b/7"]
+        assert peer_commands.inboxes() == {}
+
+    def test_a_line_of_two_fields_lists_an_inbox(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.told(tmp_path, monkeypatch, "mail\tmail list --all\n")
+        assert peer_commands.inboxes() == {"mail": ["mail", "list", "--all"]}
+
+    def test_an_unknown_work_is_refused(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.told(tmp_path, monkeypatch, "mail\tfly\tmail fly\n")
+        with pytest.raises(ValueError, match="fly"):
+            peer_commands.tools()
+
+    @pytest.mark.parametrize("kind", [peers.Queen, peers.QueenServer])
+    @pytest.mark.slow
+    def test_one_of_two_gets_a_file_and_an_issue(
+        self, tmp_path: Path, kind: type[peers.Queen] | type[peers.QueenServer]
+    ) -> None:
+        """The measurement does what it says: a refusal is told apart from a grant."""
+        peer = kind(str(tmp_path / "hive"), 3)
+        try:
+            for work in (peers.RESERVE, peers.CLAIM):
+                assert [peer.do(work, 5, agent) for agent in (0, 1)] == [True, False]
+            for work in (peers.SEND, peers.INBOX):
+                assert peer.do(work, 5, 0)
+        finally:
+            peer.close()
