@@ -43,7 +43,7 @@ class FilesEngine:
         return open_records(kind, self.ledger(kind), self.index_path(kind), progress=progress)
 
     def kinds(self) -> list[str]:
-        # Also those that only the journal has: git may have removed the ledger, until the next write.
+        # Also those that only the journal has: git may have removed the ledger.
         layout = self._layout
         tracked = _between("queen_", layout.beads_dir)
         recorded = _between("", os.path.join(layout.state_dir, "journal"))
