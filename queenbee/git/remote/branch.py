@@ -100,7 +100,7 @@ class Branch:
         settings = layout.settings
         self.remote, self.name = settings.sync_remote, settings.sync_branch
         self._cwd = layout.root
-        self._timeout_s = min(most_s, settings.sync_timeout_s)
+        self._timeout_s, self._most_s = settings.sync_timeout_s, most_s
         # The settings came with a clone: they may only choose among what this machine configured.
         remotes = self._line("config", "--null", "--get-regexp", r"^remote\.") or ""
         said = dict(each.partition("\n")[::2] for each in remotes.split("\0"))
@@ -146,12 +146,14 @@ class Branch:
     def _fetched(self) -> str | None:
         """Returns what `fetch` does."""
         status, _, said = network(
-            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet"),
+            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
+            "--progress",
             # A shallow or partial clone gets all of this branch: it is small, and all of it counts.
             *("--no-filter", "--refmap=", "--no-show-forced-updates"),
             *(self.remote, f"+refs/heads/{self.name}:{self.ref}"),
             cwd=self._cwd,
             timeout_s=self._timeout_s,
+            most_s=self._most_s,
             config={"fetch.fsckObjects": "true", "core.logAllRefUpdates": "false"},
         )
         if status == 0:
@@ -175,10 +177,12 @@ class Branch:
         if not missing:
             return
         status, _, said = network(
-            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet"),
+            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
+            "--progress",
             *("--filter=blob:none", "--stdin", self.remote),
             cwd=self._cwd,
             timeout_s=self._timeout_s,
+            most_s=self._most_s,
             stdin="".join(f"{each}\n" for each in missing).encode(),
             config={"fetch.negotiationAlgorithm": "noop"},
         )
@@ -339,9 +343,11 @@ class Branch:
         self._unlock()
         status, out, said = network(
             *("push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed"),
+            "--progress",
             *("--recurse-submodules=no", self.remote, f"{commit}:refs/heads/{self.name}"),
             cwd=self._cwd,
             timeout_s=self._timeout_s,
+            most_s=self._most_s,
             config={"core.logAllRefUpdates": "false"},
         )
         if status == 0:
