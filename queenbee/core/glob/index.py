@@ -91,13 +91,13 @@ class GlobIndex:
         self._keys[added] = key
         if new.path is not None:
             self._literal.setdefault(new.path, {})[added] = None
-            insort(self._paths.setdefault(_bin(new.path), []), (new.path, added))
+            insort(self._paths.setdefault(tail_of(new.path), []), (new.path, added))
             return
         for number, branch in enumerate(new.branches):
-            beginning = _beginning(branch)
+            beginning = beginning_of(branch)
             rest = self._number(_rest(branch))
             bins = self._starting.setdefault(beginning, {})
-            for tail in _ends(branch):
+            for tail in ends_of(branch):
                 bins.setdefault(tail, {})[added, number] = branch
                 shapes = self._shapes.setdefault(tail, [])
                 insort(shapes, (beginning, added, number, rest, branch))
@@ -113,12 +113,12 @@ class GlobIndex:
             del self._literal[old.path][added]
             if not self._literal[old.path]:
                 del self._literal[old.path]
-            _remove(self._paths, _bin(old.path), (old.path, added))
+            _remove(self._paths, tail_of(old.path), (old.path, added))
             return
         for number, branch in enumerate(old.branches):
-            beginning = _beginning(branch)
+            beginning = beginning_of(branch)
             bins = self._starting[beginning]
-            for tail in _ends(branch):
+            for tail in ends_of(branch):
                 del bins[tail][added, number]
                 if not bins[tail]:
                     del bins[tail]
@@ -170,19 +170,19 @@ class GlobIndex:
     def _covering(self, path: str, found: set[int]) -> None:
         found.update(self._literal.get(path, ()))
         runs = (tuple(path.split("/")),)
-        wanted = _wanted(frozenset((_bin(path),))) or (_OPEN,)
+        wanted = _wanted(frozenset((tail_of(path),))) or (_OPEN,)
         # `h/**` covers `h` itself.
-        for shapes in self._shapes_starting(_folders(path + "/"), wanted):
+        for shapes in self._shapes_starting(folders_of(path + "/"), wanted):
             for (added, _), branch in shapes.items():
                 if added not in found and meet(branch.runs, runs, common_name):
                     found.add(added)
 
     def _meeting(self, branch: Branch, found: set[int]) -> None:
         """Adds the overlapping patterns: those that start above the branch, and those below it."""
-        beginning = _beginning(branch)
-        wanted = _wanted(_ends(branch))
+        beginning = beginning_of(branch)
+        wanted = _wanted(ends_of(branch))
         self._cover(branch, beginning[:-1], found)
-        *above, _ = _folders(beginning)
+        *above, _ = folders_of(beginning)
         for starting in self._shapes_starting(above, wanted):
             for (added, _), other in starting.items():
                 if added not in found and meet(branch.runs, other.runs, common_name):
@@ -309,7 +309,7 @@ def _usable(text: str, fold_case: bool) -> Pattern | None:
         return None
 
 
-def _beginning(branch: Branch) -> str:
+def beginning_of(branch: Branch) -> str:
     """Returns the literal folders that the branch begins with, each with its `/`."""
     return "".join(name + "/" for name in literal_head(branch))
 
@@ -327,7 +327,7 @@ def _covers_all_below(branch: Branch) -> bool:
     return len(runs) == 2 and not runs[1] and len(literal_head(branch)) == len(runs[0])
 
 
-def _folders(folder: str) -> Iterator[str]:
+def folders_of(folder: str) -> Iterator[str]:
     """Returns the root, each folder on the way and the folder itself, each with its `/`."""
     at = 0
     while at >= 0:
@@ -335,22 +335,23 @@ def _folders(folder: str) -> Iterator[str]:
         at = folder.find("/", at) + 1 or -1
 
 
-def _bin(name: str) -> str:
+def tail_of(name: str) -> str:
+    """Returns the bin of a literal path or name."""
     tail = name[-_TAIL:]
     return _OPEN if len(tail) < _TAIL or "/" in tail else tail
 
 
-def _ends(branch: Branch) -> frozenset[str]:
+def ends_of(branch: Branch) -> frozenset[str]:
     """Returns the bins in which the branch's paths can end."""
     if not branch.runs[-1]:
         return frozenset((_OPEN,))
     segment = branch.runs[-1][-1]
     if isinstance(segment, str):
-        return frozenset((_bin(segment),))
+        return frozenset((tail_of(segment),))
     if segment.choices is None:
         return frozenset((_OPEN,))
     lasts = [runs[-1] for runs in segment.choices]
-    ends = frozenset(_bin(last) if isinstance(last, str) else _OPEN for last in lasts)
+    ends = frozenset(tail_of(last) if isinstance(last, str) else _OPEN for last in lasts)
     return frozenset((_OPEN,)) if _OPEN in ends else ends
 
 

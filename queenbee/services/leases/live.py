@@ -14,6 +14,7 @@ from queenbee.core import leases
 from queenbee.core.glob.chars import fold
 from queenbee.core.glob.index import GlobIndex, scan_covering, scan_meeting
 from queenbee.core.glob.pattern import overlap
+from queenbee.core.glob.places import places_of_path, places_of_pattern
 from queenbee.core.records import Reservation
 from queenbee.core.standing import superseded_leases
 from queenbee.store.verdicts import keep, recall
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from queenbee.core.fold import Fields
+    from queenbee.core.glob.places import Places
     from queenbee.store.records import Cursor, Records
 
 ACTIVE: Mapping[str, object] = {"status": "active"}
@@ -62,7 +64,8 @@ class LiveLeases:
             if index is not None:
                 keys = index.meeting(pattern)
             else:
-                keys = scan_meeting(pattern, _named(state, ACTIVE), self.fold_case)
+                near = _near(state, places_of_pattern(pattern))
+                keys = scan_meeting(pattern, near, self.fold_case)
             met = self._live(state, keys, now_ms)
         shared = []
         for lease in met:
@@ -90,7 +93,8 @@ class LiveLeases:
             if index is not None:
                 keys: Iterable[str] = index.covering(path)
             else:
-                keys = scan_covering(path, _named(state, ACTIVE), self.fold_case)
+                near = _near(state, places_of_path(path))
+                keys = scan_covering(path, near, self.fold_case)
             found = self._live(state, keys, now_ms)
         return [lease for lease in found if not _is_gone(lease, path, self.fold_case)]
 
@@ -139,7 +143,7 @@ class LiveLeases:
         changed, self._cursor = state.changes(self._cursor)
         if changed is None or self._index is None:
             self._index = GlobIndex(fold_case=self.fold_case)
-            for identifier, pattern in _named(state, ACTIVE):
+            for identifier, pattern in _near(state):
                 self._index.add(identifier, pattern)
         else:
             for identifier in changed:
@@ -206,6 +210,7 @@ def _replace(index: GlobIndex, identifier: str, fields: Fields) -> None:
         index.add(identifier, pattern)
 
 
-def _named(state: Records, equals: Mapping[str, object]) -> list[tuple[str, str]]:
-    rows = state.project(("id", "pattern"), equals)
+def _near(state: Records, places: Places | None = None) -> list[tuple[str, str]]:
+    """Returns the active leases that may be there, each with its pattern."""
+    rows = state.project(("id", "pattern"), ACTIVE, places=places)
     return [(str(key), pattern) for key, pattern in rows if isinstance(pattern, str)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from glob_reference import PATHS, examples, patterns, plain_patterns
+from glob_reference import PATHS, examples, real_patterns, texts, wide_patterns
 from hypothesis import given
 from hypothesis import strategies as st
 from mutants import mutant
@@ -14,49 +14,11 @@ from queenbee.core.glob import sieve as globsieve
 from queenbee.core.glob.index import GlobIndex, candidates, scan_covering, scan_meeting
 from queenbee.errors import BadPattern
 
-_words = st.sampled_from(["src", "src", "lib", "auth", "ab", "ac", "a", ".x"])
-_files = st.sampled_from(
-    ["a.py", "b.py", "a.ts", "b", "*", "*.py", "a*", "?.ts", "**", "**", "[ab].py"]
-)
-_real = st.tuples(st.lists(_words, max_size=3), _files).map(
-    lambda parts: "/".join([*parts[0], parts[1]])
-)
-_wide = st.sampled_from(
-    [
-        "{src,lib}/*.py",
-        "{src/a.py,lib/**}",
-        "*.{py,ts}",
-        "**/*.{py,md}",
-        "{src/**,docs}/a.py",
-        "src{,/ab}/b",
-    ]
-)
-_untidy = st.sampled_from(
-    [
-        r"./src/a.py",
-        r"x/../src/*",
-        r"src/",
-        r"src//a.py",
-        r"src/./*.py",
-        r"{.,a}/src/b",
-        r".{,x}/src",
-        r"src/.",
-        r"lib/{.,a}{.,b}/src",
-        r"ab/{a,}.",
-        r"ab/\.",
-        r"src/{..,a}/lib",
-        r"..",
-        r"src/[",
-        r"a/{b/,.}",
-        r"SRC/A.py",
-    ]
-)
 _below = st.builds(
     "{}/**/{}".format,
     st.sampled_from(["src", "src/ab", "lib", "**"]),
     st.sampled_from(["a.py", "*.py", "b", "*", "*.{py,ts}", "?.ts", "a*", "[ab].py"]),
 ).map(lambda text: text.replace("**/**", "**"))
-texts = st.one_of(_real, _real, _real, _wide, _untidy, patterns, plain_patterns)
 hives = st.lists(texts, max_size=12).map(
     lambda held: [(f"k{number}", text) for number, text in enumerate(held)]
 )
@@ -97,7 +59,11 @@ class TestGlobIndex:
 
     @pytest.mark.slow
     @examples(150)
-    @given(_below, st.lists(st.one_of(_below, _wide, _real), max_size=12), st.booleans())
+    @given(
+        _below,
+        st.lists(st.one_of(_below, wide_patterns, real_patterns), max_size=12),
+        st.booleans(),
+    )
     def test_decides_alike_for_patterns_that_end_alike(
         self, pattern: str, texts: list[str], fold_case: bool
     ) -> None:
@@ -145,7 +111,7 @@ class TestGlobIndex:
 
     @pytest.mark.slow
     @examples(150)
-    @given(st.one_of(_real, st.sampled_from(PATHS)), hives, st.booleans())
+    @given(st.one_of(real_patterns, st.sampled_from(PATHS)), hives, st.booleans())
     def test_finds_every_pattern_that_covers_a_path(
         self, path: str, held: list[tuple[str, str]], fold_case: bool
     ) -> None:
@@ -257,12 +223,17 @@ class TestScans:
 
     @pytest.mark.slow
     @examples(200)
-    @given(st.one_of(_real, st.sampled_from(PATHS)), hives, st.booleans())
+    @given(st.one_of(real_patterns, st.sampled_from(PATHS)), hives, st.booleans())
     def test_find_every_pattern_that_covers_a_path(
         self, path: str, held: list[tuple[str, str]], fold_case: bool
     ) -> None:
         expected = indexed(held, fold_case).covering(path)
         assert sorted(scan_covering(path, held, fold_case)) == sorted(expected)
+
+    def test_find_a_pattern_whose_dots_meet_between_braces(self) -> None:
+        held = [("k", "a/b/.{,x}.{,y}/c"), ("l", "a/b/.{,x}-.{,y}/c")]
+        assert scan_meeting("a/c", held) == ["k"]
+        assert scan_covering("a/c", held) == ["k"]
 
     def test_pass_over_a_pattern_that_is_not_usable(self) -> None:
         held = [("bad", "src/["), ("good", "src/*")]
@@ -317,7 +288,7 @@ def test_the_sieve_lets_through_every_way_to_write_a_pattern() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('("..", "./", ".\\n", "{.", ",.", "\\\\.")', "()"),
+        ('("..", "./", ".\\n", "{.", ",.", "}.", "\\\\.")', "()"),
         ("theirs in SPECIAL or theirs in _VANISHING", "theirs in _VANISHING"),
         ("theirs in SPECIAL or theirs in _VANISHING", "theirs in SPECIAL"),
         ('theirs in "]/" or theirs in SPECIAL', "False"),
