@@ -29,15 +29,22 @@ def commits(series: Series, folder: str) -> None:
 
 
 def peers(rows: Sequence[Row], folder: str) -> None:
-    """Writes peers.svg: what a reservation takes with so many live, by tool."""
+    """Writes peers.svg: what a reservation takes with so many live, by tool, against a process of
+    `queen` in the same minutes, since the machine may be busier at one size than at another.
+    """
     found: Series = {}
     for row in rows:
         what, _, tool = row.name.partition(": ")
         work, _, live = what.partition(", ")
         if work == "reserve":
             found.setdefault(tool, []).append((int(live.split()[0].replace(",", "")), row.value))
-    path = os.path.join(folder, "peers.svg")
-    _draw(found, path, "one reservation, ms", along="live reservations")
+    ours = dict(found["queen"])
+    ratios = {
+        tool: [(live, value / ours[live]) for live, value in points if live in ours]
+        for tool, points in found.items()
+    }
+    label = "one reservation, in multiples of a `queen` process"
+    _draw(ratios, os.path.join(folder, "peers.svg"), label, along="live reservations")
 
 
 def _draw(
