@@ -82,6 +82,8 @@ class Verdict:
         self.mode = mode
         self.paths = paths
         self.held = list(held)
+        self.is_history = False
+        """Whether the commits are there already, so that git asks nothing."""
         self.nameless = False
         """Whether the committer gave no name."""
         self.left_out: Sequence[Diagnosis] = ()
@@ -103,12 +105,18 @@ class Change:
     """A commit or a push that the guard is asked about."""
 
     def __init__(
-        self, what: str, find: Callable[[str], Sequence[str]], *, is_next_commit: bool = False
+        self,
+        what: str,
+        find: Callable[[str], Sequence[str]],
+        *,
+        is_next_commit: bool = False,
+        is_history: bool = False,
     ) -> None:
         self.what = what
         self.find = find
         """Takes the top of the tree, and returns the changed paths from there."""
         self.is_next_commit = is_next_commit
+        self.is_history = is_history
 
 
 def check(
@@ -125,6 +133,7 @@ def check(
     what is held and `QUEEN_GUARD` does not allow that.
     """
     verdict = Verdict(change.what, _mode(env))
+    verdict.is_history = change.is_history
     hive: Hive | None = None
     asked: Services | None = None
     try:

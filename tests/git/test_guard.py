@@ -628,6 +628,19 @@ def test_a_range_and_paths_can_be_asked_about(guarded: Path, quick: QuickQueen, 
     assert quick("guard", "check").code == 0
 
 
+def test_commits_that_are_made_already_get_no_advice_on_how_to_commit(
+    guarded: Path, quick: QuickQueen, hold: Hold
+) -> None:
+    """As in CI, where nobody commits."""
+    commit_file(guarded, "src/app.py")
+    hold("src/**")
+    ran = quick("guard", "check", "--range", "HEAD~1..HEAD")
+    assert "commits refused: another droid holds files that they change" in ran.out
+    assert "QUEEN_GUARD=warn" in ran.out
+    assert "--no-verify" not in ran.out
+    assert "--no-verify" in quick("guard", "check", "src/app.py").out
+
+
 def test_a_name_that_is_no_text_is_spelled_out_in_json(
     guarded: Path, quick: QuickQueen, hold: Hold
 ) -> None:

@@ -397,7 +397,9 @@ class Branch:
 
     def _unreachable(self, said: str) -> Unreachable:
         lines = [each for each in said.strip().splitlines() if each.strip()]
-        why = next((each for each in lines if each.startswith("fatal:")), lines[0] if lines else "")
+        # The rest is what the remote tells of its progress.
+        telling = [each for word in ("fatal:", "error:") for each in lines if each.startswith(word)]
+        why = next(iter([*telling, *lines]), "")
         return Unreachable(
             f"the remote {self.remote} cannot be reached: {printable(why)}",
             hint=f"see what git says: git ls-remote {shell_word(self.remote)}",
