@@ -18,7 +18,7 @@ from queenbee.cli.rendering import print_json
 from queenbee.cli.terminal import Bar, aside
 from queenbee.core.names import nearest
 from queenbee.core.text import printable
-from queenbee.errors import Unwritable
+from queenbee.errors import NoHive, Unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -148,7 +148,14 @@ class QueenCommand(click.Command):
         call = ctx.ensure_object(Invocation)
         if not self.at_once:
             return self._invoke(ctx, call)
-        with call.hive.engine.reading(*_NOTED):
+        try:
+            reading = call.hive.engine.reading(*_NOTED)
+        except NoHive:
+            if self.opens_hive:
+                raise
+            # The command may know of another hive, such as one below.
+            return self._invoke(ctx, call)
+        with reading:
             return self._invoke(ctx, call)
 
     def _invoke(self, ctx: click.Context, call: Invocation) -> int:

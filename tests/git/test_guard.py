@@ -702,7 +702,7 @@ def test_many_refusals_are_shown_in_part_and_counted(
         ("if stand_against(lease, asker)\n", "if True\n"),
         ("if stand_against(lease, asker)\n", "if lease.exclusive\n"),
         ("exclusive=False, tree_id", "exclusive=True, tree_id"),
-        ("if not is_exempt(hive.layout, path)\n", "if True\n"),
+        ("and not is_exempt(hive.layout, path)", ""),
         (
             "and not (nameless and lease.session and lease.worktree == hive.layout.worktree)",
             "and not lease.session",
