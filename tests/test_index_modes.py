@@ -34,6 +34,7 @@ READS = {
     "whoami": [""],
     "version": [""],
     "mcp": [""],
+    "watch": [""],
     "completion": ["bash"],
     "msg inbox": [
         "",

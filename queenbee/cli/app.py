@@ -38,6 +38,10 @@ class Answer:
         self.no = no
 
 
+_NOTED = ("reservations", "assignments")
+"""What the notices read after every command."""
+
+
 class Invocation:
     """One call of `queen`: the options that every command takes, and the hive that it opens."""
 
@@ -118,6 +122,7 @@ class QueenCommand(click.Command):
         show: Callable[..., None],
         example: str,
         opens_hive: bool = True,
+        at_once: bool = False,
         **kwargs: Any,
     ) -> None:
         kwargs["params"] = [*kwargs.get("params", ()), *_common_options()]
@@ -126,6 +131,7 @@ class QueenCommand(click.Command):
         super().__init__(*args, **kwargs)
         self.show = show
         self.opens_hive = opens_hive
+        self.at_once = at_once
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         return _taught(ctx, super().get_params(ctx))
@@ -140,6 +146,12 @@ class QueenCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> int:
         call = ctx.ensure_object(Invocation)
+        if not self.at_once:
+            return self._invoke(ctx, call)
+        with call.hive.engine.reading(*_NOTED):
+            return self._invoke(ctx, call)
+
+    def _invoke(self, ctx: click.Context, call: Invocation) -> int:
         assert self.callback is not None
         given = call.hive if self.opens_hive else call
         if self.opens_hive:
@@ -252,16 +264,23 @@ class QueenGroup(click.Group):
 
 
 def command(
-    name: str, *, show: Callable[..., None], example: str, opens_hive: bool = True
+    name: str,
+    *,
+    show: Callable[..., None],
+    example: str,
+    opens_hive: bool = True,
+    at_once: bool = False,
 ) -> Callable[[Callable[..., object]], QueenCommand]:
     """Turns a function into a command; its docstring is the help, and `example` ends the help.
 
-    The function gets the hive, or the `Invocation` if `opens_hive` is false.
+    The function gets the hive, or the `Invocation` if `opens_hive` is false. With `at_once`,
+    all that it reads may be of one moment, unless it writes or waits in between: it starts no
+    program, and a hive in a database is asked once.
     """
 
     def wrap(function: Callable[..., object]) -> QueenCommand:
-        settings = {"show": show, "example": example, "opens_hive": opens_hive}
-        made = click.command(name, cls=QueenCommand, **settings)
+        settings = {"example": example, "opens_hive": opens_hive, "at_once": at_once}
+        made = click.command(name, cls=QueenCommand, show=show, **settings)
         return made(function)
 
     return wrap

@@ -27,6 +27,7 @@ _SECTIONS = {
         "worktree": "worktree",
         "complete": "work",
         "status": "work",
+        "watch": "watch",
         "prime": "care.prime",
         "prompt": "care.prompt",
         "wait": "work",

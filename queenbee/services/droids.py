@@ -116,6 +116,12 @@ class Droids:
         known = [each for each in (here_ms, self._written_ms(name)) if each is not None]
         return min(max(known), now_ms) if known else None
 
+    def seen_here(self) -> dict[str, int]:
+        """Returns the droids that have acted on this machine, and when last, in ms since 1970."""
+        now_ms, layout = self._store.now_ms(), self._store.layout
+        seen = {name: presence.last_ms(layout, name) for name in presence.names(layout)}
+        return {name: min(at_ms, now_ms) for name, at_ms in seen.items() if at_ms is not None}
+
     def is_quiet(self, name: str) -> bool:
         """Returns whether a droid has shown no sign of life for the setting `quiet_after`."""
         seen_ms = self.seen_ms(name)
@@ -145,7 +151,9 @@ class Droids:
             for field in dict.fromkeys(droid for droid, _ in kind.signs):
                 instants = [instant for droid, instant in kind.signs if droid == field]
                 state = self._store.state(kind.name)
-                for row in state.select({field: name}, newest_first=True, limit=_JUDGED):
+                # Of those that it made, the newest is the last sign.
+                most = 1 if instants == ["created_at"] else _JUDGED
+                for row in state.select({field: name}, newest_first=True, limit=most):
                     # A lease that was taken over is no sign of whoever lost it.
                     lost = row.get("released_by", name) != name
                     for instant in instants:

@@ -229,6 +229,18 @@ class Messages:
             found = [message for message in found if _is_overdue(message, now_ms)]
         return found[:limit]
 
+    def recent(self, *, limit: int) -> list[Message]:
+        """Returns the newest messages of the hive, whoever they are to, newest first."""
+        recipients = self._store.state(KIND).distinct("to")
+        # One recipient at a time: the index knows the order of each one's messages.
+        newest = (
+            self._select({"to": to}, newest_first=True, limit=limit)
+            for to in recipients
+            if isinstance(to, str)
+        )
+        found = sorted((each for some in newest for each in some), key=lambda each: each.age)
+        return self._as_seen(found[: -limit - 1 : -1])
+
     def reach(self) -> list[str]:
         """Returns the droids in the hive that a message to `@all` by the actor reaches now."""
         return [name for name in self._droids.known() if name != self._store.actor]

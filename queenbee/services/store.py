@@ -168,10 +168,11 @@ class Store:
         """
         self._reopen_after_fork()
         self.layout.refuse_if_moved()
-        state = self._states.get(kind)
-        if state is None:
-            state = self._states.setdefault(kind, self._open_records(kind))
-        state.refresh()
+        with self.engine.reading():
+            state = self._states.get(kind)
+            if state is None:
+                state = self._states.setdefault(kind, self._open_records(kind))
+            state.refresh()
         return state
 
     def opened(self) -> list[Records]:

@@ -58,6 +58,11 @@ def last_verification(hive: Services, bead_id: str) -> Mapping[str, object] | No
     return found[0] if found else None
 
 
+def recent_verifications(hive: Services, *, limit: int) -> list[Mapping[str, object]]:
+    """Returns the newest records of runs of checks, of beads and gates, newest first."""
+    return list(hive.state(KIND).select({}, newest_first=True, limit=limit))
+
+
 def _leave_secrets_out(run: VerificationRecord) -> None:
     # A script writes its own reason, and git tracks the ledger but not the evidence.
     for result in run["results"]:

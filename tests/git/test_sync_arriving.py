@@ -12,6 +12,7 @@ from sync_worlds import BRANCH, World
 
 from queenbee import Hive
 from queenbee.git.remote import syncing
+from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.store.files import Appender
 from queenbee.store.ledger import arriving
@@ -194,7 +195,7 @@ STEPS = {
     "before the journal has the rest": (Journal, "append", 0),
     "before the archive is noted": (Archive, "note", 0),
     "before it is noted": (syncing._Exchange, "_note_reached", 0),
-    "before the exchange is noted": (syncing.Notes, "write", 0),
+    "before the exchange is noted": (Notes, "write", 0),
 }
 
 

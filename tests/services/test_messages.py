@@ -154,6 +154,35 @@ def test_an_inbox_is_newest_first_and_ends_at_its_limit(hive: Hive, reviewer: Hi
     assert len(reviewer.messages.inbox()) == 5
 
 
+def test_the_newest_messages_of_the_hive_are_those_of_all_its_droids(
+    hive: Hive, reviewer: Hive, clock: Clock
+) -> None:
+    for sender, to in ((hive, "reviewer"), (reviewer, "tester"), (hive, "@all"), (hive, "tester")):
+        send(sender, to, f"to {to}", new=True)
+        clock.advance(1)
+    hidden = send(hive, "reviewer", "taken back")
+    hive.messages.delete(hidden.id)
+    assert [m.body for m in reviewer.messages.recent(limit=3)] == [
+        "to tester",
+        "to @all",
+        "to tester",
+    ]
+    assert [m.to for m in reviewer.messages.recent(limit=9)] == [
+        "tester",
+        "@all",
+        "tester",
+        "reviewer",
+    ]
+    assert hive.messages.recent(limit=0) == []
+
+
+def test_the_newest_messages_say_what_the_actor_has_read(hive: Hive, reviewer: Hive) -> None:
+    send(hive, "@all")
+    assert [m.read for m in reviewer.messages.recent(limit=1)] == [False]
+    reviewer.messages.read_unread()
+    assert [m.read for m in reviewer.messages.recent(limit=1)] == [True]
+
+
 def test_an_inbox_holds_only_what_was_sent_to_its_owner(
     hive: Hive, reviewer: Hive, clock: Clock
 ) -> None:

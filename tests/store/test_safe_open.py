@@ -58,6 +58,7 @@ ELSEWHERE = {
     ("git/hooks.py", "os.replace"): "by the handle of the folder",
     ("hook/sessions.py", "open"): "the file that CLAUDE_ENV_FILE names",
     ("report/page.py", "open"): "reads a file of this package",
+    ("tui/web.py", "open"): "reads files of this package",
     ("services/writing/credentials.py", "open"): "reads a file of this package",
     ("store/documents.py", "os.link"): "by the handle of the folder",
     ("store/documents.py", "os.open"): "reads a document that a user names; its links are followed",

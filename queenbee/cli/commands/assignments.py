@@ -76,7 +76,7 @@ def show_one(assignment: Assignment) -> None:
     paragraph(f"{printable(assignment.issue_id)} {verb} {printable(assignment.droid)}{sign}")
 
 
-@command("claim", show=show_one, example="queen claim qb-42")
+@command("claim", show=show_one, example="queen claim qb-42", at_once=True)
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--worktree", help="Where you work; default: this linked worktree")
 @click.option("--reason", help="Why")
@@ -159,7 +159,12 @@ def assign(
         raise
 
 
-@command("release", show=show_one, example="queen release qb-42 --reason 'blocked by qb-40'")
+@command(
+    "release",
+    show=show_one,
+    example="queen release qb-42 --reason 'blocked by qb-40'",
+    at_once=True,
+)
 @click.argument("issue_id", metavar="ISSUE")
 @click.option("--reason", help="Why")
 def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
@@ -168,7 +173,9 @@ def release(hive: Hive, issue_id: str, reason: str | None) -> Assignment:
     return hive.assignments.release(issue_id, reason=reason)
 
 
-@command("assignments", show=show_list, example="queen assignments --droid ui-engineer")
+@command(
+    "assignments", show=show_list, example="queen assignments --droid ui-engineer", at_once=True
+)
 @click.option("--droid", help="Only this droid's assignments")
 @click.option("--issue", "issue_id", metavar="ID", help="Only this issue's assignments")
 @click.option(

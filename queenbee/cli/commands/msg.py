@@ -132,6 +132,7 @@ _limit = click.option(
     example="queen msg send reviewer 'Button is ready' --issue qb-42\n"
     "git diff --stat | queen msg send @all -\n"
     "queen msg send --batch - < messages.jsonl",
+    at_once=True,
 )
 @click.argument("words", nargs=-1, metavar="TO... BODY")
 @click.option("--subject", help="A brief subject; default: the body's first line")
@@ -180,7 +181,7 @@ def send(
         raise
 
 
-@command("inbox", show=show_list, example="queen msg inbox --unread --since 2h")
+@command("inbox", show=show_list, example="queen msg inbox --unread --since 2h", at_once=True)
 @click.option("--unread", is_flag=True, help="Only unread messages")
 @_since
 @_from
@@ -215,7 +216,7 @@ def _show_read(messages: Sequence[Message]) -> None:
         paragraph("No unread messages.")
 
 
-@command("read", show=_show_read, example="queen msg read\nqueen msg read 5W6X")
+@command("read", show=_show_read, example="queen msg read\nqueen msg read 5W6X", at_once=True)
 @click.argument("ids", nargs=-1, metavar="[ID...]")
 @click.option("--limit", type=click.IntRange(min=1), metavar="N", help="At most this many unread")
 def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
@@ -230,7 +231,7 @@ def read(hive: Hive, ids: tuple[str, ...], limit: int | None) -> list[Message]:
     return hive.messages.mark_read(ids)
 
 
-@command("reply", show=_show_sent, example="queen msg reply 5W6X 'On it'")
+@command("reply", show=_show_sent, example="queen msg reply 5W6X 'On it'", at_once=True)
 @click.argument("message_id", metavar="ID")
 @click.argument("body")
 @_importance
@@ -239,14 +240,14 @@ def reply(hive: Hive, message_id: str, body: str, importance: str) -> Message:
     return hive.messages.reply(message_id, body_or_stdin(body), importance=importance)
 
 
-@command("thread", show=show_whole, example="queen msg thread qb-42")
+@command("thread", show=show_whole, example="queen msg thread qb-42", at_once=True)
 @click.argument("identifier", metavar="ID|ISSUE")
 def thread(hive: Hive, identifier: str) -> list[Message]:
     """Show a whole thread, or all messages about an issue"""
     return hive.messages.thread(identifier)
 
 
-@command("sent", show=show_list, example="queen msg sent --limit 5")
+@command("sent", show=show_list, example="queen msg sent --limit 5", at_once=True)
 @_limit
 def sent(hive: Hive, limit: int) -> list[Message]:
     """List the messages that you sent, newest first"""
@@ -277,7 +278,7 @@ def _show_acknowledged(messages: Sequence[Message]) -> None:
         entry(f"acknowledged {printable(short[each.id])} from ", printable(each.from_))
 
 
-@command("ack", show=_show_acknowledged, example="queen msg ack 5W6X")
+@command("ack", show=_show_acknowledged, example="queen msg ack 5W6X", at_once=True)
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
 def ack(hive: Hive, ids: tuple[str, ...]) -> list[Message]:
     """Acknowledge messages, which also marks them as read"""

@@ -109,6 +109,7 @@ def _show_reserved(leases: Sequence[Reservation]) -> None:
     show=_show_reserved,
     example="queen reserve 'src/components/Button/**' --issue qb-42\n"
     "queen reserve docs/ README.md --shared --ttl 30m --wait 60s",
+    at_once=True,
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
 @click.option(
@@ -187,6 +188,7 @@ def _show_released(ended: Sequence[Reservation]) -> None:
     "unreserve",
     show=_show_released,
     example="queen unreserve 'src/components/Button/**'",
+    at_once=True,
 )
 @click.argument("patterns", nargs=-1, metavar="[PATTERN...]")
 @click.option("--id", "ids", multiple=True, metavar="ID", help="A reservation by its id")
@@ -239,7 +241,7 @@ def _show_board(board: Board) -> None:
     table(headings, rows, empty="", text=["FOR"], spare=["MODE"], mine=mine)
 
 
-@command("reserved", show=_show_board, example="queen reserved --path src/app.py")
+@command("reserved", show=_show_board, example="queen reserved --path src/app.py", at_once=True)
 @click.option("--droid", help="Only this droid's reservations")
 @click.option("--path", metavar="PATH", help="Only those that cover this file")
 @click.option("--all", "ended", is_flag=True, help="Also those that have ended")
@@ -265,6 +267,7 @@ def reserved(hive: Hive, droid: str | None, path: str | None, ended: bool, stale
     show=_show_statuses,
     example="queen check src/app.py src/db.py",
     opens_hive=False,
+    at_once=True,
 )
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
 @click.option(

@@ -193,6 +193,7 @@ def _to_commit(beads_dir: str) -> str:
     "next",
     show=lambda found: show_next(found, why_1=" (exit 1: there is nothing to take)"),
     example="queen next\nqueen next --reserve 'migrations/**'\nqueen next --wait 10m",
+    at_once=True,
 )
 @click.option(
     "--reserve", "patterns", multiple=True, metavar="PATTERN", help="Reserve this as well"

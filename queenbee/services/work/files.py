@@ -58,12 +58,18 @@ def occupied(hive: Services, found: Mapping[str, Standing], actor: str) -> Occup
     has_leases = any(lease.droid != actor for lease in live_leases(hive))
     if not busy and not has_leases:
         return result
-    for each in found.values():
-        files = files_of(each.issue, tree) if each.startable(actor) else set()
+    named = {
+        each.issue.id: files_of(each.issue, tree)
+        for each in found.values()
+        if each.startable(actor)
+    }
+    # Each file once: many issues name the same ones.
+    paths = sorted(set().union(*named.values())) if has_leases else []
+    checked = hive.reservations.check(paths) if paths else []
+    held = {path for path, one in zip(paths, checked, strict=True) if one.status == "held"}
+    for issue_id, files in named.items():
         if files & busy:
-            result.contested.add(each.issue.id)
-        if files and has_leases:
-            checked = hive.reservations.check(sorted(files))
-            if any(one.status == "held" for one in checked):
-                result.reserved.add(each.issue.id)
+            result.contested.add(issue_id)
+        if files & held:
+            result.reserved.add(issue_id)
     return result

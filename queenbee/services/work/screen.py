@@ -32,6 +32,8 @@ class Status:
         self.unread = len(mail)
         """Up to a hundred."""
         found = hive.issues.standings()
+        self.standings = found
+        """Where each issue stands, by id."""
         self.counts = counts(found.values())
         actor = self.actor or ""
         busy = occupied(hive, found, actor)

@@ -7,6 +7,7 @@ the one that the settings name. Nothing above `store` knows which one it is. ADR
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Protocol
 
 from queenbee.store.engines.fault import Fault
@@ -59,6 +60,12 @@ class Engine(Protocol):
 
     def index_path(self, kind: str) -> str:
         """Returns the disposable index of one kind."""
+
+    def reading(self, *kinds: str) -> AbstractContextManager[None]:
+        """Returns a context in which this thread reads the hive of one moment, at or after its
+        beginning: an engine that is far away is asked once. `kinds` are what will be read, as far
+        as that is known. After a turn or a wait of this thread, reads are newer than that.
+        """
 
     def turn(self, holder: str) -> Turn:
         """Returns a turn at writing, which has not begun."""

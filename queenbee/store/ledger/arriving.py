@@ -60,7 +60,8 @@ def arrive(ledger: Ledger, pieces: Iterable[bytes], is_closed: IsClosed, tempora
             survey = LongSurvey(original, is_closed)
             staying = survey.left()
             # 2. Segments first, each on disk before the next: the ledger alone has nothing twice.
-            names, archived_bytes = [], 0
+            names = list[str]()
+            archived_bytes = 0
             for data in survey.moving(SEGMENT_BYTES):
                 archived_bytes += len(data)
                 made = False

@@ -10,7 +10,7 @@ import psycopg
 
 from queenbee.errors import Unreachable
 from queenbee.store.engines.postgres import faults
-from queenbee.store.engines.postgres.schema import VERSION, channel, lock_key
+from queenbee.store.engines.postgres.schema import VERSION, channel, is_kind, lock_key
 from queenbee.store.engines.postgres.statements import Statement, Statements, Value, Values
 
 TYPE_CHECKING = False
@@ -183,7 +183,8 @@ class Connection:
 
     def kinds(self) -> list[str]:
         """Returns the kinds of record that have lines."""
-        return [str(kind) for (kind,) in self._db.execute(_KINDS, {"hive": self.hive})]
+        found = self._db.execute(_KINDS, {"hive": self.hive})
+        return [kind for (kind,) in found if is_kind(kind)]
 
     def listen(self) -> None:
         """Asks to be told of writes to the hive."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 import psycopg
 
@@ -25,7 +25,7 @@ from queenbee.store.ledger.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
     from queenbee.store.engines.engine import Turn
@@ -39,6 +39,17 @@ _LOOK_S = 0.025
 """Between two looks at local files while waiting. The database announces its writes."""
 _ASK_S = 0.5
 """How long to rely on announcements: a connection that was lost brings none."""
+
+
+class _OfThread(threading.local):
+    """What holds for one thread."""
+
+    asks = True
+    """False while it waits, and nothing was announced."""
+    read: set[str] | None = None
+    """Within `reading`: the kinds that were asked for."""
+    expected: tuple[str, ...] = ()
+    """Within `reading`: the kinds to ask for with the first one."""
 
 
 class CachedLedger(Ledger):
@@ -82,7 +93,7 @@ class PostgresEngine:
         """While a turn is open: the kinds that were read in it. Nobody else writes meanwhile."""
         self._listening: Connection | None = None
         self._told = 0
-        self._waiting = threading.local()
+        self._thread = _OfThread()
         self._clock: tuple[int, int] | None = None
         self._caches: dict[str, Cache] = {}
         self._ledgers: dict[str, CachedLedger] = {}
@@ -151,20 +162,43 @@ class PostgresEngine:
 
     # Reading.
 
+    @contextmanager
+    def reading(self, *kinds: str) -> Iterator[None]:
+        thread = self._thread
+        if thread.read is not None:
+            yield
+            return
+        thread.read, thread.expected = set(), kinds
+        try:
+            yield
+        finally:
+            thread.read, thread.expected = None, ()
+
+    def read_anew(self) -> None:
+        """Lets this thread ask again for what it has read in `reading`."""
+        if self._thread.read is not None:
+            self._thread.read.clear()
+
     def catch_up(self, kind: str) -> None:
         """Brings the cache of a kind up to date: one round trip, unless there is much to read."""
-        if getattr(self._waiting, "asks", True) is False:
-            return  # This thread waits, and nothing was announced.
+        if not self._thread.asks:
+            return
         with self.mutex:
-            if self.fresh is not None and kind in self.fresh:
+            # Nobody else writes in a turn; a reading is of one moment.
+            done = self._thread.read if self.fresh is None else self.fresh
+            if done is not None and kind in done:
                 return
+            expected = self._thread.expected if self.fresh is None else ()
+            opened = self._ledgers if expected else ()
+            kinds = {kind, *expected, *opened}.difference(done or ())
             more = True
             while more:
-                known = self.cache(kind).known()
-                answer = self.asked(lambda connection: connection.ask({kind: known.sequence}))  # noqa: B023
-                more = self.take(answer, {kind: (known.sequence, known.digest)})
-            if self.fresh is not None:
-                self.fresh.add(kind)
+                known = {each: self.cache(each).known() for each in sorted(kinds)}
+                after = {each: at.sequence for each, at in known.items()}
+                answer = self.asked(lambda connection: connection.ask(after))  # noqa: B023
+                more = self.take(answer, {k: (at.sequence, at.digest) for k, at in known.items()})
+            if done is not None:
+                done.update(kinds)
 
     def take(self, answer: Answer, known: dict[str, tuple[int, bytes]] | None = None) -> bool:
         """Writes an answer to the caches; returns whether to ask again, because it was not all or
@@ -250,7 +284,9 @@ class PostgresEngine:
                 asks = self._told != told or now_s - asked_s >= _ASK_S
                 if asks:
                     asked_s, told = now_s, self._told
-                self._waiting.asks = asks
+                self._thread.asks = asks
+                if asks:
+                    self.read_anew()
                 with suppress(Unreachable):
                     if stamp() != before:
                         return True
@@ -259,7 +295,8 @@ class PostgresEngine:
                     return False
                 self._listen(min(left_s, _LOOK_S))
         finally:
-            self._waiting.asks = True
+            self._thread.asks = True
+            self.read_anew()
 
     def _listen(self, timeout_s: float) -> None:
         """Waits for an announcement, for so long at most."""

@@ -1,0 +1,265 @@
+"""The application: it follows the hive, and does what its keys ask for."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import App
+
+from queenbee.core.text import printable
+from queenbee.errors import QueenError
+from queenbee.tui.cells import Target
+from queenbee.tui.dialogs import Draft, Help, Question, Reading, Writing
+from queenbee.tui.facts import Reader
+from queenbee.tui.following import Follower, Foreseer
+from queenbee.tui.reading import issue_page, thread_page
+from queenbee.tui.team import Team
+from queenbee.tui.view import runs_out_within
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from textual.timer import Timer
+
+    from queenbee.tui.facts import Facts
+    from queenbee.tui.listing import Listing
+    from queenbee.tui.reading import Page
+    from queenbee.workflows.hive import Hive
+
+_TICK_S = 10.0
+_FAST_TICK_S = 1.0
+_ENDS_SOON_MS = 120_000
+"""As `cells.left` shows seconds from here on."""
+
+
+class Board(App[None]):
+    """`queen watch` over an open hive, which it neither opens nor closes."""
+
+    CSS_PATH = "board.tcss"
+    TITLE = "queen watch"
+    ENABLE_COMMAND_PALETTE = False
+    AUTO_FOCUS: ClassVar[str | None] = None
+
+    def __init__(self, hive: Hive, *, parent: int | None = None) -> None:
+        super().__init__()
+        self._parent_id = parent
+        """The process that shows this screen elsewhere: without it, nobody sees it any more."""
+        self._hive = hive
+        self._facts: Facts | None = None
+        self._ended = False
+        self._team = Team()
+        self._follower = Follower(
+            Reader(hive), partial(self._soon, self._take), partial(self._soon, self._team.refuse)
+        )
+        self._foreseer = Foreseer(hive, partial(self._soon, self._team.foresee))
+        self._timer: Timer | None = None
+        self._every_s = 0.0
+
+    def get_default_screen(self) -> Team:
+        """Returns the board."""
+        return self._team
+
+    def on_ready(self) -> None:
+        """Begins to follow, now that there is something to show it on."""
+        self._follower.start()
+        self._foreseer.start()
+        self._time(_TICK_S)
+
+    def on_unmount(self) -> None:
+        """Ends the threads."""
+        self._ended = True
+        self._follower.end()
+        self._foreseer.end()
+
+    def on_listing_chosen(self, event: Listing.Chosen) -> None:
+        """Opens what a row is about."""
+        target = event.row.target
+        if target.message_id is not None:
+            self._open(Reading(None, target.message_id))
+        elif target.issue_id is not None:
+            self._open(Reading(target.issue_id, None))
+        else:
+            self._say("nothing to open in this row", wrong=True)
+
+    def action_write(self) -> None:
+        """Writes to the droid of the row, about its issue."""
+        target = self._target
+        self._write(target.droid or "", target.issue_id)
+
+    def action_write_page(self) -> None:
+        """Writes about the issue of the page."""
+        page = self.screen
+        assert isinstance(page, Reading)
+        self._write("", page.issue_id)
+
+    def action_answer(self) -> None:
+        """Answers the message of the row."""
+        if self._target.message_id is None:
+            self._say("no message in this row to answer: 4 goes to the mail", wrong=True)
+        else:
+            self._answer(self._target.message_id)
+
+    def action_answer_page(self) -> None:
+        """Answers the message of the page, or the last one about its issue."""
+        page = self.screen
+        assert isinstance(page, Reading)
+        if page.page is None or page.page.answer_to is None:
+            self._say("nobody has written about this: m writes", wrong=True)
+        else:
+            self._answer(page.page.answer_to)
+
+    def action_release(self) -> None:
+        """Gives back the issue or the lease of the row, once that is confirmed."""
+        target, hive = self._target, self._hive
+        if target.lease_id is not None:
+            question = f"Release the lease of {target.droid} on {printable(target.pattern or '')}?"
+            lease_id = target.lease_id
+            self._ask(question, lambda: hive.reservations.release(ids=[lease_id]), "released")
+        elif target.issue_id is not None and target.assigned:
+            question = f"Release {printable(target.issue_id)}, which {target.droid} has, "
+            question += "and the leases made for it?"
+            issue_id = target.issue_id
+            self._ask(question, lambda: hive.assignments.release(issue_id), "released")
+        else:
+            self._say("no issue or lease in this row to release", wrong=True)
+
+    def action_nudge(self) -> None:
+        """Asks the droid of the row for a sign of life, once that is confirmed."""
+        droid = self._target.droid
+        if droid is None:
+            self._say("no droid in this row to nudge", wrong=True)
+            return
+        question = f"Nudge {printable(droid)}? Without an answer within a minute, anybody may take "
+        question += "over what it has."
+        self._ask(question, lambda: self._hive.nudges.nudge(droid), f"nudged {droid}")
+
+    def action_foresee(self) -> None:
+        """Looks for conflicts now."""
+        self._foreseer.ask()
+        self._say("comparing the worktrees")
+
+    def action_keys(self) -> None:
+        """Shows the keys."""
+        self.push_screen(Help())
+
+    @property
+    def _target(self) -> Target:
+        row = self._team.row
+        return row.target if row is not None else Target()
+
+    def _write(self, to: str, issue_id: str | None) -> None:
+        about = f" about {printable(issue_id)}" if issue_id else ""
+
+        def send(draft: Draft | None) -> None:
+            if draft is not None:
+                self._do(
+                    lambda: self._hive.messages.send(draft.to, draft.body, issue_id=issue_id),
+                    f"sent to {draft.to}",
+                )
+
+        self.push_screen(Writing(f"A message{about}", to, answer=False), send)
+
+    def _answer(self, message_id: str) -> None:
+        try:
+            parent = self._hive.messages.get(message_id)
+            to = self._hive.messages.correspondent(parent)
+        except QueenError as error:
+            self._refuse(error)
+            return
+
+        def send(draft: Draft | None) -> None:
+            if draft is not None:
+                self._do(
+                    lambda: self._hive.messages.reply(message_id, draft.body), f"answered {to}"
+                )
+
+        title = f"Answer: {printable(parent.subject)}"
+        self.push_screen(Writing(title, to, answer=True), send)
+
+    def _ask(self, question: str, act: Callable[[], object], done: str) -> None:
+        def decided(yes: bool | None) -> None:
+            if yes:
+                self._do(act, done)
+
+        self.push_screen(Question(question), decided)
+
+    def _do(self, act: Callable[[], object], done: str) -> None:
+        """Writes to the hive on a thread, so that the screen never waits for a lock."""
+
+        def run() -> None:
+            try:
+                act()
+            except QueenError as error:
+                self._soon(self._refuse, error)
+            else:
+                self._soon(self._say, done)
+
+        self.run_worker(run, thread=True)
+
+    def _open(self, page: Reading) -> None:
+        self.push_screen(page)
+        self._read(page)
+
+    def _read(self, page: Reading) -> None:
+        """Reads a page on a thread, and shows it if it is still open."""
+        hive = self._hive
+
+        def put(found: Page) -> None:
+            if page.is_mounted and page in self.screen_stack:
+                page.put(found)
+
+        def run() -> None:
+            try:
+                if page.message_id is not None:
+                    found = thread_page(hive, page.message_id)
+                else:
+                    found = issue_page(hive, page.issue_id or "")
+            except QueenError as error:
+                self._soon(self._refuse, error)
+            else:
+                self._soon(put, found)
+
+        self.run_worker(run, thread=True, group="reading", exclusive=True)
+
+    def _take(self, facts: Facts) -> None:
+        self._facts = facts
+        self._team.take(facts, self._hive.now_ms())
+        self._foreseer.ask_if_old()
+        for page in self.screen_stack:
+            if isinstance(page, Reading):
+                self._read(page)
+        self._pace()
+
+    def _tick(self) -> None:
+        if self._parent_id not in (None, os.getppid()):
+            self.exit()
+        self._team.tick(self._hive.now_ms())
+        self._pace()
+
+    def _pace(self) -> None:
+        """Counts seconds only while something is about to run out."""
+        facts, now_ms = self._facts, self._hive.now_ms()
+        soon = facts is not None and runs_out_within(facts, now_ms, _ENDS_SOON_MS)
+        self._time(_FAST_TICK_S if soon else _TICK_S)
+
+    def _time(self, every_s: float) -> None:
+        if every_s != self._every_s:
+            self._every_s = every_s
+            if self._timer is not None:
+                self._timer.stop()
+            self._timer = self.set_interval(every_s, self._tick)
+
+    def _soon(self, function: Callable[..., object], *values: object) -> None:
+        """Has the application call a function; for other threads."""
+        if not self._ended:
+            self.call_later(function, *values)
+
+    def _refuse(self, error: QueenError) -> None:
+        hint = f"\ntry: {error.hint}" if error.hint else ""
+        self._say(f"{error.message}{hint}", wrong=True)
+
+    def _say(self, text: str, *, wrong: bool = False) -> None:
+        shown = printable(text, keep_newlines=True)
+        self.notify(shown, severity="error" if wrong else "information", markup=False)

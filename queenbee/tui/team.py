@@ -1,0 +1,191 @@
+"""The board: the lists, what acts on their rows, and how both fit the window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding
+from textual.containers import Container
+from textual.content import Content
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Static
+
+from queenbee.tui.cells import SYMBOLS, Panel
+from queenbee.tui.listing import Listing
+from queenbee.tui.view import PANELS, conflicts_panel, headline, timeless_panels, timely_panels
+
+if TYPE_CHECKING:
+    from textual.app import ComposeResult
+    from textual.binding import BindingType
+    from textual.events import DescendantFocus
+
+    from queenbee.git.collisions.values import Collisions
+    from queenbee.tui.cells import Row
+    from queenbee.tui.facts import Facts
+
+_READING = {name: Panel(name, name.capitalize(), (), (), "Reading …") for name in PANELS}
+
+
+class Team(Screen[None]):
+    """All lists where the window has room for them; else the droids and one other."""
+
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (120, "-wide")]  # noqa: RUF012 - as Textual has it
+    VERTICAL_BREAKPOINTS = [(0, "-short"), (38, "-tall")]  # noqa: RUF012
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(
+            Binding(str(number), f"panel('{name}')", name, show=False)
+            for number, name in enumerate(PANELS, 1)
+        ),
+        Binding("tab", "next(1)", "next list", show=False),
+        Binding("shift+tab", "next(-1)", show=False),
+        Binding("slash", "filter", "filter", key_display="/"),
+        Binding("m", "app.write", "write"),
+        Binding("r", "app.answer", "answer"),
+        Binding("x", "app.release", "release"),
+        Binding("n", "app.nudge", "nudge"),
+        Binding("c", "app.foresee", "conflicts", show=False),
+        Binding("question_mark,f1", "app.keys", "help", key_display="?"),
+        Binding("escape", "all", show=False),
+        Binding("q", "app.quit", "quit"),
+        Binding("ctrl+c", "app.quit", show=False),
+    ]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._facts: Facts | None = None
+        self._lasting: dict[str, Panel] = {}
+        self._panels = {**_READING, "conflicts": conflicts_panel(None, "")}
+        """What is shown, without the filter."""
+        self._filter = ""
+        # Kept, not looked up: facts may still arrive while the screen is being taken down.
+        self._lists = {name: Listing(_READING[name], n) for n, name in enumerate(PANELS, 1)}
+        self._first_line = Static(id="headline")
+
+    def compose(self) -> ComposeResult:
+        """Lays out the lists, which are filled as soon as the hive has been read."""
+        yield self._first_line
+        with Container(id="panels"):
+            yield from self._lists.values()
+        yield Static(id="tabs")
+        yield Input(id="filter", placeholder="only rows with these words", compact=True)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Begins in the first list."""
+        self.query_one("#filter").display = False
+        self._say("reading the hive …")
+        self._show(self._panels)
+        self._listing(PANELS[1]).add_class("-below")
+        self.action_panel(PANELS[0])
+
+    @property
+    def row(self) -> Row | None:
+        """The row that the keys act on."""
+        return self._listing(self._current).row
+
+    def take(self, facts: Facts, now_ms: int) -> None:
+        """Shows new facts."""
+        self._facts = facts
+        self._lasting = timeless_panels(facts)
+        self.tick(now_ms)
+
+    def foresee(self, found: Collisions | None, problem: str) -> None:
+        """Shows which worktrees would conflict."""
+        self._show({"conflicts": conflicts_panel(found, problem)})
+        self._headline()
+
+    def tick(self, now_ms: int) -> None:
+        """Shows how much time has passed."""
+        if self._facts is not None:
+            self._show({**self._lasting, **timely_panels(self._facts, now_ms)})
+            self._headline()
+
+    def refuse(self, text: str) -> None:
+        """Shows why the hive cannot be read."""
+        self._say(f"cannot read the hive: {text}")
+
+    def action_panel(self, name: str) -> None:
+        """Goes to a list."""
+        for each in self._lists.values():
+            each.set_class(each.id == name, "-current")
+            if name != PANELS[0]:
+                each.set_class(each.id == name, "-below")
+        self._listing(name).focus()
+        self._tabs()
+
+    def action_next(self, by: int) -> None:
+        """Goes to the next list."""
+        place = PANELS.index(self._current)
+        self.action_panel(PANELS[(place + by) % len(PANELS)])
+
+    def action_filter(self) -> None:
+        """Asks for the words that rows must have."""
+        entry = self.query_one("#filter", Input)
+        entry.display = True
+        entry.focus()
+
+    def action_all(self) -> None:
+        """Shows all rows again."""
+        entry = self.query_one("#filter", Input)
+        entry.value, entry.display = "", False
+        self._narrow("")
+        self.action_panel(self._current)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Filters while the words are typed."""
+        self._narrow(event.value)
+
+    def on_input_submitted(self) -> None:
+        """Goes back to the list, with the filter on."""
+        entry = self.query_one("#filter", Input)
+        entry.display = bool(entry.value.strip())
+        self.action_panel(self._current)
+
+    def on_descendant_focus(self, event: DescendantFocus) -> None:
+        """Notes which list was gone to, also by the mouse."""
+        widget = event.widget
+        # The news may be older than the next key.
+        if isinstance(widget, Listing) and widget.has_focus and widget.id != self._current:
+            self.action_panel(str(widget.id))
+
+    @property
+    def _current(self) -> str:
+        return next((name for name, each in self._lists.items() if each.has_class("-current")), "")
+
+    def _listing(self, name: str) -> Listing:
+        return self._lists[name]
+
+    def _narrow(self, text: str) -> None:
+        if text != self._filter:
+            self._filter = text
+            self._show(self._panels)
+
+    def _show(self, panels: dict[str, Panel]) -> None:
+        self._panels |= panels
+        for name, panel in panels.items():
+            self._listing(name).put(panel.filtered(self._filter))
+
+    def _headline(self) -> None:
+        if self._facts is None:
+            return
+        status = self._facts.status
+        failed = sum(gate.to_dict()["status"] == "failed" for gate in self._facts.gates)
+        alerts = (
+            ("unread", status.unread),
+            ("waiting", len(status.queue)),
+            ("conflicts", len(self._panels["conflicts"].rows)),
+            ("failed gates", failed),
+        )
+        shown = [f"{SYMBOLS['urgent']} {what} {count}" for what, count in alerts if count]
+        self._say("   ".join([status.actor or "nobody", *shown, headline(self._facts)]))
+
+    def _say(self, text: str) -> None:
+        self._first_line.update(Content(text))
+
+    def _tabs(self) -> None:
+        current = self._current
+        parts = [
+            Content.styled(f"{number} {name}", "bold reverse" if name == current else "dim")
+            for number, name in enumerate(PANELS, 1)
+        ]
+        self.query_one("#tabs", Static).update(Content(" ").join(parts))

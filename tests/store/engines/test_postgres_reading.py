@@ -1,0 +1,148 @@
+"""The engine over PostgreSQL: how often it is asked, and that no answer is used for too long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import postgres_server
+import pytest
+from hives import QuickQueen
+from mutants import mutant
+
+from queenbee import Hive
+from queenbee.store.engines.postgres import engine as engine_module
+from queenbee.store.engines.postgres import turn as turn_module
+from queenbee.store.engines.postgres.connection import Connection
+
+Open = Callable[[str], Hive]
+
+
+@pytest.fixture
+def open_for(repo: Path, beads: Path, server: postgres_server.Server) -> Open:
+    postgres_server.use(beads, server)
+    return lambda droid: Hive.open(repo, droid=droid, env=postgres_server.environment())
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The kinds of each question that is asked outside a turn."""
+    questions: list[list[str]] = []
+    ask = Connection.ask
+
+    def noting(self: Connection, known: dict[str, int]) -> Any:
+        questions.append(sorted(known))
+        return ask(self, known)
+
+    monkeypatch.setattr(Connection, "ask", noting)
+    return questions
+
+
+def taken(hive: Hive) -> list[str]:
+    return sorted(each.issue_id for each in hive.assignments.find())
+
+
+class TestAState:
+    def test_costs_one_question_each_time(self, open_for: Open, asked: list[list[str]]) -> None:
+        ui = open_for("ui")
+        for _ in range(2):
+            ui.state("assignments")
+        assert asked == [["assignments"], ["assignments"]]
+
+    def test_has_what_others_wrote_before_it_was_asked_for(self, open_for: Open) -> None:
+        ui, api = open_for("ui"), open_for("api")
+        for number in range(3):
+            api.assignments.claim(f"qb-{number}")
+            assert len(taken(ui)) == number + 1
+
+
+class TestACommand:
+    @pytest.mark.parametrize(
+        ("arguments", "most"),
+        [
+            (["msg", "inbox"], 1),
+            (["check", "a.py"], 1),
+            (["reserved"], 1),
+            (["assignments"], 1),
+            (["claim", "qb-3"], 2),  # before its turn, and after it
+            (["reserve", "b/**"], 2),
+            (["msg", "send", "api", "hello"], 2),
+        ],
+    )
+    def test_asks_once_for_all_kinds_of_records(
+        self,
+        arguments: list[str],
+        most: int,
+        open_for: Open,
+        quick: QuickQueen,
+        asked: list[list[str]],
+    ) -> None:
+        open_for("api").messages.send("ui", "hello")
+        asked.clear()
+        assert quick(*arguments, as_="ui").code == 0
+        assert 1 <= len(asked) <= most
+
+
+class TestAReading:
+    def test_is_of_one_moment(self, open_for: Open, asked: list[list[str]]) -> None:
+        ui, api = open_for("ui"), open_for("api")
+        with ui.engine.reading("assignments", "messages"):
+            assert ui.reservations.find() == []
+            api.assignments.claim("qb-1")
+            asked.clear()
+            assert taken(ui) == []
+            assert asked == []
+        assert taken(ui) == ["qb-1"]
+
+    def test_ends_with_the_context_even_if_that_fails(self, open_for: Open) -> None:
+        ui, api = open_for("ui"), open_for("api")
+        with pytest.raises(ZeroDivisionError), ui.engine.reading():
+            assert taken(ui) == []
+            raise ZeroDivisionError
+        api.assignments.claim("qb-1")
+        assert taken(ui) == ["qb-1"]
+
+    def test_has_what_a_turn_of_this_thread_wrote(self, open_for: Open) -> None:
+        ui = open_for("ui")
+        with ui.engine.reading():
+            assert taken(ui) == []
+            ui.assignments.claim("qb-1")
+            assert taken(ui) == ["qb-1"]
+
+    def test_without_that_a_write_would_be_missing(
+        self, open_for: Open, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = mutant(turn_module, "            engine.read_anew()", "            pass")
+        monkeypatch.setattr(engine_module, "PostgresTurn", broken.PostgresTurn)
+        with pytest.raises(AssertionError):
+            self.test_has_what_a_turn_of_this_thread_wrote(open_for)
+
+    def test_a_turn_within_it_decides_by_the_present(self, open_for: Open) -> None:
+        ui, api = open_for("ui"), open_for("api")
+        with ui.engine.reading():
+            assert taken(ui) == []
+            api.assignments.claim("qb-1")
+            with ui.transaction():
+                assert taken(ui) == ["qb-1"]
+
+    def test_a_wait_within_it_sees_what_others_write(self, open_for: Open) -> None:
+        ui, api = open_for("ui"), open_for("api")
+        ledger = ui.ledger("assignments")
+        with ui.engine.reading("assignments"):
+            before = ledger.stamp()
+            api.assignments.claim("qb-1")
+            assert ui.wait(ledger.stamp, before, [], time.monotonic() + 10)
+            assert taken(ui) == ["qb-1"]
+
+    def test_without_that_a_wait_would_see_nothing(
+        self, open_for: Open, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(engine_module.PostgresEngine, "read_anew", lambda _: None)
+        ui, api = open_for("ui"), open_for("api")
+        ledger = ui.ledger("assignments")
+        with ui.engine.reading("assignments"):
+            before = ledger.stamp()
+            api.assignments.claim("qb-1")
+            assert not ui.wait(ledger.stamp, before, [], time.monotonic() + 0.6)
