@@ -268,6 +268,42 @@ def test_an_answer_of_any_length_fits_into_a_comment(runner):
     assert len(runner.summary) < 65_536
 
 
+def says(runner: Runner, text: str) -> None:
+    """Makes every command of `queen` print this text and fail; its reports are long ones."""
+    (runner.temp / "said").write_bytes(text.encode())
+    program = runner.temp / "queenbee" / "bin" / "queen"
+    line = "| `@team ü` |"
+    program.write_text(
+        f'#!/bin/sh\nif [ "$1" = report ]; then\n'
+        f"  {{ echo '<!-- QueenBee report -->'; yes '{line}' | head -c 59000; echo; }} > \"$3\"\n"
+        f"  exit 0\nfi\ncat {runner.temp}/said\nexit 1\n"
+    )
+
+
+def test_many_long_answers_and_a_long_report_fit_into_a_comment(runner):
+    says(runner, "x" * 20_000)
+    runner.given(gates=" ".join(f"shop/phase_{number}" for number in range(12)))
+    assert not runner.check()
+    comment = runner.read("queenbee-report-comment.md")
+    assert len(comment) < 65_536
+    assert comment.startswith("<!-- QueenBee report -->")
+    assert comment.endswith("\nThe rest is left out for want of room.\n")
+
+
+def test_what_is_cut_is_cut_between_lines(runner):
+    says(runner, "x" * 7_500)
+    runner.check()
+    rows = [each for each in runner.summary.splitlines() if each.startswith("|")]
+    assert len(rows) > 1000
+    assert {each.count("`") for each in rows} == {2}
+
+
+def test_a_carriage_return_begins_no_line_of_a_comment(runner):
+    says(runner, "one\r@team <img src=x>\n")
+    runner.check()
+    assert "\r" not in runner.read("queenbee-checks.md")
+
+
 class TestInstalling:
     def wheel(self, folder: Path) -> Path:
         path = folder / "nothing-1-py3-none-any.whl"

@@ -18,6 +18,7 @@ from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unread
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
+from queenbee.services.leases.live import is_gone
 from queenbee.store.git_files.working_tree import read_tree_id
 from queenbee.store.layout import git_tree
 from queenbee.store.logbook import note
@@ -81,6 +82,8 @@ class Verdict:
         self.mode = mode
         self.paths = paths
         self.held = list(held)
+        self.is_history = False
+        """Whether the commits are there already, so that git asks nothing."""
         self.nameless = False
         """Whether the committer gave no name."""
         self.left_out: Sequence[Diagnosis] = ()
@@ -102,12 +105,18 @@ class Change:
     """A commit or a push that the guard is asked about."""
 
     def __init__(
-        self, what: str, find: Callable[[str], Sequence[str]], *, is_next_commit: bool = False
+        self,
+        what: str,
+        find: Callable[[str], Sequence[str]],
+        *,
+        is_next_commit: bool = False,
+        is_history: bool = False,
     ) -> None:
         self.what = what
         self.find = find
         """Takes the top of the tree, and returns the changed paths from there."""
         self.is_next_commit = is_next_commit
+        self.is_history = is_history
 
 
 def check(
@@ -124,6 +133,7 @@ def check(
     what is held and `QUEEN_GUARD` does not allow that.
     """
     verdict = Verdict(change.what, _mode(env))
+    verdict.is_history = change.is_history
     hive: Hive | None = None
     asked: Services | None = None
     try:
@@ -205,24 +215,27 @@ def refusals(hive: Services, paths: Iterable[str], env: Mapping[str, str]) -> li
     nameless = hive.actor_or_none is None
     tree_id = None if _lands(hive, env) else read_tree_id(hive.layout)
     asker = Asker(_name(hive), exclusive=False, tree_id=tree_id)
+    paths = list(paths)
     held = {
         lease.id: lease
-        for lease in hive.reservations.find()
+        for lease in hive.reservations.around(paths)
         if stand_against(lease, asker)
         and not (nameless and lease.session and lease.worktree == hive.layout.worktree)
     }
     if not held:
         return []
-    index = GlobIndex(fold_case=hive.reservations.fold_case)
+    fold_case = hive.reservations.fold_case
+    index = GlobIndex(fold_case=fold_case)
     for lease in held.values():
         index.add(lease.id, lease.pattern)
     now_ms = hive.now_ms()
-    return [
-        Refusal(path, held[key], now_ms)
-        for path in paths
-        if not is_exempt(hive.layout, path)
-        for key in sorted(index.covering(path))[:1]
-    ]
+    found = []
+    for path in paths:
+        covering = [held[key] for key in sorted(index.covering(path))]
+        against = [lease for lease in covering if not is_gone(lease, path, fold_case)]
+        if against and not is_exempt(hive.layout, path):
+            found.append(Refusal(path, against[0], now_ms))
+    return found
 
 
 def _lands(hive: Services, env: Mapping[str, str]) -> bool:

@@ -43,6 +43,8 @@ _LOOK_S = 0.5
 """How often it is looked whether git said anything."""
 _LONGEST = 240
 """So many times its timeout git takes at most: a remote could say something for ever."""
+_MOST_SAID_BYTES = 2**24
+"""What a remote says is kept in memory; its progress is a hundred bytes a second."""
 _SLOWEST_BYTES_S = 2**14
 _BUFFERED_BYTES = 2**22
 """So much of what git wrote can still be on the way, unseen: in buffers of git, ssh and the kernel.
@@ -59,6 +61,10 @@ class NotTrusted(ExternalFailure):
     """Git refuses to work in a repository that belongs to another user."""
 
     code = "external"
+
+
+class _TooMuchSaid(Exception):
+    """A remote says more than anybody has to say."""
 
 
 class TooSlow(ExternalFailure):
@@ -174,6 +180,8 @@ def network(
             process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
             return TIMED_OUT, "", f"no answer within {error.timeout:g} s"
+        if isinstance(error, _TooMuchSaid):
+            return TIMED_OUT, "", "it says too much"
         raise
     if process.returncode != 0 and b"safe.directory" in err:
         raise _not_trusted(cwd, process.returncode)
@@ -185,7 +193,7 @@ def _while_it_goes_on(
 ) -> tuple[bytes, bytes]:
     """Returns the outputs of a git, for which it waits as long as that says something new.
 
-    Raises `TimeoutExpired`, with the time that was too long.
+    Raises `TimeoutExpired`, with the time that was too long, and `_TooMuchSaid`.
     """
     import subprocess  # noqa: PLC0415 - start-up
 
@@ -201,6 +209,8 @@ def _while_it_goes_on(
             now_s = time.monotonic()
             err = error.stderr or b""
             said = len(error.stdout or b"") + len(err)
+            if said > _MOST_SAID_BYTES:
+                raise _TooMuchSaid from None
             if said > known:
                 known, heard_s, silent_s = said, now_s, timeout_s + _on_the_way_s(err)
             elif now_s >= heard_s + silent_s:

@@ -21,6 +21,9 @@ take longer in a large hive, and what changes an older record makes a new one ne
 _GRACE_MS = 5_000
 """As long as a waiter that is stopped keeps its place after the end of its wait."""
 
+_ALL = frozenset({"all", "everyone", "everybody"})
+"""What somebody may write who means `@all`."""
+
 
 class Droids:
     """The names in `.factory/droids/`, and those that have acted in this hive."""
@@ -58,7 +61,7 @@ class Droids:
         known = {*self.known(), *self._assignees()} - {self._store.actor}
         if name in known or known <= ALWAYS_KNOWN:
             return name
-        close = nearest(name, known | ALWAYS_KNOWN)
+        close = EVERYONE if name.lower() in _ALL else nearest(name, known | ALWAYS_KNOWN)
         to_come = "for one that is to come, add --new"
         meant = f"did you mean {close!r}? or, " if close else f"known: {', '.join(sorted(known))}; "
         raise UnknownDroid(

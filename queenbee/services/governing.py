@@ -11,7 +11,7 @@ from queenbee.errors import NoHive
 from queenbee.services.hive import Services
 from queenbee.store import safe_open
 from queenbee.store.droids import identity
-from queenbee.store.layout import hives_above
+from queenbee.store.layout import BEADS, git_tree, hives_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,19 +32,51 @@ def governed(
     if env.get("BEADS_DIR"):
         return
     found: dict[str, tuple[Layout, dict[str, str]]] = {}
+    above = _Above(tree, env)
     known: dict[str, list[Layout]] = {}
     for path in paths:
-        folder = _folder(os.path.join(tree, path))
-        if folder not in known:
-            known[folder] = [
+        named = os.path.dirname(os.path.join(tree, path))
+        if named not in known:
+            known[named] = [
                 each
-                for each in hives_above(folder, env)
+                for each in above.hives(_folder(os.path.join(tree, path)))
                 if each.beads_dir != besides and (each.common_dir or each.tree == tree)
             ]
-        for layout in known[folder]:
+        for layout in known[named]:
             there = os.path.relpath(os.path.join(tree, path), layout.tree)
             found.setdefault(layout.beads_dir, (layout, {}))[1][there] = path
     yield from found.values()
+
+
+class _Above:
+    """The hives above many folders of one tree: a folder that begins nothing has its parent's."""
+
+    def __init__(self, tree: str, env: Mapping[str, str]) -> None:
+        self._tree = tree
+        self._env = env
+        self._known: dict[str, list[Layout]] = {}
+        here = git_tree(tree)
+        # In a linked worktree, the main one's folder of the same name may have a hive.
+        self._alone = here is not None and not here.linked and here.tree == tree
+
+    def hives(self, folder: str) -> list[Layout]:
+        """Returns the hives that govern files in a folder, the nearest first."""
+        found = self._known.get(folder)
+        if found is None:
+            begins = not self._alone or folder == self._tree or _begins_something(folder)
+            inside = folder.startswith(os.path.join(self._tree, ""))
+            if begins or not inside:
+                found = list(hives_above(folder, self._env))
+            else:
+                found = self.hives(os.path.dirname(folder))
+            self._known[folder] = found
+        return found
+
+
+def _begins_something(folder: str) -> bool:
+    """Returns whether a folder may have another hive or repository than the one that it is in."""
+    inner = (os.path.join(folder, name) for name in (BEADS, ".git"))
+    return os.path.islink(folder) or any(map(os.path.lexists, inner))
 
 
 def _folder(file: str) -> str:

@@ -57,6 +57,40 @@ def test_the_holder_commits_what_it_holds(guarded: Path, try_git: Git, hold: Hol
     assert try_git("commit", "-m", "mine", as_="reviewer").returncode == 0
 
 
+def test_a_file_that_was_taken_over_is_committed_and_the_rest_is_not(
+    guarded: Path, try_git: Git, hold: Hold
+) -> None:
+    hold("src/**")
+    env = {"QUEEN_DURABILITY": "buffered"}
+    with Hive.open(str(guarded), droid="ui-engineer", env=env) as hive:
+        hive.reservations.reserve(["src/app.py"], force=True, reason="urgent")
+    stage(guarded, "src/app.py")
+    assert try_git("commit", "-m", "mine", as_="ui-engineer").returncode == 0
+    stage(guarded, "src/other.py")
+    assert try_git("commit", "-m", "theirs", as_="ui-engineer").returncode == 1
+
+
+def test_a_held_file_is_refused_among_very_many_leases_and_files(guarded: Path) -> None:
+    rows = [
+        {
+            "id": f"qr-{n}",
+            "pattern": "work/7/*.py" if n == 500 else f"src/app{n}/**",
+            "droid": "reviewer",
+            "status": "active",
+            "exclusive": True,
+            "expires_at": "2999-01-01T00:00:00.000Z",
+            "rev": 1,
+        }
+        for n in range(1_000)
+    ]
+    write_lines(guarded / ".beads" / "queen_reservations.jsonl", *rows)
+    files = [f"work/{n % 40}/f{n}.py" for n in range(400)]
+    with Hive.open(str(guarded), droid="ui-engineer", env={}) as hive:
+        found = guard.refusals(hive, files, {})
+    assert [each.path for each in found] == [each for each in files if each[:7] == "work/7/"]
+    assert {each.lease.id for each in found} == {"qr-500"}
+
+
 def test_what_nobody_holds_is_committed(guarded: Path, try_git: Git, hold: Hold) -> None:
     hold("docs/**")
     stage(guarded, "src/app.py")
@@ -592,6 +626,19 @@ def test_a_range_and_paths_can_be_asked_about(guarded: Path, quick: QuickQueen, 
     assert quick("guard", "check", "src/app.py", as_="reviewer").code == 0
     assert quick("guard", "check", "app.py", cwd=guarded / "src").code == 1
     assert quick("guard", "check").code == 0
+
+
+def test_commits_that_are_made_already_get_no_advice_on_how_to_commit(
+    guarded: Path, quick: QuickQueen, hold: Hold
+) -> None:
+    """As in CI, where nobody commits."""
+    commit_file(guarded, "src/app.py")
+    hold("src/**")
+    ran = quick("guard", "check", "--range", "HEAD~1..HEAD")
+    assert "commits refused: another droid holds files that they change" in ran.out
+    assert "QUEEN_GUARD=warn" in ran.out
+    assert "--no-verify" not in ran.out
+    assert "--no-verify" in quick("guard", "check", "src/app.py").out
 
 
 def test_a_name_that_is_no_text_is_spelled_out_in_json(

@@ -241,3 +241,15 @@ def test_a_remote_that_explains_itself_at_length_is_left_alone_all_the_same(two:
     said = behind.look_after(bob)
     assert len(said) == 1
     assert len(said[0]) < 400
+
+
+def test_a_remote_that_talks_for_ever_is_ended(two: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each word would begin its time anew, and all of them would be kept in memory."""
+    program = two.folder / "talks"
+    program.write_text("#!/bin/sh\nexec yes 'remote: there is news' >&2\n")
+    program.chmod(0o755)
+    git(two.folder / "bob", "remote", "set-url", "origin", "ssh://nowhere/hive.git")
+    monkeypatch.setenv("GIT_SSH", str(program))
+    monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
+    with pytest.raises(Unreachable, match="it says too much"):
+        sync(two.hive("bob"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import tomllib
 from pathlib import Path
@@ -49,12 +50,45 @@ def tracked(world: World, name: str) -> list[str]:
 def test_the_ledgers_leave_the_index_and_stay_where_they_are(world: World) -> None:
     moved = set_up(world.hive("ada"))
     assert moved.untracked == [".beads/queen_assignments.jsonl"]
-    assert tracked(world, "ada") == [".beads/.gitattributes", ".beads/queen.toml"]
+    assert tracked(world, "ada") == [
+        ".beads/.gitattributes",
+        ".beads/.gitignore",
+        ".beads/queen.toml",
+    ]
     assert issues(world, "ada") == {"shop-1"}
     commit(world, "ada", "moved")
     world.hive("ada").assignments.claim("shop-3")
     assert git(world.folder / "ada", "status", "--porcelain") == ""
     assert {line["issue_id"] for line in world.lines()} == {"shop-1"}
+
+
+def test_the_commit_that_it_suggests_is_complete(world: World) -> None:
+    """`git commit -- .beads` leaves out a new `.gitignore`, and another clone would add ledgers."""
+    ada, queen = world.folder / "ada", QuickQueen(world.folder / "ada")
+    for setup in [("sync", "setup"), ("sync", "setup", "--undo")]:
+        said = queen(*setup).out.splitlines()[-1]
+        assert said.startswith("next: git ")
+        git(ada, *shlex.split(said.removeprefix("next: git ")))
+        assert git(ada, "status", "--porcelain") == ""
+        assert (".beads/.gitignore" in tracked(world, "ada")) == (len(setup) == 2)
+
+
+def test_undone_before_the_commit_it_leaves_nothing_to_commit(world: World) -> None:
+    before = git(world.folder / "ada", "status", "--porcelain")
+    set_up(world.hive("ada"))
+    undo(world.hive("ada"))
+    assert git(world.folder / "ada", "status", "--porcelain") == before
+
+
+def test_an_ignored_folder_stays_out_of_the_index(world: World) -> None:
+    """A hive that is kept out of the code's branches altogether, as by `.git/info/exclude`."""
+    ada = world.folder / "ada"
+    git(ada, "rm", "-rq", "--cached", ".beads")
+    (ada / ".git/info/exclude").write_text("/.beads/\n")
+    set_up(world.hive("ada"))
+    assert tracked(world, "ada") == []
+    assert undo(world.hive("ada")).tracked == []
+    assert tracked(world, "ada") == []
 
 
 def test_twice_changes_nothing(world: World) -> None:

@@ -192,6 +192,14 @@ def refused(hive: Hive, name: str) -> UnknownDroid:
     return refusal.value
 
 
+@pytest.mark.parametrize("name", ["all", "Everyone", "everybody"])
+def test_whoever_means_everyone_is_told_the_word_for_it(
+    name: str, hive: Hive, open_as: Opener
+) -> None:
+    open_as("ally").reservations.reserve(["docs/**"])
+    assert "did you mean '@all'?" in (refused(hive, name).hint or "")
+
+
 def test_a_name_that_nobody_bears_is_refused_with_the_nearest_one(
     hive: Hive, open_as: Opener, beads: Path
 ) -> None:

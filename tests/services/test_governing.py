@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 from hives import QuickQueen, commit_file, git
+from mutants import mutant
 
 from queenbee import Hive
 from queenbee.hook.main import respond
+from queenbee.services import governing
+from queenbee.store.layout import hives_above
 
 EVENT = {"hook_event_name": "PreToolUse", "session_id": "s-1234567", "tool_name": "Edit"}
 
@@ -195,3 +198,53 @@ def test_the_guard_asks_a_hive_below_if_there_is_none_at_the_top(
     log = next((nested / ".git" / "queenbee").rglob("guard.log")).read_text()
     assert "QUEEN_GUARD=warn: src/app.py (reviewer)" in log
     assert "not checked, QUEEN_GUARD=off" in log
+
+
+def same_hives(tree: Path, module: Any = governing) -> bool:
+    """Returns whether each folder of a tree has the hives that it has when it is asked alone."""
+    above = module._Above(str(tree), {})
+    folders = [str(each) for each in [tree, *tree.rglob("*")] if each.is_dir()]
+    return all(
+        [each.beads_dir for each in above.hives(folder)]
+        == [each.beads_dir for each in hives_above(folder, {})]
+        for folder in folders
+        if ".git" not in Path(folder).parts
+    )
+
+
+@pytest.fixture
+def tangled(nested: Path) -> Path:
+    """A tree with a hive below, a repository below, and a link to a folder with a hive."""
+    for name in ("docs/deep/er", "src/core", "inner/lib", "elsewhere"):
+        (nested / name).mkdir(parents=True)
+    git(nested / "inner", "init", "-q")
+    (nested / "docs" / "link").symlink_to(nested / "src" / "core")
+    return nested
+
+
+def test_folders_asked_together_have_the_hives_that_each_has_alone(
+    tangled: Path, tmp_path: Path
+) -> None:
+    assert same_hives(tangled)
+    git(tangled, "add", "docs/a.md", "src/app.py")
+    linked = tmp_path / "linked"
+    git(tangled, "worktree", "add", "-q", str(linked))
+    assert same_hives(linked)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("os.path.islink(folder) or ", ""),
+        ('(BEADS, ".git")', '(".git",)'),
+        ('(BEADS, ".git")', "(BEADS,)"),
+        ("not here.linked and ", ""),
+    ],
+)
+def test_hives_that_are_overlooked_among_many_folders_are_noticed(
+    tangled: Path, tmp_path: Path, old: str, new: str
+) -> None:
+    linked = tmp_path / "linked"
+    git(tangled, "worktree", "add", "-q", str(linked))
+    broken = mutant(governing, old, new)
+    assert not (same_hives(tangled, broken) and same_hives(linked, broken))

@@ -29,7 +29,7 @@ _DEEP = 200
 class Places:
     """Where a pattern or a path may meet patterns: what lies elsewhere shares no path with it."""
 
-    __slots__ = ("below", "heads", "tails")
+    __slots__ = ("_heads", "below", "heads", "tails")
 
     def __init__(
         self,
@@ -38,6 +38,7 @@ class Places:
         tails: Iterable[str] | None = None,
     ) -> None:
         found = None if heads is None else _storable(heads)
+        self._heads = None if found is None else frozenset(found)
         self.heads = found if found is None or len(found) <= _DEEP else None
         """The heads themselves; None for all of them."""
         self.below = _storable(below)
@@ -50,7 +51,7 @@ class Places:
         head, tail = place_of(text)
         if self.tails is not None and tail not in self.tails:
             return False
-        return self.heads is None or head in self.heads or head.startswith(tuple(self.below))
+        return self._heads is None or head in self._heads or head.startswith(self.below)
 
 
 def place_of(text: str) -> tuple[str, str]:
@@ -71,6 +72,14 @@ def places_of_path(path: str) -> Places:
     """Returns where the patterns are that may cover a literal path."""
     folded = fold(path)
     return Places([*folders_of(folded + "/"), folded], tails=(tail_of(folded), ""))
+
+
+def places_of_paths(paths: Iterable[str]) -> Places:
+    """Returns where the patterns are that may cover one of many literal paths."""
+    folded = {fold(path) for path in paths}
+    folders = {path[: path.rfind("/") + 1] for path in folded}
+    heads = {each for folder in folders for each in folders_of(folder)}
+    return Places(heads.union(folded, [path + "/" for path in folded]))
 
 
 def places_of_pattern(pattern: str) -> Places:

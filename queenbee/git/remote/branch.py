@@ -407,8 +407,9 @@ class Branch:
 
     def _unreachable(self, said: str) -> Unreachable:
         lines = [each for each in said.strip().splitlines() if each.strip()]
-        reasons = [each for kind in ("fatal:", "error:") for each in lines if each.startswith(kind)]
-        why = next(iter([*reasons, *lines]), "")
+        # The rest is what the remote tells of its progress.
+        telling = [each for word in ("fatal:", "error:") for each in lines if each.startswith(word)]
+        why = next(iter([*telling, *lines]), "")
         return Unreachable(
             f"the remote {self.remote} cannot be reached: {printable(why)}",
             hint=f"see what git says: git ls-remote {shell_word(self.remote)}",

@@ -65,6 +65,8 @@ def set_up(hive: Services) -> Moved:
     if moved.untracked:
         names = "".join(f"{each}\0" for each in moved.untracked).encode(errors="surrogateescape")
         _git(hive, "update-index", "--force-remove", "-z", "--stdin", stdin=names)
+    # 3. A new file would be missing in `git commit -- .beads`.
+    _stage_new(hive, moved.files)
     return moved
 
 
@@ -77,9 +79,10 @@ def undo(hive: Services) -> Moved:
     if moved.files:
         beads = hive.layout.beads_dir
         names = [name for name in _files(beads) if _OURS.fullmatch(name)]
-        moved.tracked = [f"{os.path.basename(beads)}/{name}" for name in sorted(names)]
-        if moved.tracked:
-            _git(hive, "add", "--", *moved.tracked)
+        moved.tracked = _stage_new(hive, [os.path.join(beads, name) for name in sorted(names)])
+        for path in moved.files:
+            if not os.path.lexists(path):
+                _git(hive, "update-index", "--force-remove", "--", _in_tree(hive, path))
     return moved
 
 
@@ -103,6 +106,21 @@ def _tracked(hive: Services) -> list[str]:
     said = _git(hive, "ls-files", "-z", "--", beads).decode(errors="surrogateescape")
     names = [name for name in said.split("\0") if name]
     return [name for name in names if _OURS.fullmatch(name.removeprefix(f"{beads}/"))]
+
+
+def _in_tree(hive: Services, path: str) -> str:
+    return os.path.relpath(path, hive.layout.root)
+
+
+def _stage_new(hive: Services, files: list[str]) -> list[str]:
+    """Adds those files to the index that git neither tracks nor ignores; returns their names."""
+    if not files:
+        return []
+    names = [_in_tree(hive, path) for path in files]
+    others = _git(hive, "ls-files", "-z", "--others", "--exclude-standard", "--", *names)
+    if others:
+        _git(hive, "update-index", "--add", "-z", "--stdin", stdin=others)
+    return [name for name in others.decode(errors="surrogateescape").split("\0") if name]
 
 
 def _git(hive: Services, *arguments: str, stdin: bytes = b"") -> bytes:

@@ -14,7 +14,7 @@ from queenbee.core import leases
 from queenbee.core.glob.chars import fold
 from queenbee.core.glob.index import GlobIndex, scan_covering, scan_meeting
 from queenbee.core.glob.pattern import overlap
-from queenbee.core.glob.places import places_of_path, places_of_pattern
+from queenbee.core.glob.places import places_of_path, places_of_paths, places_of_pattern
 from queenbee.core.records import Reservation
 from queenbee.core.standing import superseded_leases
 from queenbee.store.verdicts import keep, recall
@@ -96,7 +96,14 @@ class LiveLeases:
                 near = _near(state, places_of_path(path))
                 keys = scan_covering(path, near, self.fold_case)
             found = self._live(state, keys, now_ms)
-        return [lease for lease in found if not _is_gone(lease, path, self.fold_case)]
+        return [lease for lease in found if not is_gone(lease, path, self.fold_case)]
+
+    def around(self, state: Records, paths: Iterable[str], now_ms: int) -> list[Reservation]:
+        """Returns the live leases that may cover one of many literal paths."""
+        places = places_of_paths(paths)
+        with self._alone():
+            keys = [key for key, pattern in _near(state) if places.include(pattern)]
+            return self._live(state, keys, now_ms)
 
     def everything(self, state: Records, now_ms: int, *, ended: bool = False) -> list[Reservation]:
         """Returns all live leases, oldest first; with `ended`, all leases ever, with the
@@ -183,7 +190,7 @@ class LiveLeases:
 def covers(lease: Reservation, path: str, *, fold_case: bool) -> bool:
     """Returns whether a lease covers a literal path; one that cannot be read covers none."""
     covered = scan_covering(path, [(lease.id, lease.pattern)], fold_case)
-    return bool(covered) and not _is_gone(lease, path, fold_case)
+    return bool(covered) and not is_gone(lease, path, fold_case)
 
 
 def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
@@ -197,7 +204,7 @@ def _outside(lease: Reservation, pattern: str, taken: Iterable[str], fold_case: 
     return overlap_outside(lease.pattern, pattern, taken, fold_case=fold_case)
 
 
-def _is_gone(lease: Reservation, path: str, fold_case: bool) -> bool:
+def is_gone(lease: Reservation, path: str, fold_case: bool) -> bool:
     """Returns whether a path was taken over from a lease."""
     taken = leases.parts_taken(lease)
     return path in taken or (fold_case and fold(path) in map(fold, taken))

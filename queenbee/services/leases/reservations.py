@@ -219,6 +219,13 @@ class Reservations:
             and (literal is None or covers(lease, literal, fold_case=self.fold_case))
         ]
 
+    def around(self, paths: Iterable[str]) -> list[Reservation]:
+        """Returns the live leases that may cover one of these paths from the root, oldest first.
+
+        Of thousands of leases it reads only those on the folders of the paths.
+        """
+        return self._live.around(self.store.state(KIND), paths, self.store.now_ms())
+
     def check(self, paths: Sequence[str], *, session: str | None = None) -> list[PathStatus]:
         """Returns for each literal path whether it is free, the actor's, or held by another: by
         one whose lease keeps the actor (in a `session`) from editing it in this working tree.

@@ -310,9 +310,10 @@ class _Pass:
         lacking = {*lines, *split_lines(tracked.rest)}
         lacking.difference_update(split_lines(base.kept), split_lines(base.back))
         lacking = self._ledger.journal.lacking(lacking, both.journal)
-        # 3. Loose lines that are not among these are gone.
+        # 3. Loose lines that are not among these are gone; so is one that no newline ends any more:
+        # it is read anew below, as one that may still change.
         rows = self._tables.ask("SELECT raw FROM loose")
-        gone = {raw for (raw,) in rows if isinstance(raw, bytes)} - lacking
+        gone = {raw for (raw,) in rows if isinstance(raw, bytes)} - lacking.intersection(lines)
         self._taker.forget(gone)
         self._let_go(gone)
         self._unusable = 0

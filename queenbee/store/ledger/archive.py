@@ -11,6 +11,7 @@ import json
 import os
 import stat
 import time
+from itertools import count
 
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from queenbee.store.files import Stamp
 
 FOLDER = "archive"
+_MOST_NUMBER = 999_999_999
+"""A segment with a larger number counts, but none follows it: its name may be as long as a name of
+a file can be."""
 _SETTLED_NS = 3_000_000_000
 """A folder that just changed may change again within the same tick of its clock. The slowest clock
 (FAT) has steps of two seconds."""
@@ -99,8 +103,11 @@ class Archive:
         return os.path.join(self.folder, name)
 
     def next_name(self, names: Mapping[str, object]) -> str:
-        """Returns the name that follows these."""
-        return f"{self._begin}{max(map(self._number, names), default=0) + 1}.jsonl"
+        """Returns the name that follows these; a free one, if somebody used up the numbers."""
+        taken = {number for each in names if 0 < (number := self._number(each)) <= _MOST_NUMBER}
+        last = max(taken, default=0)
+        number = last + 1 if last < _MOST_NUMBER else next(n for n in count(1) if n not in taken)
+        return f"{self._begin}{number}.jsonl"
 
     def listing(self) -> dict[str, Stamp]:
         """Returns the stamps of the segments by name, oldest first.

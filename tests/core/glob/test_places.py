@@ -13,7 +13,7 @@ from mutants import mutant
 from queenbee.core.glob import pattern as globs
 from queenbee.core.glob import places
 from queenbee.core.glob.chars import fold_char
-from queenbee.core.glob.places import place_of, places_of_path, places_of_pattern
+from queenbee.core.glob.places import place_of, places_of_path, places_of_paths, places_of_pattern
 from queenbee.errors import BadPattern
 
 _cased = texts.flatmap(lambda text: st.sampled_from([text, text.upper(), text.title()]))
@@ -51,6 +51,7 @@ def test_a_pattern_that_covers_a_path_is_in_its_places(
         return
     if covered:
         assert places_of_path(path).include(text)
+        assert places_of_paths(["lib/b", path, "a"]).include(text)
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,9 @@ def test_what_lies_elsewhere_is_left_out() -> None:
     left_out = ["src/api/**", "docs/a.py", "src/auth/a.ts", "src/auth/core/*.md"]
     assert [text for text in left_out if found.include(text)] == []
     assert [text for text in left_out if places_of_path("src/auth/a.py").include(text)] == []
+    many = places_of_paths([f"work/{n % 40}/f{n}.py" for n in range(1_000)])
+    assert [text for text in left_out if many.include(text)] == []
+    assert many.include("work/7/**")
 
 
 def test_names_that_are_not_utf_8_are_not_asked_for() -> None:

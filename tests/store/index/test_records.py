@@ -70,6 +70,7 @@ steps = st.lists(
         st.tuples(st.just("rewrite"), st.integers(0, 2**16)),
         st.tuples(st.just("rewrite_to"), st.integers(0, 4)),
         st.tuples(st.just("unended"), lines),
+        st.tuples(st.just("strip"), st.none()),
         st.tuples(st.just("crlf"), st.just(None)),
         st.tuples(st.just("read"), st.just(None)),
         st.tuples(st.just("rotate"), st.sets(st.sampled_from(IDS), min_size=1)),
@@ -117,6 +118,8 @@ def apply(step, argument, ledger):
             shuffled = data.split(b"\n")
             random.Random(argument).shuffle(shuffled)
             data = b"\n".join(shuffled[: max(1, len(shuffled) - argument % 3)]) + b"\n"
+        elif step == "strip":
+            data = data.rstrip(b"\n")
         else:
             data = data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n")
         os.unlink(path)
@@ -739,3 +742,25 @@ def test_a_line_without_rev_that_comes_back_is_not_a_new_revision(tmp_path):
         ("read", None),
     ]
     check_history(tmp_path / "hive", history)
+
+
+_UNENDED_AND_SPOILED = [
+    ("append", [line_of("qm-0", 1, "bob", False, "", 0)]),
+    ("foreign", [line_of("qm-1", 1, "bob", False, "hello world", 0)]),
+    ("read", None),
+    ("strip", None),
+    ("read", None),
+    ("foreign", [line_of("qm-2", 1, "bob", False, "", 2)]),
+]
+"""A merge tool leaves the last line without a newline, so that the next one spoils both."""
+
+
+def test_a_foreign_line_that_loses_its_newline_may_still_change(tmp_path):
+    check_history(tmp_path / "hive", _UNENDED_AND_SPOILED)
+
+
+def test_a_foreign_line_that_loses_its_newline_taken_for_settled_is_caught(tmp_path, monkeypatch):
+    broken = mutant(index_intake, "lacking.intersection(lines)", "lacking")
+    monkeypatch.setattr(index_intake, "_Pass", broken._Pass)
+    with pytest.raises(AssertionError):
+        check_history(tmp_path / "hive", _UNENDED_AND_SPOILED)

@@ -749,3 +749,16 @@ def test_an_archive_that_is_not_a_directory_is_refused_by_name(tmp_path):
     put(ledger.archive.folder, b"")
     with pytest.raises(archive_module.Unreadable, match="archive is not a directory"):
         ledger.read()
+
+
+@pytest.mark.parametrize("digits", [9, 255 - len("queen_messages..jsonl")])
+def test_a_segment_whose_number_is_as_large_as_can_be_stops_no_rotation(tmp_path, digits):
+    """A clone can bring one: a larger number would be a name that no file system takes."""
+    ledger = Ledger(*places(tmp_path))
+    last = f"queen_messages.{'9' * digits}.jsonl"
+    put(ledger.archive.path(last), line("qm-0") + b"\n")
+    put(ledger.archive.path("queen_messages.1.jsonl"), line("qm-1") + b"\n")
+    put(ledger.path, line("qm-2") + b"\n")
+    rotation.rotate(ledger, always)
+    assert list(ledger.archive.listing()) == [f"queen_messages.{n}.jsonl" for n in (1, 2)] + [last]
+    assert set(state(tmp_path)) == {"qm-0", "qm-1", "qm-2"}

@@ -30,7 +30,10 @@ def _show_verdict(verdict: rules.Verdict) -> None:
     if not verdict.held:
         return
     verb = "allowed anyway" if verdict.mode == rules.WARN else "refused"
-    paragraph(f"queenbee guard: {verdict.what} {verb}: another droid holds files that it changes")
+    what, it_changes = verdict.what, "it changes"
+    if verdict.is_history:
+        what, it_changes = "commits", "they change"
+    paragraph(f"queenbee guard: {what} {verb}: another droid holds files that {it_changes}")
     for each in verdict.held[:_SHOWN]:
         lease = each.lease
         paragraph(
@@ -45,6 +48,9 @@ def _show_verdict(verdict: rules.Verdict) -> None:
         paragraph(f"  ask: {ask}, or wait until it is released")
         if verdict.nameless:
             paragraph("  if that is you, say so: QUEEN_DROID=NAME, or queen whoami --set NAME")
+        if verdict.is_history:
+            paragraph(f"  to pass anyway: {rules.BYPASS}")
+            return
         applied = verdict.what == rules.COMMIT and changes.is_applied(os.getcwd())
         way = "git am --continue" if applied else f"or git {verdict.what} --no-verify"
         paragraph(f"  to proceed anyway: {rules.BYPASS}{' for ' if applied else ', '}{way}")
@@ -98,7 +104,7 @@ def _change(paths: Sequence[str], range_: str | None, remote: str | None) -> rul
             rules.COMMIT, lambda tree: [path_of(each, tree=tree, cwd=cwd) for each in paths]
         )
     if range_ is not None:
-        return rules.Change(rules.COMMIT, lambda _: changes.in_range(cwd, range_))
+        return rules.Change(rules.COMMIT, lambda _: changes.in_range(cwd, range_), is_history=True)
     if remote is not None:
         # It is None if it is closed: then git told nothing, and nothing is pushed.
         stdin = sys.stdin.buffer if sys.stdin is not None else BytesIO()

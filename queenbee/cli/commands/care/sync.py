@@ -21,15 +21,20 @@ if TYPE_CHECKING:
     from queenbee.git.remote.watching import State
 
 
+def _lines(count: int) -> str:
+    return f"{count} line{'s' * (count != 1)}"
+
+
 def _show(done: Synced) -> None:
     where = printable(f"{done.branch} of {done.remote}")
     if done.only_there:
-        say(f"{done.only_there} lines are only on {where}, from clones whose records are in files")
+        count = f"{_lines(done.only_there)} {'is' if done.only_there == 1 else 'are'}"
+        say(f"{count} only on {where}, from clones whose records are in files")
         say("next, in those clones: git pull, then queen engine use postgres")
     if not (done.taken or done.sent or done.confirmed or done.refused):
         say(f"in step with {where}")
         return
-    say(f"{where}: {done.taken} lines taken in, {done.sent} sent")
+    say(f"{where}: {_lines(done.taken)} taken in, {done.sent} sent")
     if done.confirmed or done.refused:
         say(f"  requests confirmed: {done.confirmed}, ended: {done.refused}")
 
@@ -53,7 +58,7 @@ def _watched(hive: Hive) -> State:
     def show(state: State) -> None:
         if as_json:
             return
-        text = f"{where}: {state.taken} lines taken in, {state.sent} sent"
+        text = f"{where}: {_lines(state.taken)} taken in, {state.sent} sent"
         if state.away is not None:
             text = f"{text}; {printable(state.away)}; trying on"
         if not over:
@@ -80,7 +85,8 @@ def _show_moved(moved: Moved) -> None:
         say(f"git no longer tracks {len(moved.untracked)} ledgers; their files are still there")
     if moved.tracked:
         say(f"git tracks {len(moved.tracked)} ledgers again")
-    say("next: git commit -m 'Move the ledgers' -- .beads")
+    message = "Move the ledgers back" if moved.synced is None else "Move the ledgers"
+    say(f"next: git commit -m '{message}' -- .beads")
 
 
 @command(
