@@ -77,7 +77,7 @@ class Invocation:
             return
         from queenbee.services.behind import wants_fetch  # noqa: PLC0415 - start-up
 
-        if wants_fetch(self.hive.layout):
+        if wants_fetch(self.hive):
             from queenbee.git.remote.background import freshen  # noqa: PLC0415 - start-up
 
             freshen(self.hive)

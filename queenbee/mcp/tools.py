@@ -72,7 +72,7 @@ class Call:
         return self._hive
 
     def _freshen(self, hive: Hive) -> None:
-        if hive.layout.settings.sync_when != behind.MANUAL and behind.wants_fetch(hive.layout):
+        if hive.layout.settings.sync_when != behind.MANUAL and behind.wants_fetch(hive):
             freshen(hive)
 
     @property

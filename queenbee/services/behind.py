@@ -162,11 +162,14 @@ def is_served(layout: Layout) -> bool:
     return False
 
 
-def wants_fetch(layout: Layout) -> bool:
+def wants_fetch(store: Store) -> bool:
     """Returns whether to fetch before reading: the settings say so, and the last fetch was longer
-    ago than `sync.max_age`.
+    ago than `sync.max_age`. An engine that all machines share has everything already.
     """
+    layout = store.layout
     settings = layout.settings
+    if store.engine.shared:
+        return False
     if settings.sync_when != READ or fetched_s(layout) < settings.sync_max_age_s:
         return False
     return is_allowed(layout) and not is_resting(layout)

@@ -30,14 +30,7 @@ def rotate(
 
     Raises `Busy`, `Unwritable` and `Unreadable`; none of them loses anything.
     """
-    if older_than_s is None:
-        older_than_s = store.layout.settings.archive_after_s
-    before_ms = store.now_ms() - older_than_s * 1000
-
-    def is_closed(fields: Fields) -> bool:
-        since_ms = kind_of(kind).closed_ms(fields)
-        return since_ms is not None and since_ms <= before_ms
-
+    is_closed = closing(store, kind, older_than_s=older_than_s)
     if not (store.engine.archives and store.ledger(kind).size_bytes()):
         return Rotation()
     with store.transaction():
@@ -51,6 +44,21 @@ def rotate(
         done = _rotated(store, state.ledger, is_closed, state.agreed)
         store.state(kind).agree(done.agreed)
     return done
+
+
+def closing(
+    store: Store, kind: str, *, older_than_s: int | None = None
+) -> Callable[[Fields], bool]:
+    """Returns the rule which records of a kind have been closed for so long."""
+    if older_than_s is None:
+        older_than_s = store.layout.settings.archive_after_s
+    before_ms = store.now_ms() - older_than_s * 1000
+
+    def is_closed(fields: Fields) -> bool:
+        since_ms = kind_of(kind).closed_ms(fields)
+        return since_ms is not None and since_ms <= before_ms
+
+    return is_closed
 
 
 def _rotated(

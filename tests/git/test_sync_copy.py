@@ -12,9 +12,11 @@ from sync_worlds import BRANCH, World
 
 from queenbee import Hive
 from queenbee.core.records import Assignment
+from queenbee.git.remote import background
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.granting import Terms
 from queenbee.git.remote.syncing import Synced, sync, take_in
+from queenbee.services import behind
 from queenbee.store.engines import moving
 
 
@@ -129,3 +131,36 @@ def test_a_confirmation_that_is_asked_for_still_waits_for_its_turn(
 
     assert terms.granted(grant, wait_s=60)
     assert asked == [pytest.approx(60, abs=5)]
+
+
+class TestWithoutBeingAsked:
+    """A database has what all machines wrote: `when` only keeps the copy on the branch new."""
+
+    @pytest.fixture(params=["write", "read"])
+    def asking(self, request: pytest.FixtureRequest, two: World) -> World:
+        path = two.folder / "ada" / ".beads" / "queen.toml"
+        path.write_text(path.read_text() + f'\n[sync]\nwhen = "{request.param}"\nmax_age = "1s"\n')
+        hive = opened_in(two, "ada")
+        behind.allow(hive.layout)
+        hive.close()
+        return two
+
+    def test_a_write_asks_for_the_copy(
+        self, asking: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        started: list[object] = []
+        monkeypatch.setattr(behind, "start", started.append)
+        hive = opened_in(asking, "ada")
+        hive.assignments.claim("shop-1")
+        assert started == [hive]
+        assert behind.is_asked(hive.layout)
+        assert background.serve(hive) == 1
+        assert not behind.is_asked(hive.layout)
+        assert issues_on(asking) == ["shop-1"]
+        hive.close()
+
+    def test_a_read_does_not_wait_for_the_remote(self, asking: World) -> None:
+        hive = opened_in(asking, "ada")
+        assert behind.is_allowed(hive.layout)
+        assert not behind.wants_fetch(hive)
+        hive.close()

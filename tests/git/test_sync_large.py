@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from sync_worlds import World
+from mutants import mutant
+from sync_worlds import BRANCH, World
 
+from queenbee import Hive
+from queenbee.git.remote import syncing
+from queenbee.git.remote.branch import Branch
+from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync
+from queenbee.store.files import Mark
+from queenbee.store.ledger.journal import Journal
 from queenbee.store.ledger.ledger import Ledger
 
 
@@ -83,3 +91,61 @@ def test_a_damaged_note_is_as_good_as_none(world: World) -> None:
         note.write_text(text)
         assert sync(world.hive("ada")).sent == 0
     assert Notes(hive, "x").positions()
+
+
+def grant(hive: Hive) -> None:
+    confirmed(hive, lambda: [hive.assignments.claim("shop-x")])
+
+
+class TestAfterAConfirmation:
+    def test_the_next_exchange_compares_none_of_it(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        grant(world.hive("ada"))
+        compared: list[set[bytes]] = []
+        lacking = Journal.lacking
+
+        def counted(journal: Journal, lines: Iterable[bytes], *more: Mark) -> set[bytes]:
+            compared.append(set(lines))
+            return lacking(journal, lines, *more)
+
+        monkeypatch.setattr(Journal, "lacking", counted)
+        before = world.git("rev-parse", BRANCH)
+        assert sync(world.hive("ada")).sent == 0
+        assert [each for each in compared if each] == []
+        assert world.git("rev-parse", BRANCH) == before
+        assert sync(world.hive("bob")).taken == 2502
+
+    def test_what_was_written_during_the_push_still_goes_out(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        write_while_it_pushes(world, monkeypatch)
+        grant(world.hive("ada"))
+        sync(world.hive("ada"))
+        assert "late" in {line.get("issue_id") for line in world.lines()}
+
+    def test_a_mark_behind_others_lines_would_keep_them_back(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        careless = mutant(
+            syncing, "or not set(own).issuperset(split_lines(chunk.lines))", "or False"
+        )
+        monkeypatch.setattr(syncing._Exchange, "_passes", careless._Exchange._passes)
+        write_while_it_pushes(world, monkeypatch)
+        grant(world.hive("ada"))
+        sync(world.hive("ada"))
+        assert "late" not in {line.get("issue_id") for line in world.lines()}
+
+
+def write_while_it_pushes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writes an assignment as soon as the next push has reached the remote."""
+    push = Branch.push
+
+    def pushed(branch: Branch, commit: str) -> bool:
+        done = push(branch, commit)
+        monkeypatch.setattr(Branch, "push", push)
+        with world.hive("ada").transaction() as tx:
+            tx.create("assignments", {"issue_id": "late", "droid": "ada", "status": "released"})
+        return done
+
+    monkeypatch.setattr(Branch, "push", pushed)

@@ -244,7 +244,7 @@ class Ledger:
         if not lines.tracked:
             return [], lines.journal_only
         known = {*lines.common, *lines.journal, *split_lines(found.base.back)}
-        fresh = _usable(dict.fromkeys(line for line in lines.tracked if line not in known))
+        fresh = usable_lines(dict.fromkeys(line for line in lines.tracked if line not in known))
         noted = self.archive.noted(kept=True) if fresh else None
         if noted is None or not noted.segments:
             return fresh, lines.journal_only
@@ -274,7 +274,7 @@ class Ledger:
                 return None
             mark = START
             while tracked.lines:
-                journal.append(joined(_usable(split_lines(tracked.lines))))
+                journal.append(joined(usable_lines(split_lines(tracked.lines))))
                 mark = tracked.end
                 tracked = read_after(self.path, mark, limit=PIECE_BYTES)
             return Position(mark, journal.end())
@@ -283,11 +283,11 @@ class Ledger:
 
     def _adopted_segments(self, listing: Mapping[str, Stamp], journal: Appender) -> Archived:
         segments = {}
-        seen = _Seen(lambda name: _usable(split_lines(self.archive.read(name)[0])))
+        seen = _Seen(lambda name: usable_lines(split_lines(self.archive.read(name)[0])))
         for name, stamp in listing.items():
             data, digest = self.archive.read(name)
             segments[name] = Segment(stamp, digest)
-            lines = _usable(split_lines(data))
+            lines = usable_lines(split_lines(data))
             del data
             # Two clones that rotated independently may have archived the same line twice.
             journal.append(joined(seen.fresh(name, lines)))
@@ -333,7 +333,7 @@ class Ledger:
         kept, end = base.kept, base.mark
         if come:
             read = (contents.get(name) or self.archive.read(name)[0] for name in come)
-            lines = dict.fromkeys(_usable(line for data in read for line in split_lines(data)))
+            lines = dict.fromkeys(usable_lines(line for data in read for line in split_lines(data)))
             journal = self.journal.read(base.mark)
             active = split_lines(base.kept + journal.lines)
             kept = joined(line for line in active if line not in lines)
@@ -362,7 +362,7 @@ def usable_note(noted: Archived | None, digests: set[str]) -> Archived:
     return noted if noted is not None and noted.digests <= digests else Archived()
 
 
-def _usable(lines: Iterable[bytes]) -> list[bytes]:
+def usable_lines(lines: Iterable[bytes]) -> list[bytes]:
     """Returns the lines that hold a record."""
     found = list(lines)
     others: list[Stated] = []
