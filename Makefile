@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo demo-machines test test-fast lint docs wheel-test coverage changelog bench charts picture torture fuzz collisions mutants clean
+.PHONY: help demo demo-machines test test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers charts picture torture fuzz collisions mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,8 +63,20 @@ wheel-test: $(STAMP)  ## build the sdist and the wheel, install each, and use it
 changelog: $(STAMP)  ## collect changelog.d into CHANGELOG.md, under the version of the code
 	$(BIN)/towncrier build --yes
 
-bench: $(STAMP)  ## print the cost table (figures, no verdicts)
-	$(BIN)/python -m bench
+bench: $(STAMP)  ## print the cost table (figures, no verdicts), and write it: JSON=build/bench.json
+	$(BIN)/python -m bench --json $(or $(JSON),build/bench.json)
+
+bench-cheap: $(STAMP)  ## compare what is measured in half a minute with the last release
+	$(BIN)/python -m bench --cheap --json build/bench-cheap.json
+	@echo
+	$(BIN)/python -m bench.compare bench/results/release.json build/bench-cheap.json
+
+bench-peers: $(STAMP)  ## the same work with other tools, in one run: QUEEN_BENCH_PEERS=FILE for more of them
+	$(PYTHON) -m venv --clear build/peers
+	build/peers/bin/python -m pip install --quiet --disable-pip-version-check 'mcp-agent-mail==0.1.0'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m bench.peers --agent-mail build/peers/bin/python \
+	  --json bench/results/peers.json --charts docs/charts
 
 charts: $(STAMP)  ## the same with a million messages, and charts into docs/charts
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'

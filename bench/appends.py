@@ -8,9 +8,18 @@ import os
 import statistics
 import tempfile
 import time
+from typing import TYPE_CHECKING
 
+from bench import results
 from bench.stores import make_hive
 from queenbee.services.hive import Services
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from bench.results import Row
+
+GOALS = {1: {"share": 0.6}, 8: {"share": 0.5, "p99": 30, "fairness": 0.8}}
 
 _LINE = b'{"id":"qm-0","body":"' + b"x" * 280 + b'"}\n'
 
@@ -71,10 +80,9 @@ def measure(writer: object, processes: int, count: int) -> tuple[float, float, f
     )
 
 
-def figures(count: int = 300) -> list[tuple[str, str]]:
-    """Returns rows of (what, figure), each pair of ours and the floor measured in turn."""
-    rows = []
-    for processes in (1, 8):
+def figures(count: int = 300, counts: tuple[int, ...] = (1, 8)) -> Iterator[Row]:
+    """Yields rows for so many processes, each pair of ours and the floor measured in turn."""
+    for processes in counts:
         rounds = [
             (
                 measure(ours, processes, count // processes),
@@ -82,20 +90,35 @@ def figures(count: int = 300) -> list[tuple[str, str]]:
             )
             for _ in range(5)
         ]
-        share = statistics.median(mine[0] / floor[0] for mine, floor in rounds)
-        mine, floor = (
-            [statistics.median(column) for column in zip(*side, strict=True)]
-            for side in zip(*rounds, strict=True)
+        mine, floor = (list(zip(*side, strict=True)) for side in zip(*rounds, strict=True))
+        name = f"durable appends, {processes} process{'es' * (processes > 1)}"
+        goals = GOALS.get(processes, {})
+        yield results.of(
+            name,
+            [one / other for one, other in zip(mine[0], floor[0], strict=True)],
+            results.SHARE,
+            better="more",
+            goal=goals.get("share"),
+            note=f"{statistics.median(mine[0]):.0f}/s, floor {statistics.median(floor[0]):.0f}/s",
         )
-        figure = (
-            f"{mine[0]:.0f}/s of the floor's {floor[0]:.0f}/s: {share:.2f} (goal 0.6); "
-            f"p50 {mine[1]:.1f} ms, p99 {mine[2]:.1f} ms (floor p99 {floor[2]:.1f} ms); "
-            f"fairness {mine[3]:.2f} (floor {floor[3]:.2f})"
+        p50, p99 = (statistics.median(column) for column in (mine[1], floor[2]))
+        yield results.of(
+            f"{name}, p99",
+            mine[2],
+            "ms",
+            goal=goals.get("p99"),
+            note=f"p50 {p50:.1f} ms, floor p99 {p99:.1f} ms",
         )
-        rows.append((f"durable appends, {processes} process{'es' * (processes > 1)}", figure))
-    return rows
+        if processes > 1:
+            yield results.of(
+                f"{name}, fairness",
+                mine[3],
+                "",
+                better="more",
+                goal=goals.get("fairness"),
+                note=f"floor {statistics.median(floor[3]):.2f}",
+            )
 
 
 if __name__ == "__main__":
-    for what, figure in figures():
-        print(f"{what:40} {figure}")
+    results.main(figures)

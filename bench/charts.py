@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bench.results import Row
 
 Series = dict[str, list[tuple[int, float]]]
 
@@ -22,7 +28,26 @@ def commits(series: Series, folder: str) -> None:
     _draw(series, os.path.join(folder, "commits.svg"), "`git add` and `git commit`, seconds")
 
 
-def _draw(series: Series, path: str, label: str, *, line_at: float | None = None) -> None:
+def peers(rows: Sequence[Row], folder: str) -> None:
+    """Writes peers.svg: what a reservation takes with so many live, by tool."""
+    found: Series = {}
+    for row in rows:
+        what, _, tool = row.name.partition(": ")
+        work, _, live = what.partition(", ")
+        if work == "reserve":
+            found.setdefault(tool, []).append((int(live.split()[0].replace(",", "")), row.value))
+    path = os.path.join(folder, "peers.svg")
+    _draw(found, path, "one reservation, ms", along="live reservations")
+
+
+def _draw(
+    series: Series,
+    path: str,
+    label: str,
+    *,
+    line_at: float | None = None,
+    along: str = "messages in the hive",
+) -> None:
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -36,7 +61,7 @@ def _draw(series: Series, path: str, label: str, *, line_at: float | None = None
         axes.plot(sizes, values, marker="o", label=name)
     axes.set_xscale("symlog")
     axes.set_yscale("log")
-    axes.set_xlabel("messages in the hive")
+    axes.set_xlabel(along)
     axes.set_ylabel(label)
     if line_at is not None:
         axes.axhline(line_at, color="grey", linewidth=0.5)

@@ -16,7 +16,9 @@ import statistics
 import tempfile
 from collections.abc import Iterator
 
+from bench import results
 from bench.processes import Command, git, installed, python, seconds
+from bench.results import TIMES, Row
 from queenbee import Hive
 
 FILES = 20_000
@@ -27,8 +29,8 @@ HOOK_RUNS = 30
 _STATUS = ["git", "--no-optional-locks", "status", "--porcelain", "--untracked-files=all"]
 
 
-def figures() -> Iterator[tuple[str, str]]:
-    """Yields what was measured, with its figure."""
+def figures() -> Iterator[Row]:
+    """Yields what was measured."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
         repo = os.path.join(folder, "repo")
         _make(repo)
@@ -38,12 +40,6 @@ def figures() -> Iterator[tuple[str, str]]:
                 trees.append(_add(repo, os.path.join(folder, f"tree{len(trees)}"), len(trees)))
             yield from _compared(repo, trees)
         yield from _hook(repo, trees)
-
-
-def main() -> None:
-    """Prints the figures."""
-    for what, figure in figures():
-        print(f"{what:56} {figure}", flush=True)
 
 
 def _make(repo: str) -> None:
@@ -81,7 +77,7 @@ def _edit(tree: str, number: int, text: str) -> str:
     return path
 
 
-def _compared(repo: str, trees: list[str]) -> list[tuple[str, str]]:
+def _compared(repo: str, trees: list[str]) -> list[Row]:
     command = installed("queen")
     if not os.path.exists(command[0]):
         command = python("-P", "-c", "from queenbee.cli.main import main; main()")
@@ -98,20 +94,21 @@ def _compared(repo: str, trees: list[str]) -> list[tuple[str, str]]:
         _took(command, repo)
         cases["again"].append(_took(command, repo))
     what = f"{len(trees)} worktrees"
-    rows = [(f"{what}, {case}", _shown(took, floor)) for case, took in cases.items()]
-    return [*rows, (f"{what}, git status of one", f"{statistics.median(floor) * 1000:.0f} ms")]
+    return [_against(f"{what}, {case}", took, floor) for case, took in cases.items()]
 
 
 def _took(command: Command, folder: str) -> float:
     return seconds(command, folder, allowed=(0, 1))
 
 
-def _shown(took: list[float], floor: list[float]) -> str:
-    ratios = [one / other for one, other in zip(took, floor, strict=True)]
-    return f"{statistics.median(took) * 1000:.0f} ms, {statistics.median(ratios):.1f} times"
+def _against(name: str, took_s: list[float], floor_s: list[float]) -> Row:
+    """Returns the row of a command against `git status` of one worktree, run by run."""
+    ratios = [one / other for one, other in zip(took_s, floor_s, strict=True)]
+    ours_ms, status_ms = (statistics.median(each) * 1000 for each in (took_s, floor_s))
+    return results.of(name, ratios, TIMES, note=f"{ours_ms:.0f} ms of {status_ms:.0f}")
 
 
-def _hook(repo: str, trees: list[str]) -> list[tuple[str, str]]:
+def _hook(repo: str, trees: list[str]) -> list[Row]:
     """Returns what the hook's check adds: one other worktree announced the file, or four did."""
     script = installed("queen-hook")
     command = script if os.path.exists(script[0]) else python("-P", "-m", "queenbee.hook.main")
@@ -131,11 +128,10 @@ def _hook(repo: str, trees: list[str]) -> list[tuple[str, str]]:
             _edit(mine, 0, f"mine {run}")
             with_check.append(_processor_s(command, mine, _event(mine, path)))
             without.append(_processor_s(command, mine, _event(mine, alone)))
-        added = statistics.median(
-            one - other for one, other in zip(with_check, without, strict=True)
-        )
-        floor = f"{statistics.median(without) * 1000:.0f} ms of processor time"
-        rows.append((f"the hook's check, {others} announced it", f"{added * 1000:+.0f} on {floor}"))
+        added_ms = [(one - other) * 1000 for one, other in zip(with_check, without, strict=True)]
+        note = f"processor time, added to {statistics.median(without) * 1000:.0f} ms"
+        name = f"the hook's check, {others} announced it"
+        rows.append(results.of(name, added_ms, "ms", goal=25, note=note))
     return rows
 
 
@@ -160,4 +156,4 @@ def _event(tree: str, path: str) -> bytes:
 
 
 if __name__ == "__main__":
-    main()
+    results.main(figures)

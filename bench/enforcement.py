@@ -16,13 +16,15 @@ import tempfile
 from itertools import count
 from typing import TYPE_CHECKING
 
+from bench import results
 from bench.processes import Figure, git, git_command, installed, python, seconds
+from bench.results import Row
 from bench.stores import make_hive
 from queenbee import Hive
 from queenbee.git.hooks import HookFolder, install
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 RUNS = 21
 FILES = 1_000
@@ -33,41 +35,40 @@ _SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
 _DROID = "claude-1b4e28ba"
 
 
-def figures() -> list[tuple[str, str]]:
-    """Returns what was measured, with its figure."""
+GOALS = {LEASES: 2.4, MANY: 3}
+"""Of an edit, by the number of live leases."""
+
+
+def figures() -> Iterator[Row]:
+    """Yields what was measured."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
-        return [*_hook(folder), *_news(folder), *_guard(folder)]
+        for leases in (0, LEASES, MANY):
+            yield from edits(folder, leases, RUNS)
+        yield from _news(folder)
+        yield from _guard(folder)
 
 
-def main() -> None:
-    """Prints the figures."""
-    for what, figure in figures():
-        print(f"{what:52} {figure}")
-
-
-def _hook(folder: str) -> list[tuple[str, str]]:
-    rows = []
+def edits(folder: str, leases: int, runs: int) -> Iterator[Row]:
+    """Yields what the hook costs before an edit, with so many live leases."""
     numbers = count()
-    for leases in (0, LEASES, MANY):
-        tree = os.path.join(folder, f"hook-{leases}")
-        make_hive(tree, leases=leases)
-        ask = _asker(tree)
-        ask("src/mine.py")
-        cases: dict[str, Callable[[], str]] = {
-            "an edit of one's own file": lambda: "src/mine.py",
-            "an edit of a held file": lambda: "src/app0/module0.py",
-            "a first edit, which reserves": lambda: f"src/new{next(numbers)}.py",
-        }
-        if not leases:
-            del cases["an edit of a held file"]
-        rows += [
-            (f"hook, {what}, {leases:,} live leases", _ratio(_in_turn(ask, path)))
-            for what, path in cases.items()
-        ]
-    return rows
+    tree = os.path.join(folder, f"hook-{leases}")
+    make_hive(tree, leases=leases)
+    ask = _asker(tree)
+    ask("src/mine.py")
+    cases: dict[str, Callable[[], str]] = {
+        "an edit of one's own file": lambda: "src/mine.py",
+        "an edit of a held file": lambda: "src/app0/module0.py",
+        "a first edit, which reserves": lambda: f"src/new{next(numbers)}.py",
+    }
+    if not leases:
+        del cases["an edit of a held file"]
+    for what, path in cases.items():
+        goal = None if "reserves" in what else GOALS.get(leases)
+        name = f"hook, {what}, {leases:,} live leases"
+        yield _in_turn(ask, path, runs).row(name, goal=goal)
 
 
-def _news(folder: str) -> list[tuple[str, str]]:
+def _news(folder: str) -> list[Row]:
     """Returns what the hook costs after a command, with a prompt, and at both ends of a turn."""
     tree = os.path.join(folder, "news")
     make_hive(tree, messages=MESSAGES, leases=LEASES)
@@ -92,7 +93,7 @@ def _news(folder: str) -> list[tuple[str, str]]:
         ):
             ask = _asker(tree, event)
             ask("")
-            rows.append((f"hook, {what}", _ratio(_in_turn(ask, before))))
+            rows.append(_in_turn(ask, before).row(f"hook, {what}"))
     return rows
 
 
@@ -113,17 +114,17 @@ def _asker(tree: str, name: str = "PreToolUse") -> Callable[[str], float]:
     return ask
 
 
-def _in_turn(ask: Callable[[str], float], path: Callable[[], str]) -> Figure:
+def _in_turn(ask: Callable[[str], float], path: Callable[[], str], runs: int = RUNS) -> Figure:
     floor = python("-c", "pass")
     wall_s, floor_s = [], []
-    for _ in range(RUNS):
+    for _ in range(runs):
         named = path()
         wall_s.append(ask(named))
         floor_s.append(seconds(floor, os.curdir))
     return Figure(wall_s, floor_s, 0)
 
 
-def _guard(folder: str) -> list[tuple[str, str]]:
+def _guard(folder: str) -> list[Row]:
     tree = os.path.join(folder, "guard")
     make_hive(tree, leases=LEASES)
     for number in range(FILES):
@@ -137,13 +138,10 @@ def _guard(folder: str) -> list[tuple[str, str]]:
     for _ in range(RUNS // 2):
         with_s.append(_commit(tree))
         without_s.append(_commit(tree, "--no-verify"))
-    added = sorted(1000 * (one - other) for one, other in zip(with_s, without_s, strict=True))
+    added = [1000 * (one - other) for one, other in zip(with_s, without_s, strict=True)]
     alone_ms = 1000 * statistics.median(without_s)
-    text = (
-        f"{statistics.median(added):.0f} ms ({added[0]:.0f} to {added[-1]:.0f}) "
-        f"beside the {alone_ms:.0f} ms of git"
-    )
-    return [(f"guard, a commit of {FILES:,} files, {LEASES:,} live leases", text)]
+    name = f"guard, a commit of {FILES:,} files, {LEASES:,} live leases"
+    return [results.of(name, added, "ms", goal=60, note=f"beside the {alone_ms:.0f} ms of git")]
 
 
 def _commit(tree: str, *options: str) -> float:
@@ -153,13 +151,5 @@ def _commit(tree: str, *options: str) -> float:
     return took
 
 
-def _ratio(figure: Figure) -> str:
-    low, high = figure.spread
-    return (
-        f"{figure.ratio:.2f} x ({low:.2f} to {high:.2f}), "
-        f"{figure.median_s * 1000:.0f} ms of {figure.floor_s * 1000:.0f}"
-    )
-
-
 if __name__ == "__main__":
-    main()
+    results.main(figures)

@@ -20,9 +20,13 @@ import tempfile
 import time
 from typing import TYPE_CHECKING
 
+from bench import results
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from multiprocessing.synchronize import Barrier
+
+    from bench.results import Row
 
     Taker = Callable[[str, str, int], list[float]]
 
@@ -174,7 +178,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--each", type=int, default=4, help="grants of one process in a round")
     parser.add_argument("--only", default="", help="the shapes whose names have these words")
+    parser.add_argument("--json", metavar="FILE", help="write the rows there as well")
     options = parser.parse_args()
+    rows: list[Row] = []
     for name, (machines, processes) in SHAPES.items():
         if options.only not in name:
             continue
@@ -190,31 +196,26 @@ def main() -> None:
                 rates["confirmed"].append(measure(place, ours, **shape))
                 rates["floor"].append(measure(place, bare, **alone))
                 rates["local"].append(measure(place, local, **shape))
-        print(name, flush=True)
         for what, measured in rates.items():
-            print(f"  {what:10} {_row(measured, rates['floor'])}", flush=True)
+            rows += results.show(_rows(f"{name}, {what}", measured, rates["floor"]))
+    if options.json:
+        results.write(options.json, rows)
 
 
-def _row(measured: list[Rate], floor: list[Rate]) -> str:
+def _rows(name: str, measured: list[Rate], floor: list[Rate]) -> Iterator[Row]:
     ratios = [one.per_second / other.per_second for one, other in zip(measured, floor, strict=True)]
-    return (
-        f"{_spread([each.per_second for each in measured])}/s, "
-        f"{_spread(ratios, 2)} of the floor; "
-        f"one takes {_middle([each.median_ms for each in measured]):.0f} ms "
-        f"(95 %: {_middle([each.slowest_ms for each in measured]):.0f}); "
-        f"{_middle([each.pushes for each in measured]):.2f} pushes a grant"
+    per_second = statistics.median(each.per_second for each in measured)
+    yield results.of(
+        f"{name}, grants", ratios, results.SHARE, better="more", note=f"{per_second:.1f}/s"
     )
-
-
-def _middle(values: list[float]) -> float:
-    return statistics.median(values)
-
-
-def _spread(values: list[float], digits: int = 1) -> str:
-    """Returns the median, with the smallest and the largest."""
-    ordered = sorted(values)
-    low, middle, high = ordered[0], statistics.median(ordered), ordered[-1]
-    return f"{middle:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+    slowest_ms = statistics.median(each.slowest_ms for each in measured)
+    pushes = statistics.median(each.pushes for each in measured)
+    yield results.of(
+        f"{name}, one grant",
+        [each.median_ms for each in measured],
+        "ms",
+        note=f"95 %: {slowest_ms:.0f} ms, {pushes:.2f} pushes a grant",
+    )
 
 
 if __name__ == "__main__":

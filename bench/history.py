@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import statistics
 import time
 
 from bench.processes import git, git_command, installed, seconds
@@ -40,8 +39,8 @@ def pull(hive: str, folder: str) -> dict[str, float]:
     return took
 
 
-def busy_days(hive: str, *, rotate: bool) -> tuple[float, int]:
-    """Returns the median seconds of `git add` and `git commit` of a day with 10,000 messages,
+def busy_days(hive: str, *, rotate: bool) -> tuple[list[float], int]:
+    """Returns the seconds of each `git add` and `git commit` of a day with 10,000 messages,
     and the bytes by which three of them, packed, made the repository larger.
     """
     with open(os.path.join(hive, ".beads", "queen.toml"), "w", encoding="utf-8") as file:
@@ -55,7 +54,7 @@ def busy_days(hive: str, *, rotate: bool) -> tuple[float, int]:
         begun = time.perf_counter()
         _commit(hive)
         took.append(time.perf_counter() - begun)
-    return statistics.median(took), _packed(hive) - before
+    return took, _packed(hive) - before
 
 
 def _append(hive: str, messages: int) -> None:

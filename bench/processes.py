@@ -8,6 +8,8 @@ import subprocess
 import sys
 import time
 
+from bench.results import TIMES, Row
+
 Command = list[str]
 
 _ANSWERS = (0, 1)
@@ -27,6 +29,13 @@ class Figure:
         self.ratio = statistics.median(ratios)
         self.spread = ratios[len(ratios) // 10], ratios[-1 - len(ratios) // 10]
         self.peak_mib = peak_kib / 1024
+
+    def row(self, name: str, *, goal: float | None = None) -> Row:
+        """Returns the ratio to the floor as a row."""
+        note = f"{self.median_s * 1000:.0f} ms of {self.floor_s * 1000:.0f}"
+        if self.peak_mib:
+            note += f", {self.peak_mib:.1f} MiB"
+        return Row(name, self.ratio, TIMES, *self.spread, goal=goal, note=note)
 
 
 def compare(command: Command, floor: Command, *, folder: str, runs: int) -> Figure:

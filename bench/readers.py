@@ -1,6 +1,6 @@
 """Reads per second by 1 and 16 processes that keep a large hive open, alone and beside writers.
 
-    python -m bench.readers [MESSAGES]
+    python -m bench.readers [MESSAGES] [--json FILE]
 
 Each reader asks for its inbox, each writer sends messages, as fast as they can. Prints figures and
 judges nothing. `docs/performance.md` quotes them.
@@ -8,17 +8,20 @@ judges nothing. `docs/performance.md` quotes them.
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import os
-import sys
 import tempfile
 import time
 from typing import TYPE_CHECKING
 
+from bench import results
+from bench.results import Row
 from bench.stores import DROIDS, make_hive
 from queenbee.services.hive import Services
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from multiprocessing.synchronize import Barrier, Event
 
 SECONDS = 4.0
@@ -56,8 +59,8 @@ def write(
     turns.put(("write", took))
 
 
-def measure(folder: str, readers: int, writers: int) -> tuple[str, float]:
-    """Returns a line of figures, and the reads per second of all readers together."""
+def measure(folder: str, readers: int, writers: int) -> dict[str, list[float]]:
+    """Returns the seconds that each read and each write took."""
     turns: multiprocessing.Queue = multiprocessing.Queue()
     start, stop = multiprocessing.Barrier(readers + writers + 1), multiprocessing.Event()
     works = [(read, number) for number in range(readers)]
@@ -74,30 +77,46 @@ def measure(folder: str, readers: int, writers: int) -> tuple[str, float]:
     each = [turns.get() for _ in workers]
     for worker in workers:
         worker.join()
-    figures = [f"{readers:2} readers, {writers} writers:"]
-    rate = 0.0
-    for what in ("read", "write"):
-        took = sorted(one for kind, many in each if kind == what for one in many)
-        if took:
-            median, late = (took[int(len(took) * share)] * 1000 for share in (0.5, 0.99))
-            per_s = len(took) / SECONDS
-            rate = rate or per_s
-            figures.append(f"{per_s:7.0f} {what}s/s, median {median:.2f} ms, p99 {late:.0f} ms;")
-    return " ".join(figures), rate
+    return {
+        what: [one for kind, many in each if kind == what for one in many]
+        for what in ("read", "write")
+    }
 
 
-def main() -> None:
-    """Prints the figures."""
-    messages = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
+def figures(messages: int) -> Iterator[Row]:
+    """Yields what a read takes, and the reads per second against those of one reader."""
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
         make_hive(folder, messages=messages)
         with Services.open(folder, droid="queen") as hive:
             hive.messages.inbox(limit=1)
-        one: dict[int, float] = {}
+        one: dict[int, int] = {}
         for readers, writers in ((1, 0), (READERS, 0), (1, WRITERS), (READERS, WRITERS)):
-            line, rate = measure(folder, readers, writers)
-            one.setdefault(writers, rate)
-            print(f"{line} {rate / one[writers]:.2f} of one reader", flush=True)
+            took = measure(folder, readers, writers)
+            name = f"{readers} readers, {writers} writers, {messages:,} messages"
+            for what, spans_s in took.items():
+                if spans_s:
+                    yield _latency(f"{name}, a {what}", spans_s)
+            reads = len(took["read"])
+            share = reads / one.setdefault(writers, reads)
+            if readers > 1:
+                yield Row(f"{name}, reads", share, "of one reader", better="more")
+
+
+def _latency(name: str, spans_s: list[float]) -> Row:
+    late_ms = sorted(spans_s)[int(len(spans_s) * 0.99)] * 1000
+    note = f"p99 {late_ms:.1f} ms, {len(spans_s) / SECONDS:.0f}/s"
+    return results.of(name, [span * 1000 for span in spans_s], "ms", note=note)
+
+
+def main() -> None:
+    """Prints the figures."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("messages", type=int, nargs="?", default=1_000_000)
+    parser.add_argument("--json", metavar="FILE", help="write the rows there as well")
+    options = parser.parse_args()
+    rows = results.show(figures(options.messages))
+    if options.json:
+        results.write(options.json, rows)
 
 
 if __name__ == "__main__":

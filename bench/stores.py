@@ -75,13 +75,12 @@ def message_line(number: int, rng: random.Random) -> bytes:
 def lease_line(number: int, rng: random.Random) -> bytes:
     """Returns one line of a live reservation; none of them overlap."""
     instant_ms = _BORN_MS + number * 1000
-    kind = ("src/app{0}/module{1}.py", "src/app{0}/part{1}/**", "docs/{0}/{1}/*.md")[number % 3]
     return _line(
         {
             "id": f"qr-{ulid(instant_ms, rng.randbytes(RANDOM_BYTES))}",
             "created_at": format_ms(instant_ms),
             "expires_at": format_ms(_FAR_AHEAD_MS),
-            "pattern": kind.format(number % 100, number),
+            "pattern": lease_pattern(number),
             "droid": DROIDS[number % len(DROIDS)],
             "issue_id": f"qb-{number % 5000}",
             "status": "active",
@@ -89,6 +88,12 @@ def lease_line(number: int, rng: random.Random) -> bytes:
             "rev": 1,
         }
     )
+
+
+def lease_pattern(number: int) -> str:
+    """Returns a pattern that overlaps with none of another number."""
+    kind = ("src/app{0}/module{1}.py", "src/app{0}/part{1}/**", "docs/{0}/{1}/*.md")[number % 3]
+    return kind.format(number % 100, number)
 
 
 def queen(folder: str, *arguments: str) -> None:

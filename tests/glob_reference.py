@@ -303,3 +303,51 @@ _star_paths = st.lists(
 ).map("/".join)
 starry_patterns = st.one_of(_star_names, _star_names, _star_paths)
 """Patterns with many stars of one kind, of which the runs between have to find a place."""
+
+_words_of_trees = st.sampled_from(["src", "src", "lib", "auth", "ab", "ac", "a", ".x"])
+_files_of_trees = st.sampled_from(
+    ["a.py", "b.py", "a.ts", "b", "*", "*.py", "a*", "?.ts", "**", "**", "[ab].py"]
+)
+real_patterns = st.tuples(st.lists(_words_of_trees, max_size=3), _files_of_trees).map(
+    lambda parts: "/".join([*parts[0], parts[1]])
+)
+wide_patterns = st.sampled_from(
+    [
+        "{src,lib}/*.py",
+        "{src/a.py,lib/**}",
+        "*.{py,ts}",
+        "**/*.{py,md}",
+        "{src/**,docs}/a.py",
+        "src{,/ab}/b",
+    ]
+)
+untidy_patterns = st.sampled_from(
+    [
+        r"./src/a.py",
+        r"x/../src/*",
+        r"src/",
+        r"src//a.py",
+        r"src/./*.py",
+        r"{.,a}/src/b",
+        r".{,x}/src",
+        r"src/.",
+        r"lib/{.,a}{.,b}/src",
+        r"ab/{a,}.",
+        r"ab/\.",
+        r"src/{..,a}/lib",
+        r"..",
+        r"src/[",
+        r"a/{b/,.}",
+        r"SRC/A.py",
+    ]
+)
+texts = st.one_of(
+    real_patterns,
+    real_patterns,
+    real_patterns,
+    wide_patterns,
+    untidy_patterns,
+    patterns,
+    plain_patterns,
+)
+"""Patterns as a hive has them, some of them of other tools: invalid, or not in normal form."""

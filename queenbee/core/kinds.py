@@ -38,6 +38,10 @@ class Kind:
     """The fields that an index can query; a change needs a new `VERSION` of its tables."""
     indexes: tuple[str, ...] = ()
     """The columns of each SQL index."""
+    pattern = ""
+    """The field with a pattern, of which an index knows where its paths can be: with it, a table
+    has the columns `head` and `tail` too.
+    """
     exported: Mapping[str, str] = {}
     """The groups of `queen index export`, each with its field."""
     droids: tuple[str, ...] = ()
@@ -132,7 +136,8 @@ class _Reservations(Kind):
     listed_by = "queen reserved"
     aliases = _WRITTEN_BY_GO
     columns = ("droid", "status", "issue_id", "pattern", "expires_at", "released_at")
-    indexes = ("droid, created_ms", "status, pattern, id", "released_at", "issue_id")
+    indexes = ("droid, created_ms", "status, head, tail, pattern, id", "released_at", "issue_id")
+    pattern = "pattern"
     exported = _BY_DROID
     droids = ("droid",)
     signs = (("droid", "created_at"), ("droid", "updated_at"), ("droid", "released_at"))

@@ -85,12 +85,12 @@ def superseded_leases(
         while ends and ends[0][0] <= lease.created_ms:
             index.discard(heappop(ends)[1])
         try:
-            met = index.overlapping(lease.pattern)
+            met = index.meeting(lease.pattern)
         except BadPattern:
             continue  # An invalid pattern protects nothing, and excludes nobody.
         winners = [
             counting[key]
-            for key, _ in met
+            for key in met
             if _excludes(counting[key], lease) and _shares(counting[key], lease, fold_case)
         ]
         for older in outranking.get(lease.id, ()):

@@ -8,6 +8,7 @@ unpacks somebody's archive gets their config with it. Git is called so that it r
 from __future__ import annotations
 
 import os
+import time
 from contextlib import suppress
 
 from queenbee.core.text import shell_word
@@ -17,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Mapping
+    from typing import IO
 
 
 _QUIET = (
@@ -37,6 +39,14 @@ _ENVIRONMENT = {
 
 TIMED_OUT = 124
 _GRACE_S = 2
+_LOOK_S = 0.5
+"""How often it is looked whether git said anything."""
+_LONGEST = 240
+"""So many times its timeout git takes at most: a remote could say something for ever."""
+_SLOWEST_BYTES_S = 2**14
+_BUFFERED_BYTES = 2**22
+"""So much of what git wrote can still be on the way, unseen: in buffers of git, ssh and the kernel.
+Linux lets one connection have 4 MiB by default."""
 _PROTOCOLS = "file:git:http:https:ssh"
 _NO_HOOKS = {
     "core.hooksPath": os.devnull,
@@ -117,14 +127,17 @@ def network(
     *arguments: str,
     cwd: str,
     timeout_s: float,
+    most_s: float = float("inf"),
     stdin: bytes = b"",
     config: Mapping[str, str] | None = None,
 ) -> tuple[int, str, str]:
-    """Returns the exit status of a git that may talk to a remote, and its two outputs.
+    """Returns the exit status of a git that may talk to a remote, and its two outputs, without
+    what they say of its progress.
 
     It runs what the user's config names for that, as `git fetch` does, but no hook, and asks
     nobody. Only protocols that carry data are allowed: `ext::` would run a command that a remote's
-    address names. The status is 124 if it took longer than `timeout_s`. Raises `NotTrusted`.
+    address names. The status is 124 if it said nothing for `timeout_s`, or took longer than
+    `most_s`: with `--progress`, a slow transfer goes on. Raises `NotTrusted`.
     """
     import signal  # noqa: PLC0415 - start-up
     import subprocess  # noqa: PLC0415 - start-up
@@ -134,20 +147,21 @@ def network(
     env |= {"GIT_ALLOW_PROTOCOL": os.environ.get("GIT_ALLOW_PROTOCOL", _PROTOCOLS)}
     env |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     try:
-        process = subprocess.Popen(
-            ["git", *_QUIET, *arguments],
-            cwd=cwd,
-            env=env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # Its own session: no terminal to ask at, and one group to end.
-            start_new_session=True,
-        )
+        with _readable(stdin) as given:
+            process = subprocess.Popen(
+                ["git", *_QUIET, *arguments],
+                cwd=cwd,
+                env=env,
+                stdin=given,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                # Its own session: no terminal to ask at, and one group to end.
+                start_new_session=True,
+            )
     except OSError as error:
         raise ExternalFailure(f"git cannot be run: {error.strerror}", program="git") from error
     try:
-        out, err = process.communicate(stdin, timeout=timeout_s)
+        out, err = _while_it_goes_on(process, timeout_s, most_s)
     except BaseException as error:
         # Asked to end, git removes its locks; killed, it would leave them to whoever comes next.
         with suppress(ProcessLookupError):
@@ -159,11 +173,71 @@ def network(
                 os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
-            return TIMED_OUT, "", f"no answer within {timeout_s:g} s"
+            return TIMED_OUT, "", f"no answer within {error.timeout:g} s"
         raise
     if process.returncode != 0 and b"safe.directory" in err:
         raise _not_trusted(cwd, process.returncode)
-    return process.returncode, out.decode(errors="replace"), err.decode(errors="replace")
+    return process.returncode, out.decode(errors="replace"), without_progress(err)
+
+
+def _while_it_goes_on(
+    process: subprocess.Popen[bytes], timeout_s: float, most_s: float
+) -> tuple[bytes, bytes]:
+    """Returns the outputs of a git, for which it waits as long as that says something new.
+
+    Raises `TimeoutExpired`, with the time that was too long.
+    """
+    import subprocess  # noqa: PLC0415 - start-up
+
+    began_s = heard_s = time.monotonic()
+    end_s = began_s + min(most_s, _LONGEST * timeout_s)
+    silent_s, known = timeout_s, 0
+    while True:
+        until_s = min(heard_s + silent_s, end_s)
+        look_s = max(0.0, min(_LOOK_S, until_s - time.monotonic()))
+        try:
+            return process.communicate(timeout=look_s)
+        except subprocess.TimeoutExpired as error:
+            now_s = time.monotonic()
+            err = error.stderr or b""
+            said = len(error.stdout or b"") + len(err)
+            if said > known:
+                known, heard_s, silent_s = said, now_s, timeout_s + _on_the_way_s(err)
+            elif now_s >= heard_s + silent_s:
+                raise subprocess.TimeoutExpired("git", silent_s) from None
+            if now_s >= end_s:
+                raise subprocess.TimeoutExpired("git", end_s - began_s) from None
+
+
+def _readable(data: bytes) -> IO[bytes]:
+    """Returns a file with this content: a pipe would need somebody who writes to it."""
+    if not data:
+        return open(os.devnull, "rb")
+    import tempfile  # noqa: PLC0415 - start-up
+
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    file.write(data)
+    file.seek(0)
+    return file
+
+
+def _on_the_way_s(said: bytes) -> float:
+    """Returns how long what git has written may take to arrive over a slow link."""
+    end = said.rfind(b"B | ")  # "Writing objects:  45% (9/20), 1.20 MiB | 80.00 KiB/s"
+    number, _, unit = said[:end].rpartition(b", ")[2].partition(b" ")
+    scale = {b"Ki": 2**10, b"Mi": 2**20, b"Gi": 2**30}.get(unit)
+    if end < 0 or scale is None:
+        return 0.0
+    try:
+        return min(float(number) * scale, _BUFFERED_BYTES) / _SLOWEST_BYTES_S
+    except ValueError:
+        return 0.0
+
+
+def without_progress(said: bytes) -> str:
+    """Returns what git said without its progress, which ends in a carriage return or in "done."."""
+    lines = (line.rpartition("\r")[2] for line in said.decode(errors="replace").split("\n"))
+    return "\n".join(line for line in lines if not line.rstrip().endswith(", done."))
 
 
 def _within(

@@ -16,6 +16,7 @@ import sys
 import time
 from contextlib import suppress
 
+from queenbee.core.text import shortened
 from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
 
@@ -30,6 +31,10 @@ REST_S = 60.0
 _YOUNG_S = 2.0
 """A request of this age has a process on its way to serve it."""
 _MOST_BYTES = 64 * 1024
+_WHY_CHARS = 300
+"""The remote says why, at any length."""
+_MOST_TOLD = 200
+"""So that the note stays readable: who is left out is told once more."""
 PROGRAM = "from queenbee.cli.main import main; main()"
 _START = 'cd / && "$@" </dev/null >/dev/null 2>&1 &'
 
@@ -192,7 +197,8 @@ def note_away(layout: Layout, why: str) -> None:
     it can be reached again.
     """
     before = _Away.read(layout)
-    _Away(time.time_ns(), why, before.told if before is not None else []).write(layout)
+    told = before.told[-_MOST_TOLD:] if before is not None else []
+    _Away(time.time_ns(), shortened(why, _WHY_CHARS), told).write(layout)
 
 
 def is_resting(layout: Layout) -> bool:

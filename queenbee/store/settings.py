@@ -57,7 +57,7 @@ TEMPLATE = """\
 #                        # commands first fetch what is older than max_age
 # max_age = "30s"        # how old what was fetched may be, with when = "read"
 # confirm = "local"      # "remote": grants count once the remote has them, as with --confirm
-# timeout = "30s"        # how long to wait for the remote
+# timeout = "30s"        # how long to wait for a remote that says nothing
 # clock_skew = "2h"      # how far apart the clocks of two machines may be
 #
 # [engine]               # written by queen engine use; docs/machines.md

@@ -3,7 +3,10 @@
 textual-serve draws for anyone who reaches its port. Here a request needs the token of the address,
 which is worth as much as the user's own shell: whoever has it acts in the hive under his name. And
 its Host and Origin have to be ours, so that no other page that the browser has open can ask, nor a
-name that its owner has pointed to this machine. docs/security.md; ADR 0031.
+name that its owner has pointed to this machine. The cookie is not enough for a screen: browsers
+send it to every port of this machine, and another user may listen at one. So a screen also needs a
+key, which the page keeps where only pages of this very port can read it. docs/security.md;
+ADR 0031.
 """
 
 from __future__ import annotations
@@ -43,6 +46,7 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
+_SCREEN = "/ws/"
 _HERE = os.path.dirname(__file__)
 
 
@@ -55,6 +59,9 @@ class Gate:
         self._hosts = {f"{_HOST}:{port}", f"localhost:{port}"}
         self._cookie = f"queen-watch-{port}"
         """Cookies know no ports: two screens must not take each other's."""
+        # Neither follows from the other: a cookie that another port got opens no screen.
+        self._ticket = secrets.token_urlsafe(_TOKEN_BYTES)
+        self._key = secrets.token_urlsafe(_TOKEN_BYTES)
 
     @property
     def address(self) -> str:
@@ -70,30 +77,38 @@ class Gate:
         # A page of another site cannot leave its origin out of either.
         if origin != f"http://{request.host}" and (origin is not None or is_socket):
             return "another page asked for this"
-        if not self._knows(request.cookies.get(self._cookie)) and not self._entering(request):
+        has_ticket = _same(request.cookies.get(self._cookie), self._ticket)
+        if not has_ticket and not self._entering(request):
             return "the token is missing: open the whole address that queen watch printed"
+        if request.path.startswith(_SCREEN) and not _same(
+            request.path.removeprefix(_SCREEN), self._key
+        ):
+            return "the key is missing: open the whole address that queen watch printed"
         return None
 
     async def __call__(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Lets a request through, or refuses it; turns the token of the address into a cookie, so
-        that it is in no history and no screenshot.
+        """Lets a request through, or refuses it; turns the token of the address into a cookie and a
+        key, so that it is in no history and no screenshot.
         """
         refusal = self.refusal(request)
         if refusal is not None:
             return web.Response(status=403, text=f"queen watch: {refusal}\n")
-        if "token" in request.query:
-            entered = web.Response(status=303, headers={"Location": "/"})
+        if request.path == "/" and "token" in request.query:
+            if not self._entering(request):
+                return web.Response(status=403, text="queen watch: this is another token\n")
+            entered = web.Response(status=303, headers={"Location": f"/#{self._key}"})
             entered.set_cookie(
-                self._cookie, self._token, path="/", httponly=True, samesite="Strict"
+                self._cookie, self._ticket, path="/", httponly=True, samesite="Strict"
             )
             return entered
         return await handler(request)
 
     def _entering(self, request: web.Request) -> bool:
-        return request.path == "/" and self._knows(request.query.get("token"))
+        return request.path == "/" and _same(request.query.get("token"), self._token)
 
-    def _knows(self, token: str | None) -> bool:
-        return token is not None and hmac.compare_digest(token.encode(), self._token.encode())
+
+def _same(given: str | None, ours: str) -> bool:
+    return given is not None and hmac.compare_digest(given.encode(), ours.encode())
 
 
 def serve(command: Sequence[str], title: str, port: int, ready: Callable[[str], object]) -> None:
@@ -150,6 +165,6 @@ def application(command: Sequence[str], title: str, gate: Gate) -> web.Applicati
     app.on_response_prepare.append(protect)
     app.router.add_get("/", index)
     app.router.add_get("/page.js", script)
-    app.router.add_get("/ws", screen)
+    app.router.add_get(f"{_SCREEN}{{key}}", screen)
     app.router.add_static("/static", served.statics_path)
     return app

@@ -187,3 +187,66 @@ class TestObjects:
     def test_a_git_that_ends_is_an_error(self, tmp_path: Path) -> None:
         with run.Objects(str(tmp_path)) as objects, pytest.raises(ExternalFailure):
             objects.read("HEAD")
+
+
+class TestNetwork:
+    """A git that talks to a remote is waited for as long as it says something."""
+
+    @staticmethod
+    def _git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+        made = folder / "bin" / "git"
+        made.parent.mkdir()
+        made.write_text(f"#!/bin/sh\n{script}\n")
+        made.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{made.parent}{os.pathsep}{os.environ['PATH']}")
+
+    def test_goes_on_while_it_says_something(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        says = (
+            "for each in 1 2 3 4 5 6 7 8; do printf 'at %s\\r' $each >&2; sleep 0.2; done; echo ok"
+        )
+        self._git(tmp_path, monkeypatch, says)
+        assert run.network("push", cwd=str(tmp_path), timeout_s=1) == (0, "ok\n", "")
+
+    def test_ends_what_says_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._git(tmp_path, monkeypatch, "echo one >&2; exec sleep 60")
+        status, _, said = run.network("push", cwd=str(tmp_path), timeout_s=0.2)
+        assert (status, said) == (run.TIMED_OUT, "no answer within 0.2 s")
+
+    def test_ends_what_talks_for_ever(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self._git(tmp_path, monkeypatch, "while :; do echo more >&2; sleep 0.05; done")
+        status, _, said = run.network("push", cwd=str(tmp_path), timeout_s=60, most_s=0.3)
+        assert (status, said) == (run.TIMED_OUT, "no answer within 0.3 s")
+        monkeypatch.setattr(run, "_LONGEST", 2)
+        assert run.network("push", cwd=str(tmp_path), timeout_s=0.2)[0] == run.TIMED_OUT
+
+    def test_passes_on_a_question_that_is_longer_than_a_pipe(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(run, "_LOOK_S", 0.02)
+        self._git(tmp_path, monkeypatch, "sleep 0.1; exec cat")
+        asked = b"0123456789abcdef\n" * 20_000
+        status, out, _ = run.network("fetch", cwd=str(tmp_path), timeout_s=5, stdin=asked)
+        assert (status, out.encode()) == (0, asked)
+
+    @pytest.mark.parametrize(
+        ("said", "wait_s"),
+        [
+            (b"", 0),
+            (b"Counting objects: 3, done.\n", 0),
+            (b"Writing objects: 100% (3/3), 225 bytes | 225.00 KiB/s, done.\n", 0),
+            (b"Writing objects:  45% (9/20), 1.00 MiB | 80.00 KiB/s\r", 64),
+            (b"1.00 MiB | 80.00 KiB/s\rWriting objects:  50% (1/2), 32.00 KiB | 8 KiB/s\r", 2),
+            (b"Writing objects:  45% (9/20), 7.00 GiB | 80.00 KiB/s\r", 256),
+            (b"remote: huge, many MiB | 1\r", 0),
+        ],
+    )
+    def test_what_is_in_buffers_may_still_be_on_the_way(self, said: bytes, wait_s: float) -> None:
+        assert run._on_the_way_s(said) == wait_s
+
+    def test_its_progress_is_no_message(self) -> None:
+        said = b"Writing objects:  50%\rWriting objects: 100% (3/3), done.\nerror: no\nfatal: so\n"
+        assert run.without_progress(said) == "error: no\nfatal: so\n"

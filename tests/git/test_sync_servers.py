@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hives import git
 from http_remote import HttpRemote
+from mutants import mutant
 from sync_worlds import BRANCH, HOUR_S, World
 
 from queenbee.errors import ExternalFailure, Taken, Unreachable
+from queenbee.git import run
+from queenbee.git.remote import branch as branch_module
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.syncing import sync
-from tests.torture.network import Server
+from tests.torture.network import Proxy, Server
 
 pytestmark = pytest.mark.slow
 
@@ -154,3 +158,38 @@ class TestHttp:
         claim(world, "ada", "shop-2")
         asked = [each.split("?")[0].rpartition("/")[2] for each in server.requests]
         assert asked == ["refs", "git-upload-pack", "refs", "git-receive-pack"]
+
+
+@pytest.fixture(params=["git", "http"])
+def slow(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[World]:
+    """A clone with three MiB that nothing can compress, over half a MiB a second."""
+    world = World(tmp_path)
+    path = world.clone("ada")
+    server = Server(str(tmp_path), request.param)
+    proxy = Proxy(server.port, 1, cuts=0, most_bytes_s=2**20)
+    proxy.start()
+    git(path, "remote", "set-url", "origin", server.url(proxy.port, "remote.git"))
+    world.settings("ada", '[sync]\ntimeout = "1s"\n')
+    noise = random.Random(1)
+    for number in range(8):
+        body = noise.randbytes(3 * 2**17).hex()
+        world.hive("ada").messages.send("queen", body, subject=str(number))
+    yield world
+    proxy.stop()
+    server.stop()
+
+
+class TestSlowLink:
+    def test_a_push_takes_longer_than_the_timeout_while_it_goes_on(self, slow: World) -> None:
+        began_s = time.monotonic()
+        assert sync(slow.hive("ada")).sent == 8
+        assert time.monotonic() - began_s > 2  # the link is the limit: the timeout is one second
+        assert len(slow.lines()) == 8
+
+    def test_an_end_to_all_of_it_would_be_noticed(
+        self, slow: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        deaf = mutant(run, "if said > known:", "if said < known:")
+        monkeypatch.setattr(branch_module, "network", deaf.network)
+        with pytest.raises(Unreachable, match="no answer within 1 s"):
+            sync(slow.hive("ada"))

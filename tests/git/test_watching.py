@@ -107,7 +107,8 @@ class TestWatch:
         until(lambda: ada.states[-1]["away"] is None)
 
     def test_serves_what_others_ask_for(self, two: World, ada: Watcher) -> None:
-        until(lambda: behind.is_served(two.hive("ada").layout))
+        layout = two.hive("ada").layout
+        until(lambda: os.path.exists(behind.lock_path(layout)) and behind.is_served(layout))
         two.settings("ada", '[sync]\nwhen = "write"\n')
         behind.allow(two.hive("ada").layout)
         two.hive("ada").assignments.claim("shop-1")
@@ -117,10 +118,12 @@ class TestWatch:
     def test_runs_once_on_a_machine(
         self, two: World, ada: Watcher, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        until(lambda: behind.is_served(two.hive("ada").layout))
+        layout = two.hive("ada").layout
+        # Before it has its folder, nobody could tell.
+        until(lambda: os.path.exists(behind.lock_path(layout)) and behind.is_served(layout))
         monkeypatch.setattr(watching, "_TURN_S", 0.0)
         with pytest.raises(Busy):
-            watch(two.hive("ada"), stopped=lambda: False, show=lambda _: None)
+            watch(two.hive("ada"), stopped=lambda: True, show=lambda _: None)
 
 
 class TestTheCommand:

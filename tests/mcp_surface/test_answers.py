@@ -58,3 +58,9 @@ def test_without_the_extra_the_command_says_what_to_install(
         "extra": "mcp",
     }
     assert "queenbee-hive[mcp]" in quick("mcp").err
+
+
+def test_a_name_that_cannot_be_is_refused_before_it_serves(quick: QuickQueen) -> None:
+    ran = quick("--as", "bad name", "mcp")
+    assert ran.code == 2
+    assert "bad name" in ran.err

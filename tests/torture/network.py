@@ -20,6 +20,8 @@ _SLOW = 0.1
 """So many of the connections are slow: every piece of theirs waits up to `_LONGEST_WAIT_S`."""
 _LONGEST_WAIT_S = 0.2
 
+_PIECE_BYTES = 65_536
+
 
 class Server:
     """A server of the bare repositories in a folder: `git daemon`, or smart HTTP."""
@@ -56,9 +58,15 @@ class Server:
 class Proxy(threading.Thread):
     """Stands between one clone and the server: delays, truncates and drops connections."""
 
-    def __init__(self, port: int, seed: int, *, cuts: float) -> None:
+    def __init__(
+        self, port: int, seed: int, *, cuts: float, most_bytes_s: float | None = None
+    ) -> None:
         super().__init__(daemon=True)
         self._server = socket.create_server(("127.0.0.1", 0))
+        self._most_bytes_s = most_bytes_s
+        """How fast the link is; None for as fast as it can be."""
+        if most_bytes_s is not None:  # Else the kernel takes all, and the client sees no slow link.
+            self._server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _PIECE_BYTES)
         self.port = self._server.getsockname()[1]
         self._to = port
         self._random = random.Random(seed)
@@ -114,7 +122,9 @@ class Proxy(threading.Thread):
     ) -> None:
         passed = 0
         with suppress(OSError):
-            while data := source.recv(65_536):
+            while data := source.recv(_PIECE_BYTES):
+                if self._most_bytes_s is not None:
+                    time.sleep(len(data) / self._most_bytes_s)
                 if slow:
                     time.sleep(self._random.uniform(0, _LONGEST_WAIT_S))
                 truncated = limit is not None and passed + len(data) > limit

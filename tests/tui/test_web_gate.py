@@ -40,19 +40,26 @@ async def status(client: Client, path: str, **headers: str) -> int:
         return answer.status
 
 
-async def enter(client: Client) -> None:
-    assert await status(client, f"/?token={TOKEN}") == 303
+async def enter(client: Client) -> str:
+    """Opens the address; returns the path of the screen."""
+    async with client.get(f"/?token={TOKEN}", allow_redirects=False) as answer:
+        assert answer.status == 303
+        return "/ws/" + answer.headers["Location"].removeprefix("/#")
 
 
 def test_without_the_token_nothing_is_served() -> None:
     async def steps(client: Client, port: int) -> None:
         wrong = ("", "?token=", "?token=" + "u" * 43, "?token=" + TOKEN[:-1], "?token=ü")
-        for path in ("/", "/ws", "/page.js", "/static/js/textual.js", "/nowhere"):
+        for path in ("/", "/ws", "/ws/", "/page.js", "/static/js/textual.js", "/nowhere"):
             for query in wrong:
                 assert await status(client, path + query) == 403
         # Not even the right token opens anything but the page.
         assert await status(client, f"/ws?token={TOKEN}") == 403
-        assert await status(client, "/", Cookie=f"queen-watch-{port + 1}={TOKEN}") == 403
+        for cookie in (f"queen-watch-{port + 1}={TOKEN}", f"queen-watch-{port}={TOKEN}"):
+            assert await status(client, "/", Cookie=cookie) == 403
+        await enter(client)
+        assert await status(client, "/") == 200
+        assert await status(client, "/?token=" + "u" * 43) == 403
 
     visit(steps)
 
@@ -60,13 +67,18 @@ def test_without_the_token_nothing_is_served() -> None:
 def test_the_address_becomes_a_cookie_that_no_script_and_no_other_site_gets() -> None:
     async def steps(client: Client, port: int) -> None:
         async with client.get(f"/?token={TOKEN}", allow_redirects=False) as answer:
-            assert (answer.status, answer.headers["Location"]) == (303, "/")
+            assert answer.status == 303
             cookie = answer.headers["Set-Cookie"]
-            assert cookie == f"queen-watch-{port}={TOKEN}; HttpOnly; Path=/; SameSite=Strict"
+            name, _, rest = cookie.partition("=")
+            ticket, _, limits = rest.partition("; ")
+            assert (name, limits) == (f"queen-watch-{port}", "HttpOnly; Path=/; SameSite=Strict")
+            key = answer.headers["Location"].removeprefix("/#")
+            assert len({TOKEN, ticket, key}) == 3
+            assert all(len(each) == 43 for each in (ticket, key))
         async with client.get("/") as page:
             text = await page.text()
             assert page.status == 200
-            assert TOKEN not in text
+            assert not any(each in text for each in (TOKEN, ticket, key))
             assert "a &lt;b&gt;title&lt;/b&gt;" in text
             assert "http://" not in text
             assert "https://" not in text
@@ -90,17 +102,31 @@ def test_a_name_that_its_owner_points_to_this_machine_is_refused() -> None:
 
 def test_another_page_of_the_same_browser_opens_no_screen() -> None:
     async def steps(client: Client, port: int) -> None:
-        await enter(client)
+        screen_path = await enter(client)
         ours = f"http://127.0.0.1:{port}"
         others = ("http://evil.example", f"http://127.0.0.1:{port + 1}", "null", f"{ours}/", "")
         for origin in others:
             with pytest.raises(WSServerHandshakeError) as refusal:
-                await client.ws_connect("/ws", headers={"Origin": origin})
+                await client.ws_connect(screen_path, headers={"Origin": origin})
             assert refusal.value.status == 403
         with pytest.raises(WSServerHandshakeError):
-            await client.ws_connect("/ws")  # No browser leaves its origin out.
+            await client.ws_connect(screen_path)  # No browser leaves its origin out.
         assert await status(client, "/", Origin="http://evil.example") == 403
-        async with client.ws_connect("/ws", headers={"Origin": ours}) as screen:
+        async with client.ws_connect(screen_path, headers={"Origin": ours}) as screen:
+            assert not screen.closed
+
+    visit(steps)
+
+
+def test_the_cookie_which_every_port_of_the_machine_gets_opens_no_screen() -> None:
+    async def steps(client: Client, port: int) -> None:
+        screen_path = await enter(client)
+        ours = {"Origin": f"http://127.0.0.1:{port}"}
+        for path in ("/ws/", "/ws/" + "u" * 43, screen_path[:-1], "/ws/ü", "/ws", f"/ws/{TOKEN}"):
+            with pytest.raises(WSServerHandshakeError) as refusal:
+                await client.ws_connect(path, headers=ours)
+            assert refusal.value.status in (403, 404)
+        async with client.ws_connect(screen_path, headers=ours) as screen:
             assert not screen.closed
 
     visit(steps)
@@ -108,12 +134,12 @@ def test_another_page_of_the_same_browser_opens_no_screen() -> None:
 
 def test_there_are_only_so_many_windows() -> None:
     async def steps(client: Client, port: int) -> None:
-        await enter(client)
+        screen_path = await enter(client)
         ours = {"Origin": f"http://127.0.0.1:{port}"}
         most = web_module._MOST_SCREENS
-        screens = [await client.ws_connect("/ws", headers=ours) for _ in range(most)]
+        screens = [await client.ws_connect(screen_path, headers=ours) for _ in range(most)]
         with pytest.raises(WSServerHandshakeError) as refusal:
-            await client.ws_connect("/ws", headers=ours)
+            await client.ws_connect(screen_path, headers=ours)
         assert refusal.value.status == 503
         for each in screens:
             await each.close()
@@ -125,9 +151,14 @@ def test_there_are_only_so_many_windows() -> None:
     ("old", "new", "test"),
     [
         (
-            "not self._knows(request.cookies.get(self._cookie))",
-            "False",
+            "not has_ticket and",
+            "False and",
             test_without_the_token_nothing_is_served,
+        ),
+        (
+            "if request.path.startswith(_SCREEN)",
+            "if False",
+            test_the_cookie_which_every_port_of_the_machine_gets_opens_no_screen,
         ),
         (
             "if request.host not in self._hosts:",

@@ -60,7 +60,14 @@ def _show(value: dict[str, Any]) -> None:
 @click.option("--check", metavar="COMMAND", help="What must pass; default: the settings'")
 @click.option("--reason", help="What was done")
 @click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
-@click.option("--wait", default="10m", callback=seconds, metavar="10m", help="For its turn")
+@click.option(
+    "--wait",
+    default="10m",
+    callback=seconds,
+    metavar="10m",
+    help="For its turn, also while others resolve a conflict",
+    show_default=True,
+)
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
 @click.option("--confirm", is_flag=True, help="Only if the git remote confirms the issue as yours")
 @click.option("--abort", "abort", is_flag=True, help="Take the unfinished merge back")

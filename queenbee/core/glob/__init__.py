@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.core.glob.index import GlobIndex as GlobIndex
     from queenbee.core.glob.index import scan_covering as scan_covering
-    from queenbee.core.glob.index import scan_overlapping as scan_overlapping
+    from queenbee.core.glob.index import scan_meeting as scan_meeting
     from queenbee.core.glob.pattern import escape as escape
     from queenbee.core.glob.pattern import is_literal as is_literal
     from queenbee.core.glob.pattern import literal_path as literal_path
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "index": "GlobIndex scan_covering scan_overlapping",
+        "index": "GlobIndex scan_covering scan_meeting",
         "pattern": "escape is_literal literal_path literal_prefix matches normalise overlap",
     },
 )

@@ -10,7 +10,7 @@ covers no path here, and `queen doctor` reports it.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from itertools import chain
+from itertools import chain, count
 
 from queenbee.core.glob.chars import fold
 from queenbee.core.glob.pattern import (
@@ -20,10 +20,9 @@ from queenbee.core.glob.pattern import (
     compiled,
     covers,
     literal_head,
-    meeting_path,
 )
 from queenbee.core.glob.runs import meet
-from queenbee.core.glob.segments import common_name
+from queenbee.core.glob.segments import common_name, literal_ends
 from queenbee.core.glob.sieve import letters_after, letters_before, shared_beginning, sift
 from queenbee.errors import BadPattern
 
@@ -32,12 +31,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any, TypeVar
 
+    from queenbee.core.glob.pattern import Run
+    from queenbee.core.glob.segments import Segment
+
     Key = TypeVar("Key")
     Value = TypeVar("Value")
     Entry = TypeVar("Entry", bound=tuple[Any, ...])
 
 _TAIL = 2
 """Letters of a literal end that sort patterns into bins: `.py` and `.ts` differ; bins are few."""
+
+_MANY_RESTS = 4096
+"""Beyond so many they are forgotten: an index of long life has seen many more than it holds."""
 
 _OPEN = ""
 """The bin of patterns that may end in anything."""
@@ -53,12 +58,17 @@ class GlobIndex:
         self._fold_case = fold_case
         self._patterns: dict[str, Pattern] = {}
         self._added: dict[str, int] = {}
+        """A number for each key: what is found is gathered as numbers, which sort fast."""
+        self._keys: dict[int, str] = {}
         self._count = 0
-        self._literal: dict[str, dict[str, None]] = {}
-        self._starting: dict[str, dict[str, dict[tuple[str, int], Branch]]] = {}
+        self._literal: dict[str, dict[int, None]] = {}
+        self._starting: dict[str, dict[str, dict[tuple[int, int], Branch]]] = {}
+        self._rests: dict[tuple[Run, ...], int] = {}
+        """A number for what follows the literal folders of a branch: a hive has few of these."""
+        self._numbers = count()
         # Both in bins by literal end; in a bin sorted, so that what is below a folder is a slice.
-        self._paths: dict[str, list[tuple[str, int, str]]] = {}
-        self._shapes: dict[str, list[tuple[str, int, int, str, Branch]]] = {}
+        self._paths: dict[str, list[tuple[str, int]]] = {}
+        self._shapes: dict[str, list[tuple[str, int, int, int, Branch]]] = {}
 
     def __len__(self) -> int:
         return len(self._patterns)
@@ -78,16 +88,19 @@ class GlobIndex:
         self._patterns[key] = new
         self._count += 1
         self._added[key] = added = self._count
+        self._keys[added] = key
         if new.path is not None:
-            self._literal.setdefault(new.path, {})[key] = None
-            insort(self._paths.setdefault(_bin(new.path), []), (new.path, added, key))
+            self._literal.setdefault(new.path, {})[added] = None
+            insort(self._paths.setdefault(tail_of(new.path), []), (new.path, added))
             return
         for number, branch in enumerate(new.branches):
-            beginning = _beginning(branch)
+            beginning = beginning_of(branch)
+            rest = self._number(_rest(branch))
             bins = self._starting.setdefault(beginning, {})
-            for tail in _ends(branch):
-                bins.setdefault(tail, {})[key, number] = branch
-                insort(self._shapes.setdefault(tail, []), (beginning, added, number, key, branch))
+            for tail in ends_of(branch):
+                bins.setdefault(tail, {})[added, number] = branch
+                shapes = self._shapes.setdefault(tail, [])
+                insort(shapes, (beginning, added, number, rest, branch))
 
     def discard(self, key: str) -> None:
         """Removes the key's pattern, if there is one."""
@@ -95,17 +108,18 @@ class GlobIndex:
         if old is None:
             return
         added = self._added.pop(key)
+        del self._keys[added]
         if old.path is not None:
-            del self._literal[old.path][key]
+            del self._literal[old.path][added]
             if not self._literal[old.path]:
                 del self._literal[old.path]
-            _remove(self._paths, _bin(old.path), (old.path, added))
+            _remove(self._paths, tail_of(old.path), (old.path, added))
             return
         for number, branch in enumerate(old.branches):
-            beginning = _beginning(branch)
+            beginning = beginning_of(branch)
             bins = self._starting[beginning]
-            for tail in _ends(branch):
-                del bins[tail][key, number]
+            for tail in ends_of(branch):
+                del bins[tail][added, number]
                 if not bins[tail]:
                     del bins[tail]
                 _remove(self._shapes, tail, (beginning, added, number))
@@ -118,76 +132,130 @@ class GlobIndex:
         Raises `BadPattern`.
         """
         new = compiled(pattern, self._fold_case)
-        found: dict[str, str] = {}
+        met = ((key, common_path(new, self._patterns[key])) for key in self.meeting(pattern))
+        return [(key, path) for key, path in met if path is not None]
+
+    def meeting(self, pattern: str) -> list[str]:
+        """Returns the key of each pattern that overlaps this one. Raises `BadPattern`.
+
+        It looks for no path that both cover, which takes most of the time of `overlapping`.
+        """
+        new = compiled(pattern, self._fold_case)
+        found: set[int] = set()
         if new.path is not None:
             self._covering(new.path, found)
         else:
             for branch in new.branches:
                 self._meeting(branch, found)
-        return sorted(found.items(), key=lambda item: self._added[item[0]])
+        return [self._keys[added] for added in sorted(found)]
 
     def covering(self, path: str) -> list[str]:
         """Returns the key of each pattern that covers the path, which is literal."""
         folded = fold(path) if self._fold_case else path
-        found: dict[str, str] = {}
+        found: set[int] = set()
         # `**` covers every valid path and no other.
         if covers(compiled("**"), folded):
             self._covering(folded, found)
-        return sorted(found, key=self._added.__getitem__)
+        return [self._keys[added] for added in sorted(found)]
 
-    def _covering(self, path: str, found: dict[str, str]) -> None:
-        found.update(dict.fromkeys(self._literal.get(path, ()), path))
+    def _number(self, rest: tuple[Run, ...]) -> int:
+        """Returns a number that no other rest has; the same rest seldom has two."""
+        number = self._rests.get(rest)
+        if number is None:
+            if len(self._rests) >= _MANY_RESTS:
+                self._rests.clear()
+            number = self._rests[rest] = next(self._numbers)
+        return number
+
+    def _covering(self, path: str, found: set[int]) -> None:
+        found.update(self._literal.get(path, ()))
         runs = (tuple(path.split("/")),)
-        wanted = _wanted(frozenset((_bin(path),))) or (_OPEN,)
+        wanted = _wanted(frozenset((tail_of(path),))) or (_OPEN,)
         # `h/**` covers `h` itself.
-        for shapes in self._shapes_starting(_folders(path + "/"), wanted):
-            for (key, _), branch in shapes.items():
-                if key not in found and meet(branch.runs, runs, common_name):
-                    found[key] = path
+        for shapes in self._shapes_starting(folders_of(path + "/"), wanted):
+            for (added, _), branch in shapes.items():
+                if added not in found and meet(branch.runs, runs, common_name):
+                    found.add(added)
 
-    def _meeting(self, branch: Branch, found: dict[str, str]) -> None:
+    def _meeting(self, branch: Branch, found: set[int]) -> None:
         """Adds the overlapping patterns: those that start above the branch, and those below it."""
-        beginning = _beginning(branch)
-        wanted = _wanted(_ends(branch))
+        beginning = beginning_of(branch)
+        wanted = _wanted(ends_of(branch))
         self._cover(branch, beginning[:-1], found)
-        *above, _ = _folders(beginning)
+        *above, _ = folders_of(beginning)
         for starting in self._shapes_starting(above, wanted):
-            for (key, _), other in starting.items():
-                self._meet(branch, key, other, found)
-        shapes = chain(*[_below(each, beginning) for each in _members(self._shapes, wanted)])
-        paths = chain(*[_below(each, beginning) for each in _members(self._paths, wanted)])
+            for (added, _), other in starting.items():
+                if added not in found and meet(branch.runs, other.runs, common_name):
+                    found.add(added)
+        shapes = [_below(each, beginning) for each in _members(self._shapes, wanted)]
+        paths = [_below(each, beginning) for each in _members(self._paths, wanted)]
         if _covers_all_below(branch):
-            found.update((key, path) for path, _, key in paths)
-            for *_, key, other in shapes:
-                found.setdefault(key, other.sample)
+            found.update(added for _, added in chain(*paths))
+            found.update(added for _, added, *_ in chain(*shapes))
+            return
+        name = _only_name_below(branch)
+        if name is not None:
+            _meet_below(branch, chain(*shapes), found)
+            _cover_below(name, chain(*paths), found)
             return
         # Without `**` the number of segments is fixed; `h/**` may cover one segment less.
         depth = len(branch.runs[0]) if len(branch.runs) == 1 else None
-        for start, *_, key, other in shapes:
-            if depth is None or start.count("/") <= depth:
-                self._meet(branch, key, other, found)
-        for path, _, key in paths:
-            if key not in found and (depth is None or path.count("/") == depth - 1):
+        for start, added, _, _, other in chain(*shapes):
+            if added in found or (depth is not None and start.count("/") > depth):
+                continue
+            if meet(branch.runs, other.runs, common_name):
+                found.add(added)
+        for path, added in chain(*paths):
+            if added not in found and (depth is None or path.count("/") == depth - 1):
                 self._cover(branch, path, found)
 
     def _shapes_starting(
         self, folders: Iterable[str], wanted: tuple[str, ...] | None
-    ) -> Iterator[dict[tuple[str, int], Branch]]:
+    ) -> Iterator[dict[tuple[int, int], Branch]]:
         for folder in folders:
             bins = self._starting.get(folder)
             if bins is not None:
                 yield from _members(bins, wanted)
 
-    def _meet(self, branch: Branch, key: str, other: Branch, found: dict[str, str]) -> None:
-        if key not in found:
-            path = meeting_path(branch, other)
-            if path is not None:
-                found[key] = path
+    def _cover(self, branch: Branch, path: str, found: set[int]) -> None:
+        numbers = self._literal.get(path)
+        if numbers and meet(branch.runs, (tuple(path.split("/")),), common_name):
+            found.update(numbers)
 
-    def _cover(self, branch: Branch, path: str, found: dict[str, str]) -> None:
-        keys = self._literal.get(path)
-        if keys and meet(branch.runs, (tuple(path.split("/")),), common_name):
-            found.update(dict.fromkeys(keys, path))
+
+# A branch such as `src/**/*.md` covers a name at any depth below literal folders. Whether another
+# branch that starts below them shares a path with it is decided by what follows that branch's own
+# literal folders: `**` covers the folders, and at least one segment follows.
+
+
+def _only_name_below(branch: Branch) -> str | Segment | None:
+    """Returns the one segment that follows `**` below literal folders, if that is all."""
+    runs = branch.runs
+    alone = len(runs) == 2 and len(runs[1]) == 1 and len(literal_head(branch)) == len(runs[0])
+    return runs[1][0] if alone else None
+
+
+def _meet_below(
+    branch: Branch, shapes: Iterable[tuple[str, int, int, int, Branch]], found: set[int]
+) -> None:
+    verdicts: dict[int, bool] = {}
+    for _, added, _, rest, other in shapes:
+        verdict = verdicts.get(rest)
+        if verdict is None:
+            meeting = meet(branch.runs, other.runs, common_name)
+            verdict = verdicts[rest] = meeting is not None
+        if verdict:
+            found.add(added)
+
+
+def _cover_below(name: str | Segment, paths: Iterable[tuple[str, int]], found: set[int]) -> None:
+    ends = literal_ends(name)
+    if ends is not None:
+        found.update([added for path, added in paths if path.endswith(ends)])
+        return
+    for path, added in paths:
+        if common_name(name, path[path.rfind("/") + 1 :]) is not None:
+            found.add(added)
 
 
 def candidates(
@@ -205,10 +273,10 @@ def candidates(
     return sift(list(patterns), prefix, tail, fold_case)
 
 
-def scan_overlapping(
+def scan_meeting(
     pattern: str, patterns: Iterable[tuple[Key, str]], fold_case: bool = False
-) -> list[tuple[Key, str]]:
-    """Returns the key of each pattern that overlaps this one, with a path that both cover.
+) -> list[Key]:
+    """Returns the key of each pattern that overlaps this one.
 
     An invalid one among the patterns overlaps nothing. Raises `BadPattern` for `pattern`.
     """
@@ -216,9 +284,8 @@ def scan_overlapping(
     found = []
     for key, text in candidates(pattern, patterns, fold_case=fold_case):
         other = _usable(text, fold_case)
-        path = common_path(new, other) if other is not None else None
-        if path is not None:
-            found.append((key, path))
+        if other is not None and common_path(new, other) is not None:
+            found.append(key)
     return found
 
 
@@ -242,9 +309,16 @@ def _usable(text: str, fold_case: bool) -> Pattern | None:
         return None
 
 
-def _beginning(branch: Branch) -> str:
+def beginning_of(branch: Branch) -> str:
     """Returns the literal folders that the branch begins with, each with its `/`."""
     return "".join(name + "/" for name in literal_head(branch))
+
+
+def _rest(branch: Branch) -> tuple[Run, ...]:
+    """Returns the runs of a branch without its literal folders; all of them if that is nothing."""
+    first, *others = branch.runs
+    rest = (first[len(literal_head(branch)) :], *others)
+    return rest if rest != ((),) else branch.runs
 
 
 def _covers_all_below(branch: Branch) -> bool:
@@ -253,7 +327,7 @@ def _covers_all_below(branch: Branch) -> bool:
     return len(runs) == 2 and not runs[1] and len(literal_head(branch)) == len(runs[0])
 
 
-def _folders(folder: str) -> Iterator[str]:
+def folders_of(folder: str) -> Iterator[str]:
     """Returns the root, each folder on the way and the folder itself, each with its `/`."""
     at = 0
     while at >= 0:
@@ -261,22 +335,23 @@ def _folders(folder: str) -> Iterator[str]:
         at = folder.find("/", at) + 1 or -1
 
 
-def _bin(name: str) -> str:
+def tail_of(name: str) -> str:
+    """Returns the bin of a literal path or name."""
     tail = name[-_TAIL:]
     return _OPEN if len(tail) < _TAIL or "/" in tail else tail
 
 
-def _ends(branch: Branch) -> frozenset[str]:
+def ends_of(branch: Branch) -> frozenset[str]:
     """Returns the bins in which the branch's paths can end."""
     if not branch.runs[-1]:
         return frozenset((_OPEN,))
     segment = branch.runs[-1][-1]
     if isinstance(segment, str):
-        return frozenset((_bin(segment),))
+        return frozenset((tail_of(segment),))
     if segment.choices is None:
         return frozenset((_OPEN,))
     lasts = [runs[-1] for runs in segment.choices]
-    ends = frozenset(_bin(last) if isinstance(last, str) else _OPEN for last in lasts)
+    ends = frozenset(tail_of(last) if isinstance(last, str) else _OPEN for last in lasts)
     return frozenset((_OPEN,)) if _OPEN in ends else ends
 
 

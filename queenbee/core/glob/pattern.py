@@ -42,18 +42,10 @@ _INVOLVED = frozenset("[{}\\")
 class Branch:
     """One sequence of segments: the runs between its `**`, of names and `Segment`s."""
 
-    __slots__ = ("_sample", "runs")
+    __slots__ = ("runs",)
 
     def __init__(self, runs: tuple[Run, ...]) -> None:
         self.runs = runs
-        self._sample: str | None = None
-
-    @property
-    def sample(self) -> str:
-        """A path that the branch covers."""
-        if self._sample is None:
-            self._sample = meeting_path(self, self) or ""
-        return self._sample
 
 
 class Pattern:

@@ -23,7 +23,7 @@ _TAIL = 4
 _FIRST_CUT = 4
 """How many first letters are compared first: few differ, so most results are cached."""
 
-_UNTIDY = ("..", "./", ".\n", "{.", ",.", "\\.")
+_UNTIDY = ("..", "./", ".\n", "{.", ",.", "}.", "\\.")
 """Signs, in lines, that a segment of a pattern may become `.` or `..`, which removes letters that
 the sieve compares. Few patterns have one, and those all pass."""
 

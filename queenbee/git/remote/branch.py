@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 import os
 import re
+import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import printable, shell_word
 from queenbee.errors import ExternalFailure, InvalidInput, Unreachable, Unreadable
+from queenbee.git.remote import leftovers
 from queenbee.git.run import NotTrusted, Objects, TooLarge, git, network
 from queenbee.store.layout import git_tree
 
@@ -27,6 +30,12 @@ MOST_FILE_BYTES = 64 * 2**20
 MOST_BYTES = 2**30
 _MOST_TREE_BYTES = 2**23
 """A folder of a hundred thousand files."""
+_MOST_KINDS = 100
+"""Each kind has files of its own here, which every command would look at."""
+MOST_NUMBER = 999_999_999
+"""Of a segment, as `_NAME` says."""
+_LOCKED_S = 60.0
+"""Git holds the lock of a ref for an instant; a lock of this age was left behind by a kill."""
 _ARCHIVE = "archive"
 _NAME = re.compile(
     r"queen_(?P<kind>[a-z][a-z0-9_-]{0,40})(?:\.(?P<number>[1-9][0-9]{0,8}))?\.jsonl"
@@ -91,7 +100,7 @@ class Branch:
         settings = layout.settings
         self.remote, self.name = settings.sync_remote, settings.sync_branch
         self._cwd = layout.root
-        self._timeout_s = min(most_s, settings.sync_timeout_s)
+        self._timeout_s, self._most_s = settings.sync_timeout_s, most_s
         # The settings came with a clone: they may only choose among what this machine configured.
         remotes = self._line("config", "--null", "--get-regexp", r"^remote\.") or ""
         said = dict(each.partition("\n")[::2] for each in remotes.split("\0"))
@@ -111,6 +120,7 @@ class Branch:
             )
         self.ref = f"refs/queenbee/{self.remote}/{self.name}"
         """Where the commit that was fetched last is kept: outside of the user's branches."""
+        self._common_dir = layout.common_dir or ""
         self._objects = Objects(self._cwd)
         self._commits: dict[str, tuple[list[str], bytes]] = {}
 
@@ -125,13 +135,25 @@ class Branch:
 
         Raises `Unreachable`.
         """
+        self._unlock()
+        before = leftovers.packs(self._common_dir)
+        try:
+            return self._fetched()
+        except Unreachable:
+            leftovers.remove(self._common_dir, before)
+            raise
+
+    def _fetched(self) -> str | None:
+        """Returns what `fetch` does."""
         status, _, said = network(
-            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet"),
+            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
+            "--progress",
             # A shallow or partial clone gets all of this branch: it is small, and all of it counts.
             *("--no-filter", "--refmap=", "--no-show-forced-updates"),
             *(self.remote, f"+refs/heads/{self.name}:{self.ref}"),
             cwd=self._cwd,
             timeout_s=self._timeout_s,
+            most_s=self._most_s,
             config={"fetch.fsckObjects": "true", "core.logAllRefUpdates": "false"},
         )
         if status == 0:
@@ -155,15 +177,26 @@ class Branch:
         if not missing:
             return
         status, _, said = network(
-            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--quiet"),
+            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
+            "--progress",
             *("--filter=blob:none", "--stdin", self.remote),
             cwd=self._cwd,
             timeout_s=self._timeout_s,
+            most_s=self._most_s,
             stdin="".join(f"{each}\n" for each in missing).encode(),
             config={"fetch.negotiationAlgorithm": "noop"},
         )
         if status != 0:
             raise self._unreachable(said)
+
+    def _unlock(self) -> None:
+        """Removes the lock of our ref that a killed git left: none but ours writes it, one at a
+        time, and as long as it is there, nothing could be exchanged.
+        """
+        path = os.path.join(self._common_dir, f"{self.ref}.lock")
+        with suppress(OSError):
+            if abs(time.time() - os.lstat(path).st_mtime) > _LOCKED_S:
+                os.unlink(path)
 
     def head(self) -> str | None:
         """Returns the commit that was fetched last, or None."""
@@ -240,6 +273,8 @@ class Branch:
                 found.archive = oid
                 for entry in self._entries(oid):
                     _sort(found, _ARCHIVE, *entry)
+        if (kinds := len({kind for kind, _ in found.files})) > _MOST_KINDS:
+            raise self._too_large(f"has {kinds} kinds of records")
         return found
 
     def read(self, files: Iterable[File]) -> dict[str, bytes]:
@@ -261,13 +296,29 @@ class Branch:
     def write(
         self, tree: Tree, contents: Mapping[tuple[str, int], bytes], parent: str | None, number: int
     ) -> str:
-        """Returns a new commit with these files in place of those in `tree`."""
+        """Returns a new commit with these files in place of those in `tree`.
+
+        Raises `InvalidInput` if that is a branch of something else: the settings, which came with a
+        clone, name it, and nobody means to push records on top of code.
+        """
+        if parent is not None and not tree.files and any(tree.others.values()):
+            read = self._commit(parent)
+            if read is None or _SUBJECT.fullmatch(read[1]) is None:
+                raise InvalidInput(
+                    f"the branch {self.name} of {self.remote} has other files, and no records",
+                    hint="set another branch in [sync] of queen.toml",
+                )
         folders = {name: list(entries) for name, entries in tree.others.items()}
         blobs = {key: each.oid for key, each in tree.files.items()}
         for key, data in contents.items():
             blobs[key] = self._text("hash-object", "-w", "-t", "blob", "--stdin", stdin=data)
         for (kind, count), oid in sorted(blobs.items()):
-            folders[_ARCHIVE if count else ""].append(f"100644 blob {oid}\t{name_of(kind, count)}")
+            folder = _ARCHIVE if count else ""
+            name = name_of(kind, count)
+            # A link or a folder of this name has to go: git takes no tree that has a name twice.
+            others = folders[folder]
+            folders[folder] = [each for each in others if each.partition("\t")[2] != name]
+            folders[folder].append(f"100644 blob {oid}\t{name}")
         if folders[_ARCHIVE]:
             kept = tree.archive if not any(count for _, count in contents) else None
             archive = kept or self._make_tree(folders[_ARCHIVE])
@@ -289,11 +340,14 @@ class Branch:
         Raises `Unreachable` if the outcome is unknown: the next `fetch` tells. Raises
         `ExternalFailure` if the remote refuses it for good.
         """
+        self._unlock()
         status, out, said = network(
             *("push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed"),
+            "--progress",
             *("--recurse-submodules=no", self.remote, f"{commit}:refs/heads/{self.name}"),
             cwd=self._cwd,
             timeout_s=self._timeout_s,
+            most_s=self._most_s,
             config={"core.logAllRefUpdates": "false"},
         )
         if status == 0:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy
-from queenbee.git.remote.branch import Branch, Tree, is_kind
+from queenbee.git.remote.branch import MOST_NUMBER, Branch, Tree, is_kind
 from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.notes import Known, Notes
 from queenbee.services import behind
@@ -28,7 +28,7 @@ from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from queenbee.services.hive import Services
     from queenbee.store.files import Mark
@@ -287,8 +287,10 @@ class _Exchange:
         ):
             data = blobs[file.oid]
             was = old.files.get((kind, number))
-            if was is not None and data.startswith(blobs[was.oid]):
-                data = data[len(blobs[was.oid]) :]
+            before_it = blobs[was.oid] if was is not None else b""
+            # Only whole lines are known: what goes on with a torn one is a line with its beginning.
+            if before_it.endswith(b"\n") and data.startswith(before_it):
+                data = data[len(before_it) :]
             found.setdefault(kind, []).extend(split_lines(data))
         return found
 
@@ -370,11 +372,19 @@ class _Exchange:
                     size = 0
                 pieces[-1] += [line, b"\n"]
                 size += len(line) + 1
-            last = max((count for each, count in files if each == kind), default=0)
-            for number, piece in enumerate(pieces[:-1], last + 1):
+            taken = {count for each, count in files if each == kind}
+            for number, piece in zip(_free_numbers(taken), pieces[:-1], strict=False):
                 contents[kind, number] = b"".join(piece)
             contents[kind, 0] = b"".join(pieces[-1])
         return contents
+
+
+def _free_numbers(taken: Collection[int]) -> Iterator[int]:
+    """Yields numbers for new segments: those after the last one, as long as their names fit."""
+    last = max(taken, default=0)
+    yield from range(last + 1, MOST_NUMBER + 1)
+    # Somebody used up the numbers: lines under any free one arrive, those beyond would not.
+    yield from (each for each in range(1, MOST_NUMBER) if each not in taken and each < last)
 
 
 def _is_far(noted: Position, reached: Position) -> bool:

@@ -114,9 +114,9 @@ def grant(
         for pattern in request.patterns
     }
     conflicts = [
-        (lease, pattern, witness)
+        (lease, pattern, live.witness(lease, pattern))
         for pattern, leased in met.items()
-        for lease, witness in leased
+        for lease in leased
         if leases.stand_against(lease, request.asker)
     ]
     if not request.force or _is_out_of_reach(request, conflicts):
@@ -135,7 +135,7 @@ def grant(
             live,
             request,
             pattern,
-            [lease for lease, _ in leased],
+            leased,
             _followed(tx, live, request, pattern, ended, parted[pattern]),
         )
         for pattern, leased in met.items()
@@ -346,7 +346,7 @@ def _end_for(
 def _ahead(
     queue: Queue | None,
     request: Request,
-    met: Mapping[str, Sequence[tuple[Reservation, str]]],
+    met: Mapping[str, Sequence[Reservation]],
     place: Place | None,
 ) -> list[Waiter]:
     """Returns the waiters that come before this request."""
@@ -366,12 +366,12 @@ def _is_out_of_reach(request: Request, conflicts: Sequence[Conflict]) -> bool:
     return may is not None and any(lease.droid not in may for lease, _, _ in conflicts)
 
 
-def _has(request: Request, pattern: str, leased: Sequence[tuple[Reservation, str]]) -> bool:
+def _has(request: Request, pattern: str, leased: Sequence[Reservation]) -> bool:
     """Returns whether the droid of a request has this pattern already."""
     return any(
         _has_in_its_tree(lease, request)
         and ((lease.pattern == pattern and not leases.parts_taken(lease)) or is_literal(pattern))
-        for lease, _ in leased
+        for lease in leased
     )
 
 

@@ -12,7 +12,9 @@ from operator import attrgetter
 
 from queenbee.core import leases
 from queenbee.core.glob.chars import fold
-from queenbee.core.glob.index import GlobIndex, scan_covering, scan_overlapping
+from queenbee.core.glob.index import GlobIndex, scan_covering, scan_meeting
+from queenbee.core.glob.pattern import overlap
+from queenbee.core.glob.places import places_of_path, places_of_pattern
 from queenbee.core.records import Reservation
 from queenbee.core.standing import superseded_leases
 from queenbee.store.verdicts import keep, recall
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from queenbee.core.fold import Fields
+    from queenbee.core.glob.places import Places
     from queenbee.store.records import Cursor, Records
 
 ACTIVE: Mapping[str, object] = {"status": "active"}
@@ -51,27 +54,37 @@ class LiveLeases:
 
     def overlapping(
         self, state: Records, pattern: str, now_ms: int, *, parted: list[Reservation] | None = None
-    ) -> list[tuple[Reservation, str]]:
-        """Returns the live leases that overlap a pattern, each with a path that both cover.
+    ) -> list[Reservation]:
+        """Returns the live leases that overlap a pattern; `witness` says where.
 
         Adds to `parted` those from which files were taken over.
         """
         with self._alone():
             index = self._followed(state, now_ms)
             if index is not None:
-                found = dict(index.overlapping(pattern))
+                keys = index.meeting(pattern)
             else:
-                found = dict(scan_overlapping(pattern, _named(state, ACTIVE), self.fold_case))
-            met = [(lease, found[lease.id]) for lease in self._live(state, found, now_ms)]
+                near = _near(state, places_of_pattern(pattern))
+                keys = scan_meeting(pattern, near, self.fold_case)
+            met = self._live(state, keys, now_ms)
         shared = []
-        for lease, witness in met:
+        for lease in met:
             taken = leases.parts_taken(lease)
             if parted is not None and taken:
                 parted.append(lease)
-            left = _outside(lease, pattern, taken, self.fold_case) if taken else witness
-            if left is not None:
-                shared.append((lease, left))
+            if not taken or _outside(lease, pattern, taken, self.fold_case) is not None:
+                shared.append(lease)
         return shared
+
+    def witness(self, lease: Reservation, pattern: str) -> str:
+        """Returns a path that an overlapping lease and the pattern both cover.
+
+        It is only asked for what a refusal names: for thousands of leases it takes a while.
+        """
+        taken = leases.parts_taken(lease)
+        if taken:
+            return _outside(lease, pattern, taken, self.fold_case) or ""
+        return overlap(lease.pattern, pattern, fold_case=self.fold_case) or ""
 
     def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
         """Returns the live leases that cover a literal path."""
@@ -80,7 +93,8 @@ class LiveLeases:
             if index is not None:
                 keys: Iterable[str] = index.covering(path)
             else:
-                keys = scan_covering(path, _named(state, ACTIVE), self.fold_case)
+                near = _near(state, places_of_path(path))
+                keys = scan_covering(path, near, self.fold_case)
             found = self._live(state, keys, now_ms)
         return [lease for lease in found if not _is_gone(lease, path, self.fold_case)]
 
@@ -129,7 +143,7 @@ class LiveLeases:
         changed, self._cursor = state.changes(self._cursor)
         if changed is None or self._index is None:
             self._index = GlobIndex(fold_case=self.fold_case)
-            for identifier, pattern in _named(state, ACTIVE):
+            for identifier, pattern in _near(state):
                 self._index.add(identifier, pattern)
         else:
             for identifier in changed:
@@ -174,7 +188,7 @@ def covers(lease: Reservation, path: str, *, fold_case: bool) -> bool:
 
 def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
     """Returns whether a lease and a pattern share a path; one that cannot be read shares none."""
-    return bool(scan_overlapping(pattern, [(lease.id, lease.pattern)], fold_case))
+    return bool(scan_meeting(pattern, [(lease.id, lease.pattern)], fold_case))
 
 
 def _outside(lease: Reservation, pattern: str, taken: Iterable[str], fold_case: bool) -> str | None:
@@ -196,6 +210,7 @@ def _replace(index: GlobIndex, identifier: str, fields: Fields) -> None:
         index.add(identifier, pattern)
 
 
-def _named(state: Records, equals: Mapping[str, object]) -> list[tuple[str, str]]:
-    rows = state.project(("id", "pattern"), equals)
+def _near(state: Records, places: Places | None = None) -> list[tuple[str, str]]:
+    """Returns the active leases that may be there, each with its pattern."""
+    rows = state.project(("id", "pattern"), ACTIVE, places=places)
     return [(str(key), pattern) for key, pattern in rows if isinstance(pattern, str)]

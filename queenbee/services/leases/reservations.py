@@ -261,8 +261,7 @@ class Reservations:
     def overlapping(self, pattern: str) -> list[Reservation]:
         """Returns the live leases that share a path with a pattern from the root."""
         state = self.store.state(KIND)
-        found = self._live.overlapping(state, pattern, self.store.now_ms())
-        return [lease for lease, _ in found]
+        return self._live.overlapping(state, pattern, self.store.now_ms())
 
     def holders_against(self, want: Want, droid: str) -> list[str]:
         """Returns the other droids whose live leases exclude what this one wants."""
@@ -272,7 +271,7 @@ class Reservations:
             dict.fromkeys(
                 lease.droid
                 for pattern in want.patterns
-                for lease, _ in self._live.overlapping(state, pattern, now_ms)
+                for lease in self._live.overlapping(state, pattern, now_ms)
                 if leases.stand_against(lease, asker)
             )
         )

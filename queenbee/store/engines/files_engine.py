@@ -43,15 +43,11 @@ class FilesEngine:
         return open_records(kind, self.ledger(kind), self.index_path(kind), progress=progress)
 
     def kinds(self) -> list[str]:
-        try:
-            files = os.listdir(self._layout.beads_dir)
-        except OSError:
-            return []
-        return [
-            name.removeprefix("queen_").removesuffix(".jsonl")
-            for name in sorted(files)
-            if name.startswith("queen_") and name.endswith(".jsonl")
-        ]
+        # Also those that only the journal has: git may have removed the ledger.
+        layout = self._layout
+        tracked = _between("queen_", layout.beads_dir)
+        recorded = _between("", os.path.join(layout.state_dir, "journal"))
+        return sorted(tracked | recorded)
 
     def index_path(self, kind: str) -> str:
         return self._layout.index_path(kind)
@@ -101,3 +97,14 @@ class FilesEngine:
 
     def __del__(self) -> None:
         self.close()
+
+
+def _between(prefix: str, folder: str) -> set[str]:
+    """Returns what the names of a folder's ledgers or journals have between prefix and ending."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return set()
+    ending = ".jsonl"
+    found = (name for name in names if name.startswith(prefix) and name.endswith(ending))
+    return {name.removeprefix(prefix).removesuffix(ending) for name in found}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from glob_reference import PATHS, examples, patterns, plain_patterns
+from glob_reference import PATHS, examples, real_patterns, texts, wide_patterns
 from hypothesis import given
 from hypothesis import strategies as st
 from mutants import mutant
@@ -11,47 +11,14 @@ from mutants import mutant
 from queenbee.core.glob import index as globindex
 from queenbee.core.glob import pattern as globs
 from queenbee.core.glob import sieve as globsieve
-from queenbee.core.glob.index import GlobIndex, candidates, scan_covering, scan_overlapping
+from queenbee.core.glob.index import GlobIndex, candidates, scan_covering, scan_meeting
 from queenbee.errors import BadPattern
 
-_words = st.sampled_from(["src", "src", "lib", "auth", "ab", "ac", "a", ".x"])
-_files = st.sampled_from(
-    ["a.py", "b.py", "a.ts", "b", "*", "*.py", "a*", "?.ts", "**", "**", "[ab].py"]
-)
-_real = st.tuples(st.lists(_words, max_size=3), _files).map(
-    lambda parts: "/".join([*parts[0], parts[1]])
-)
-_wide = st.sampled_from(
-    [
-        "{src,lib}/*.py",
-        "{src/a.py,lib/**}",
-        "*.{py,ts}",
-        "**/*.{py,md}",
-        "{src/**,docs}/a.py",
-        "src{,/ab}/b",
-    ]
-)
-_untidy = st.sampled_from(
-    [
-        r"./src/a.py",
-        r"x/../src/*",
-        r"src/",
-        r"src//a.py",
-        r"src/./*.py",
-        r"{.,a}/src/b",
-        r".{,x}/src",
-        r"src/.",
-        r"lib/{.,a}{.,b}/src",
-        r"ab/{a,}.",
-        r"ab/\.",
-        r"src/{..,a}/lib",
-        r"..",
-        r"src/[",
-        r"a/{b/,.}",
-        r"SRC/A.py",
-    ]
-)
-texts = st.one_of(_real, _real, _real, _wide, _untidy, patterns, plain_patterns)
+_below = st.builds(
+    "{}/**/{}".format,
+    st.sampled_from(["src", "src/ab", "lib", "**"]),
+    st.sampled_from(["a.py", "*.py", "b", "*", "*.{py,ts}", "?.ts", "a*", "[ab].py"]),
+).map(lambda text: text.replace("**/**", "**"))
 hives = st.lists(texts, max_size=12).map(
     lambda held: [(f"k{number}", text) for number, text in enumerate(held)]
 )
@@ -86,8 +53,52 @@ class TestGlobIndex:
     def test_finds_what_a_comparison_with_each_finds(
         self, pattern: str, held: list[tuple[str, str]], fold_case: bool
     ) -> None:
-        found = indexed(held, fold_case).overlapping(pattern)
-        assert [key for key, _ in found] == compared(pattern, held, fold_case)
+        index = indexed(held, fold_case)
+        assert index.meeting(pattern) == compared(pattern, held, fold_case)
+        assert [key for key, _ in index.overlapping(pattern)] == index.meeting(pattern)
+
+    @pytest.mark.slow
+    @examples(150)
+    @given(
+        _below,
+        st.lists(st.one_of(_below, wide_patterns, real_patterns), max_size=12),
+        st.booleans(),
+    )
+    def test_decides_alike_for_patterns_that_end_alike(
+        self, pattern: str, texts: list[str], fold_case: bool
+    ) -> None:
+        held = [(f"k{number}", text) for number, text in enumerate(texts)]
+        index = indexed(held, fold_case)
+        assert index.meeting(pattern) == compared(pattern, held, fold_case)
+
+    @pytest.mark.parametrize(
+        ("pattern", "held", "met"),
+        [
+            # Of these, one branch each is literal: what follows its folders is nothing.
+            ("docs/**/y", ["{src/**,docs}/x", "{lib/**,docs}/y"], [1]),
+            ("docs/**/y", ["{lib/**,docs}/y", "{src/**,docs}/x"], [0]),
+            ("src/**/*.md", ["src/a/*.md", "src/b/*.md", "src/b/*.py", "lib/*.md"], [0, 1]),
+            ("src/**/*", ["src", "src/a", "src/a/b", "src/**", "src/*/*.py"], [1, 2, 3, 4]),
+            ("**/*.md", [".md", "a/.md", "amd", "a.md/b", "*d", "a/**"], [0, 1, 4, 5]),
+            ("src/**/*.{ts,py}", ["src/a.ts", "src/a.md", "src/a/b.py"], [0, 2]),
+            ("src/**/a*.py", ["src/ab.py", "src/ba.py", "src/x/a.py"], [0, 2]),
+            ("src/**/a", ["src/a", "src/ba", "src/x/a", "src/*/a", "src/*/b"], [0, 2, 3]),
+        ],
+    )
+    def test_a_name_at_any_depth_meets_what_lies_below(
+        self, pattern: str, held: list[str], met: list[int]
+    ) -> None:
+        index = indexed([(str(number), text) for number, text in enumerate(held)])
+        assert index.meeting(pattern) == [str(number) for number in met]
+
+    def test_forgets_how_patterns_end_that_it_held_long_ago(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(globindex, "_MANY_RESTS", 2)
+        held = [(f"k{number}", f"src/{number}/*.a{number % 5}") for number in range(20)]
+        index = indexed(held)
+        assert len(index._rests) <= 2
+        assert index.meeting("src/**/*.a3") == ["k3", "k8", "k13", "k18"]
 
     @pytest.mark.slow
     @examples(150)
@@ -100,7 +111,7 @@ class TestGlobIndex:
 
     @pytest.mark.slow
     @examples(150)
-    @given(st.one_of(_real, st.sampled_from(PATHS)), hives, st.booleans())
+    @given(st.one_of(real_patterns, st.sampled_from(PATHS)), hives, st.booleans())
     def test_finds_every_pattern_that_covers_a_path(
         self, path: str, held: list[tuple[str, str]], fold_case: bool
     ) -> None:
@@ -207,21 +218,26 @@ class TestScans:
     def test_find_what_a_comparison_with_each_finds(
         self, pattern: str, held: list[tuple[str, str]], fold_case: bool
     ) -> None:
-        found = scan_overlapping(pattern, held, fold_case)
-        assert sorted(key for key, _ in found) == sorted(compared(pattern, held, fold_case))
+        found = scan_meeting(pattern, held, fold_case)
+        assert sorted(found) == sorted(compared(pattern, held, fold_case))
 
     @pytest.mark.slow
     @examples(200)
-    @given(st.one_of(_real, st.sampled_from(PATHS)), hives, st.booleans())
+    @given(st.one_of(real_patterns, st.sampled_from(PATHS)), hives, st.booleans())
     def test_find_every_pattern_that_covers_a_path(
         self, path: str, held: list[tuple[str, str]], fold_case: bool
     ) -> None:
         expected = indexed(held, fold_case).covering(path)
         assert sorted(scan_covering(path, held, fold_case)) == sorted(expected)
 
+    def test_find_a_pattern_whose_dots_meet_between_braces(self) -> None:
+        held = [("k", "a/b/.{,x}.{,y}/c"), ("l", "a/b/.{,x}-.{,y}/c")]
+        assert scan_meeting("a/c", held) == ["k"]
+        assert scan_covering("a/c", held) == ["k"]
+
     def test_pass_over_a_pattern_that_is_not_usable(self) -> None:
         held = [("bad", "src/["), ("good", "src/*")]
-        assert scan_overlapping("src/a", held) == [("good", "src/a")]
+        assert scan_meeting("src/a", held) == ["good"]
         assert scan_covering("src/a", held) == ["good"]
 
     def test_take_a_path_that_no_pattern_could_name(self) -> None:
@@ -233,8 +249,8 @@ class TestScans:
     def test_find_a_name_that_is_written_escaped(self, name: str) -> None:
         held = [("k", globs.escape(name)), ("l", "src/a"), ("m", r"src/\u000d")]
         assert scan_covering(name, held) == ["k"]
-        assert scan_overlapping(globs.escape(name), held) == [("k", name)]
-        assert scan_overlapping("**/*" + globs.escape(name[-2:].strip("/")), held) == [("k", name)]
+        assert scan_meeting(globs.escape(name), held) == ["k"]
+        assert scan_meeting("**/*" + globs.escape(name[-2:].strip("/")), held) == ["k"]
         index = GlobIndex()
         for key, pattern in held:
             index.add(key, pattern)
@@ -272,7 +288,7 @@ def test_the_sieve_lets_through_every_way_to_write_a_pattern() -> None:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ('("..", "./", ".\\n", "{.", ",.", "\\\\.")', "()"),
+        ('("..", "./", ".\\n", "{.", ",.", "}.", "\\\\.")', "()"),
         ("theirs in SPECIAL or theirs in _VANISHING", "theirs in _VANISHING"),
         ("theirs in SPECIAL or theirs in _VANISHING", "theirs in SPECIAL"),
         ('theirs in "]/" or theirs in SPECIAL', "False"),
@@ -295,19 +311,25 @@ def test_a_sieve_that_takes_an_escape_for_letters_is_caught() -> None:
     ("old", "new"),
     [
         ("self._cover(branch, beginning[:-1], found)", "pass"),
-        ('start.count("/") <= depth', 'start.count("/") < depth'),
-        ("found.setdefault(key, other.sample)", "pass"),
+        ('start.count("/") > depth', 'start.count("/") >= depth'),
+        ("added for _, added, *_ in chain(*shapes)", "()"),
+        ("next(self._numbers)", "0"),
+        ("rest if rest != ((),) else branch.runs", "rest"),
+        ("path.endswith(ends)", "path.endswith(ends[:1])"),
         ("(*ends, _OPEN)", "(*ends,)"),
         ('beginning[:-1] + "0"', "beginning"),
     ],
 )
 def test_a_broken_index_is_caught(old: str, new: str) -> None:
     broken = mutant(globindex, old, new)
-    held = [("a", "src/auth"), ("b", "src/a/**"), ("c", "**"), ("d", "src/a/b.py"), ("e", "src/**")]
+    texts = ["src/auth", "src/a/**", "**", "src/a/b.py", "src/**", "src/a/b.ts", "src/a/*.md"]
+    texts += ["{a/**,src}/x.py", "{b/**,src}/y.py"]
+    held = list(zip("abcdefghi", texts, strict=True))
     index = broken.GlobIndex()
     for key, text in held:
         index.add(key, text)
-    questions = ["src/auth/**", "src/*", "src/a/*.py", "**/*.py", "src/**"]
+    questions = ["src/auth/**", "src/*", "src/a/*.py", "**/*.py", "src/**", "src/**/*.{py,ts}"]
+    questions += ["src/**/y.py", "src/**/x.py"]
     with pytest.raises(AssertionError):
         for pattern in questions:
             found = [key for key, _ in index.overlapping(pattern)]

@@ -29,6 +29,7 @@ from queenbee.errors import (
     Unwritable,
 )
 from queenbee.hook.main import respond
+from queenbee.store.engines import files_engine
 from queenbee.store.engines.postgres import carrying, connection, turn
 from queenbee.store.engines.postgres.engine import PostgresEngine
 
@@ -405,6 +406,28 @@ class TestCarryingOver:
             "added": 1,
         }
         assert quick("claim", "qb-7", as_="ui").code == 5
+
+    def test_it_copies_lines_that_only_the_journal_has(
+        self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
+    ) -> None:
+        """As after `git clean` or a checkout that removed the ledgers, before the next write."""
+        (beads / "queen_assignments.jsonl").unlink()
+        ran = quick("engine", "use", "postgres", "--json")
+        assert ran.json["kinds"]["assignments"] == {"lines": 3, "added": 3}
+        assert quick("claim", "qb-1", as_="api").code == 5
+
+    def test_a_copy_of_the_tracked_ledgers_alone_would_lose_them(
+        self,
+        quick: QuickQueen,
+        beads: Path,
+        lines: list[dict[str, Any]],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        (beads / "queen_assignments.jsonl").unlink()
+        broken = mutant(files_engine, "return sorted(tracked | recorded)", "return sorted(tracked)")
+        monkeypatch.setattr(carrying, "FilesEngine", broken.FilesEngine)
+        quick("engine", "use", "postgres")
+        assert quick("claim", "qb-1", as_="api").code == 0
 
     @pytest.mark.parametrize("step", ["verified", "committed", "noted"])
     @pytest.mark.parametrize("kind", ["postgres", "files"])

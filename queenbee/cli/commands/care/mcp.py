@@ -8,6 +8,7 @@ from importlib.util import find_spec
 import click
 
 from queenbee.cli.app import Invocation, command
+from queenbee.core.names import checked_name
 from queenbee.errors import MissingPackage
 from queenbee.store.layout import working_directory
 
@@ -24,6 +25,8 @@ def mcp(call: Invocation) -> None:
     from queenbee.mcp.server import serve  # noqa: PLC0415 - start-up
     from queenbee.mcp.workspace import Workspace  # noqa: PLC0415 - start-up
 
+    if call.actor is not None:
+        checked_name(call.actor)  # Whoever wrote it into a configuration wants to know at once.
     given = {"droid": call.actor, "beads_dir": call.beads_dir}
     serve(Workspace(os.environ, working_directory(), **given))
     # Standard output was the protocol's: no answer follows, not even under --json.

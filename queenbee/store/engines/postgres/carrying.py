@@ -22,7 +22,8 @@ from queenbee.store.engines.files_engine import FilesEngine
 from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.health import place
 from queenbee.store.engines.postgres.noted import note_engine
-from queenbee.store.engines.postgres.schema import bring_up_to_date, chained, lock_key
+from queenbee.store.engines.postgres.schema import bring_up_to_date, chained, is_kind, lock_key
+from queenbee.store.files import split_lines
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.lock import KernelLock
 from queenbee.store.settings import FILE_NAME
@@ -98,7 +99,9 @@ def to_files(layout: Layout, hive: str) -> Carried:
                 for kind in _kinds(db, hive):
                     ledger = _files(layout, kind)
                     there = {_digest(line) for line in _lines_of(ledger)}
-                    lines = [line for _, line, _ in _rows(db, hive, kind)]
+                    # A row of somebody else's may hold several lines of a file, or none.
+                    rows = _rows(db, hive, kind)
+                    lines = [line for _, data, _ in rows for line in split_lines(data)]
                     lacking = [line for line in lines if _digest(line) not in there]
                     if lacking:
                         receipt = ledger.append(lacking)
@@ -132,7 +135,8 @@ def only_in_files(layout: Layout, hive: str) -> dict[str, int]:
     with _database(layout) as db, db.transaction():
         for kind in FilesEngine(layout).kinds():
             lines = _lines_of(_files(layout, kind))
-            there = {_digest(line) for _, line, _ in _rows(db, hive, kind)} if lines else set()
+            rows = _rows(db, hive, kind) if lines else ()
+            there = {_digest(line) for _, data, _ in rows for line in split_lines(data)}
             missing = sum(_digest(line) not in there for line in lines)
             if missing:
                 found[kind] = missing
@@ -180,7 +184,7 @@ def _lines_of(ledger: Ledger) -> list[bytes]:
 
 def _kinds(db: psycopg.Connection, hive: str) -> list[str]:
     rows = db.execute("SELECT DISTINCT kind FROM queen_lines WHERE hive = %s ORDER BY 1", (hive,))
-    return [str(kind) for (kind,) in rows]
+    return [kind for (kind,) in rows if is_kind(kind)]
 
 
 def _rows(db: psycopg.Connection, hive: str, kind: str) -> Iterator[tuple[int, bytes, bytes]]:

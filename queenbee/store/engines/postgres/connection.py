@@ -10,7 +10,7 @@ from contextlib import suppress
 from queenbee.errors import Unreachable
 from queenbee.store.engines.postgres import faults, libpq
 from queenbee.store.engines.postgres.late import psycopg
-from queenbee.store.engines.postgres.schema import VERSION, channel, lock_key
+from queenbee.store.engines.postgres.schema import VERSION, channel, is_kind, lock_key
 from queenbee.store.engines.postgres.statements import Statement, Statements, Value, Values
 
 TYPE_CHECKING = False
@@ -183,7 +183,8 @@ class Connection:
 
     def kinds(self) -> list[str]:
         """Returns the kinds of record that have lines."""
-        return [kind for (kind,) in self.table(_KINDS, Value(self.hive))]
+        found = self.table(_KINDS, Value(self.hive))
+        return [kind for (kind,) in found if is_kind(kind)]
 
     def table(self, query: str, *values: Parameter) -> list[list[str]]:
         """Returns the rows of a query whose columns are all text."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from psycopg import Connection
 
+_MOST_KIND_BYTES = 100
 _UPGRADE_LOCK = 0x7175_6565_6E  # "queen"
 STEPS: tuple[LiteralString, ...] = (
     """
@@ -75,3 +76,16 @@ def channel(hive: str) -> str:
 def chained(previous: bytes, line: bytes) -> bytes:
     """Returns the digest of a line, given that of the line before it."""
     return sha256(previous + line).digest()
+
+
+def is_kind(kind: str) -> bool:
+    """Returns whether a kind of record in the database can be one of ours: it names files here, and
+    whoever may insert lines can insert any.
+    """
+    return (
+        bool(kind)
+        and kind[0] != "."
+        and "/" not in kind
+        and kind.isprintable()
+        and (len(kind.encode()) <= _MOST_KIND_BYTES)
+    )

@@ -1,0 +1,243 @@
+"""What whoever can push to the branch of the records, or names it, cannot make of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hives import git
+from mutants import mutant
+from sync_worlds import BRANCH, World
+
+from queenbee.errors import InvalidInput, Unreachable, Unreadable
+from queenbee.git.remote import branch, leftovers, syncing
+from queenbee.git.remote.syncing import sync
+from queenbee.services import behind
+
+_MESSAGE = b'{"id":"qm-1","from":"eve","to":"bob","subject":"hi","created_at":"2024-01-01"}\n'
+_EVE = ("-c", "user.name=eve", "-c", "user.email=e@v.e")
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> World:
+    world = World(tmp_path)
+    world.clone("ada")
+    world.clone("bob")
+    return world
+
+
+def _said(world: World, *arguments: str, stdin: bytes = b"") -> str:
+    done = subprocess.run(
+        ["git", *arguments], cwd=world.bare, input=stdin, capture_output=True, check=True
+    )
+    return done.stdout.decode().strip()
+
+
+def _put(
+    world: World, entries: list[tuple[str, str, bytes]], *, to: str = BRANCH, archive: str = ""
+) -> None:
+    """Commits files of these modes, names and contents on top of a branch."""
+    listed = []
+    for mode, name, data in entries:
+        oid = _said(world, "hash-object", "-w", "--stdin", stdin=data)
+        listed.append(f"{mode} blob {oid}\t{name}\n")
+    if archive:
+        inner = f"100644 blob {_said(world, 'hash-object', '-w', '--stdin', stdin=_MESSAGE)}"
+        tree = _said(world, "mktree", stdin=f"{inner}\t{archive}\n".encode())
+        listed.append(f"040000 tree {tree}\tarchive\n")
+    tree = _said(world, "mktree", stdin="".join(listed).encode())
+    old = _said(world, "for-each-ref", "--format=%(objectname)", f"refs/heads/{to}")
+    commit = _said(world, *_EVE, "commit-tree", tree, "-m", "mine", *(["-p", old] if old else []))
+    _said(world, "update-ref", f"refs/heads/{to}", commit)
+
+
+def _claim_over_a_link(two: World) -> None:
+    sync(two.hive("bob"))
+    two.hive("bob").assignments.claim("shop-1")
+    sync(two.hive("bob"))
+    sync(two.hive("ada"))
+    assert [each.droid for each in two.hive("ada").assignments.find()] == ["bob"]
+
+
+class TestALinkWithTheNameOfALedger:
+    @pytest.fixture(autouse=True)
+    def _there(self, two: World) -> None:
+        _put(two, [("120000", "queen_assignments.jsonl", b"/etc/passwd")])
+        # It is a branch of records, as one of ours would be.
+        tree = _said(two, "rev-parse", f"{BRANCH}^{{tree}}")
+        commit = _said(two, *_EVE, "commit-tree", tree, "-m", "queenbee: 1")
+        _said(two, "update-ref", f"refs/heads/{BRANCH}", commit)
+
+    def test_gives_way_to_the_ledger(self, two: World) -> None:
+        _claim_over_a_link(two)
+        assert two.git("ls-tree", BRANCH).count("queen_assignments.jsonl") == 1
+
+    def test_kept_beside_it_would_make_the_branch_unreadable_to_all(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        kept = mutant(branch, 'if each.partition("\\t")[2] != name]', "]")
+        monkeypatch.setattr(branch.Branch, "write", kept.Branch.write)
+        with pytest.raises(Unreachable, match="fsck"):
+            _claim_over_a_link(two)
+
+
+def _claims_in_segments(two: World) -> None:
+    bob = two.hive("bob")
+    sync(bob)
+    for number in range(5):
+        bob.assignments.claim(f"shop-{number}")
+    sync(bob)
+    ada = two.hive("ada")
+    sync(ada)
+    assert len(ada.assignments.find(droid="bob")) == 5
+
+
+class TestASegmentWithTheLastNumber:
+    @pytest.fixture(autouse=True)
+    def _there(self, two: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(syncing, "SEGMENT_BYTES", 300)
+        name = f"queen_assignments.{branch.MOST_NUMBER}.jsonl"
+        _put(two, [("100644", "queen_messages.jsonl", b"")], archive=name)
+
+    def test_keeps_no_line_from_arriving(self, two: World) -> None:
+        _claims_in_segments(two)
+
+    def test_counted_on_would_lose_them_to_all_others(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(syncing, "MOST_NUMBER", 2 * branch.MOST_NUMBER)
+        with pytest.raises(AssertionError):
+            _claims_in_segments(two)
+
+
+def test_a_torn_line_that_is_completed_later_arrives(two: World) -> None:
+    _put(two, [("100644", "queen_messages.jsonl", _MESSAGE[:30])])
+    assert sync(two.hive("bob")).taken == 0
+    _put(two, [("100644", "queen_messages.jsonl", _MESSAGE)])
+    assert sync(two.hive("bob")).taken == 1
+
+
+def test_the_end_of_a_line_is_no_line(two: World) -> None:
+    """Else two clones, of which one has seen the beginning alone, would differ for good."""
+    _put(two, [("100644", "queen_messages.jsonl", b"torn")])
+    assert sync(two.hive("bob")).taken == 0
+    _put(two, [("100644", "queen_messages.jsonl", b"torn" + _MESSAGE)])
+    assert sync(two.hive("bob")).taken == sync(two.hive("ada")).taken == 0
+
+
+def test_many_kinds_of_records_are_refused_before_any_is_taken_in(two: World) -> None:
+    _put(two, [("100644", f"queen_k{number}.jsonl", _MESSAGE) for number in range(101)])
+    with pytest.raises(Unreadable, match="101 kinds"):
+        sync(two.hive("bob"))
+    assert list((two.folder / "bob" / ".beads").iterdir()) == []
+
+
+class TestABranchOfCode:
+    @pytest.fixture(autouse=True)
+    def _there(self, two: World) -> None:
+        _put(two, [("100644", "README.md", b"code\n")], to="main")
+        two.settings("bob", '[sync]\nbranch = "main"\n')
+
+    def test_gets_no_records(self, two: World) -> None:
+        bob = two.hive("bob")
+        bob.assignments.claim("shop-1")
+        before = two.git("rev-parse", "main")
+        for _ in range(2):
+            with pytest.raises(InvalidInput, match="has other files, and no records"):
+                sync(bob)
+        assert two.git("rev-parse", "main") == before
+
+    def test_can_be_looked_at(self, two: World) -> None:
+        assert sync(two.hive("bob")).taken == 0
+
+
+class TestTheLockOfARef:
+    def lock(self, two: World, age_s: float) -> Path:
+        folder: Path = two.folder / "bob/.git/refs/queenbee/origin/queenbee"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "hive.lock"
+        path.touch()
+        os.utime(path, (time.time() - age_s,) * 2)
+        return path
+
+    @pytest.mark.parametrize("age_s", [3600, -3600], ids=["old", "of a clock that was ahead"])
+    def test_that_a_killed_git_left_stops_nobody_for_long(self, two: World, age_s: float) -> None:
+        path = self.lock(two, age_s)
+        two.hive("ada").assignments.claim("shop-1")
+        sync(two.hive("ada"))
+        assert sync(two.hive("bob")).taken == 1
+        assert not path.exists()
+
+    def test_is_left_alone_while_a_git_may_hold_it(self, two: World) -> None:
+        path = self.lock(two, 0)
+        two.hive("ada").assignments.claim("shop-1")
+        sync(two.hive("ada"))
+        with pytest.raises(Unreachable, match="cannot lock ref"):
+            sync(two.hive("bob"))
+        assert path.exists()
+
+
+class TestAFetchThatIsEnded:
+    """By a remote that is slow: what came by then must not stay, time and again."""
+
+    @pytest.fixture
+    def slow(self, two: World, monkeypatch: pytest.MonkeyPatch) -> World:
+        _put(two, [("100644", "queen_messages.jsonl", os.urandom(3_000_000))])
+        program = two.folder / "slow"
+        # It sends the beginning of the pack, and then nothing.
+        program.write_text(
+            f"#!{sys.executable}\n"
+            "import subprocess, sys, time\n"
+            f"said = subprocess.Popen(['git-upload-pack', {str(two.bare)!r}], "
+            "stdout=subprocess.PIPE)\n"
+            "sent = 0\n"
+            "while sent < 500_000 and (data := said.stdout.read1(10_000)):\n"
+            "    sent += sys.stdout.buffer.write(data)\n"
+            "    sys.stdout.buffer.flush()\n"
+            "time.sleep(600)\n"
+        )
+        program.chmod(0o755)
+        git(two.folder / "bob", "remote", "set-url", "origin", "ssh://nowhere/hive.git")
+        monkeypatch.setenv("GIT_SSH", str(program))
+        monkeypatch.setenv("GIT_SSH_VARIANT", "simple")
+        two.settings("bob", '[sync]\ntimeout = "2s"\n')
+        return two
+
+    def test_leaves_no_pack_behind(self, slow: World) -> None:
+        with pytest.raises(Unreachable):
+            sync(slow.hive("bob"))
+        assert leftovers.packs(str(slow.folder / "bob/.git")) == set()
+
+    def test_would_leave_one_each_time(self, slow: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(leftovers, "remove", lambda *_: None)
+        with pytest.raises(Unreachable):
+            sync(slow.hive("bob"))
+        assert len(leftovers.packs(str(slow.folder / "bob/.git"))) == 1
+
+    def test_leaves_the_packs_of_others_alone(self, tmp_path: Path) -> None:
+        folder = tmp_path / "objects/pack"
+        folder.mkdir(parents=True)
+        (folder / "tmp_pack_before").touch()
+        before = leftovers.packs(str(tmp_path))
+        (folder / "tmp_pack_ours").touch()
+        with (folder / "tmp_pack_theirs").open("wb"):
+            leftovers.remove(str(tmp_path), before)
+        kept = {"tmp_pack_before", "tmp_pack_theirs"}
+        if not Path("/proc/self/fd").exists():
+            kept.add("tmp_pack_ours")
+        assert leftovers.packs(str(tmp_path)) == kept
+
+
+def test_a_remote_that_explains_itself_at_length_is_left_alone_all_the_same(two: World) -> None:
+    bob = two.hive("bob")
+    sync(bob)
+    for _ in range(2):
+        behind.note_away(bob.layout, "no " * 100_000)
+        assert behind.is_resting(bob.layout)
+    said = behind.look_after(bob)
+    assert len(said) == 1
+    assert len(said[0]) < 400

@@ -1,0 +1,112 @@
+"""Rows in the database that no engine of ours wrote: whoever may insert can insert anything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import postgres_server
+import psycopg
+import pytest
+from mutants import mutant
+
+from queenbee import Hive
+from queenbee.store.engines.postgres import carrying, connection, schema
+from queenbee.store.engines.postgres.schema import chained
+from queenbee.store.layout import Layout
+
+_LINE = b'{"id":"qm-1","from":"eve","to":["bob"],"subject":"hi","created_at":"2024-01-01"}'
+_FORGED = b'{"id":"qm-2","from":"eve","to":["bob"],"subject":"two","created_at":"2024-01-01"}'
+
+Open = Callable[[], Hive]
+
+
+@pytest.fixture
+def hive_name(server: postgres_server.Server, beads: Path) -> str:
+    return postgres_server.use(beads, server)
+
+
+@pytest.fixture
+def opened(repo: Path, hive_name: str) -> Open:
+    return lambda: Hive.open(repo, droid="bob", env=postgres_server.environment())
+
+
+def _insert(server: postgres_server.Server, hive: str, kind: str, *lines: bytes) -> None:
+    """Appends lines with the digests that they should have."""
+    with psycopg.connect(server.url, autocommit=True) as db:
+        last = db.execute(
+            "SELECT sequence, digest FROM queen_lines WHERE hive = %s AND kind = %s "
+            "ORDER BY sequence DESC LIMIT 1",
+            (hive, kind),
+        ).fetchone()
+        sequence, digest = last or (0, b"")
+        for line in lines:
+            sequence, digest = sequence + 1, chained(digest, line)
+            db.execute(
+                "INSERT INTO queen_lines (hive, kind, sequence, line, digest, turn) "
+                "VALUES (%s, %s, %s, %s, %s, '')",
+                (hive, kind, sequence, line, digest),
+            )
+
+
+def _snapshot(folder: Path) -> set[str]:
+    return {str(path) for path in folder.rglob("*")}
+
+
+class TestAKindThatIsAPath:
+    KINDS = ("../../../escaped", "../escaped", "a/b", ".hidden", "", "x" * 300, "a\nb")
+
+    def test_is_no_kind(
+        self, opened: Open, server: postgres_server.Server, hive_name: str, repo: Path
+    ) -> None:
+        for kind in self.KINDS:
+            _insert(server, hive_name, kind, _LINE)
+        _insert(server, hive_name, "messages", _LINE)
+        hive = opened()
+        before = _snapshot(repo.parent)
+        assert hive.engine.kinds() == ["messages"]
+        for kind in hive.kinds():
+            hive.state(kind)
+        new = _snapshot(repo.parent) - before
+        assert all("/postgres/" in each for each in new), new
+        carried = carrying.to_files(hive.layout, hive_name)
+        assert list(carried.kinds) == ["messages"]
+        assert not [each for each in _snapshot(repo.parent) if "escaped" in each]
+
+    def test_would_be_written_outside(
+        self,
+        opened: Open,
+        server: postgres_server.Server,
+        hive_name: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        _insert(server, hive_name, "../escaped", _LINE)
+        trusting = mutant(schema, "bool(kind)\n        and", "True\n        or")
+        monkeypatch.setattr(connection, "is_kind", trusting.is_kind)
+        hive = opened()
+        for kind in hive.kinds():
+            hive.state(kind)
+        assert os.path.exists(os.path.join(hive.layout.state_dir, "escaped.jsonl"))
+
+
+class TestALineThatIsNone:
+    LINES = (_LINE + b"\n" + _FORGED, b"", b"   ", b"torn {", b"\xff\0", _LINE + b"\r", b"\n")
+
+    @pytest.fixture(autouse=True)
+    def _there(self, server: postgres_server.Server, hive_name: str) -> None:
+        _insert(server, hive_name, "messages", *self.LINES)
+
+    def test_keeps_no_other_from_being_read_or_written(self, opened: Open) -> None:
+        for number in range(3):
+            hive = opened()
+            hive.messages.send("eve", f"text {number}")
+            sent = hive.state("messages").select({"from": "bob"})
+            assert len(list(sent)) == number + 1
+
+    def test_keeps_nobody_from_going_back_to_files(self, opened: Open, hive_name: str) -> None:
+        hive = opened()
+        hive.messages.send("eve", "kept")
+        layout: Layout = hive.layout
+        carrying.to_files(layout, hive_name)
+        assert b"kept" in Path(layout.ledger_path("messages")).read_bytes()
