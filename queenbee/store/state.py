@@ -221,7 +221,7 @@ class Folded:
                 rows: Iterable[Fields] = self.everything()
             else:
                 ids = self._column(indexed).ids.get(equals[indexed], ())
-                rows = [self._table.entries[each].fields for each in ids]
+                rows = [fields for each in ids if (fields := self._table.get(each)) is not None]
         others = [(name, value) for name, value in equals.items() if name != indexed]
         return [fields for fields in rows if all(_has(fields, *pair) for pair in others)]
 

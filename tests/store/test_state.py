@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mutants import mutant
 from record_lines import IDS, any_lines, encoded
 
+from queenbee.core import fold
 from queenbee.store import state as state_module
 from queenbee.store.index.records import Indexed
 from queenbee.store.ledger.ledger import Ledger
@@ -261,3 +262,13 @@ def test_threads_that_read_and_follow_see_whole_records(tmp_path):
     state.refresh()
     assert not broken
     assert state.get("qm-1")["a"] == 59
+
+
+def test_a_question_looks_at_the_records_that_match_and_no_others(tmp_path, monkeypatch):
+    """It used to list all records for each one that matched."""
+    ledger = open_ledger(tmp_path)
+    put(ledger.path, b"".join(b'{"id":"qa-%d","droid":"d%d"}\n' % (n, n % 2) for n in range(4)))
+    state = cold(ledger, "assignments")
+    monkeypatch.delattr(fold.Table, "entries")
+    found = state.select({"droid": "d1"})
+    assert [each["id"] for each in found] == ["qa-1", "qa-3"]

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
 
+from queenbee.store.engines.postgres import libpq
 from queenbee.store.engines.postgres.statements import Statement, Statements, Value, Values
 
+if TYPE_CHECKING:
+    from queenbee.store.engines.postgres.statements import Db
+
+
+@pytest.fixture(params=["psycopg", "libpq"])
+def db(request: pytest.FixtureRequest, server: Any) -> Iterator[Db]:
+    """A connection of each sort: commands use libpq itself, a process with psycopg uses that."""
+    if request.param == "psycopg":
+        opened: Any = psycopg.connect(server.url, autocommit=True)
+    else:
+        opened = libpq.connect(server.url, {"application_name": "queen test"})
+    assert opened is not None
+    yield opened
+    opened.close()
+
 
 @pytest.fixture
-def db(server: Any) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(server.url, autocommit=True) as opened:
-        yield opened
-
-
-@pytest.fixture
-def statements(db: psycopg.Connection) -> Statements:
+def statements(db: Db) -> Statements:
     return Statements(db)
 
 
-def prepared(db: psycopg.Connection) -> int:
-    rows = db.execute("SELECT statement FROM pg_prepared_statements").fetchall()
-    return sum("pg_prepared_statements" not in text for (text,) in rows)
+def prepared(db: Db) -> int:
+    query = "SELECT count(*) FROM pg_prepared_statements WHERE statement !~ 'pg_prepared'"
+    return number(db, query)
+
+
+def number(db: Db, query: str) -> int:
+    (result,) = Statements(db).run(Statement(query))
+    return int.from_bytes(result.get_value(0, 0) or b"", "big")
 
 
 ECHO = "SELECT $1::bytea"
@@ -37,9 +52,7 @@ def test_each_statement_has_its_result(statements: Statements) -> None:
         assert (one.get_value(0, 0), two.get_value(0, 0)) == (b"a\0", b"b")
 
 
-def test_a_statement_is_prepared_when_it_is_used_again(
-    statements: Statements, db: psycopg.Connection
-) -> None:
+def test_a_statement_is_prepared_when_it_is_used_again(statements: Statements, db: Db) -> None:
     """A pooler may give the connection of a command with one question to another one."""
     for names in (0, 1, 1):
         statements.run(Statement(ECHO, Value(b"a")))
@@ -62,12 +75,12 @@ def test_more_than_a_socket_holds(statements: Statements) -> None:
         assert result.get_value(0, 0) == data
 
 
-def test_after_an_error_nothing_else_is_run(statements: Statements, db: psycopg.Connection) -> None:
-    db.execute("CREATE TEMPORARY TABLE made (number bigint)")
+def test_after_an_error_nothing_else_is_run(statements: Statements, db: Db) -> None:
+    statements.run(Statement("CREATE TEMPORARY TABLE made (number bigint)"))
     insert = Statement("INSERT INTO made VALUES ($1::bigint)", Value(1))
     with pytest.raises(psycopg.errors.DivisionByZero, match=r"^division by zero$"):
         statements.run(Statement(DIVIDED, Value(0)), insert)
-    assert db.execute("SELECT count(*) FROM made").fetchone() == (0,)
+    assert number(db, "SELECT count(*) FROM made") == 0
 
 
 def test_an_error_leaves_the_connection_usable(statements: Statements) -> None:
@@ -80,9 +93,7 @@ def test_an_error_leaves_the_connection_usable(statements: Statements) -> None:
                 statements.run(*both)
 
 
-def test_errors_after_what_is_needed_are_not_raised(
-    statements: Statements, db: psycopg.Connection
-) -> None:
+def test_errors_after_what_is_needed_are_not_raised(statements: Statements, db: Db) -> None:
     steps = Statement(ECHO, Value(b"a")), Statement(DIVIDED, Value(0))
     assert len(statements.run(*steps, needed=1)) == 1
     killing = Statement("SELECT pg_terminate_backend(pg_backend_pid())")
@@ -91,7 +102,7 @@ def test_errors_after_what_is_needed_are_not_raised(
 
 
 def test_a_lost_connection_is_an_error_without_a_state_or_says_that_it_was_ended(
-    statements: Statements, db: psycopg.Connection
+    statements: Statements, db: Db
 ) -> None:
     killing = Statement("SELECT pg_terminate_backend(pg_backend_pid())")
     with pytest.raises(psycopg.OperationalError) as caught:
@@ -102,7 +113,7 @@ def test_a_lost_connection_is_an_error_without_a_state_or_says_that_it_was_ended
 
 
 def test_an_interrupted_question_closes_the_connection(
-    statements: Statements, db: psycopg.Connection, monkeypatch: pytest.MonkeyPatch
+    statements: Statements, db: Db, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its answer would be taken for that of the next question."""
 

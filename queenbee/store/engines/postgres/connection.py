@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import select
+import sys
 from contextlib import suppress
 
-import psycopg
-
 from queenbee.errors import Unreachable
-from queenbee.store.engines.postgres import faults
+from queenbee.store.engines.postgres import faults, libpq
+from queenbee.store.engines.postgres.late import psycopg
 from queenbee.store.engines.postgres.schema import VERSION, channel, is_kind, lock_key
 from queenbee.store.engines.postgres.statements import Statement, Statements, Value, Values
 
@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from psycopg.pq.abc import PGresult
+    from queenbee.store.engines.postgres.statements import Db, Parameter, PGresult
 
 # It warns of connections that were lost, on standard error; whoever asked is told anyway.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -54,11 +54,15 @@ SELECT $1, kind, sequence, line, digest, $2
 FROM unnest($3::text[], $4::bigint[], $5::bytea[], $6::bytea[])
     AS added (kind, sequence, line, digest)
 """
+_RECORDED = """
+SELECT kind FROM queen_lines
+WHERE hive = $1 AND kind = $2 AND sequence = $3 AND digest = $4 AND turn = $5
+"""
 _NOTIFY = "SELECT pg_notify($1, '')"
 _KINDS = """
 WITH RECURSIVE each (kind) AS (
-    SELECT min(kind) FROM queen_lines WHERE hive = %(hive)s UNION ALL
-    SELECT (SELECT min(kind) FROM queen_lines WHERE hive = %(hive)s AND kind > each.kind)
+    SELECT min(kind) FROM queen_lines WHERE hive = $1 UNION ALL
+    SELECT (SELECT min(kind) FROM queen_lines WHERE hive = $1 AND kind > each.kind)
     FROM each WHERE kind IS NOT NULL
 ) SELECT kind FROM each WHERE kind IS NOT NULL
 """
@@ -99,20 +103,19 @@ class Connection:
         self.hive = hive
         self._durability = "synced" if durable else "buffered"
         # Without a limit on silence, a cable that is pulled would stop a command for minutes.
-        self._db = psycopg.connect(
-            conninfo,
-            autocommit=True,
-            connect_timeout=max(2, round(patience_s)),  # libpq takes less for 2.
-            application_name=f"queen {name}"[:63],
-            keepalives_idle=5,
-            keepalives_interval=2,
-            keepalives_count=3,
-            tcp_user_timeout=max(1000, round(patience_s * 1000)),
-        )
+        parameters: dict[str, str | int] = {
+            "connect_timeout": max(2, round(patience_s)),  # libpq takes less for 2.
+            "application_name": f"queen {name}"[:63],
+            "keepalives_idle": 5,
+            "keepalives_interval": 2,
+            "keepalives_count": 3,
+            "tcp_user_timeout": max(1000, round(patience_s * 1000)),
+        }
+        self._db = _connected(conninfo, parameters)
         self._statements = Statements(self._db)
 
     @property
-    def db(self) -> psycopg.Connection:
+    def db(self) -> Db:
         """The connection itself."""
         return self._db
 
@@ -171,24 +174,30 @@ class Connection:
         """
         self._begin({}, lock_timeout_s)
         try:
-            found = self._db.execute(
-                "SELECT 1 FROM queen_lines WHERE hive = %s AND kind = %s AND sequence = %s "
-                "AND digest = %s AND turn = %s",
-                (self.hive, row.kind, row.sequence, row.digest, turn),
-            ).fetchone()
+            line = (Value(row.kind), Value(row.sequence), Value(row.digest))
+            found = self.table(_RECORDED, Value(self.hive), *line, Value(turn))
         finally:
             with suppress(psycopg.Error):
                 self.roll_back()
-        return found is not None
+        return bool(found)
 
     def kinds(self) -> list[str]:
         """Returns the kinds of record that have lines."""
-        found = self._db.execute(_KINDS, {"hive": self.hive})
+        found = self.table(_KINDS, Value(self.hive))
         return [kind for (kind,) in found if is_kind(kind)]
+
+    def table(self, query: str, *values: Parameter) -> list[list[str]]:
+        """Returns the rows of a query whose columns are all text."""
+        (result,) = self._statements.run(Statement(query, *values))
+        columns = range(result.nfields)
+        return [
+            [(result.get_value(row, column) or b"").decode() for column in columns]
+            for row in range(result.ntuples)
+        ]
 
     def listen(self) -> None:
         """Asks to be told of writes to the hive."""
-        self._db.execute(f"LISTEN {channel(self.hive)}".encode())
+        self._statements.run(Statement(f"LISTEN {channel(self.hive)}"))
 
     def was_told(self, timeout_s: float) -> bool:
         """Returns whether a write was announced, or is within this time."""
@@ -234,6 +243,14 @@ class Connection:
         ]
         is_in_use = in_use not in (None, _FALSE)
         return Answer(_number(now_ms), in_use=is_in_use, carried=_number(carried), rows=rows)
+
+
+def _connected(conninfo: str, parameters: Mapping[str, str | int]) -> Db:
+    # Once psycopg is imported, it is the faster one.
+    link = None if "psycopg" in sys.modules else libpq.connect(conninfo, parameters)
+    if link is not None:
+        return link
+    return psycopg.connect(conninfo, autocommit=True, **parameters)  # type: ignore[arg-type,return-value]
 
 
 def _number(value: bytes | None) -> int:

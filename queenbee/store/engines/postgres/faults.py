@@ -4,70 +4,68 @@ what to do.
 
 from __future__ import annotations
 
-import psycopg
-from psycopg import errors as pg
-
 from queenbee.errors import Busy, OutcomeUnknown, QueenError, StoreError, Unreachable, Unwritable
+from queenbee.store.engines.postgres.late import psycopg
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from queenbee.store.engines.postgres.statements import Db
 
 _NOTHING = "nothing was written"
 _GONE = (
-    pg.AdminShutdown,
-    pg.CrashShutdown,
-    pg.CannotConnectNow,
-    pg.IdleInTransactionSessionTimeout,
-    pg.TooManyConnections,
-    pg.ReadOnlySqlTransaction,
+    "AdminShutdown",
+    "CrashShutdown",
+    "CannotConnectNow",
+    "IdleInTransactionSessionTimeout",
+    "TooManyConnections",
+    "ReadOnlySqlTransaction",
 )
 """A server that is stopping, starting, full or a standby: another attempt may find it ready."""
-_ENDED = (pg.AdminShutdown, pg.CrashShutdown, pg.IdleInTransactionSessionTimeout)
+_ENDED = ("AdminShutdown", "CrashShutdown", "IdleInTransactionSessionTimeout")
 """The server ended the connection, and said so."""
-_NO_ENTRY = (pg.InvalidAuthorizationSpecification, pg.InvalidPassword, pg.InvalidCatalogName)
-_NO_TABLES = (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction)
+_NO_ENTRY = ("InvalidAuthorizationSpecification", "InvalidPassword", "InvalidCatalogName")
+_NO_TABLES = ("UndefinedTable", "UndefinedColumn", "UndefinedFunction")
 _AUTHENTICATION = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf")
 """What libpq says if the server turned us away: such an error has no SQLSTATE."""
 
 
-def is_lost(error: psycopg.Error, connection: psycopg.Connection) -> bool:
+def is_lost(error: psycopg.Error, connection: Db) -> bool:
     """Returns whether the connection is gone, so that nobody knows what the server did last."""
     said_nothing = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
-    return connection.closed or said_nothing or isinstance(error, _ENDED)
+    return connection.closed or said_nothing or _is(error, *_ENDED)
 
 
 def refusal(error: psycopg.Error) -> QueenError:
     """Returns the refusal for an error after which nothing was written."""
     text = first_line(error)
-    if isinstance(error, pg.LockNotAvailable):
+    if _is(error, "LockNotAvailable"):
         return Busy(
             "timed out: the hive in the database is locked by another process",
             hint="try again; nothing was written",
         )
-    if isinstance(error, pg.QueryCanceled):
+    if _is(error, "QueryCanceled"):
         return Busy(
             f"the database cancelled the request ({text}); {_NOTHING}",
             hint="try again; if this happens often, raise statement_timeout for this user",
         )
-    if isinstance(error, pg.DiskFull):
+    if _is(error, "DiskFull"):
         return Unwritable(f"the database's disk is full ({text}); {_NOTHING}")
-    if isinstance(error, pg.InsufficientPrivilege):
+    if _is(error, "InsufficientPrivilege"):
         return Unwritable(
             f"the database refuses this user ({text}); {_NOTHING}",
             hint="grant the user SELECT and INSERT on queen_lines, "
             "SELECT on queen_hives and queen_schema",
         )
-    if isinstance(error, _NO_TABLES):
+    if _is(error, *_NO_TABLES):
         return no_tables()
-    if isinstance(error, _NO_ENTRY) or (error.sqlstate is None and _turned_away(text)):
+    if _is(error, *_NO_ENTRY) or (error.sqlstate is None and _turned_away(text)):
         return StoreError(
             f"the database refuses the connection: {text}",
             hint="correct the user, the password or the name in QUEEN_DATABASE_URL",
         )
-    if (
-        isinstance(error, _GONE)
-        or error.sqlstate is None
-        or isinstance(error, psycopg.OperationalError)
-    ):
+    if _is(error, *_GONE) or error.sqlstate is None or isinstance(error, psycopg.OperationalError):
         return unreachable(text)
-    if isinstance(error, pg.UniqueViolation):
+    if _is(error, "UniqueViolation"):
         return Busy(f"another process wrote at the same time; {_NOTHING}", hint="try again")
     return StoreError(f"the database refuses the request: {text}; {_NOTHING}")
 
@@ -120,6 +118,11 @@ def unknown_outcome(text: str, waited_s: float) -> OutcomeUnknown:
         f"{waited_s:g} s whether it is recorded ({text})",
         hint="when the database answers again, look before you repeat the command",
     )
+
+
+def _is(error: psycopg.Error, *names: str) -> bool:
+    """Returns whether an error is of one of these classes of psycopg's."""
+    return isinstance(error, tuple(getattr(psycopg.errors, name) for name in names))
 
 
 def _turned_away(text: str) -> bool:

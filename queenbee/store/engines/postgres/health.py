@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from psycopg import Error
-from psycopg.conninfo import conninfo_to_dict
-
 from queenbee.errors import QueenError
 from queenbee.store.engines.fault import Fault
 from queenbee.store.engines.postgres import faults
+from queenbee.store.engines.postgres.late import psycopg
+from queenbee.store.engines.postgres.statements import Values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,8 +33,8 @@ if TYPE_CHECKING:
 def place(conninfo: str) -> str:
     """Returns where a database is, without who asks and the password."""
     try:
-        said = conninfo_to_dict(conninfo)
-    except Error:
+        said = psycopg.conninfo.conninfo_to_dict(conninfo)
+    except psycopg.Error:
         return "the database"
     if "service" in said and "host" not in said:
         return f"service {said['service']}"
@@ -73,9 +72,9 @@ def found(engine: Examined) -> Iterator[Fault]:
 
 
 def _settings(connection: Connection) -> dict[str, str]:
-    rows = connection.db.execute(
-        "SELECT name, setting FROM pg_settings WHERE name = ANY(%s) UNION ALL "
+    rows = connection.table(
+        "SELECT name, setting FROM pg_settings WHERE name = ANY($1) UNION ALL "
         "SELECT 'may_insert', has_table_privilege('queen_lines', 'INSERT')::text",
-        (["fsync", "full_page_writes", "transaction_read_only"],),
+        Values(["fsync", "full_page_writes", "transaction_read_only"]),
     )
-    return {str(name): str(value) for name, value in rows}
+    return dict(rows)

@@ -10,15 +10,12 @@ from __future__ import annotations
 import select
 import struct
 
-import psycopg
-from psycopg import errors, pq
+from queenbee.store.engines.postgres.late import psycopg
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Protocol
-
-    from psycopg.pq.abc import PGconn, PGresult
 
     class Parameter(Protocol):
         """A value as the server gets it."""
@@ -26,8 +23,68 @@ if TYPE_CHECKING:
         text: bytes
         is_binary: bool
 
+    class PGresult(Protocol):
+        """A result, of psycopg or of `libpq`."""
 
-_GOOD = (pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK)
+        status: int
+        ntuples: int
+        nfields: int
+
+        @property
+        def error_message(self) -> bytes: ...
+        def error_field(self, field: int, /) -> bytes | None: ...
+        def get_value(self, row: int, column: int, /) -> bytes | None: ...
+
+    class PGconn(Protocol):
+        """A connection, of psycopg or of `libpq`."""
+
+        @property
+        def status(self) -> int: ...
+        @property
+        def socket(self) -> int: ...
+        def enter_pipeline_mode(self) -> None: ...
+        def exit_pipeline_mode(self) -> None: ...
+        def pipeline_sync(self) -> None: ...
+        def send_query_params(
+            self,
+            query: bytes,
+            values: Sequence[bytes | None],
+            types: None,
+            formats: Sequence[int],
+            result_format: int,
+            /,
+        ) -> None: ...
+        def send_prepare(self, name: bytes, query: bytes, /) -> None: ...
+        def send_query_prepared(
+            self,
+            name: bytes,
+            values: Sequence[bytes | None],
+            formats: Sequence[int],
+            result_format: int,
+            /,
+        ) -> None: ...
+        def flush(self) -> int: ...
+        def is_busy(self) -> int: ...
+        def consume_input(self) -> None: ...
+        def get_result(self) -> PGresult | None: ...
+        def notifies(self) -> object | None: ...
+
+    class Db(Protocol):
+        """What holds a connection, of psycopg or of `libpq`."""
+
+        @property
+        def closed(self) -> bool: ...
+        @property
+        def pgconn(self) -> PGconn: ...
+        def close(self) -> None: ...
+
+
+_BINARY = 1
+_BAD_CONNECTION = 1
+_COMMAND_OK, _TUPLES_OK, _PIPELINE_SYNC, _PIPELINE_ABORTED = 1, 2, 10, 11
+_SQLSTATE, _MESSAGE_PRIMARY = ord("C"), ord("M")
+"""The numbers that libpq gives to what happens; psycopg's names for them would import all of it."""
+_GOOD = (_COMMAND_OK, _TUPLES_OK)
 _BYTEA, _INT8, _TEXT = 17, 20, 25
 """The numbers of types, which are the same in every database."""
 
@@ -74,7 +131,7 @@ class Statement:
 class Statements:
     """What runs statements on one connection. Raises psycopg's errors. Not safe for threads."""
 
-    def __init__(self, db: psycopg.Connection) -> None:
+    def __init__(self, db: Db) -> None:
         self._db = db
         self._used: set[str] = set()
         self._names: dict[str, bytes] = {}
@@ -118,7 +175,7 @@ class Statements:
         formats = [int(value.is_binary) for value in statement.values]
         name = self._names.get(query) or fresh.get(query)
         if name is None and query not in self._used:
-            connection.send_query_params(query.encode(), values, None, formats, pq.Format.BINARY)
+            connection.send_query_params(query.encode(), values, None, formats, _BINARY)
             return (True,)
         answers: tuple[bool, ...] = (True,)
         if name is None:
@@ -127,7 +184,7 @@ class Statements:
             name = fresh[query] = b"queen_%d" % self._given
             connection.send_prepare(name, query.encode())
             answers = (False, True)
-        connection.send_query_prepared(name, values, formats, pq.Format.BINARY)
+        connection.send_query_prepared(name, values, formats, _BINARY)
         return answers
 
 
@@ -140,13 +197,13 @@ def _collect(
     while True:
         _wait(connection)
         result = connection.get_result()
-        if result is None or result.status == pq.ExecStatus.PIPELINE_ABORTED:
+        if result is None or result.status == _PIPELINE_ABORTED:
             continue
-        if result.status == pq.ExecStatus.PIPELINE_SYNC:
+        if result.status == _PIPELINE_SYNC:
             return failed
         if result.status not in _GOOD:
             failed = failed or result
-            if connection.status == pq.ConnStatus.BAD:
+            if connection.status == _BAD_CONNECTION:
                 raise _error(failed)
         elif next(pending):
             results.append(result)
@@ -167,12 +224,12 @@ def _wait(connection: PGconn) -> None:
 
 
 def _error(result: PGresult) -> psycopg.Error:
-    state = (result.error_field(pq.DiagnosticField.SQLSTATE) or b"").decode()
-    said = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
+    state = (result.error_field(_SQLSTATE) or b"").decode()
+    said = result.error_field(_MESSAGE_PRIMARY) or result.error_message
     text = said.decode(errors="replace")
     if not state:
         return psycopg.OperationalError(text)
     try:
-        return errors.lookup(state)(text)
+        return psycopg.errors.lookup(state)(text)
     except KeyError:
         return psycopg.DatabaseError(text)

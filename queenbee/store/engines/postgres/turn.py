@@ -11,13 +11,12 @@ import os
 import time
 from contextlib import suppress
 
-import psycopg
-
 from queenbee.errors import Busy, OutcomeUnknown, QueenError
 from queenbee.store import setup
 from queenbee.store.engines.files_turn import add_hint
 from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.connection import Row
+from queenbee.store.engines.postgres.late import psycopg
 from queenbee.store.engines.postgres.noted import note_engine, noted_hive
 from queenbee.store.engines.postgres.schema import chained
 from queenbee.store.issues_file import append_rows
