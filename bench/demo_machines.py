@@ -188,7 +188,10 @@ def healing(stage: Stage) -> None:
 
 def third_machine(stage: Stage) -> None:
     """A new clone has everything, and gets what comes free, with a larger token."""
-    heading("A third machine clones the repository. `queen init` brings all records.")
+    heading(
+        "A third machine clones the repository. Its ledgers are on the branch alone, so "
+        "`queen init` brings all records."
+    )
     stage.add("cloud")
     stage.queen("eve", "init")
     stage.queen("eve", "reserve", _MIGRATIONS, "--confirm", code=5)

@@ -341,7 +341,7 @@ def conflicts_panel(found: Collisions | None, problem: str) -> Panel:
         for pair in found.pairs
     ]
     count = sum(side.commit is not None for side in found.sides)
-    empty = f"None among {count} {'side' if count == 1 else 'sides'}."
+    empty = f"No conflicts among {count} {'worktree' if count == 1 else 'worktrees'}."
     return Panel("conflicts", "Conflicts", CONFLICTS, rows, empty)
 
 

@@ -248,7 +248,15 @@ class Reservations:
         return statuses
 
     def fenced(self, status: PathStatus, token: int) -> PathStatus:
-        """Returns the status, or `stale` if a grant with a newer token ever covered the path."""
+        """Returns the status, or `stale` if a grant with a newer token ever covered the path.
+
+        Raises `InvalidInput` where grants have no token, since one place decides for all machines.
+        """
+        if self.store.engine.shared:
+            raise InvalidInput(
+                "grants of a hive in a database have no token: the database decides for all",
+                hint=suggested("queen check", status.path),
+            )
         covering = self.find(path=os.path.join(self.store.layout.tree, status.path), ended=True)
         newer = [lease for lease in covering if lease.token > token]
         if status.status == "held" or not newer:

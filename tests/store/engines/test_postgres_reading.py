@@ -146,3 +146,10 @@ class TestAReading:
             before = ledger.stamp()
             api.assignments.claim("qb-1")
             assert not ui.wait(ledger.stamp, before, [], time.monotonic() + 0.6)
+
+
+def test_a_token_is_refused_where_grants_have_none(open_for: Open, quick: QuickQueen) -> None:
+    open_for("ui").reservations.reserve(["a.py"])
+    ran = quick("check", "b.py", "--token", "1", "--json")
+    assert ran.code == 2
+    assert "have no token" in ran.error["message"]
