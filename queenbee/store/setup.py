@@ -138,3 +138,15 @@ def _write(path: str, text: str, how: Callable[[str, bytes], None] = safe_open.w
         how(path, text.encode())
     except OSError as error:
         raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
+
+
+def is_only_elsewhere(layout: Layout) -> bool:
+    """Returns whether the remote had a branch of records at the last fetch, of which this clone has
+    never taken anything in.
+    """
+    if layout.common_dir is None or os.path.isdir(layout.remote_dir):
+        return False
+    from queenbee.store.git_files.worktrees import ref_target  # noqa: PLC0415 - start-up
+
+    ref = f"refs/remotes/{layout.settings.sync_remote}/{layout.settings.sync_branch}"
+    return ref_target(layout.common_dir, ref) is not None

@@ -187,3 +187,21 @@ def test_the_real_command_does_what_the_quick_one_does(
     for arguments in (("reserved", "--json"), ("check", "README.md"), ("claim", "two words")):
         real, fast = queen(*arguments, as_="reviewer"), quick(*arguments, as_="reviewer")
         assert (real.code, real.out, real.err) == (fast.code, fast.out, fast.err)
+
+
+def test_init_in_a_clone_of_a_hive_that_synchronizes_says_to_fetch_first(
+    quick: QuickQueen, repo: Path
+) -> None:
+    quick("init")
+    assert quick("init").out.endswith("next: queen next  to take an issue\n")
+    git(repo, "commit", "-q", "--allow-empty", "-m", "records")
+    git(repo, "update-ref", "refs/remotes/origin/queenbee/hive", "HEAD")
+    for pack in ((), ("pack-refs", "--all")):
+        if pack:
+            git(repo, *pack)
+        assert quick("init").out.splitlines()[-2:] == [
+            "next: queen sync  to take in what is on the remote",
+            "      queen next  to take an issue",
+        ]
+    (Path(quick("where", "--json").json["state_dir"]) / "remote").mkdir(parents=True)
+    assert "queen sync" not in quick("init").out

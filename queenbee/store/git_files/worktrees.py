@@ -92,10 +92,17 @@ def current_branch(git_dir: str) -> str | None:
 
 def branch_head(common_dir: str, branch: str) -> str | None:
     """Returns the commit of a branch, or None if there is none or only git can tell."""
-    loose = _line(os.path.join(common_dir, "refs", "heads", branch))
+    return ref_target(common_dir, f"refs/heads/{branch}")
+
+
+def ref_target(common_dir: str, ref: str) -> str | None:
+    """Returns what a ref such as `refs/heads/main` points to, or None if there is none or only git
+    can tell.
+    """
+    loose = _line(os.path.join(common_dir, ref))
     if loose is not None:
         return None if loose.startswith("ref:") else loose
-    end = f" refs/heads/{branch}"
+    end = f" {ref}"
     try:
         packed = safe_open.read(os.path.join(common_dir, "packed-refs"))
     except (OSError, Unreadable):

@@ -34,8 +34,15 @@ def tell_without_hive(call: Invocation) -> None:
         return
 
 
-NEXT = ("queen setup", "queen issue new TITLE")
+NEXT = {
+    "queen setup": "to connect your coding agents",
+    "queen issue new TITLE": "to describe some work",
+}
 """What one does in a new hive."""
+JOINING = {"queen next": "to take an issue"}
+"""And in one that is there already."""
+SYNCING = {"queen sync": "to take in what is on the remote"}
+"""And first, if there may be records that this clone has never seen."""
 
 
 def _show_init(value: dict[str, object]) -> None:
@@ -46,9 +53,12 @@ def _show_init(value: dict[str, object]) -> None:
         say(f"  made {printable(path)}")
     if not made:
         say("  it already exists; nothing was changed")
-    setup_, issue = NEXT
-    say(f"next: {setup_:21}  to connect your coding agents")
-    say(f"      {issue}  to describe some work")
+    steps = NEXT if made else JOINING
+    if value["elsewhere"]:
+        steps = SYNCING | steps
+    width = max(map(len, steps))
+    for step, why in steps.items():
+        say(f"{'next:' if step == next(iter(steps)) else '':5} {step:{width}}  {why}")
 
 
 @command("init", show=_show_init, example="queen init", opens_hive=False)
@@ -64,7 +74,11 @@ def init(call: Invocation) -> dict[str, object]:
         call.tell("this is not a git repository: no clone or worktree will share the hive")
     elif places.settings.sync_ledgers == "branch":
         _take_in(call)
-    return {"beads_dir": places.beads_dir, "made": made}
+    return {
+        "beads_dir": places.beads_dir,
+        "made": made,
+        "elsewhere": setup.is_only_elsewhere(places),
+    }
 
 
 def _take_in(call: Invocation) -> None:
