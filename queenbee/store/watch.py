@@ -6,6 +6,7 @@ no events (no watches left, a folder that does not exist yet), it polls every 25
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
@@ -27,6 +28,10 @@ except ImportError:  # Not there for every system.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+# A thread of watchdog's that is just being stopped complains to whoever reads standard error.
+for _name in ("watchdog", "fsevents"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
 
 POLL_S = 0.025
 _TRUST_S = 0.5

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -94,3 +96,13 @@ def test_a_folder_that_does_not_exist_is_waited_for_by_looking(tmp_path, way):
     path = tmp_path / "not" / "there"
     stamp = stamp_of(path)
     assert not wait_for_change(stamp, stamp(), [str(path)], time.monotonic() + 0.05)
+
+
+def test_what_watchdog_logs_is_not_printed() -> None:
+    """It complains when it is stopped at the wrong moment; a program that logs still gets it."""
+    script = (
+        "import logging, queenbee.store.watch;"
+        "logging.getLogger('watchdog.observers.inotify').error('the thread is inactive')"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert done.stderr == b""
