@@ -39,6 +39,15 @@ class BrokenPromise(Exception):
     """A promise of QueenBee that did not hold."""
 
 
+def own_environment() -> dict[str, str]:
+    """Returns an environment that knows nothing of who runs the story, nor of the user's git."""
+    dropped = ("QUEEN_", "FACTORY_DROID", "BEADS_DIR", "GIT_")
+    env = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
+    for role in ("AUTHOR", "COMMITTER"):
+        env |= {f"GIT_{role}_NAME": "Demo", f"GIT_{role}_EMAIL": "demo@example.com"}
+    return env | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1"}
+
+
 class Said:
     """The answer of one command."""
 
@@ -62,12 +71,7 @@ class Stage:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.main = folder / "shop"
-        dropped = ("QUEEN_", "FACTORY_DROID", "BEADS_DIR", "GIT_")
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
-        who = {"NAME": "Demo", "EMAIL": "demo@example.com"}
-        for role in ("AUTHOR", "COMMITTER"):
-            self.env.update({f"GIT_{role}_{key}": value for key, value in who.items()})
-        self.env.update(GIT_CONFIG_GLOBAL=os.devnull, GIT_CONFIG_NOSYSTEM="1", NO_COLOR="1")
+        self.env = own_environment()
 
     def git(self, *arguments: str) -> None:
         """Runs git in the main worktree."""

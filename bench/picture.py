@@ -6,16 +6,15 @@ answers; the SVG needs no font and no file from elsewhere.
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 
-QUEEN = (sys.executable, "-c", "from queenbee.cli.main import main; main()")
+from bench.demo import QUEEN, own_environment
+
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "terminal.svg"
 COLUMNS = 92
 """Characters in a row of the picture; longer lines are wrapped."""
@@ -44,11 +43,7 @@ def main() -> None:
 
 def played(folder: Path) -> Iterator[tuple[str, str]]:
     """Yields the rows of the picture, each with its colour: of a droid, of a refusal, or none."""
-    dropped = ("QUEEN_", "FACTORY_DROID", "BEADS_DIR", "GIT_")
-    env = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
-    env |= {f"GIT_{role}_NAME": "Demo" for role in ("AUTHOR", "COMMITTER")}
-    env |= {f"GIT_{role}_EMAIL": "demo@example.com" for role in ("AUTHOR", "COMMITTER")}
-    env |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "NO_COLOR": "1"}
+    env = own_environment()
     shop = folder / "shop"
     (shop / "src" / "cart").mkdir(parents=True)
     (shop / "src" / "cart" / "total.py").write_text("total = 0\n")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 from hives import START_MS, Clock, git
@@ -12,6 +14,8 @@ from queenbee import Hive
 
 BRANCH = "queenbee/hive"
 HOUR_S = 3600
+PATIENCE_S = 60
+"""How long what must happen may take on a busy machine."""
 
 
 class World:
@@ -63,3 +67,18 @@ class World:
         names = self.git("ls-tree", "-r", "--name-only", commit).splitlines()
         texts = [self.git("cat-file", "blob", f"{commit}:{name}") for name in names]
         return [json.loads(line) for text in texts for line in text.splitlines()]
+
+
+def until(true: Callable[[], object]) -> None:
+    """Returns as soon as something is true."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline_s, "timed out"
+        time.sleep(0.02)
+
+
+def there(world: World) -> set[str]:
+    """Returns the issues that the branch of the remote says are claimed."""
+    if not world.git("branch", "--list", BRANCH):
+        return set()
+    return {str(line.get("issue_id")) for line in world.lines()}

@@ -7,22 +7,19 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from hives import QuickQueen, git
 from mcp_clients import inside, result_of
 from mutants import mutant
-from sync_worlds import World
+from sync_worlds import World, there, until
 
 from queenbee import Hive
 from queenbee.git.remote import background, syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.syncing import sync
 from queenbee.services import behind
-
-PATIENCE_S = 30
 
 
 @pytest.fixture
@@ -33,21 +30,6 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
         made.clone(name)
         behind.allow(made.hive(name).layout)
     return made
-
-
-def until(true: Callable[[], object]) -> None:
-    """Returns as soon as something is true."""
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline_s, "timed out"
-        time.sleep(0.02)
-
-
-def there(world: World) -> set[str]:
-    """Returns the issues that the branch of the remote says are claimed."""
-    if not world.git("branch", "--list", "queenbee/hive"):
-        return set()
-    return {str(line.get("issue_id")) for line in world.lines()}
 
 
 def layout(world: World, name: str = "ada"):  # type: ignore[no-untyped-def]

@@ -12,15 +12,13 @@ from pathlib import Path
 
 import pytest
 from hives import COMMAND, QuickQueen
-from sync_worlds import World
+from sync_worlds import PATIENCE_S, World, there, until
 
 from queenbee.errors import Busy
 from queenbee.git.remote import watching
 from queenbee.git.remote.syncing import sync
 from queenbee.git.remote.watching import State, watch
 from queenbee.services import behind
-
-PATIENCE_S = 60
 
 
 @pytest.fixture
@@ -31,19 +29,6 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     for name in ("ada", "bob"):
         world.clone(name)
     return world
-
-
-def until(true: Callable[[], object]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not true():
-        assert time.monotonic() < deadline_s, "timed out"
-        time.sleep(0.02)
-
-
-def there(world: World) -> set[str]:
-    if not world.git("branch", "--list", "queenbee/hive"):
-        return set()
-    return {str(line.get("issue_id")) for line in world.lines()}
 
 
 class Watcher:
