@@ -14,6 +14,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_MS = 253_402_300_799_999
 """The last instant of the year 9999, which is the last that a timestamp can hold."""
 _FIRST_MS = -62_135_596_800_000
+_asked: tuple[object, int | None] = (None, None)
+"""The field that was read last, and its instant: often, another question is about the same one."""
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -52,12 +54,18 @@ def parse_ms(text: str) -> int:
 
 def instant_ms(value: object) -> int | None:
     """Returns the instant that a field of a record holds, or None if it holds none."""
+    global _asked  # noqa: PLW0603 - a pair that is replaced whole
+    field, instant = _asked
+    if value is field:
+        return instant
     if not isinstance(value, str):
         return None
     try:
-        return parse_ms(value)
+        instant = parse_ms(value)
     except InvalidInput:
         return None
+    _asked = value, instant
+    return instant
 
 
 def parse_duration_s(text: str) -> int:
