@@ -22,6 +22,7 @@ from queenbee.store.engines.postgres.connection import AT_ONCE, Answer, Connecti
 from queenbee.store.engines.postgres.late import psycopg
 from queenbee.store.engines.postgres.schema import chained
 from queenbee.store.engines.postgres.turn import PostgresTurn
+from queenbee.store.files import START, Chunk, stamp_of
 from queenbee.store.ledger.ledger import Ledger
 
 TYPE_CHECKING = False
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
 
     from queenbee.store.engines.engine import Turn
     from queenbee.store.engines.fault import Fault
+    from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
+    from queenbee.store.ledger.batch import Position
     from queenbee.store.records import Progress, Records
 
     Found = TypeVar("Found")
@@ -56,15 +59,34 @@ class _OfThread(threading.local):
 class CachedLedger(Ledger):
     """One kind of record in the database, read through the cache."""
 
-    def __init__(self, engine: PostgresEngine, kind: str, path: str, tracked_path: str) -> None:
-        super().__init__(tracked_path, path)
+    def __init__(self, engine: PostgresEngine, kind: str, cache: Cache, tracked_path: str) -> None:
+        super().__init__(tracked_path, cache.path)
+        self.journal = cache.journal
         self._engine = engine
         self._kind = kind
+        self._stamped: tuple[set[str], tuple[object, ...]] | None = None
+        """The turn that the last stamp was taken in, and the stamp."""
 
     def stamp(self) -> tuple[object, ...]:
-        """Catches up with the database, and returns a value that changes with the lines."""
+        """Catches up with the database, and returns a value that changes with the lines.
+
+        Within a turn they do not change: nobody else writes, and the turn's own come at its end.
+        """
+        turn, stamped = self._engine.fresh, self._stamped
+        if turn is not None and stamped is not None and stamped[0] is turn and self._kind in turn:
+            return stamped[1]
         self._engine.catch_up(self._kind)
-        return super().stamp()
+        stamp = super().stamp()
+        self._stamped = (turn, stamp) if turn is not None else None
+        return stamp
+
+    def stamps(self) -> tuple[Stamp, Stamp]:
+        return (), stamp_of(self.journal_path)
+
+    def chunks(self, since: Position, *, limit: int | None = None) -> tuple[Chunk, Chunk]:
+        return Chunk(b"", b"", START, restarted=False), self.journal.read(
+            since.journal, limit=limit
+        )
 
     def missing(self) -> list[bytes]:
         """Returns nothing: what is in the database is not kept in tracked files."""
@@ -104,7 +126,7 @@ class PostgresEngine:
         if ledger is None:
             # A path that nothing is ever written to: there is no tracked file.
             tracked = os.path.join(self.folder, "tracked", f"{kind}.jsonl")
-            ledger = CachedLedger(self, kind, self.cache(kind).path, tracked)
+            ledger = CachedLedger(self, kind, self.cache(kind), tracked)
             self._ledgers[kind] = ledger
         return ledger
 
@@ -157,6 +179,8 @@ class PostgresEngine:
     def close(self) -> None:
         with self.mutex:
             self.drop()
+            for cache in self._caches.values():
+                cache.close()
             listening, self._listening = self._listening, None
             if listening is not None:
                 listening.close()
@@ -228,7 +252,7 @@ class PostgresEngine:
                 if (row.sequence, row.digest) != (sequence, digest):
                     raise faults.damaged(kind, row.sequence)
             if fresh:
-                self.cache(kind).take([(row.sequence, row.line) for row in fresh])
+                self.cache(kind).take(fresh)
             again = again or len(rows) >= AT_ONCE
         return again
 
