@@ -114,6 +114,8 @@ class PostgresEngine:
         self.connection: Connection | None = None
         self.fresh: set[str] | None = None
         """While a turn is open: the kinds that were read in it. Nobody else writes meanwhile."""
+        self.noted: Stamp = ()
+        """The stamp of the note that the hive is in a database, when it was last read."""
         self._listening: Connection | None = None
         self._told = 0
         self._thread = _OfThread()
@@ -129,6 +131,10 @@ class PostgresEngine:
             ledger = CachedLedger(self, kind, self.cache(kind), tracked)
             self._ledgers[kind] = ledger
         return ledger
+
+    @property
+    def moment(self) -> object | None:
+        return self.fresh
 
     def opened_kinds(self) -> list[str]:
         """Returns the kinds that were read so far: a turn brings them up to date at once."""

@@ -19,6 +19,7 @@ from queenbee.store.engines.postgres.connection import Row
 from queenbee.store.engines.postgres.late import psycopg
 from queenbee.store.engines.postgres.noted import note_engine, noted_hive
 from queenbee.store.engines.postgres.schema import chained
+from queenbee.store.files import stamp_of
 from queenbee.store.issues_file import append_rows
 from queenbee.store.lock import KernelLock
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from queenbee.store.engines.engine import Lines
     from queenbee.store.engines.postgres.cache import Cache
     from queenbee.store.engines.postgres.connection import Answer, Connection
+    from queenbee.store.files import Stamp
     from queenbee.store.issues_file import Added
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Ledger
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
         mutex: RLock
         connection: Connection | None
         fresh: set[str] | None
+        noted: Stamp
 
         def opened_kinds(self) -> list[str]: ...
         def ledger(self, kind: str) -> Ledger: ...
@@ -78,9 +81,7 @@ class PostgresTurn:
     def begin(self) -> None:
         engine = self._engine
         try:
-            setup.make_state_dir(engine.layout)
-            if noted_hive(engine.layout) != engine.hive:
-                note_engine(engine.layout, engine.hive)
+            self._prepare()
         except BaseException as error:
             add_hint(error, engine.layout)
             raise
@@ -95,6 +96,19 @@ class PostgresTurn:
             except BaseException:
                 self.end()
                 raise
+
+    def _prepare(self) -> None:
+        """Makes the state's folders, and the note that the hive is in a database."""
+        engine = self._engine
+        engine.layout.refuse_if_moved()
+        stamp = stamp_of(engine.layout.engine_path)
+        if stamp and stamp == engine.noted:
+            return  # It was right when this process last read it, and so its folder is there.
+        setup.make_state_dir(engine.layout)
+        if noted_hive(engine.layout) != engine.hive:
+            note_engine(engine.layout, engine.hive)
+            stamp = stamp_of(engine.layout.engine_path)
+        engine.noted = stamp
 
     def _begun(self) -> tuple[Answer, dict[str, tuple[int, bytes]]]:
         """Begins the transaction; on a new connection if the old one was lost in the meantime."""
