@@ -59,9 +59,7 @@ _RECORDED = """
 SELECT kind FROM queen_lines
 WHERE hive = $1 AND kind = $2 AND sequence = $3 AND digest = $4 AND turn = $5
 """
-_NOTIFY = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, '')"
-"""An announcement is a transaction of its own, which locks those of the whole server until it has
-ended. It does not wait for the disk: after a crash, nobody listens any more."""
+_NOTIFY = "SELECT pg_notify($1, '')"
 _KINDS = """
 WITH RECURSIVE each (kind) AS (
     SELECT min(kind) FROM queen_lines WHERE hive = $1 UNION ALL

@@ -27,7 +27,7 @@ from queenbee.store.ledger.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeVar
 
     from queenbee.store.engines.engine import Turn
@@ -122,6 +122,7 @@ class PostgresEngine:
         self._clock: tuple[int, int] | None = None
         self._caches: dict[str, Cache] = {}
         self._ledgers: dict[str, CachedLedger] = {}
+        self._records: dict[str, Records] = {}
 
     def ledger(self, kind: str) -> CachedLedger:
         ledger = self._ledgers.get(kind)
@@ -150,7 +151,9 @@ class PostgresEngine:
     def records(self, kind: str, progress: Progress | None) -> Records:
         ledger = self.ledger(kind)
         self.catch_up(kind)  # Its size decides whether it gets an index.
-        return open_records(kind, ledger, self.index_path(kind), progress=progress)
+        found = open_records(kind, ledger, self.index_path(kind), progress=progress)
+        self._records[kind] = found
+        return found
 
     def kinds(self) -> list[str]:
         return self.asked(lambda connection: connection.kinds())
@@ -185,6 +188,7 @@ class PostgresEngine:
     def close(self) -> None:
         with self.mutex:
             self.drop()
+            self._records.clear()
             for cache in self._caches.values():
                 cache.close()
             listening, self._listening = self._listening, None
@@ -204,6 +208,14 @@ class PostgresEngine:
             yield
         finally:
             thread.read, thread.expected = None, ()
+
+    def lighten(self, kinds: Iterable[str]) -> None:
+        """Lets states of these kinds move to memory, after a turn that wrote them."""
+        for kind in kinds:
+            state = self._records.get(kind)
+            if state is not None:
+                with suppress(QueenError, OSError):
+                    state.lighten()
 
     def read_anew(self) -> None:
         """Lets this thread ask again for what it has read in `reading`."""

@@ -25,7 +25,7 @@ from queenbee.store.lock import KernelLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from threading import RLock
     from typing import Protocol
 
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         def cache(self, kind: str) -> Cache: ...
         def catch_up(self, kind: str) -> None: ...
         def read_anew(self) -> None: ...
+        def lighten(self, kinds: Iterable[str]) -> None: ...
         def take(
             self, answer: Answer, known: dict[str, tuple[int, bytes]] | None = None
         ) -> bool: ...
@@ -77,6 +78,7 @@ class PostgresTurn:
         self._is_open = False
         self._local: KernelLock | None = None
         self._receipts: list[Added] = []
+        self._kinds: list[str] = []
 
     def begin(self) -> None:
         engine = self._engine
@@ -138,6 +140,7 @@ class PostgresTurn:
                 "this process was forked during a write, which is its parent's",
                 hint="try again; nothing was written",
             )
+        self._kinds = list(lines)
         added = [row for kind, each in lines.items() for row in self._numbered(kind, each)]
         try:
             # The issues first: after a crash in between, an assignment is still active and can be
@@ -181,6 +184,7 @@ class PostgresTurn:
         finally:
             for receipt in self._receipts:
                 receipt.close()
+        self._engine.lighten(self._kinds)
 
     def _numbered(self, kind: str, lines: Sequence[bytes]) -> list[Row]:
         """Returns the lines with the sequence numbers and digests that they get."""
