@@ -231,7 +231,7 @@ class Connection:
         )
         if standby != _FALSE:
             raise Unreachable(
-                "the database is a standby, which cannot be written; nothing was written",
+                "the database is a standby, which cannot be written",
                 hint="try again, or name the primary in QUEEN_DATABASE_URL",
             )
         steps = _number(version)

@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager, suppress
 from importlib import import_module
 
-from queenbee.errors import QueenError, Unreachable, Unwritable
+from queenbee.errors import QueenError, Unreachable
 from queenbee.store.engines.opening import open_records
 from queenbee.store.engines.postgres import faults, health
 from queenbee.store.engines.postgres.cache import Cache
@@ -278,10 +278,7 @@ class PostgresEngine:
         """Connects. Raises `Unreachable` and `StoreError`."""
         conninfo = self.layout.settings.database
         if not conninfo:
-            raise Unwritable(
-                "the hive is in PostgreSQL, and nothing says where that is",
-                hint="set QUEEN_DATABASE_URL, or PGSERVICE for a service file",
-            )
+            raise faults.no_address("the hive is in PostgreSQL, and nothing says where that is")
         try:
             return Connection(
                 conninfo,
@@ -314,7 +311,9 @@ class PostgresEngine:
                     lost = faults.is_lost(error, self.connection.db)
                     if lost and self.fresh is None:
                         self.drop()
-                    if not lost or last or not reused or self.fresh is not None:
+                    if self.fresh is not None:
+                        raise faults.refused_write(error) from error
+                    if not lost or last or not reused:
                         raise faults.refusal(error) from error
         raise AssertionError
 

@@ -117,7 +117,10 @@ class PostgresTurn:
         engine = self._engine
         while True:
             reused = engine.connection is not None
-            connection = engine.connection or engine.open_connection(self._holder)
+            try:
+                connection = engine.connection or engine.open_connection(self._holder)
+            except QueenError as error:
+                raise faults.refused_write(error) from error.__cause__
             engine.connection = connection
             known = {kind: engine.cache(kind).known() for kind in engine.opened_kinds()}
             asked = {kind: at.sequence for kind, at in known.items()}
@@ -127,7 +130,10 @@ class PostgresTurn:
                 lost = faults.is_lost(error, connection.db)
                 engine.drop()  # It may hold the lock, or wait for it.
                 if not lost or not reused:
-                    raise faults.refusal(error) from error
+                    raise faults.refused_write(error) from error
+            except QueenError as error:
+                engine.drop()
+                raise faults.refused_write(error) from None
             except BaseException:
                 engine.drop()
                 raise
@@ -217,11 +223,11 @@ class PostgresTurn:
                 connection.commit(added, turn)
             except psycopg.Error as error:
                 if not faults.is_lost(error, connection.db):
-                    raise faults.refusal(error) from error
+                    raise faults.refused_write(error) from error
                 engine.drop()
                 self._is_open = False
                 if not self._was_recorded(added[0], turn, error):
-                    raise faults.refusal(error) from error
+                    raise faults.refused_write(error) from error
             except BaseException:
                 engine.drop()
                 self._is_open = False
