@@ -105,7 +105,9 @@ class TestAKindThatIsAPath:
 
         def makes_a_folder(kind: str) -> bool:
             if kind == "../../../escaped":
-                Path(opened().layout.state_dir, "postgres", kind).resolve().mkdir(parents=True, exist_ok=True)
+                Path(opened().layout.state_dir, "postgres", kind).resolve().mkdir(
+                    parents=True, exist_ok=True
+                )
             return schema.is_kind(kind)
 
         monkeypatch.setattr(connection, "is_kind", makes_a_folder)
