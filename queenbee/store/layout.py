@@ -7,7 +7,6 @@ section "Places"; ADR 0005.
 from __future__ import annotations
 
 import os
-from functools import cached_property
 
 from queenbee.core.text import suggested
 from queenbee.errors import NoHive, StoreError, Unreadable
@@ -158,7 +157,7 @@ class Layout:
     def queue_dir(self) -> str:
         return os.path.join(self.state_dir, "queue")
 
-    @cached_property
+    @property
     def droids_dir(self) -> str:
         return os.path.join(self.root, ".factory", "droids")
 
