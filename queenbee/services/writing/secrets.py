@@ -99,8 +99,6 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
     Call it before a lock is taken; the transaction, which asks again, then finds the answer.
     """
     for name, text in _texts(fields):
-        if text in _passed_short:
-            continue
         if text in _passed:
             # The last to go: it is asked about again under the lock.
             _passed.pop(text, None)
@@ -123,24 +121,29 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
 
 
 def _texts(fields: Mapping[str, object]) -> Iterable[tuple[str, str]]:
-    """Yields every text in a record that a person or agent wrote, with the name of its field."""
+    """Returns every text in a record that a person or agent wrote, with the name of its field, but
+    not the short ones that passed lately.
+    """
+    found: list[tuple[str, str]] = []
     waiting: list[tuple[str, object]] = []
     for name, value in fields.items():
         if isinstance(value, str):
-            if not name.endswith(_NO_TEXT):
-                yield name, value
-        elif value is not None and not name.endswith(_NO_TEXT):
+            if value not in _passed_short and not name.endswith(_NO_TEXT):
+                found.append((name, value))
+        elif isinstance(value, (dict, list, tuple)) and not name.endswith(_NO_TEXT):
             waiting.append((name, value))
     while waiting:
         name, value = waiting.pop(0)
         if isinstance(value, str):
-            yield name, value
+            if value not in _passed_short:
+                found.append((name, value))
         elif isinstance(value, dict):
             waiting += [
                 (str(key), each) for key, each in value.items() if not str(key).endswith(_NO_TEXT)
             ]
         elif isinstance(value, (list, tuple)):
             waiting += [(name, each) for each in value]
+    return found
 
 
 def _found(text: str) -> Iterable[str]:
