@@ -23,6 +23,7 @@ OVERRIDE = "QUEEN_ALLOW_SECRET"
 _ASSIGNMENT = "Secret Keyword"
 _KEYWORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential", "contrase")
 _ASSIGNS = (":", "=", '"', "'")
+_QUOTES = ('"', "'", "`")
 _SHORTEST = 16
 """The detectors only see a line that has a word as long as a credential with both letters and
 digits, assigns something to one of these keywords, or holds one of these marks. On other lines
@@ -147,9 +148,15 @@ def _texts(fields: Mapping[str, object]) -> Iterable[tuple[str, str]]:
 
 
 def _found(text: str) -> Iterable[str]:
+    # Most texts have no line that is worth a look, which shows in all lines together: they hold the
+    # same words. The pieces of a longer text may cut a word.
+    if len(text) <= _WINDOW and not _worth_a_look(text):
+        return
     for line in text.splitlines():
         line = _SPACES.sub("  ", line)
-        if _assigns(line) and _ASSIGNED.search(line):
+        # A value is between two marks of one kind, and `it's` has one.
+        quoted = any(line.count(mark) > 1 for mark in _QUOTES)
+        if quoted and _assigns(line) and _ASSIGNED.search(line):
             yield _ASSIGNMENT
     for piece in islice(filter(_worth_a_look, _pieces(text)), _MOST_PIECES):
         yield from _detected(piece)
@@ -165,12 +172,14 @@ def _pieces(text: str) -> Iterable[str]:
 def _worth_a_look(line: str) -> bool:
     if any(mark in line for mark in _MARKS) or _assigns(line):
         return True
-    return any(len(word) >= _SHORTEST and _mixed(word) for word in line.split())
+    return any(_mixed(word) for word in line.split() if len(word) >= _SHORTEST)
 
 
 def _assigns(line: str) -> bool:
+    if not any(sign in line for sign in _ASSIGNS):
+        return False
     lowered = line.lower()
-    return any(word in lowered for word in _KEYWORDS) and any(sign in line for sign in _ASSIGNS)
+    return any(word in lowered for word in _KEYWORDS)
 
 
 def _mixed(word: str) -> bool:
