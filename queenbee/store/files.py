@@ -232,12 +232,15 @@ class Appender:
 
     def append(self, data: bytes) -> None:
         """Writes the bytes at the end: all of them or, with `Unwritable`, none."""
-        rest = memoryview(data)
+        rest: bytes | memoryview = data
+        fd = self._fd
         try:
             while rest:
-                count = os.write(self._fd, rest)
+                count = os.write(fd, rest)
                 self._written += count
-                rest = rest[count:]
+                if count == len(rest):
+                    return
+                rest = memoryview(rest)[count:]
         except OSError as error:
             self.roll_back()
             raise Unwritable(

@@ -150,6 +150,7 @@ class Indexed:
 
     @_else_scanned
     def get(self, identifier: str) -> Fields | None:
+        self._tables.sort_by("id")
         for count, body in self._ask("SELECT count, body FROM records WHERE id = ?", identifier):
             return self._tables.fields(count, body)
         return None
@@ -178,6 +179,7 @@ class Indexed:
         return self._ids(where, *values)
 
     def _beginning(self, text: str) -> list[str]:
+        self._tables.sort_by("id")
         return self._ids("id >= ? AND id < ?", text, text + _LAST)
 
     def _containing(self, text: str) -> list[str]:
@@ -278,6 +280,7 @@ class Indexed:
     @_else_scanned
     def distinct(self, column: str) -> set[object]:
         assert column in self._tables.columns
+        self._tables.sort_by(column)
         if all(index.split(",")[0].strip('"') != column for index in kind_of(self.kind).indexes):
             rows = self._ask(f'SELECT DISTINCT "{column}" FROM records')  # noqa: S608
         else:
@@ -315,6 +318,7 @@ class Indexed:
             return self._certainly(lambda: self._search(match, words, marks))
 
     def _search(self, match: str, words: int, marks: tuple[str, str]) -> list[tuple[str, str]]:
+        self._tables.sort_by("id")
         last = self._tables.last_change()
         if self._tables.meta("texted") != str(last):
             try:
@@ -383,6 +387,7 @@ class Indexed:
         return self._tables.ask(query, *values)
 
     def _where(self, equals: Mapping[str, object]) -> tuple[str, list[object]]:
+        self._tables.sort_by(*equals)
         terms, values = ["1"], list[object]()
         for name, value in equals.items():
             assert name in FLAGS or name in self._tables.columns, name

@@ -143,7 +143,7 @@ class Journal:
 
 def joined(lines: Iterable[bytes]) -> bytes:
     """Returns the lines as the content of a file."""
-    return b"".join(line + b"\n" for line in lines)
+    return b"".join([line + b"\n" for line in lines])
 
 
 def unwritable(path: str, error: OSError) -> Unwritable:
