@@ -7,7 +7,7 @@ that keeps asking has an index, which the log of changes keeps up to date.
 from __future__ import annotations
 
 import os
-import threading
+from _thread import RLock
 from operator import attrgetter
 
 from queenbee.core import leases
@@ -44,7 +44,7 @@ class LiveLeases:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._mutex = threading.RLock()
+        self._mutex = RLock()
         """Held for each question: an index that is half built would grant what is held."""
         self._index: GlobIndex | None = None
         self._cursor: Cursor | None = None
