@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 from hives import START_MS, Clock, git, write_lines
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
 
 from queenbee import Hive
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.standing import superseded_assignments, superseded_leases
-from queenbee.core.timestamps import LAST_MS, format_ms, instant_ms
+from queenbee.core.timestamps import LAST_MS, format_ms
 from queenbee.errors import Held, QueenError
 from queenbee.services.care.doctor import examine, repair
 from queenbee.services.leases import granting, reservations
@@ -314,7 +314,8 @@ def wild_history(drawn: list[Any], steps: list[Any]) -> None:
             clock.now_ms = now_ms
             hive = hives[droid]
             lost = [key for each in judged(hive) for key in each]
-            known = {each.id for each in hive.reservations.find(ended=True)}
+            before = hive.reservations.find(ended=True)
+            known = {each.id for each in before}
             try:
                 granted = take(hive, how, pattern, exclusive=exclusive) or []
             except QueenError:
@@ -329,7 +330,15 @@ def wild_history(drawn: list[Any], steps: list[Any]) -> None:
                 assert each.id not in now, "a grant lost to one that had ended"
                 if isinstance(each, Reservation) and each.id not in known:
                     until_ms = min(now_ms + 60_000, LAST_MS)
-                    assert instant_ms(each.expires_at) == until_ms
+                    # A lease that becomes exclusive lasts no shorter than it would have shared.
+                    shared = [
+                        old.expires_ms
+                        for old in before
+                        if (old.droid, old.pattern, old.exclusive) == (droid, pattern, False)
+                        and old.expires_ms < LAST_MS - 1  # Else a wrong clock granted it.
+                    ]
+                    assert each.expires_ms >= until_ms
+                    assert each.expires_ms in (until_ms, *(shared if each.exclusive else ()))
     finally:
         shutil.rmtree(place)
 
@@ -337,8 +346,12 @@ def wild_history(drawn: list[Any], steps: list[Any]) -> None:
 WILD = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+SHARED_LONGER = ("api", START_MS, START_MS + 61_000, "active", START_MS, "src/**", False)
+
+
 @pytest.mark.slow
 @WILD
+@example([SHARED_LONGER], [("api", START_MS, "force", "src/**", True)])
 @given(st.lists(FOREIGN, max_size=3), STEPS)
 def test_whatever_the_clocks_say_a_grant_lasts_and_what_lost_stays_lost(
     drawn: list[Any], steps: list[Any]
