@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bead_files import put_bead, ralph_bead
 from hives import write_lines
-from start_up import HOOK, LIBRARY, PROMPT, QUEEN, edit_event, loaded
+from start_up import HOOK, LIBRARY, QUEEN, QUICK, edit_event, loaded
 
 from queenbee.core.timestamps import format_ms
 
@@ -141,7 +141,7 @@ def test_an_edit_beside_many_leases_loads_sqlite_and_little_for_it(small: Path) 
 
 @pytest.mark.parametrize("line", ["prompt", "prompt --for tmux --ascii"])
 def test_a_prompt_loads_no_command_line(small: Path, line: str) -> None:
-    modules = loaded(small, PROMPT, *line.split(" "))
+    modules = loaded(small, QUICK, *line.split(" "))
     assert "queenbee.services.telling.glance" in modules
     unused = OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | PATTERNS | LEASES | ISSUES | WRITING
     unused |= {"queenbee.cli.app", "queenbee.checks", "queenbee.documents", "queenbee.workflows"}
