@@ -14,7 +14,7 @@ from queenbee._light import suppress
 
 _PACKAGES = ("queenbee.core", "queenbee.store", "queenbee.services")
 """What a process that only reads and writes records may import at any moment."""
-_OTHERS = ("hashlib", "orjson", "sqlite3")
+_OTHERS = ("hashlib", "json", "orjson", "sqlite3")
 """What those import inside functions."""
 _LATER = (
     "queenbee.services.care",
