@@ -37,6 +37,11 @@ OF_HOOKS = {
 """For those who do without these, too: 12 ms, as much as starting Python."""
 
 PATTERNS = {"queenbee.core.glob.apart", "queenbee.core.glob.index", "queenbee.core.glob.pattern"}
+GRANTING = {
+    "operator", "queenbee.core.clocks", "queenbee.core.standing",
+    "queenbee.services.leases.granting", "queenbee.store.git_files.ignore_files",
+    "queenbee.store.verdicts",
+}  # fmt: skip
 MESSAGES = {"queenbee.services.messages", "queenbee.cli.commands.msg"}
 LEASES = {"queenbee.services.leases.reservations", "queenbee.services.leases.live"}
 ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.commands.assignments"}
@@ -108,8 +113,8 @@ def test_beads_in_the_repository_load_nothing_that_runs_them(small: Path, line: 
 def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
     for path, decided, spared in (
         ("src/x.py", "queenbee.store.lock", set()),  # It reserves, and so looks for secrets.
-        ("src/x.py", "queenbee.services.leases.edits", OF_HOOKS),
-        ("docs/x", "queenbee.hook.refusals", OF_HOOKS),
+        ("src/x.py", "queenbee.services.leases.edits", OF_HOOKS | GRANTING),
+        ("docs/x", "queenbee.hook.refusals", OF_HOOKS | GRANTING),
     ):
         modules = loaded(small, HOOK, stdin=edit_event(small, path))
         assert decided in modules

@@ -8,6 +8,8 @@ may match is pathspec loaded, which decides. No git process is started. ADR 0023
 from __future__ import annotations
 
 import os
+import re
+import warnings
 
 from queenbee.core.glob.chars import fold
 from queenbee.errors import QueenError
@@ -139,8 +141,6 @@ def _matches(line: str, path: str) -> bool:
 
 
 def _named(pattern: str, path: str) -> bool:
-    import warnings  # noqa: PLC0415 - start-up
-
     from pathspec import GitIgnoreSpec  # noqa: PLC0415 - start-up
 
     with warnings.catch_warnings():
@@ -176,8 +176,6 @@ def _may_match(line: str, names: Sequence[str]) -> bool:
         )
     if not any(name.startswith(head) for name in names):
         return False
-    import re  # noqa: PLC0415 - start-up
-
     plain = re.sub(r"\[[^]\[]+\]", "?", last)
     if "[" in plain or "]" in plain:
         return True
