@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from long_history import KINDS
 
+from queenbee.store.index import sqlite
 from queenbee.store.index import tables as index_tables
 
 World = Callable[[Path, pytest.MonkeyPatch], "Happening"]
@@ -119,7 +120,8 @@ class NoDatabase(Happening):
             made: sqlite3.Connection = connect(path, **options)
             return made
 
-        self.monkeypatch.setattr(sqlite3, "connect", in_memory)
+        for module in (sqlite3, sqlite):
+            self.monkeypatch.setattr(module, "connect", in_memory)
 
 
 class Failing(Happening):
@@ -136,9 +138,13 @@ class Failing(Happening):
                 return super().execute(*args)
 
         self.left = -1
-        self.monkeypatch.setattr(
-            sqlite3, "connect", lambda *args, **kwargs: connect(*args, factory=Connection, **kwargs)
-        )
+
+        def failing(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+            made: sqlite3.Connection = connect(*args, factory=Connection, **kwargs)
+            return made
+
+        for module in (sqlite3, sqlite):
+            self.monkeypatch.setattr(module, "connect", failing)
 
     def before_command(self) -> None:
         super().before_command()

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from bead_files import put_bead, ralph_bead
 from hives import git, write_lines
-from start_up import COMPLETION, HOOK, LIBRARY, PROMPT, QUEEN, edit_event, loaded
+from start_up import COMPLETION, HOOK, LIBRARY, QUEEN, QUICK, edit_event, loaded
 from test_cold_start import COMMANDS
 
 import queenbee
@@ -129,7 +129,8 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     for use in LIBRARY:
         yield loaded(small, use)
     for line in ("prompt", "prompt --json"):
-        yield loaded(small, PROMPT, *line.split(" "))
+        yield loaded(small, QUICK, *line.split(" "))
+    yield loaded(small, QUICK, "guard", "check", "--staged")
     yield loaded(small, COMPLETION)
     # Help, completion and the search for a mistyped name load the modules of all commands.
     for line in (*COMMANDS, "--help", "guard check --staged"):

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import os
-from functools import cached_property
 
+from queenbee._light import cached_property
 from queenbee.core.kinds import KINDS
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import NotFound
