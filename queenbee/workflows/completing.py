@@ -125,7 +125,7 @@ def check(
         return _verified(hive, assignment, env, None, on_progress)
     from queenbee.workflows import running  # noqa: PLC0415 - start-up
 
-    issue = hive.issues.tracked().get(issue_id)
+    issue = hive.issues.row(issue_id)
     if issue is not None and running.has_judgements(issue):
         record = running.judge_sprint(hive, issue)
         if record["verdict"] != "passed":
@@ -140,7 +140,7 @@ def end(
 
     The droids who work on an issue that waited for it get a message.
     """
-    behind = [each for each in hive.issues.standings().values() if issue_id in each.waits_for]
+    behind = hive.issues.behind(issue_id)
     actor = hive.actor
 
     def also(tx: Transaction) -> None:
@@ -153,9 +153,8 @@ def end(
 
     ended = hive.assignments.complete(issue_id, reason=reason, also=also)
     notes = _closed_by_owner(hive, issue_id, reason)
-    now = hive.issues.standings()
-    ids = [each.issue.id for each in behind]
-    unblocked = [now[each].issue for each in ids if each in now and now[each].state == "ready"]
+    now = hive.issues.standings_of(each.issue.id for each in behind)
+    unblocked = [each.issue for each in now.values() if each.state == "ready"]
     return Completion(ended, record, unblocked, notes)
 
 
@@ -163,7 +162,7 @@ def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -
     """Closes the tracker's row, if that is ours to write: of an imported bead, or where no program
     owns the file.
     """
-    issue = hive.issues.tracked().get(issue_id)
+    issue = hive.issues.row(issue_id)
     if issue is None or issue.done:
         return
     wanted = hive.layout.settings.close_on_complete and Owner.of(hive.layout) is None
@@ -187,7 +186,7 @@ def _closed_by_owner(hive: Hive, issue_id: str, reason: str | None) -> list[str]
 
     The completion counts all the same.
     """
-    issue = hive.issues.tracked().get(issue_id)
+    issue = hive.issues.row(issue_id)
     if issue is None or issue.done or not hive.layout.settings.close_on_complete:
         return []
     owner = Owner.of(hive.layout)
@@ -209,7 +208,7 @@ def _verified(
 ) -> VerificationRecord | None:
     """Returns the record of the checks of an issue, or None if it has none to run."""
     issue_id = assignment.issue_id
-    issue = hive.issues.tracked().get(issue_id)
+    issue = hive.issues.row(issue_id)
     if not _may_have_checks(hive, issue_id):
         return None
     from queenbee.workflows import running  # noqa: PLC0415 - start-up
@@ -235,7 +234,7 @@ def _verified(
 
 
 def _may_have_checks(hive: Hive, issue_id: str) -> bool:
-    issue = hive.issues.tracked().get(issue_id)
+    issue = hive.issues.row(issue_id)
     is_plain = issue is None or not may_be_bead(issue)
     return not is_plain or hive.documents.find_bead(issue_id) is not None
 

@@ -10,7 +10,6 @@ from queenbee.cli.app import command, is_mine
 from queenbee.cli.rendering import describe, paragraph, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
-from queenbee.core.readiness import counts
 from queenbee.core.text import printable, shortened, suggested
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def _show_issues(listed: Listed) -> None:
 def issues(hive: Hive, everything: bool, status: str | None) -> Listed:
     """List the open issues: who has them, or what they wait for"""
     found = hive.issues.listed(status=status, everything=everything)
-    return Listed(found, counts(hive.issues.standings().values()))
+    return Listed(found, hive.issues.counts())
 
 
 def _show_ready(issues: Sequence[Issue]) -> None:
