@@ -206,9 +206,12 @@ class World:
         self.clock.advance(-61)
 
     def _gate(self) -> None:
-        folder = self.tree / ".beads" / "gates"
-        folder.mkdir(exist_ok=True)
-        (folder / f"{self.dice.randrange(3)}.json").write_text('{"id": "x"}')
+        path = self.tree / ".claude" / "state" / "validation" / "wf-p1.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists():
+            path.unlink()
+        else:
+            path.write_text('{"metadata": {"workflow_id": "wf", "phase_id": "p1"}}')
 
     def _index(self) -> None:
         """Something befalls the index."""

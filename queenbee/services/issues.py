@@ -345,6 +345,7 @@ class Issues:
         for _ in range(2):
             try:
                 with index.view(self._holders) as view:
+                    self.unusable_lines = []  # Else there would be no index.
                     return question(view)
             except Unfit:
                 return read()

@@ -23,6 +23,7 @@ from queenbee.store.index.tracker_lines import (
     read_all,
     winning_rows,
 )
+from queenbee.store.ledger.codec import without_collection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,10 +67,12 @@ class Upkeep:
         self._notes = tables.notes()
         self._cursor: Cursor | None = None
 
-    def is_done(self) -> bool:
-        """Returns whether the index is up to date."""
+    def is_done(self, *, just_read: bool) -> bool:
+        """Returns whether the index is up to date; `just_read` says that this very process has
+        read the file since it was opened.
+        """
         return (
-            is_current(self._notes, self._source)
+            is_current(self._notes, self._source, just_read=just_read)
             and self._notes.get("gates") == self._gates
             and not self._held_otherwise()
             and not self._completed_otherwise()
@@ -79,7 +82,8 @@ class Upkeep:
     def do(self) -> None:
         """Brings the index up to date, in the open transaction. Raises `Unfit`."""
         if "stamp" not in self._notes or not self._update():
-            self._build()
+            with without_collection(self._source.size_bytes):
+                self._build()
         rows = self._tables.ask(
             "SELECT state, count(*) FROM issues WHERE state IS NOT NULL GROUP BY state"
         )
@@ -163,13 +167,10 @@ class Upkeep:
         completed = self._completed_otherwise()
         self._take_completions(completed)
         self._take_holders()
-        keys: dict[str, tuple[object, int]] = {}
+        keys: dict[str, tuple[int, int]] = {}
         for key, line in enumerate(lines, start=1):
-            changed_ms = line.values()[4]
-            if line.id is not None and (
-                line.id not in keys or changed_ms >= keys[line.id][0]  # type: ignore[operator]
-            ):
-                keys[line.id] = (changed_ms, key)
+            if line.id is not None:
+                keys[line.id] = max((line.changed_ms, key), keys.get(line.id, (line.changed_ms, 0)))
         self._take_shapes(issues.values())
         ended = {
             identifier: as_completed(issue, one)
@@ -228,7 +229,7 @@ class Upkeep:
         tables = self._tables
         # 1. The lines; the edges are still those of before.
         rows_changed = set[str]()
-        if not is_current(self._notes, self._source):
+        if not is_current(self._notes, self._source, just_read=False):
             rows_changed = catch_up(tables, self._source, self._notes)
         completed = self._completed_otherwise()
         changed = rows_changed | completed.keys() | self._due()

@@ -223,18 +223,20 @@ class TrackerIndex:
                         now_ms=self._store.now_ms(),
                     )
 
-                # What is read stays the same until the end, whoever writes meanwhile.
-                tables.db.execute("BEGIN")
-                try:
-                    if tables.meta("unfit") == json.dumps(source.stamp):
-                        raise Unfit
-                    if upkeep().is_done():
-                        yield View(tables, source, assignments)
-                        return
-                finally:
-                    if tables.db.in_transaction:
-                        tables.db.execute("ROLLBACK")
-                _bring_up_to_date(tables, source, upkeep)
+                for just_read in (False, True):
+                    # What is read stays the same until the end, whoever writes meanwhile.
+                    tables.db.execute("BEGIN")
+                    try:
+                        if tables.meta("unfit") == json.dumps(source.stamp):
+                            raise Unfit
+                        if upkeep().is_done(just_read=just_read):
+                            yield View(tables, source, assignments)
+                            return
+                    finally:
+                        if tables.db.in_transaction:
+                            tables.db.execute("ROLLBACK")
+                    if not just_read:
+                        _bring_up_to_date(tables, source, upkeep)
         raise Stale
 
     def start_over(self, error: Exception) -> bool:

@@ -105,24 +105,21 @@ class Source:
 class Line:
     """A line of the file that is new, or changed."""
 
-    __slots__ = ("at", "digest", "fields", "size")
+    __slots__ = ("at", "changed_ms", "digest", "fields", "id", "size")
 
     def __init__(self, at: int, raw: bytes, fields: Fields | None) -> None:
         self.at = at
         self.size = len(raw)
         self.digest = digest_of(raw)
         self.fields = fields
-
-    @property
-    def id(self) -> str | None:
+        identifier = fields.get("id") if fields is not None else None
+        self.id = identifier if isinstance(identifier, str) and identifier else None
         """The id of the issue in it, if any."""
-        identifier = self.fields.get("id") if self.fields is not None else None
-        return identifier if isinstance(identifier, str) and identifier else None
+        self.changed_ms = changed_ms(fields) if fields is not None and self.id else 0
 
     def values(self) -> tuple[object, ...]:
         """Returns its row in the table of lines, without the key."""
-        changed = changed_ms(self.fields) if self.fields is not None and self.id else None
-        return self.at, self.size, self.digest, self.id, changed
+        return self.at, self.size, self.digest, self.id, self.changed_ms
 
 
 def digest_of(raw: bytes) -> bytes:
@@ -132,9 +129,12 @@ def digest_of(raw: bytes) -> bytes:
     return blake2b(raw, digest_size=16).digest()
 
 
-def is_current(notes: dict[str, object], source: Source) -> bool:
-    """Returns whether the index has read this very file."""
-    return notes.get("stamp") == json.dumps(source.stamp) and not notes.get("young")
+def is_current(notes: dict[str, object], source: Source, *, just_read: bool) -> bool:
+    """Returns whether the index has read this very file: a file that was young then may have
+    changed since, unless this process has just read it.
+    """
+    same = notes.get("stamp") == json.dumps(source.stamp)
+    return same and (just_read or not notes.get("young"))
 
 
 def read_all(tables: TrackerTables, source: Source) -> list[Line]:
