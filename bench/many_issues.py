@@ -27,7 +27,7 @@ COMMANDS = {
     "status": ("status",),
     "next": ("next",),
     "show": ("show", "qb-000007"),
-    "claim": ("claim", "qb-000007"),
+    "claim": ("claim", "qb-000005"),
     "ready": ("ready",),
     "ready --limit 20": ("ready", "--limit", "20"),
 }

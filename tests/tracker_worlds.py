@@ -237,6 +237,8 @@ def answers(hive: Hive) -> dict[str, object]:
     return {
         "ids": sorted(issues.ids()),
         "ready": [[each.to_dict() for each in issues.ready(actor=one)] for one in (None, *DROIDS)],
+        "few": [each.id for each in issues.ready(actor=DROIDS[1], limit=2)],
+        "exact": [issues.exact_row(each) for each in everything],
         "open": [each.to_dict() for each in open_.values()],
         "counts": counts,
         "standings": {key: each.to_dict() for key, each in issues.standings_of(everything).items()},

@@ -128,6 +128,18 @@ class Issues:
             lambda: self.tracked().get(issue_id),
         )
 
+    def exact_row(self, issue_id: str) -> Fields | None:
+        """Returns the tracker's own row of an issue for writing back, or None: long integers keep
+        every digit. Raises `Unreadable`.
+        """
+
+        def read() -> Fields | None:
+            rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
+            issue = beads.read_rows(rows).get(issue_id)
+            return dict(issue.fields) if issue is not None else None
+
+        return self._ask(lambda view: view.exact_row(issue_id), read)
+
     def tombstone(self, issue_id: str) -> Issue | None:
         """Returns an issue that the tracker has deleted, or None."""
         issue = self.row(issue_id)
@@ -202,14 +214,15 @@ class Issues:
         ]
         return sorted(chosen, key=lambda each: readiness.urgency(each.issue))
 
-    def ready(self, *, actor: str | None = None) -> list[Issue]:
-        """Returns the issues that `actor` could start now: most urgent first, then oldest.
+    def ready(self, *, actor: str | None = None, limit: int | None = None) -> list[Issue]:
+        """Returns the issues that `actor` could start now, or the first ones: most urgent first,
+        then oldest.
 
         `docs/format.md`, section "Issues", lists what keeps an issue out.
         """
         return self._ask(
-            lambda view: view.ready(actor),
-            lambda: readiness.startable(self.standings().values(), actor),
+            lambda view: view.ready(actor, limit),
+            lambda: readiness.startable(self.standings().values(), actor)[:limit],
         )
 
     def ask_index(self, question: Callable[[View], Answer]) -> Answer | None:

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from queenbee.core.beads import DONE
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.documents.issue_rows import close_row, current_rows, metadata_of
+from queenbee.documents.issue_rows import close_row, metadata_of
 from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.services.messages import stage
-from queenbee.store.issues_file import read_rows_exactly
 from queenbee.workflows.documents import may_be_bead
 from queenbee.workflows.tracking.owner import Owner
 from queenbee.workflows.verifications import last_verification
@@ -168,7 +167,7 @@ def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -
     wanted = hive.layout.settings.close_on_complete and Owner.of(hive.layout) is None
     if not wanted and not _was_imported(issue):
         return
-    row = current_rows(read_rows_exactly(hive.layout.issues_path)).get(issue_id)
+    row = hive.issues.exact_row(issue_id)
     if row is not None and row.get("status") not in DONE:
         closed = close_row(row, tx.now_ms)
         tx.append_issue({**closed, "close_reason": reason} if reason else closed)

@@ -78,10 +78,11 @@ def _show_ready(issues: Sequence[Issue]) -> None:
     show_list(issues, empty="No issues are ready.")
 
 
-@command("ready", show=_show_ready, example="queen ready")
-def ready(hive: Hive) -> list[Issue]:
+@command("ready", show=_show_ready, example="queen ready\nqueen ready --limit 20")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many; by default, all")
+def ready(hive: Hive, limit: int | None) -> list[Issue]:
     """List the issues that you could start now, most urgent first"""
-    return hive.issues.ready(actor=hive.actor_or_none)
+    return hive.issues.ready(actor=hive.actor_or_none, limit=limit)
 
 
 def _show_overview(view: Overview) -> None:

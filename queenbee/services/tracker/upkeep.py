@@ -15,6 +15,7 @@ from queenbee.core.named_files import named_in
 from queenbee.core.readiness import BLOCKING, PARENT, Waits, estimate
 from queenbee.core.records import Assignment
 from queenbee.core.timestamps import instant_ms
+from queenbee.store.boot import run_id
 from queenbee.store.index.tracker import waits_of
 from queenbee.store.index.tracker_lines import (
     catch_up,
@@ -93,6 +94,7 @@ class Upkeep:
             ("gates", self._gates),
             ("at_ms", self._now_ms),
             ("cursor", json.dumps(self._cursor)),
+            ("run", run_id()),
         ):
             self._tables.put_meta(key, value)
 
@@ -115,7 +117,8 @@ class Upkeep:
     def _completed_otherwise(self) -> dict[str, Assignment | None]:
         """Returns the issues whose last completion is another one now."""
         kept = json.loads(str(self._notes.get("cursor") or "null"))
-        since = (kept[0], kept[1]) if kept else None
+        # After a power cut, the index of assignments may be older than this one.
+        since = (kept[0], kept[1]) if kept and self._notes.get("run") == run_id() else None
         changed, cursor = self._assignments.changes(since)
         self._cursor = cursor if cursor[0] >= _LASTING else None
         if changed is None or since is None or len(changed) > _MANY:

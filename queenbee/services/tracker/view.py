@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    from queenbee.core.fold import Fields
     from queenbee.services.documents import Documents
     from queenbee.services.store import Store
     from queenbee.store.records import Records
@@ -56,6 +57,13 @@ class View:
             str(key): Issue(self._source.row(int(str(at)), int(str(size)), str(key)))
             for key, at, size in self._tables.related(query, ids)
         }
+
+    def exact_row(self, issue_id: str) -> Fields | None:
+        """Returns the tracker's own row for writing back, or None."""
+        query = "SELECT at, size FROM issues JOIN lines ON lines.key = line WHERE issues.id = ?"
+        for at, size in self._tables.ask(query, issue_id):
+            return self._source.exact_row(int(str(at)), int(str(size)), issue_id)
+        return None
 
     def issues(self, ids: Collection[str]) -> dict[str, Issue]:
         """Returns issues as rows and completions say, tombstones included, in this order."""
@@ -104,11 +112,12 @@ class View:
         found: dict[str, int] = json.loads(str(self._tables.meta("counts")))
         return {**{state: found.get(state, 0) for state in STATES}, "total": sum(found.values())}
 
-    def ready(self, actor: str | None) -> list[Issue]:
+    def ready(self, actor: str | None, limit: int | None = None) -> list[Issue]:
         """Returns what `actor` could start now: most urgent first, then oldest."""
         rows = self._tables.ask(
-            f"SELECT id FROM issues WHERE {_FREE} ORDER BY priority, created_ms, id",  # noqa: S608
+            f"SELECT id FROM issues WHERE {_FREE} ORDER BY priority, created_ms, id LIMIT ?",  # noqa: S608
             actor,
+            -1 if limit is None else limit,
         )
         return list(self.issues([str(each) for (each,) in rows]).values())
 

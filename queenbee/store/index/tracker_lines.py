@@ -15,7 +15,7 @@ import zlib
 
 from queenbee.core.beads import changed_ms, read_rows
 from queenbee.store import safe_open
-from queenbee.store.ledger.codec import Unusable, decoder
+from queenbee.store.ledger.codec import Unusable, decode_exactly, decoder, lost_precision
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,6 +94,11 @@ class Source:
         if fields.get("id") != identifier:
             raise Stale(identifier)
         return fields
+
+    def exact_row(self, at: int, size: int, identifier: str) -> Fields:
+        """Returns the row for writing back: long integers keep every digit. Raises `Stale`."""
+        row = self.row(at, size, identifier)
+        return decode_exactly(self.read(at, size)) if lost_precision(row) else row
 
     def close(self) -> None:
         """Closes the file."""

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.slow
 PROGRAM = """
 status
 ready
+ready --limit 3
 next
 show qb-4
 complete qb-0 --reason done

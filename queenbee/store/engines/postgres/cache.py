@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from functools import cache
 
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
+from queenbee.store.boot import boot_id
 from queenbee.store.engines.postgres.schema import chained
 from queenbee.store.files import Appender, stamp_of
 from queenbee.store.ledger.journal import PIECE_BYTES, Journal
@@ -24,7 +24,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_BOOT = "/proc/sys/kernel/random/boot_id"
 _NOTE_EVERY_BYTES = 32 * 1024
 """How far the note may lag behind: reading on takes 0.2 ms for so much. Replacing a file takes a
 disk as long as the write in the database."""
@@ -41,7 +40,7 @@ class Known:
         self.sequence = sequence
         self.digest = digest
         self.size = size
-        self.boot = _boot() if boot is None else boot
+        self.boot = boot_id() if boot is None else boot
         """Since which start of the machine the file is known to hold what was written to it."""
 
 
@@ -68,7 +67,7 @@ class Cache:
         at = self._last_seen() or self._noted()
         if at is None:
             return Known()
-        if at.boot != _boot():
+        if at.boot != boot_id():
             with self._locked():
                 return self._settled()
         return self._remember(self._read_on(at))
@@ -87,7 +86,7 @@ class Cache:
             file = Appender(self.path)
             try:
                 self._journal.append(file, fresh)
-                if not _boot():
+                if not boot_id():
                     file.sync()
             finally:
                 file.close()
@@ -113,7 +112,7 @@ class Cache:
         """Returns how far the file goes, after what an interrupted process left. Needs the lock."""
         self._journal.finish_interrupted()
         at = self._last_seen() or self._noted()
-        if at is not None and at.boot != _boot():
+        if at is not None and at.boot != boot_id():
             # After a restart of the machine, a file may not have what was written to it.
             at = Known(at.sequence, at.digest, at.size) if self._holds(at) else None
             if at is not None:
@@ -202,7 +201,7 @@ class Cache:
             "digest": known.digest.hex(),
             "size": known.size,
             "inode": stamp_of(self.path)[:1],
-            "boot": _boot(),
+            "boot": boot_id(),
         }
         unfinished = f"{self._note_path}.new"
         safe_open.write(unfinished, json.dumps(fields).encode())
@@ -221,12 +220,3 @@ def _size(path: str) -> int:
         return os.stat(path, follow_symlinks=False).st_size
     except OSError:
         return 0
-
-
-@cache
-def _boot() -> str:
-    """Returns what tells one start of this machine from the next; "" where nothing does."""
-    try:
-        return safe_open.read(_BOOT, 64).decode().strip()
-    except (OSError, Unreadable, ValueError):
-        return ""
