@@ -67,6 +67,8 @@ class Upkeep:
         self._gates = json.dumps(documents.stamp())
         self._notes = tables.notes()
         self._cursor: Cursor | None = None
+        self._counts: dict[str, int] = json.loads(str(self._notes.get("counts") or "{}"))
+        """How many issues are in each state, those that are no work not counted."""
 
     def is_done(self, *, just_read: bool) -> bool:
         """Returns whether the index is up to date; `just_read` says that this very process has
@@ -85,12 +87,8 @@ class Upkeep:
         if "stamp" not in self._notes or not self._update():
             with without_collection(self._source.size_bytes):
                 self._build()
-        rows = self._tables.ask(
-            "SELECT state, count(*) FROM issues WHERE state IS NOT NULL GROUP BY state"
-        )
-        counts = {str(state): count for state, count in rows}
         for key, value in (
-            ("counts", json.dumps(counts)),
+            ("counts", json.dumps(self._counts)),
             ("gates", self._gates),
             ("at_ms", self._now_ms),
             ("cursor", json.dumps(self._cursor)),
@@ -191,12 +189,19 @@ class Upkeep:
             ),
             _PLACES,
         )
+        self._counts = {}
+        self._count((each.state for each in found.values()), 1)
         self._take_waits(found)
         self._tables.db.executemany(
             "UPDATE issues SET parent = 1 WHERE id = ?", [(each,) for each in parents]
         )
         self._rank(None)
         self._tables.sort()
+
+    def _count(self, states: Iterable[object], by: int) -> None:
+        for state in states:
+            if isinstance(state, str):
+                self._counts[state] = self._counts.get(state, 0) + by
 
     def _take_shapes(self, issues: Iterable[Issue]) -> None:
         """Stores what rows say that does not depend on anything else."""
@@ -275,10 +280,12 @@ class Upkeep:
         found = self._standings(issues)
         query = (
             "SELECT id, waits, priority, minutes, free, state IS NULL OR state = 'done', "
-            "urgency, chain, work, parent FROM issues WHERE id IN ({})"
+            "urgency, chain, work, parent, state FROM issues WHERE id IN ({})"
         )
         before = {str(row[0]): row[1:] for row in tables.related(query, affected)}
         here = {key: found.get(key) for key in plain if key in affected}
+        self._count((row[9] for row in before.values()), -1)
+        self._count((one.state for one in here.values() if one is not None), 1)
         tables.forget("issues", "id", affected)
         tables.forget("waits", "issue", affected)
         made = {

@@ -48,12 +48,13 @@ _TABLES = (
 _INDEXES = (
     "lines_by_id ON lines (id)",
     "issues_deferred ON issues (deferred_ms) WHERE deferred_ms IS NOT NULL",
+    "issues_at_work ON issues (holder) WHERE state = 'active'",
+    "issues_open ON issues (id) WHERE state IS NOT NULL AND state != 'done'",
     "issues_documented ON issues (id) WHERE documented",
     (
         "issues_estimated ON issues (minutes) WHERE minutes IS NOT NULL AND state IS NOT NULL "
         "AND state != 'done'"
     ),
-    "issues_by_state ON issues (state)",
     (
         "issues_by_rank ON issues (urgency, chain DESC, work DESC, created_ms, id) "
         "WHERE free AND NOT parent"
