@@ -15,7 +15,7 @@ from typing import Any
 import hypothesis
 import postgres_server
 import pytest
-from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, git, write_lines
+from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, environment, git, write_lines
 
 from queenbee import Hive
 
@@ -139,9 +139,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def frozen(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The same clock, also for commands that run in this process."""
+def frozen(clock: Clock, engine: str, monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The same clock, also for commands that run in this process, and as the database's."""
     monkeypatch.setattr(time, "time_ns", lambda: clock.now_ms * 1_000_000)
+    if engine == "postgres":
+        from queenbee.store.engines.postgres.engine import PostgresEngine
+
+        monkeypatch.setattr(PostgresEngine, "now_ms", lambda engine: clock.now_ms)
     return clock
 
 
@@ -160,11 +164,6 @@ def repo(tmp_path: Path) -> Path:
 def beads(repo: Path) -> Path:
     """The `.beads/` of `repo`."""
     return repo / ".beads"
-
-
-def environment() -> dict[str, str]:
-    """Returns the environment in which the fixtures open a hive."""
-    return {"QUEEN_DURABILITY": "buffered", **postgres_server.environment()}
 
 
 @pytest.fixture

@@ -19,6 +19,8 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import postgres_server
+
 from queenbee.cli.main import run
 
 TRACES = ("Traceback", 'File "')
@@ -192,6 +194,11 @@ def without_override() -> None:
                 os._exit(99)
 
 
+def environment() -> dict[str, str]:
+    """Returns the environment in which the fixtures open a hive, of whichever engine."""
+    return {"QUEEN_DURABILITY": "buffered", **postgres_server.environment()}
+
+
 def git(cwd: Path, *arguments: str) -> str:
     """Runs git and returns what it printed."""
     done = subprocess.run(["git", *arguments], cwd=cwd, capture_output=True, text=True, check=False)
@@ -209,17 +216,30 @@ def commit_file(tree: Path, name: str, text: str = "") -> None:
 
 
 def snapshot(*folders: Path) -> dict[str, bytes]:
-    """Returns every file below these folders with its bytes, but for those that say who came."""
-    return {
+    """Returns every file below these folders with its bytes, but for those that say who came; and
+    the lines of a hive that is kept in the database.
+    """
+    files = {
         str(path): path.read_bytes()
         for folder in folders
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name != "lock" and path.parent.name != "seen"
     }
+    for folder in folders:
+        if hive := postgres_server.hive_of(folder):
+            del files[str(folder / "queen.toml")]
+            if rows := postgres_server.lines(hive):
+                files[hive] = b"\n".join(rows)
+    return files
 
 
 def records(path: Path) -> list[dict[str, Any]]:
-    """Returns the lines of a ledger as objects; every one must be whole and well formed."""
+    """Returns the lines of a ledger as objects, in files or in the database; every one must be
+    whole and well formed.
+    """
+    hive, kind = postgres_server.hive_of(path.parent), kind_of(path)
+    if hive and kind:
+        return [json.loads(line) for line in postgres_server.lines(hive, kind)]
     data = path.read_bytes() if path.exists() else b""
     assert data == b"" or data.endswith(b"\n"), data[-200:]
     return [json.loads(line) for line in data.split(b"\n")[:-1]]
@@ -234,11 +254,30 @@ def cloned(beads: Path, place: Path) -> Path:
 
 
 def write_lines(path: Path, *rows: dict[str, Any] | str | bytes) -> None:
-    """Appends lines to a file as a foreign program would."""
+    """Appends lines to a file as a foreign program would; those of a ledger that is kept in the
+    database to that.
+    """
+    texts = [json.dumps(row, ensure_ascii=False) if isinstance(row, dict) else row for row in rows]
+    lines = [text.encode() if isinstance(text, str) else text for text in texts]
+    hive, kind = postgres_server.hive_of(path.parent), kind_of(path)
+    if hive and kind:
+        postgres_server.append(hive, kind, lines)
+        return
     with path.open("ab") as file:
-        for row in rows:
-            line = json.dumps(row, ensure_ascii=False) if isinstance(row, dict) else row
-            file.write((line.encode() if isinstance(line, str) else line) + b"\n")
+        file.writelines(line + b"\n" for line in lines)
+
+
+def kind_of(ledger: Path) -> str:
+    """Returns the kind of record that a ledger has; empty for other files."""
+    name = ledger.name
+    is_ledger = name.startswith("queen_") and ledger.suffix == ".jsonl"
+    return name.removeprefix("queen_").removesuffix(".jsonl") if is_ledger else ""
+
+
+def write_settings(beads: Path, text: str) -> None:
+    """Writes settings that stand above all tables; which engine it is remains."""
+    path = beads / "queen.toml"
+    path.write_text(text + (path.read_text() if path.exists() else ""))
 
 
 def _written(stream: io.TextIOWrapper) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import tempfile
+import tomllib
 import uuid
 import warnings
 from collections.abc import Iterator
@@ -80,6 +81,53 @@ def use(beads: Path, server: Server, hive: str | None = None) -> str:
     settings = f'[engine]\nkind = "postgres"\nhive = "{hive}"\n'
     (beads / "queen.toml").write_text(settings)
     return hive
+
+
+def hive_of(beads: Path) -> str:
+    """Returns the name of the hive in the database that this folder's settings name, if any."""
+    try:
+        engine = tomllib.loads((beads / "queen.toml").read_text()).get("engine", {})
+    except (OSError, ValueError):
+        return ""
+    return str(engine.get("hive", "")) if engine.get("kind") == "postgres" else ""
+
+
+def lines(hive: str, kind: str | None = None) -> list[bytes]:
+    """Returns the lines of a hive, or of one kind, in order."""
+    import psycopg
+
+    with psycopg.connect(os.environ[URL]) as db:
+        found = db.execute(
+            "SELECT line FROM queen_lines WHERE hive = %s AND kind = coalesce(%s, kind) "
+            "ORDER BY kind, sequence",
+            (hive, kind),
+        )
+        return [bytes(line) for (line,) in found]
+
+
+def append(hive: str, kind: str, lines: list[bytes]) -> None:
+    """Appends lines from elsewhere, as carrying a hive over does, and announces them."""
+    import psycopg
+
+    from queenbee.store.engines.postgres.schema import chained, channel, lock_key
+
+    with psycopg.connect(os.environ[URL]) as db:
+        db.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(hive),))
+        last = db.execute(
+            "SELECT sequence, digest FROM queen_lines WHERE (hive, kind) = (%s, %s) "
+            "ORDER BY sequence DESC LIMIT 1",
+            (hive, kind),
+        ).fetchone()
+        sequence, digest = (last[0], bytes(last[1])) if last else (0, b"")
+        for line in lines:
+            sequence, digest = sequence + 1, chained(digest, line)
+            db.execute(
+                "INSERT INTO queen_lines (hive, kind, sequence, line, digest, turn) "
+                "VALUES (%s, %s, %s, %s, %s, %s)",
+                (hive, kind, sequence, line, digest, uuid.uuid4().bytes),
+            )
+        db.execute("UPDATE queen_hives SET carried = carried + 1 WHERE hive = %s", (hive,))
+        db.execute("SELECT pg_notify(%s, '')", (channel(hive),))
 
 
 def environment() -> dict[str, str]:

@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hives import git
+from hives import QuickQueen, git
 from sync_worlds import BRANCH, World
 
 from queenbee.errors import Busy, InvalidInput, Unreachable, Unreadable
@@ -395,3 +395,13 @@ class TestWhatARemoteMaySend:
         self.put(two, [("100644", "queen_messages.jsonl", b"x" * 2000)])
         with pytest.raises(Unreadable, match="no hive is that large"):
             sync(two.hive("bob"))
+
+
+def test_the_command_says_what_it_did(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    queen = QuickQueen(world.clone("ada"))
+    assert queen("sync").out == f"nothing to send, and no {BRANCH} of origin yet\n"
+    assert not world.git("branch", "--list", BRANCH)
+    world.hive("ada").assignments.claim("shop-1")
+    assert queen("sync").out == f"{BRANCH} of origin: 0 lines taken in, 1 sent\n"
+    assert queen("sync").out == f"in step with {BRANCH} of origin\n"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, records, snapshot, write_lines
+from hives import Clock, environment, records, snapshot, write_lines, write_settings
 
 from queenbee import Hive
 from queenbee.errors import (
@@ -35,7 +35,6 @@ def issues(beads: Path, *ids: str, **more: object) -> None:
 # Claiming
 
 
-@pytest.mark.only_files
 def test_a_claim_is_one_line_with_the_fields_of_the_records_document(
     hive: Hive, beads: Path
 ) -> None:
@@ -75,14 +74,12 @@ def test_a_claim_never_steals(hive: Hive, reviewer: Hive, beads: Path) -> None:
     assert snapshot(beads) == before
 
 
-@pytest.mark.only_files
 def test_nobody_claims_anonymously(repo: Path, beads: Path) -> None:
     with pytest.raises(NoActor):
-        Hive.open(repo, env={}).assignments.claim("qb-42")
+        Hive.open(repo, env=environment()).assignments.claim("qb-42")
     assert snapshot(beads) == {}
 
 
-@pytest.mark.only_files
 @pytest.mark.parametrize(
     "issue_id", ["", "two words", "tab\t", "esc\x1b[2J", "x" * 129, "a\u202eb"]
 )
@@ -151,7 +148,7 @@ def test_an_issue_of_any_other_status_can_be_claimed(hive: Hive, beads: Path, st
 def test_the_setting_issues_decides_whether_an_unknown_id_serves(
     open_as: Opener, beads: Path, setting: str, tracked: bool, granted: bool
 ) -> None:
-    (beads / "queen.toml").write_text(f'issues = "{setting}"\n')
+    write_settings(beads, f'issues = "{setting}"\n')
     if tracked:
         issues(beads, "qb-1")
     claims = open_as("ui-engineer").assignments
@@ -165,7 +162,7 @@ def test_the_setting_issues_decides_whether_an_unknown_id_serves(
 def test_a_closed_issue_cannot_be_claimed_even_where_any_id_serves(
     open_as: Opener, beads: Path
 ) -> None:
-    (beads / "queen.toml").write_text('issues = "off"\n')
+    write_settings(beads, 'issues = "off"\n')
     issues(beads, "qb-1", status="closed")
     with pytest.raises(IssueClosed, match=r"issue qb-1 is closed \(Issue qb-1\)"):
         open_as("ui-engineer").assignments.claim("qb-1")
@@ -214,14 +211,12 @@ def test_work_that_somebody_has_is_not_moved_by_accident(
     assert snapshot(beads) == before
 
 
-@pytest.mark.only_files
 def test_work_is_given_to_well_formed_names_only(hive: Hive, beads: Path) -> None:
     with pytest.raises(InvalidInput, match="'no one' is not a droid name"):
         hive.assignments.assign("qb-42", "no one")
     assert snapshot(beads) == {}
 
 
-@pytest.mark.only_files
 def test_work_is_given_to_listed_droids_only(hive: Hive, repo: Path, beads: Path) -> None:
     droids = repo / ".factory" / "droids"
     droids.mkdir(parents=True)
@@ -236,7 +231,6 @@ def test_work_is_given_to_listed_droids_only(hive: Hive, repo: Path, beads: Path
 # Moving
 
 
-@pytest.mark.only_files
 def test_moving_work_ends_the_old_record_and_begins_one_that_remembers_it(
     hive: Hive, reviewer: Hive, beads: Path, clock: Clock
 ) -> None:

@@ -16,6 +16,8 @@ from queenbee.errors import (
     Taken,
 )
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 
 
@@ -109,6 +111,7 @@ def test_an_issue_that_was_given_back_can_be_claimed_by_another(hive: Hive, revi
     assert reviewer.assignments.claim("qb-42").droid == "reviewer"
 
 
+@pytest.mark.only_files  # It copies files.
 def test_a_clock_set_back_does_not_make_a_new_claim_lose_to_the_old_one(
     hive: Hive, reviewer: Hive, beads: Path, clock: Clock, tmp_path: Path
 ) -> None:
@@ -182,6 +185,7 @@ def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads
     assert (ended.status, ended.reason) == ("completed", "Implementation complete")
 
 
+@pytest.mark.only_files  # It merges files.
 def test_a_merge_of_two_claims_keeps_the_older(
     hive: Hive, reviewer: Hive, beads: Path, clock: Clock
 ) -> None:

@@ -34,7 +34,6 @@ def ids(messages: list[Message]) -> list[str]:
     return [each.id for each in messages]
 
 
-@pytest.mark.only_files
 def test_a_message_to_everyone_is_one_record(hive: Hive, beads: Path, open_as: Opener) -> None:
     open_as("planner").reservations.reserve(["docs/**"])
     hive.messages.send("reviewer", "hello", new=True)
@@ -95,7 +94,7 @@ def test_a_fold_that_keeps_the_last_line_alone_is_caught() -> None:
         check_marks_survive_any_merge(broken)
 
 
-@pytest.mark.only_files
+@pytest.mark.only_files  # Two clones share the database.
 def test_two_clones_that_read_it_apart_agree_after_a_merge(
     hive: Hive, repo: Path, tmp_path: Path, clock: Clock
 ) -> None:
@@ -149,7 +148,6 @@ def test_who_was_there_gets_it_however_late_it_is_read(
     assert sent.id in ids(tester.messages.inbox(unread=True))
 
 
-@pytest.mark.only_files
 def test_who_only_looked_around_was_there_too(quick: QuickQueen, frozen: Clock, repo: Path) -> None:
     quick("init")
     quick("reserve", "a", as_="api")
@@ -272,7 +270,6 @@ def test_reading_it_is_a_sign_of_life_with_a_line_in_its_history(
     assert (read.at, list(read.changes)) == ("2024-12-14T11:30:00.000Z", ["reviewer:read_at"])
 
 
-@pytest.mark.only_files
 def test_an_index_answers_as_the_fold_does(
     hive: Hive, open_as: Opener, beads: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ) -> None:

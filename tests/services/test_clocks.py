@@ -10,6 +10,8 @@ from hives import START_MS, Clock, write_lines
 from queenbee import Hive
 from queenbee.core.timestamps import format_ms
 
+pytestmark = pytest.mark.both_engines
+
 HOUR_S = 3600
 AHEAD = format_ms(START_MS + HOUR_S * 1000)
 """Now, on a machine whose clock is an hour ahead."""

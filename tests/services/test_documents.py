@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 import pytest
-from hives import Clock, records, snapshot, write_lines
+from hives import Clock, environment, records, snapshot, write_lines
 
 from queenbee.core.beads import Issue
 from queenbee.errors import IssueClosed, NotFound, NotYours
@@ -17,6 +17,8 @@ from queenbee.services.hive import Services
 from queenbee.services.work.overview import overview
 from queenbee.services.writing.transaction import Transaction
 from queenbee.store import setup
+
+pytestmark = pytest.mark.both_engines
 
 
 class Known(Documents):
@@ -57,7 +59,7 @@ def bead(identifier: str, **more: object) -> Issue:
 
 @pytest.fixture
 def joined(repo: Path, clock: Clock) -> Joined:
-    hive = Joined.open(repo, droid="ui", env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
+    hive = Joined.open(repo, droid="ui", env=environment(), clock=clock)
     assert isinstance(hive, Joined)
     setup.init(hive.layout)
     return hive
@@ -150,7 +152,7 @@ class TestCompletingWithMore:
         self, joined: Joined, repo: Path, clock: Clock
     ) -> None:
         joined.assignments.claim("qb-1")
-        other = Services.open(repo, droid="api", env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
+        other = Services.open(repo, droid="api", env=environment(), clock=clock)
         with pytest.raises(NotYours):
             other.assignments.check_ending("qb-1")
         with pytest.raises(NotFound, match="nobody is assigned to qb-2"):

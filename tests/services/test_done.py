@@ -17,6 +17,8 @@ from queenbee.errors import IssueClosed
 from queenbee.services import issues
 from queenbee.services.work.overview import overview
 
+pytestmark = pytest.mark.both_engines
+
 START_MS = 1_734_172_200_000
 
 
@@ -148,6 +150,7 @@ def _assignment(number: int, at: str) -> list[dict[str, object]]:
     return [begun, {**begun, "updated_at": at, "status": "completed", "rev": 2}]
 
 
+@pytest.mark.only_files  # It merges files.
 def test_a_merge_of_two_clones_brings_the_completion(
     hive: Hive, repo: Path, tracked: Path, tmp_path: Path
 ) -> None:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, git, snapshot, write_lines
+from hives import QuickQueen, git, snapshot, write_lines, write_settings
 
 from queenbee import Hive
 from queenbee.errors import InvalidInput, NoActor, UnknownDroid
+
+pytestmark = pytest.mark.both_engines
 
 Opener = Callable[[str], Hive]
 Lister = Callable[..., None]
@@ -71,7 +73,7 @@ def test_upper_and_lower_case_are_two_names(hive: Hive, listed: Lister) -> None:
 def test_human_and_queen_always_exist(
     open_as: Opener, beads: Path, listed: Lister, setting: str, name: str
 ) -> None:
-    (beads / "queen.toml").write_text(f'droids = "{setting}"\n')
+    write_settings(beads, f'droids = "{setting}"\n')
     listed("ui-engineer")
     assert open_as("ui-engineer").droids.check(name) == name
 
@@ -94,7 +96,7 @@ def test_the_setting_droids_decides_whether_an_unlisted_name_serves(
     names: tuple[str, ...],
     exists: bool,
 ) -> None:
-    (beads / "queen.toml").write_text(f'droids = "{setting}"\n')
+    write_settings(beads, f'droids = "{setting}"\n')
     if names:
         listed(*names)
     droids = open_as("human").droids

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hives import QuickQueen, commit_file, git
+from hives import QuickQueen, commit_file, environment, git
 from mutants import mutant
 
 from queenbee import Hive
 from queenbee.hook.main import respond
 from queenbee.services import governing
 from queenbee.store.layout import hives_above
+
+pytestmark = pytest.mark.both_engines
 
 EVENT = {"hook_event_name": "PreToolUse", "session_id": "s-1234567", "tool_name": "Edit"}
 
@@ -28,7 +30,7 @@ def nested(repo: Path) -> Path:
 
 
 def hold(folder: Path, pattern: str) -> None:
-    env = {"QUEEN_DURABILITY": "buffered"}
+    env = environment()
     Hive.open(folder, droid="reviewer", env=env).reservations.reserve([str(folder / pattern)])
 
 
@@ -36,12 +38,14 @@ def edited(tree: Path, *files: str, **env: str) -> dict[str, Any] | None:
     """Returns the hook's answer to an edit of these files."""
     arguments = {"file_path": files[0], "files": list(files[1:])}
     event = {**EVENT, "tool_input": arguments, "cwd": str(tree)}
-    told = {"QUEEN_DROID": "me", "QUEEN_DURABILITY": "buffered", **env}
+    told = {"QUEEN_DROID": "me", **environment(), **env}
     return respond(json.dumps(event).encode(), told, str(tree))
 
 
 def leased(folder: Path) -> list[str]:
-    return [each.pattern for each in Hive.open(folder, env={}).reservations.find(droid="me")]
+    return [
+        each.pattern for each in Hive.open(folder, env=environment()).reservations.find(droid="me")
+    ]
 
 
 @pytest.mark.parametrize("holder", ["", "src"])
@@ -171,6 +175,7 @@ def test_what_the_superproject_holds_is_refused_in_a_submodule(
     assert quick("guard", "check", "--staged", as_="me", cwd=repo).code == 0
 
 
+@pytest.mark.only_files  # The settings of the hive would go with it.
 def test_a_submodule_without_any_hive_passes_and_says_so(
     repo: Path, submodule: Path, quick: QuickQueen
 ) -> None:
@@ -180,6 +185,7 @@ def test_a_submodule_without_any_hive_passes_and_says_so(
     assert "there is no hive here" in quick("check", "z.py", as_="me", cwd=submodule).err
 
 
+@pytest.mark.only_files  # The settings of the hive would go with it.
 def test_the_guard_asks_a_hive_below_if_there_is_none_at_the_top(
     nested: Path, quick: QuickQueen
 ) -> None:

@@ -78,7 +78,6 @@ def test_a_revision_shows_what_changed(hive: Hive, reviewer: Hive, clock: Clock)
     assert second.to_dict()["line"] == second.fields
 
 
-@pytest.mark.only_files
 def test_the_documents_example_was_read_by_its_recipient(hive: Hive, beads: Path) -> None:
     row = {"id": "qm-01HZ1A", "from": "queen", "to": "ui-engineer"}
     read = {"read": True, "read_at": "2024-12-14T10:36:00Z"}
@@ -90,7 +89,6 @@ def test_the_documents_example_was_read_by_its_recipient(hive: Hive, beads: Path
     assert told(hive, "qm-01HZ1A") == [(1, "10:30", "queen"), (2, "10:36", "ui-engineer")]
 
 
-@pytest.mark.only_files
 def test_a_line_without_author_or_time_is_still_shown(hive: Hive, beads: Path) -> None:
     write_lines(beads / "queen_messages.jsonl", {"id": "qm-x"})
     assert told(hive, "qm-x") == [(1, "", None)]
@@ -103,7 +101,6 @@ def test_the_history_of_nothing_is_not_found(hive: Hive, identifier: str) -> Non
     assert "qm-, qa-, qr- or qv-" in str(refusal.value.hint)
 
 
-@pytest.mark.only_files
 def test_a_record_with_a_foreign_id_is_found_in_any_ledger(hive: Hive, beads: Path) -> None:
     write_lines(beads / "queen_reservations.jsonl", {"id": "lock#7", "droid": "x"})
     assert [each.by for each in hive.history("lock#7")] == ["x"]

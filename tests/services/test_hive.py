@@ -9,12 +9,24 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, QuickQueen, commit_file, git, is_open, records, snapshot, write_lines
+from hives import (
+    Clock,
+    QuickQueen,
+    commit_file,
+    environment,
+    git,
+    is_open,
+    records,
+    snapshot,
+    write_lines,
+)
 
 import queenbee
 from queenbee import Hive, QueenError
 from queenbee.errors import InvalidInput, NoHive
 from queenbee.store.engines import opening
+
+pytestmark = pytest.mark.both_engines
 
 Opener = Callable[[str], Hive]
 LEDGERS = ("messages", "assignments", "reservations")
@@ -102,12 +114,12 @@ def test_every_refusal_is_one_kind_of_error_with_code_and_message(hive: Hive) ->
 @pytest.mark.parametrize("start", [".", "src/deep"])
 def test_a_hive_is_found_from_anywhere_in_the_repository(repo: Path, start: str) -> None:
     (repo / "src" / "deep").mkdir(parents=True)
-    assert Hive.open(repo / start, env={}).layout.beads_dir == str(repo / ".beads")
+    assert Hive.open(repo / start, env=environment()).layout.beads_dir == str(repo / ".beads")
 
 
 def test_no_hive_is_refused_with_the_command_that_makes_one(tmp_path: Path) -> None:
     with pytest.raises(NoHive, match="there is no hive here") as refusal:
-        Hive.open(tmp_path, env={})
+        Hive.open(tmp_path, env=environment())
     assert refusal.value.hint == "queen init"
 
 
@@ -115,6 +127,7 @@ def test_no_hive_is_refused_with_the_command_that_makes_one(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("kind", LEDGERS)
+@pytest.mark.only_files  # The database takes no line that is none: test_hostile_rows.
 def test_lines_that_we_did_not_write_are_never_touched(
     hive: Hive, quick: QuickQueen, beads: Path, kind: str
 ) -> None:
@@ -139,6 +152,7 @@ def test_lines_that_we_did_not_write_are_never_touched(
     assert path.read_bytes().split(b"\n")[: len(odd)] == odd
 
 
+@pytest.mark.only_files  # It has no files.
 def test_a_ledger_of_an_unknown_kind_is_left_alone(
     hive: Hive, quick: QuickQueen, beads: Path
 ) -> None:
@@ -181,6 +195,7 @@ def test_a_record_keeps_fields_that_nobody_knows_through_every_update(
     assert last["rev"] == 2
 
 
+@pytest.mark.only_files  # A line stands in a database once.
 def test_a_file_without_revisions_folds_as_its_latest_line(hive: Hive, beads: Path) -> None:
     path = beads / "queen_messages.jsonl"
     row = {"id": "qm-1", "created_at": "2024-12-14T10:00:00Z", "from": "a", "to": "b"}
@@ -201,6 +216,7 @@ def test_a_migration_is_recorded_once(hive: Hive, beads: Path, clock: Clock) -> 
     ]
 
 
+@pytest.mark.only_files  # The doctor tells of rows.
 def test_a_notice_counts_unusable_lines(hive: Hive, beads: Path) -> None:
     write_lines(beads / "queen_messages.jsonl", "garbage", {"id": "qm-1"}, "more garbage")
     hive.messages.sent()
@@ -229,6 +245,7 @@ def test_an_open_hive_follows_a_foreign_writer(hive: Hive, beads: Path) -> None:
     assert [m.subject for m in hive.messages.inbox()] == ["second"]
 
 
+@pytest.mark.only_files  # A row is whole.
 def test_a_line_counts_once_it_is_whole(hive: Hive, beads: Path) -> None:
     path = beads / "queen_messages.jsonl"
     whole = b'{"id":"qm-1","from":"a","to":"ui-engineer","subject":"s","body":"b"}\n'
@@ -241,6 +258,7 @@ def test_a_line_counts_once_it_is_whole(hive: Hive, beads: Path) -> None:
     assert [m.id for m in hive.messages.inbox()] == ["qm-1"]
 
 
+@pytest.mark.only_files  # It has no files.
 def test_an_open_hive_survives_a_checkout_that_takes_the_ledgers_away(
     hive: Hive, repo: Path, beads: Path
 ) -> None:
@@ -258,8 +276,8 @@ def test_an_open_hive_survives_a_checkout_that_takes_the_ledgers_away(
 
 def test_two_hives_of_one_repository_are_two_hives(repo: Path, clock: Clock) -> None:
     (repo / "packages" / "web" / ".beads").mkdir(parents=True)
-    outer = Hive.open(repo, droid="a", env={}, clock=clock)
-    inner = Hive.open(repo / "packages" / "web", droid="a", env={}, clock=clock)
+    outer = Hive.open(repo, droid="a", env=environment(), clock=clock)
+    inner = Hive.open(repo / "packages" / "web", droid="a", env=environment(), clock=clock)
     outer.messages.send("b", "outer")
     inner.messages.send("b", "inner")
     outer.messages.send("b", "outer again")
@@ -274,7 +292,7 @@ def test_a_linked_worktree_shares_the_nested_hive_that_the_main_one_has(
     commit_file(repo, "packages/web/index.html")
     git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
     (repo / "packages" / "web" / ".beads").mkdir()
-    linked = Hive.open(tmp_path / "linked/packages/web", droid="a", env={}, clock=clock)
+    linked = Hive.open(tmp_path / "linked/packages/web", droid="a", env=environment(), clock=clock)
     assert linked.layout.beads_dir == str(repo / "packages/web/.beads")
 
 
@@ -283,7 +301,7 @@ def test_a_hive_that_only_a_branch_has_does_not_give_its_worktree_another_truth(
 ) -> None:
     git(repo, "worktree", "add", "-q", str(tmp_path / "linked"))
     (tmp_path / "linked" / "packages" / ".beads").mkdir(parents=True)
-    linked = Hive.open(tmp_path / "linked" / "packages", droid="a", env={}, clock=clock)
+    linked = Hive.open(tmp_path / "linked" / "packages", droid="a", env=environment(), clock=clock)
     assert linked.layout.beads_dir == str(repo / ".beads")
 
 
@@ -304,7 +322,7 @@ def test_a_clock_set_back_loses_no_message_and_no_order_of_updates(
 
 
 def test_a_clock_before_1970_does_not_crash(repo: Path, beads: Path) -> None:
-    odd = Hive.open(repo, droid="a", env={}, clock=lambda: 0)
+    odd = Hive.open(repo, droid="a", env=environment(), clock=lambda: 0)
     odd.reservations.reserve(["a.py"])
     assert odd.reservations.check(["a.py"])[0].status == "mine"
 
@@ -326,6 +344,7 @@ def test_an_error_inside_a_turn_writes_nothing_and_frees_the_lock(hive: Hive, be
     hive.messages.send("reviewer", "after")
 
 
+@pytest.mark.only_files  # tests/store/engines cut the connection instead.
 def test_a_turn_that_writes_two_ledgers_writes_both_or_neither(
     hive: Hive, reviewer: Hive, beads: Path
 ) -> None:

@@ -10,6 +10,8 @@ from hives import QuickQueen, snapshot, write_lines
 from queenbee import Hive
 from queenbee.errors import NotFound, Unreadable
 
+pytestmark = pytest.mark.both_engines
+
 
 @pytest.fixture
 def tracker(beads: Path) -> Path:

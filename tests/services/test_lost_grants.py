@@ -12,6 +12,8 @@ from queenbee import Hive
 from queenbee.errors import NotYours
 from queenbee.services.care.doctor import examine
 
+pytestmark = pytest.mark.both_engines
+
 Open = Callable[[str], Hive]
 BORN = "2024-12-14T10:45:00.000Z"
 

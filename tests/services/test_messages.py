@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, records, snapshot
+from hives import Clock, environment, records, snapshot
 
 from queenbee import Hive, Message
 from queenbee.errors import InvalidInput, NoActor, NotFound, NotYours
@@ -27,7 +27,6 @@ def send(hive: Hive, to: str = "reviewer", body: str = "hello", **more: object) 
 # Sending
 
 
-@pytest.mark.only_files
 def test_a_message_is_one_line_with_the_fields_of_the_records_document(
     hive: Hive, beads: Path
 ) -> None:
@@ -93,7 +92,6 @@ def test_each_importance_of_the_document_is_kept(hive: Hive, importance: str) ->
     assert send(hive, importance=importance).importance == importance
 
 
-@pytest.mark.only_files
 @pytest.mark.parametrize(
     ("to", "more", "said"),
     [
@@ -118,10 +116,9 @@ def test_a_message_that_is_not_well_formed_is_refused_and_nothing_is_written(
     assert snapshot(beads) == {}
 
 
-@pytest.mark.only_files
 def test_nobody_sends_anonymously(repo: Path, beads: Path) -> None:
     with pytest.raises(NoActor) as refusal:
-        Hive.open(repo, env={}).messages.send("reviewer", "x")
+        Hive.open(repo, env=environment()).messages.send("reviewer", "x")
     for way in ("--as NAME", "QUEEN_DROID=NAME", "queen whoami --set NAME"):
         assert way in str(refusal.value.hint)
     assert snapshot(beads) == {}
@@ -228,7 +225,6 @@ def test_sent_lists_what_the_actor_wrote_newest_first(hive: Hive, reviewer: Hive
 # Reading
 
 
-@pytest.mark.only_files
 def test_reading_marks_a_message_with_its_whole_record_and_the_time(
     hive: Hive, reviewer: Hive, beads: Path, clock: Clock
 ) -> None:
@@ -277,7 +273,6 @@ def test_several_messages_are_marked_together_or_not_at_all(
 # Hiding
 
 
-@pytest.mark.only_files
 @pytest.mark.parametrize("who", ["ui-engineer", "reviewer"])
 def test_both_sides_may_hide_a_message_and_it_is_gone_for_both(
     hive: Hive, open_as: Opener, beads: Path, who: str

@@ -73,8 +73,8 @@ def test_one_that_is_wrong_sends_none(
     assert len(hive.messages.sent()) == before
 
 
-@pytest.mark.only_files
 @pytest.mark.linux
+@pytest.mark.only_files  # The database's disk is another one.
 def test_a_thousand_wait_for_the_disk_once(hive: Hive, monkeypatch: pytest.MonkeyPatch) -> None:
     hive.layout.settings.durability = "synced"
     hive.messages.send("reviewer", "the first write makes the files")

@@ -103,7 +103,6 @@ def test_a_thread_continues_after_its_first_message_is_hidden(hive: Hive, review
 # Foreign lines
 
 
-@pytest.mark.only_files
 def test_fields_that_nobody_knows_survive_every_update(
     hive: Hive, reviewer: Hive, beads: Path
 ) -> None:
@@ -116,7 +115,6 @@ def test_fields_that_nobody_knows_survive_every_update(
         assert {name: line[name] for name in extra} == extra
 
 
-@pytest.mark.only_files
 def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads: Path) -> None:
     write_lines(
         ledger(beads),
@@ -133,7 +131,6 @@ def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads
     assert message.to_dict()["rev"] == 2
 
 
-@pytest.mark.only_files
 def test_the_thread_that_the_go_tool_made_for_an_issue_is_found(hive: Hive, beads: Path) -> None:
     """It names the thread `issue:ID`; some of its messages have no issue."""
     base = {"from": "queen", "to": "ui-engineer", "subject": "s", "importance": "normal"}

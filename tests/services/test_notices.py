@@ -7,10 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, QuickQueen, write_lines
+from hives import Clock, QuickQueen, environment, write_lines
 
 from queenbee import Hive
 from queenbee.core.queue import Want
+
+pytestmark = pytest.mark.both_engines
 
 Opener = Callable[[str], Hive]
 
@@ -115,7 +117,7 @@ def test_an_end_in_another_timestamp_format_gives_a_notice(
 def test_without_an_actor_there_are_no_notices(hive: Hive, repo: Path, clock: Clock) -> None:
     hive.reservations.reserve(["a.py"], ttl_s=60)
     clock.advance(60)
-    assert Hive.open(repo, env={}, clock=clock).notes() == []
+    assert Hive.open(repo, env=environment(), clock=clock).notes() == []
 
 
 def test_a_notice_that_cannot_be_remembered_is_repeated(hive: Hive, clock: Clock) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, records
+from hives import Clock, records, write_settings
 
 from queenbee import Hive
 from queenbee.core.queue import Want
 from queenbee.errors import Busy, Conflict, Held, InvalidInput, NotFound
 from queenbee.store.droids import presence
+
+pytestmark = pytest.mark.both_engines
 
 Opener = Callable[[str], Hive]
 QUIET_S = 15 * 60
@@ -116,7 +118,7 @@ def test_the_quiet_time_is_a_setting(
     hive: Hive, reviewer: Hive, clock: Clock, beads: Path, open_as: Opener
 ) -> None:
     hive.reservations.reserve(["a.py"])
-    (beads / "queen.toml").write_text('quiet_after = "1m"\n')
+    write_settings(beads, 'quiet_after = "1m"\n')
     clock.advance(60)
     assert open_as("reviewer").nudges.nudge("ui-engineer")
 

@@ -10,6 +10,8 @@ from hives import Clock, write_lines
 
 from queenbee import Hive
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 
 

@@ -18,6 +18,8 @@ from queenbee.store.index.records import Indexed
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 
+pytestmark = pytest.mark.both_engines
+
 LEDGER = "queen_messages.jsonl"
 A = "qm-01KE9VA0000000000000005W6X"
 B = "qm-01KE9VA000000000000000AW6X"

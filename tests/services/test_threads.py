@@ -64,7 +64,6 @@ class Rendezvous:
         return answer
 
 
-@pytest.mark.only_files
 def test_threads_that_send_at_once_lose_nothing(hive: Hive, beads: Path) -> None:
     together(lambda number: [hive.messages.send("reviewer", f"{number}") for _ in range(10)])
     rows = records(beads / "queen_messages.jsonl")
@@ -88,7 +87,6 @@ def test_threads_of_several_droids_never_hold_the_same_file(hive: Hive, open_as:
     assert sorted(turn for turn, _ in won) == list(range(8))
 
 
-@pytest.mark.only_files
 def test_threads_that_claim_through_one_hive_all_get_the_one_assignment(
     hive: Hive, beads: Path
 ) -> None:
@@ -136,7 +134,7 @@ def test_nobody_is_answered_from_an_index_that_is_half_built(
     assert answers == ["held"]
 
 
-@pytest.mark.only_files
+@pytest.mark.only_files  # It rewrites a file.
 def test_nobody_is_answered_from_records_that_are_half_read(
     hive: Hive, beads: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,7 +60,8 @@ def check(bare: str, notes: list[Fields]) -> dict[str, object]:
     _told(notes, tokens)
     counts: dict[str, int] = {}
     for note in notes:
-        counts[str(note["do"])] = counts.get(str(note["do"]), 0) + 1
+        what = f"failed: {note['said']}" if note["do"] == "failed" else str(note["do"])
+        counts[what] = counts.get(what, 0) + 1
     return {"commits": commits, "confirmations": len(tokens), "most at once": most, **counts}
 
 

@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, commit_file, git, records
+from hives import Clock, commit_file, environment, git, records
 
 from queenbee import Hive
 from queenbee.errors import Held
 from queenbee.services.leases import edits
+
+pytestmark = pytest.mark.both_engines
 
 Opener = Callable[[str], Hive]
 SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"
@@ -62,7 +64,7 @@ def test_a_name_that_only_looks_alike_is_not_exempt(hive: Hive, name: str) -> No
 def test_a_hive_under_another_name_is_exempt_too(repo: Path) -> None:
     (repo / "hive").mkdir()
     (repo / "hive" / "queen.toml").touch()
-    hive = Hive.open(repo, beads_dir=repo / "hive", env={})
+    hive = Hive.open(repo, beads_dir=repo / "hive", env=environment())
     assert edits.is_exempt(hive.layout, "hive/queen.toml")
     assert not edits.is_exempt(hive.layout, "hives/a")
 
@@ -85,7 +87,7 @@ def test_a_free_file_is_leased_for_a_quarter_of_an_hour(hive: Hive, beads: Path)
 
 def test_the_lease_of_an_edit_says_in_which_worktree_it_was_made(repo: Path, clock: Clock) -> None:
     git(repo, "worktree", "add", "-q", str(repo.parent / "topic"), "-b", "topic")
-    hive = Hive.open(repo.parent / "topic", droid="tester", env={}, clock=clock)
+    hive = Hive.open(repo.parent / "topic", droid="tester", env=environment(), clock=clock)
     edit(hive, "src/app.py")
     assert [lease.worktree for lease in hive.reservations.find()] == ["topic"]
 
@@ -276,7 +278,7 @@ def test_timestamps_ids_and_file_names_do_not_load_the_rules_for_credentials(
 ) -> None:
     script = (
         "import sys; from queenbee import Hive; from queenbee.services.leases import edits;"
-        "hive = Hive.open(droid='tester', env={}); leases = hive.reservations;"
+        "hive = Hive.open(droid='tester'); leases = hive.reservations;"
         f"edits.keep(leases, edits.look(leases, ['src2/lib3/[x]1234567890abc']), {SESSION!r});"
         "loaded = 'queenbee.services.writing.credentials' in sys.modules;"
         "print(len(hive.reservations.find()), loaded)"

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hives import Clock, git
+from hives import Clock, environment, git
 
 from queenbee import Hive
 from queenbee.errors import BadPattern, InvalidInput
 from queenbee.services.leases.paths import path_of, pattern_of
+
+pytestmark = pytest.mark.both_engines
 
 
 @pytest.fixture
@@ -164,13 +166,13 @@ def test_reserving_a_link_adds_a_note_about_its_target(tree: Path) -> None:
 
 
 def test_a_working_directory_behind_a_link_is_the_real_one(tree: Path, clock: Clock) -> None:
-    hive = Hive.open(tree / "lib" / "auth", droid="x", env={}, clock=clock)
+    hive = Hive.open(tree / "lib" / "auth", droid="x", env=environment(), clock=clock)
     assert hive.reservations.resolve(["login.py"])[0].pattern == "src/auth/login.py"
 
 
 def test_a_repository_behind_a_link_is_the_real_one(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "shortcut").symlink_to(tree)
-    hive = Hive.open(tmp_path / "shortcut", droid="x", env={})
+    hive = Hive.open(tmp_path / "shortcut", droid="x", env=environment())
     typed = str(tmp_path / "shortcut" / "src" / "db.py")
     assert hive.reservations.resolve([typed])[0].pattern == "src/db.py"
     assert hive.reservations.check([typed])[0].path == "src/db.py"
@@ -234,8 +236,10 @@ def test_in_a_linked_worktree_patterns_are_from_its_own_root(
 ) -> None:
     git(tree, "worktree", "add", "-q", str(tmp_path / "linked"))
     (tmp_path / "linked" / "src").mkdir()
-    main = Hive.open(tree, droid="ui-engineer", env={}, clock=clock)
-    linked = Hive.open(tmp_path / "linked" / "src", droid="reviewer", env={}, clock=clock)
+    main = Hive.open(tree, droid="ui-engineer", env=environment(), clock=clock)
+    linked = Hive.open(
+        tmp_path / "linked" / "src", droid="reviewer", env=environment(), clock=clock
+    )
     main.reservations.reserve(["src/db.py"])
     assert linked.reservations.check(["db.py"])[0].path == "src/db.py"
     assert linked.reservations.check(["db.py"])[0].status == "held"

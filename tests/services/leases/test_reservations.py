@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, records, snapshot
+from hives import Clock, environment, records, snapshot, write_settings
 
 from queenbee import Hive
 from queenbee.errors import BadPattern, Held, InvalidInput, NoActor
@@ -29,7 +29,6 @@ def patterns(hive: Hive) -> list[str]:
 # Granting
 
 
-@pytest.mark.only_files
 def test_a_lease_is_one_line_with_the_fields_of_the_records_document(
     hive: Hive, beads: Path
 ) -> None:
@@ -51,7 +50,7 @@ def test_a_lease_is_one_line_with_the_fields_of_the_records_document(
 
 
 def test_the_default_time_to_live_is_a_setting_of_the_hive(open_as: Opener, beads: Path) -> None:
-    (beads / "queen.toml").write_text('ttl = "15m"\n')
+    write_settings(beads, 'ttl = "15m"\n')
     [lease] = open_as("ui-engineer").reservations.reserve(["a"])
     assert lease.expires_at == "2024-12-14T10:45:00.000Z"
 
@@ -62,7 +61,6 @@ def test_the_shortest_and_the_longest_time_to_live_are_granted(hive: Hive, ttl_s
     assert lease.expires_ms - lease.created_ms == ttl_s * 1000
 
 
-@pytest.mark.only_files
 @pytest.mark.parametrize("ttl_s", [0, -1, 30 * DAY_S + 1])
 def test_a_time_to_live_out_of_bounds_is_refused(hive: Hive, beads: Path, ttl_s: int) -> None:
     for attempt in (
@@ -80,21 +78,18 @@ def test_leases_come_back_in_the_order_asked_each_pattern_once(hive: Hive) -> No
     assert [lease.pattern for lease in leases] == ["b/**", "a/**"]
 
 
-@pytest.mark.only_files
 def test_no_pattern_at_all_is_refused(hive: Hive, beads: Path) -> None:
     with pytest.raises(InvalidInput, match="no pattern given"):
         hive.reservations.reserve([])
     assert snapshot(beads) == {}
 
 
-@pytest.mark.only_files
 def test_nobody_reserves_anonymously(repo: Path, beads: Path) -> None:
     with pytest.raises(NoActor):
-        Hive.open(repo, env={}).reservations.reserve(["a"])
+        Hive.open(repo, env=environment()).reservations.reserve(["a"])
     assert snapshot(beads) == {}
 
 
-@pytest.mark.only_files
 @pytest.mark.parametrize(
     ("pattern", "said"),
     [
@@ -120,7 +115,6 @@ def test_a_pattern_that_is_not_usable_is_refused_with_the_reason(
     assert snapshot(beads) == {}
 
 
-@pytest.mark.only_files
 def test_an_issue_id_that_no_tracker_prints_is_refused(hive: Hive, beads: Path) -> None:
     with pytest.raises(InvalidInput, match="'two words' is not an issue id"):
         hive.reservations.reserve(["a"], issue_id="two words")
@@ -282,13 +276,12 @@ def test_the_command_that_a_refusal_recommends_can_be_pasted_into_a_shell(
     assert hinted(refusal.value)[2] == name
 
 
-@pytest.mark.only_files
 def test_the_command_that_a_refusal_recommends_works_where_it_was_typed(
     hive: Hive, repo: Path, clock: Clock
 ) -> None:
     (repo / "src").mkdir()
     hive.reservations.reserve(["src/a.py"])
-    below = Hive.open(repo / "src", droid="reviewer", env={}, clock=clock)
+    below = Hive.open(repo / "src", droid="reviewer", env=environment(), clock=clock)
     with pytest.raises(Held) as refusal:
         below.reservations.reserve(["./*.py"])
     assert hinted(refusal.value)[2] == "./*.py"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, records, write_lines
+from hives import Clock, environment, records, write_lines
 
 from queenbee import Hive
 from queenbee.core.queue import Want
@@ -45,10 +45,9 @@ def test_a_path_is_free_or_mine_or_held(hive: Hive, reviewer: Hive) -> None:
     ]
 
 
-@pytest.mark.only_files
 def test_without_an_identity_everything_reserved_is_held(hive: Hive, repo: Path) -> None:
     hive.reservations.reserve(["a.py"])
-    nobody = Hive.open(repo, env={}, clock=hive.now_ms)
+    nobody = Hive.open(repo, env=environment(), clock=hive.now_ms)
     assert [each.status for each in nobody.reservations.check(["a.py", "b.py"])] == ["held", "free"]
 
 
@@ -161,7 +160,6 @@ def test_it_sees_leases_end_and_renewed_ones_live_on(
     assert answers(often, "mine/a") == ["mine"]
 
 
-@pytest.mark.only_files
 def test_it_sees_a_foreign_line_change_what_a_lease_covers(often: Hive, beads: Path) -> None:
     [lease] = often.reservations.find(droid="reviewer")
     moved = {**lease.to_dict(), "pattern": "elsewhere/**", "rev": 2}
@@ -169,7 +167,7 @@ def test_it_sees_a_foreign_line_change_what_a_lease_covers(often: Hive, beads: P
     assert answers(often, "theirs/a", "elsewhere/a") == ["free", "held"]
 
 
-@pytest.mark.only_files
+@pytest.mark.only_files  # Git has no lines there.
 def test_it_starts_anew_where_git_rewrote_the_ledger(often: Hive, beads: Path) -> None:
     lines = ledger(beads).read_bytes()
     ledger(beads).unlink()
@@ -196,7 +194,6 @@ def test_a_malformed_foreign_pattern_protects_nothing_and_breaks_nothing(
     assert hive.reservations.release(everything=True)
 
 
-@pytest.mark.only_files
 def test_a_foreign_writers_agent_is_read_as_droid(hive: Hive, beads: Path) -> None:
     row = {"created_at": "2024-12-14T10:00:00Z", "expires_at": "2099-01-01T00:00:00Z"}
     row = {"id": "qr-go", **row, "agent": "ui-engineer", "pattern": "a", "status": "active"}
@@ -205,7 +202,6 @@ def test_a_foreign_writers_agent_is_read_as_droid(hive: Hive, beads: Path) -> No
     assert records(ledger(beads))[-1]["x"] == 1
 
 
-@pytest.mark.only_files
 def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads: Path) -> None:
     line = (
         '{"id":"qr-01HZ3A","created_at":"2024-12-14T10:30:00Z","expires_at":"2024-12-14T12:30:00Z"'
@@ -221,7 +217,6 @@ def test_the_documents_example_folds_to_what_the_document_says(hive: Hive, beads
     assert [each.status for each in hive.reservations.find(ended=True)] == ["released"]
 
 
-@pytest.mark.only_files
 def test_a_merge_of_two_leases_keeps_the_older(hive: Hive, reviewer: Hive, beads: Path) -> None:
     [mine] = hive.reservations.reserve(["src/**"])
     row = {"created_at": "2024-12-14T10:00:00Z", "expires_at": "2024-12-14T18:00:00Z"}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, cloned, records, snapshot, write_lines
+from hives import Clock, cloned, environment, records, snapshot, write_lines
 
 from queenbee import Hive, Reservation
 from queenbee.errors import Held, InvalidInput, NotFound, NotYours
@@ -43,7 +43,7 @@ def test_a_lease_ends_at_its_time_without_a_line_being_written(
     assert reviewer.reservations.reserve(["a.py"])
 
 
-@pytest.mark.only_files
+@pytest.mark.only_files  # It copies files.
 def test_a_clock_set_back_does_not_make_a_new_lease_lose_to_the_old_one(
     hive: Hive, reviewer: Hive, beads: Path, clock: Clock, tmp_path: Path
 ) -> None:
@@ -67,7 +67,6 @@ def test_a_lease_without_a_readable_end_has_ended(hive: Hive, beads: Path) -> No
 # Extending
 
 
-@pytest.mark.only_files
 def test_reserving_again_extends_the_same_lease(hive: Hive, beads: Path, clock: Clock) -> None:
     [first] = hive.reservations.reserve(["a.py"], ttl_s=600)
     clock.advance(60)
@@ -106,7 +105,6 @@ def test_a_shared_lease_becomes_exclusive_only_where_nobody_else_has_one(
     assert hive.reservations.find() == [lease]
 
 
-@pytest.mark.only_files
 def test_a_shared_lease_that_became_exclusive_does_not_lose_to_one_that_had_ended(
     hive: Hive, open_beside: Opener, clock: Clock, beads: Path
 ) -> None:
@@ -188,7 +186,6 @@ def test_an_expired_lease_is_reserved_anew_under_a_new_id(hive: Hive, clock: Clo
 # Releasing
 
 
-@pytest.mark.only_files
 def test_releasing_writes_the_whole_record_with_the_time(
     hive: Hive, beads: Path, clock: Clock
 ) -> None:
@@ -213,7 +210,6 @@ def test_leases_are_released_by_pattern_by_id_or_all(hive: Hive) -> None:
     assert patterns(hive) == []
 
 
-@pytest.mark.only_files
 @pytest.mark.parametrize("verb", ["release", "renew"])
 def test_what_one_does_not_hold_is_an_error_never_a_silent_zero(
     hive: Hive, beads: Path, verb: str
@@ -252,12 +248,11 @@ def test_several_are_released_or_renewed_together_or_not_at_all(
     assert snapshot(beads) == before
 
 
-@pytest.mark.only_files
 def test_a_name_means_what_it_means_here_before_it_means_what_the_listing_shows(
     repo: Path, clock: Clock
 ) -> None:
     (repo / "src").mkdir()
-    here = Hive.open(repo / "src", droid="ui-engineer", env={}, clock=clock)
+    here = Hive.open(repo / "src", droid="ui-engineer", env=environment(), clock=clock)
     here.reservations.reserve(["x.py", "../x.py"])
     assert released(here, "x.py") == {"src/x.py"}
     assert released(here, "x.py") == {"x.py"}

@@ -7,6 +7,8 @@ from hives import Clock
 
 from queenbee import Hive
 
+pytestmark = pytest.mark.both_engines
+
 
 def patterns_of(leases):
     return [lease.pattern for lease in leases]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, cloned, records, snapshot, write_lines
+from hives import Clock, cloned, environment, records, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Held, InvalidInput
@@ -28,7 +28,6 @@ def test_a_takeover_without_a_reason_is_refused(
     assert snapshot(beads) == before
 
 
-@pytest.mark.only_files
 def test_a_takeover_records_who_and_why_in_the_lease(
     hive: Hive, reviewer: Hive, beads: Path, clock: Clock
 ) -> None:
@@ -81,7 +80,6 @@ def test_a_takeover_ends_only_the_leases_in_the_way(
     }
 
 
-@pytest.mark.only_files
 def test_force_where_nothing_is_in_the_way_is_an_ordinary_lease(hive: Hive, beads: Path) -> None:
     hive.reservations.reserve(["a.py"], force=True, reason="just in case")
     assert len(records(beads / "queen_reservations.jsonl")) == 1
@@ -99,7 +97,6 @@ def test_a_lost_lease_cannot_be_released_or_renewed(hive: Hive, reviewer: Hive) 
 # File by file
 
 
-@pytest.mark.only_files
 def test_a_lease_taken_over_file_by_file_ends_for_those_files_only(
     hive: Hive, reviewer: Hive, open_as: Opener, clock: Clock, beads: Path
 ) -> None:
@@ -168,7 +165,6 @@ def test_an_unreadable_entry_takes_nothing_away(hive: Hive, reviewer: Hive, bead
     assert reviewer.reservations.check(["src/a.py"])[0].status == "held"
 
 
-@pytest.mark.only_files
 def test_another_clone_agrees_on_who_has_what(
     hive: Hive, reviewer: Hive, clock: Clock, beads: Path, tmp_path: Path
 ) -> None:
@@ -176,7 +172,7 @@ def test_another_clone_agrees_on_who_has_what(
     clock.advance(60)
     reviewer.reservations.reserve(["src/a.py"], force=True, reason="urgent")
     tree = cloned(beads, tmp_path / "clone")
-    other = Hive.open(tree, droid="oak", env={"QUEEN_DURABILITY": "buffered"}, clock=clock)
+    other = Hive.open(tree, droid="oak", env=environment(), clock=clock)
     assert other.reservations.conflicts() == []
     assert {(each.droid, each.pattern) for each in other.reservations.find()} == {
         ("ui-engineer", "src/**"),

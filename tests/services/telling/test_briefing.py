@@ -9,13 +9,15 @@ from pathlib import Path
 
 import click
 import pytest
-from hives import QuickQueen
+from hives import QuickQueen, environment
 from tokens import tokens
 
 from queenbee import Hive
 from queenbee.cli.app import Invocation
 from queenbee.cli.main import queen
 from queenbee.services.telling import briefing
+
+pytestmark = pytest.mark.both_engines
 
 Opener = Callable[[str], Hive]
 
@@ -190,7 +192,7 @@ def test_what_does_not_fit_is_left_to_status(busy: Hive) -> None:
 
 
 def test_without_a_name_prime_says_how_to_get_one(repo: Path) -> None:
-    text = briefing.prime(Hive.open(repo, env={}))
+    text = briefing.prime(Hive.open(repo, env=environment()))
     assert text.endswith("Set QUEEN_DROID to a name of your own.\n")
 
 

@@ -11,6 +11,8 @@ from queenbee import Hive
 from queenbee.errors import NotFound
 from queenbee.services.work.overview import overview
 
+pytestmark = pytest.mark.both_engines
+
 
 @pytest.fixture(autouse=True)
 def _tracked(beads: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hives import Clock, Queen, snapshot, write_lines
+from hives import Clock, Queen, environment, snapshot, write_lines
 
 from queenbee import Hive
 from queenbee.errors import Busy, Held
@@ -163,13 +163,12 @@ class TestWaiting:
         assert refusal.value.details["state"] == "under_way"
 
 
-@pytest.mark.only_files
 def test_processes_at_once_share_the_issues(queen: Queen, beads: Path) -> None:
     write_lines(beads / "issues.jsonl", *(row(f"qb-{n}") for n in range(6)))
     started = [queen.start("next", "--json", as_=f"droid-{n}") for n in range(8)]
     ended = [(each.wait(60), *each.communicate()) for each in started]
     assert sorted(code for code, _, _ in ended) == [0] * 6 + [1] * 2
-    hive = Hive.open(beads.parent, droid="x", env={}, clock=Clock())
+    hive = Hive.open(beads.parent, droid="x", env=environment(), clock=Clock())
     assert sorted(each.issue_id for each in hive.assignments.find()) == [
         f"qb-{n}" for n in range(6)
     ]

@@ -14,6 +14,8 @@ from queenbee.core.queue import Want
 from queenbee.errors import Busy, InvalidInput, NotFound
 from queenbee.services.work import Wanted, take_next, wait
 
+pytestmark = pytest.mark.both_engines
+
 Opener = Callable[[str], Hive]
 
 

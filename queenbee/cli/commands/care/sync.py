@@ -32,7 +32,7 @@ def _show(done: Synced) -> None:
         say(f"{count} only on {where}, from clones whose records are in files")
         say("next, in those clones: git pull, then queen engine use postgres")
     if not (done.taken or done.sent or done.confirmed or done.refused):
-        say(f"in step with {where}")
+        say(f"in step with {where}" if done.number else f"nothing to send, and no {where} yet")
         return
     say(f"{where}: {_lines(done.taken)} taken in, {done.sent} sent")
     if done.confirmed or done.refused:
