@@ -219,8 +219,11 @@ def explicit_rev(fields: Mapping[str, object]) -> int | None:
 
 def newest_ms(fields: Mapping[str, object]) -> int:
     """Returns the newest timestamp among the fields whose name ends in `_at`, else -1."""
-    stamps = [instant_ms(value) for name, value in fields.items() if name.endswith("_at")]
-    return max((stamp for stamp in stamps if stamp is not None), default=-1)
+    newest = -1
+    for name in fields:
+        if name[-3:] == "_at" and (stamp := instant_ms(fields[name])) is not None:
+            newest = max(newest, stamp)
+    return newest
 
 
 def _finality(fields: Mapping[str, object]) -> int:

@@ -17,6 +17,7 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 RANDOM_BYTES = 10
 MAX_MS = (1 << 48) - 1
 _RANDOM_BITS = 80
+_SHIFTS = tuple(range(125, -1, -5))
 
 
 def ulid(instant_ms: int, random: bytes) -> str:
@@ -24,7 +25,7 @@ def ulid(instant_ms: int, random: bytes) -> str:
     if not 0 <= instant_ms <= MAX_MS or len(random) != RANDOM_BYTES:
         raise ValueError("a ULID takes 48 bits of milliseconds and 10 random bytes")
     number = instant_ms << _RANDOM_BITS | int.from_bytes(random, "big")
-    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+    return _spelled(number)
 
 
 def following(identifier: str) -> str:
@@ -35,8 +36,11 @@ def following(identifier: str) -> str:
     number = 0
     for char in identifier:
         number = number << 5 | _ALPHABET.index(char)
-    number = (number + 1) & ((1 << 128) - 1)
-    return "".join(_ALPHABET[number >> shift & 31] for shift in range(125, -1, -5))
+    return _spelled((number + 1) & ((1 << 128) - 1))
+
+
+def _spelled(number: int) -> str:
+    return "".join([_ALPHABET[number >> shift & 31] for shift in _SHIFTS])
 
 
 SHORTEST_PART = 4

@@ -38,6 +38,10 @@ class Kind:
     """The fields that an index can query; a change needs a new `VERSION` of its tables."""
     indexes: tuple[str, ...] = ()
     """The columns of each SQL index."""
+    rarely: frozenset[str] = frozenset()
+    """The columns whose SQL indexes are made when somebody first asks by them, instead of with a
+    new index: of a million records, each takes half a second.
+    """
     pattern = ""
     """The field with a pattern, of which an index knows where its paths can be: with it, a table
     has the columns `head` and `tail` too.
@@ -89,6 +93,7 @@ class _Messages(Kind):
         "issue_id, created_ms",
         "thread_id, created_ms) WHERE (thread_id IS NOT NULL",
     )
+    rarely = frozenset({"from", "issue_id", "thread_id"})
     exported = _BY_RECIPIENT
     droids = ("from", "to")
     signs = (("from", "created_at"), ("to", "read_at"), ("to", "acked_at"))

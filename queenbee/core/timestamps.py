@@ -25,6 +25,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 LAST_MS = 253_402_300_799_999
 """The last instant of the year 9999, which is the last that a timestamp can hold."""
 _FIRST_MS = -62_135_596_800_000
+_asked: tuple[object, int | None] = (None, None)
+"""The field that was read last, and its instant: often, another question is about the same one."""
+_latest = (0, "1970-01-01T00:00:00")
+"""The second that was formatted last, and its text: records are made many in a second."""
 _UNITS_S = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 
@@ -33,8 +37,13 @@ def format_ms(instant_ms: int) -> str:
 
     Before the year 1 and after 9999, returns the nearest instant that a timestamp can hold.
     """
-    instant = _EPOCH + timedelta(milliseconds=min(max(instant_ms, _FIRST_MS), LAST_MS))
-    return instant.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    global _latest  # noqa: PLW0603 - a pair that is replaced whole
+    second, ms = divmod(min(max(instant_ms, _FIRST_MS), LAST_MS), 1_000)
+    known, text = _latest
+    if second != known:
+        text = (_EPOCH + timedelta(seconds=second)).isoformat().removesuffix("+00:00")
+        _latest = second, text
+    return f"{text}.{ms:03d}Z"
 
 
 def parse_ms(text: str) -> int:
@@ -63,12 +72,18 @@ def parse_ms(text: str) -> int:
 
 def instant_ms(value: object) -> int | None:
     """Returns the instant that a field of a record holds, or None if it holds none."""
+    global _asked  # noqa: PLW0603 - a pair that is replaced whole
+    field, instant = _asked
+    if value is field:
+        return instant
     if not isinstance(value, str):
         return None
     try:
-        return parse_ms(value)
+        instant = parse_ms(value)
     except InvalidInput:
         return None
+    _asked = value, instant
+    return instant
 
 
 def parse_duration_s(text: str) -> int:

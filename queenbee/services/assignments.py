@@ -142,7 +142,9 @@ class Assignments:
         Raises `NotFound`, or `NotYours` if another droid has it.
         """
         actor = self._store.actor
-        current = self.active(issue_id)
+        return self._checked_ending(issue_id, self.active(issue_id), actor)
+
+    def _checked_ending(self, issue_id: str, current: Assignment | None, actor: str) -> Assignment:
         if current is None:
             raise NotFound(
                 f"nobody is assigned to {issue_id}",
@@ -196,8 +198,10 @@ class Assignments:
 
     def active(self, issue_id: str) -> Assignment | None:
         """Returns the assignment of an issue that is in effect, or None."""
-        standing = self.find(issue_id=issue_id)
-        return standing[0] if standing else None
+        rows = [Assignment(row) for row in self._store.state(KIND).select({"issue_id": issue_id})]
+        lost = superseded_assignments(rows) if len(rows) > 1 else {}
+        standing = (each for each in rows if each.status == "active" and each.id not in lost)
+        return next(standing, None)
 
     def _judged(self, found: list[Assignment]) -> list[Assignment]:
         """Returns the assignments, with `superseded_by` set in those that lost to an older one."""
@@ -340,8 +344,9 @@ class Assignments:
         checked_issue_id(issue_id)
         self._look(issue_id, reason, *([status.capitalize()] if reason else []))
         with self._store.transaction() as tx:
-            lost = self._lost(issue_id) if status == "released" else None
-            current = lost or self.check_ending(issue_id)
+            active = self.active(issue_id)
+            lost = self._lost(issue_id, active, actor) if status == "released" else None
+            current = lost or self._checked_ending(issue_id, active, actor)
             # The leases first: after a crash in between, the assignment can still be ended.
             self._reservations().stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
@@ -411,9 +416,8 @@ class Assignments:
         # A row from further in the future is a mistake, which no completion should repeat.
         return [changed_ms] if changed_ms and not is_absurd(changed_ms, now_ms) else []
 
-    def _lost(self, issue_id: str) -> Assignment | None:
+    def _lost(self, issue_id: str, current: Assignment | None, actor: str) -> Assignment | None:
         """Returns a superseded assignment for the actor to end, unless it has one in effect."""
-        actor, current = self._store.actor, self.active(issue_id)
         if current is not None and actor in (current.droid, *SUPERVISORS):
             return None
         lost = [loser for _, loser in self.conflicts() if loser.issue_id == issue_id]

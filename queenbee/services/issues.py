@@ -146,8 +146,13 @@ class Issues:
         default) and the file exists.
         """
         checked_issue_id(issue_id)
+        return self._check_known(issue_id, self._read())
+
+    def _check_known(self, issue_id: str, issues: Mapping[str, Issue]) -> Issue | None:
         setting = self._store.layout.settings.issues
-        issue = self.get_or_none(issue_id)
+        issue = issues.get(issue_id)
+        if issue is not None and issue.status == "tombstone":
+            issue = None
         exists = os.path.exists(self._store.layout.issues_path)
         if issue is None and (setting == "strict" or (setting == "auto" and exists)):
             raise self._unknown(issue_id)
@@ -159,8 +164,10 @@ class Issues:
         Raises `NotFound`, `IssueClosed` if it is done, `NotReady` if it waits for others or is set
         aside, and `Taken` if the tracker gives it to somebody else; `anyway` allows the last two.
         """
-        issue = self.check_known(issue_id)
-        self._check_not_done(issue_id, issue, anyway=anyway)
+        checked_issue_id(issue_id)
+        issues = self._read()
+        issue = self._check_known(issue_id, issues)
+        self._check_not_done(issue_id, issue, issues, anyway=anyway)
         if not anyway and issue is not None:
             found = self.standings()
             standing = found.get(issue_id)
@@ -172,15 +179,20 @@ class Issues:
         """Returns the assignment by which an issue was completed here and has not been reopened
         since, or None.
         """
-        issue = self._read().get(issue_id)
+        return self._completion(issue_id, self._read())
+
+    def _completion(self, issue_id: str, issues: Mapping[str, Issue]) -> Assignment | None:
+        issue = issues.get(issue_id)
         done = self._completed().get(issue_id) if issue is None or issue.done else None
         return done if issue is None or issue.status != "tombstone" else None
 
-    def _check_not_done(self, issue_id: str, issue: Issue | None, *, anyway: bool) -> None:
-        done = self.completion(issue_id)
-        if issue is None and (done is None or anyway):
-            return
+    def _check_not_done(
+        self, issue_id: str, issue: Issue | None, issues: Mapping[str, Issue], *, anyway: bool
+    ) -> None:
         if issue is not None and not issue.done:
+            return
+        done = self._completion(issue_id, issues)
+        if issue is None and (done is None or anyway):
             return
         title = f" ({issue.title})" if issue is not None and issue.title else ""
         how = f"was completed by {done.droid} at {done.updated_at}" if done else "is closed"
@@ -252,6 +264,8 @@ class Issues:
         """Returns the rows and the documents beside them; done in the hive is done."""
         tracked, beside = self.tracked(), self._documents.issues()
         issues = {**beside, **tracked}
+        if not tracked:
+            return issues
         for issue_id, completed in self._completed().items():
             issue = tracked.get(issue_id)  # A document says itself whether it is done.
             if issue is None or issue.status == "tombstone":

@@ -14,7 +14,7 @@ from queenbee.core.names import is_name
 from queenbee.core.records import Reservation
 from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.core.timestamps import format_duration, format_ms
-from queenbee.errors import QueenError
+from queenbee.errors import QueenError, Unreachable, Unwritable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,8 +75,12 @@ class Notices:
                 more = len(fresh) - _AT_MOST
                 lines.append(f"and {more} more leases of yours ended; see: queen reserved --all")
             lines += [waits[key]() for key in waiting[:_AT_MOST]]
+        except (Unreachable, Unwritable) as error:
+            if self._store.engine.shared:
+                return []  # The command needs the same database, and says what is wrong with it.
+            return [_cannot_tell(error)]
         except QueenError as error:
-            return [f"{error.message}; cannot tell which of your leases ended"]
+            return [_cannot_tell(error)]
         if fresh or waiting:
             told.add([*fresh, *waiting])
         return lines
@@ -181,3 +185,7 @@ def _may_be_within(instant: object, since: str, until: str) -> bool:
     """Returns whether a timestamp may be between two of ours, by comparing text only."""
     ours = isinstance(instant, str) and len(instant) == len(since) and instant[-1] == "Z"
     return not ours or since <= str(instant) <= until
+
+
+def _cannot_tell(error: QueenError) -> str:
+    return f"{error.message}; cannot tell which of your leases ended"

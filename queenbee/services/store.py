@@ -68,6 +68,8 @@ class Store:
         self.engine = open_engine(self.layout)
         """Where the lines are kept."""
         self._states: dict[str, Records] = {}
+        self._read_in: dict[str, object] = {}
+        """The moment in which a state was last read, as the engine has it."""
         self._writing = allocate_lock()
         self._minting = allocate_lock()
         self._last_id = (-1, "")
@@ -125,6 +127,7 @@ class Store:
         """Forgets what was read, and closes the indexes."""
         self._reopen_after_fork()
         states, self._states = self._states, {}
+        self._read_in.clear()
         for state in states.values():
             state.close()
         self.engine.close()
@@ -167,12 +170,17 @@ class Store:
         Raises `Unreadable` if the repository was moved or deleted while it was open.
         """
         self._reopen_after_fork()
+        moment = self.engine.moment
+        if moment is not None and self._read_in.get(kind) is moment:
+            return self._states[kind]
         self.layout.refuse_if_moved()
         with self.engine.reading():
             state = self._states.get(kind)
             if state is None:
                 state = self._states.setdefault(kind, self._open_records(kind))
             state.refresh()
+        if moment is not None:
+            self._read_in[kind] = moment
         return state
 
     def opened(self) -> list[Records]:

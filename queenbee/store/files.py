@@ -77,9 +77,19 @@ def read_after(
     many bytes are read, and the mark says where to continue. Raises `Unreadable` if it is not a
     regular file or cannot be opened.
     """
-    fd = _open(path, os.O_RDONLY)
+    fd = open_regular(path, os.O_RDONLY)
     if fd is None:
         return Chunk(b"", b"", START, restarted=mark.inode != 0)
+    try:
+        return read_open(fd, path, mark, stop=stop, limit=limit)
+    finally:
+        os.close(fd)
+
+
+def read_open(
+    fd: int, path: str, mark: Mark, *, stop: int | None = None, limit: int | None = None
+) -> Chunk:
+    """As `read_after`, for a file that is open; `path` is its name, for errors."""
     try:
         status = os.fstat(fd)
         known = status.st_ino == mark.inode and status.st_size >= mark.offset
@@ -100,8 +110,6 @@ def read_after(
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     except MemoryError as error:
         raise _too_large(path) from error
-    finally:
-        os.close(fd)
     restarted = mark.inode != 0 and not known
     return Chunk(lines, rest, Mark(status.st_ino, end, checksum(tail)), restarted)
 
@@ -154,7 +162,7 @@ def _too_large(path: str) -> Unreadable:
 
 def read_at(path: str, offset: int, size: int) -> bytes:
     """Returns the bytes of a file from an offset; fewer at its end, none if it is missing."""
-    fd = _open(path, os.O_RDONLY)
+    fd = open_regular(path, os.O_RDONLY)
     if fd is None:
         return b""
     try:
@@ -195,7 +203,7 @@ class Appender:
         self._written = 0
         if shared is None:
             self.created = not os.path.lexists(path)
-            fd = _open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+            fd = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
             assert fd is not None
             shared = OpenFile(fd)
             self.size = os.fstat(fd).st_size
@@ -224,12 +232,15 @@ class Appender:
 
     def append(self, data: bytes) -> None:
         """Writes the bytes at the end: all of them or, with `Unwritable`, none."""
-        rest = memoryview(data)
+        rest: bytes | memoryview = data
+        fd = self._fd
         try:
             while rest:
-                count = os.write(self._fd, rest)
+                count = os.write(fd, rest)
                 self._written += count
-                rest = rest[count:]
+                if count == len(rest):
+                    return
+                rest = memoryview(rest)[count:]
         except OSError as error:
             self.roll_back()
             raise Unwritable(
@@ -298,7 +309,7 @@ class Original:
         Raises `Unreadable`.
         """
         self.path = path
-        self._fd = _open(path, os.O_RDONLY)
+        self._fd = open_regular(path, os.O_RDONLY)
         try:
             self.data = b"" if unread else self._from(0)
             self.size_bytes = len(self.data)
@@ -405,7 +416,11 @@ def _tail(fd: int, end: int) -> bytes:
     return os.pread(fd, min(TAIL_BYTES, end), max(0, end - TAIL_BYTES))
 
 
-def _open(path: str, flags: int) -> int | None:
+def open_regular(path: str, flags: int) -> int | None:
+    """Returns the descriptor of a regular file, or None if it is missing and not to be made.
+
+    Raises `Unreadable`, and `Unwritable` if it was to be made.
+    """
     try:
         fd = safe_open.open_file(path, flags)
     except FileNotFoundError as error:

@@ -86,6 +86,10 @@ class Layout:
         """Where the id of this working tree may be; the first that can be written has it."""
         self.how = how
         """One sentence for each step that led here."""
+        self.engine_path = os.path.join(state_dir, "engine")
+        """The note that the hive's lines are kept elsewhere than in files."""
+        self.droids_dir = os.path.join(self.root, ".factory", "droids")
+        """The folder that may list who works here."""
         anchors = [home.tree, home.common_dir] if home else [self.root]
         self._anchors = [(path, _identity(path)) for path in anchors]
         for path, identity in self._anchors:
@@ -133,11 +137,6 @@ class Layout:
         return os.path.join(self.state_dir, "lock")
 
     @property
-    def engine_path(self) -> str:
-        """The note that the hive's lines are kept elsewhere than in files."""
-        return os.path.join(self.state_dir, "engine")
-
-    @property
     def issues_path(self) -> str:
         return os.path.join(self.beads_dir, "issues.jsonl")
 
@@ -156,10 +155,6 @@ class Layout:
     @property
     def queue_dir(self) -> str:
         return os.path.join(self.state_dir, "queue")
-
-    @property
-    def droids_dir(self) -> str:
-        return os.path.join(self.root, ".factory", "droids")
 
     def ledger_path(self, kind: str) -> str:
         """Returns the tracked file of a kind of record."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from hives import git
+from mutants import mutant
 from sync_worlds import BRANCH, World
 
 from queenbee import Hive
@@ -197,6 +198,50 @@ STEPS = {
     "before it is noted": (syncing._Exchange, "_note_reached", 0),
     "before the exchange is noted": (Notes, "write", 0),
 }
+
+
+class TestASegmentThatAPullBringsMeanwhile:
+    """Git brings the archive of another clone while the branch's lines are taken in."""
+
+    def test_reaches_the_branch(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert "shop-pulled" in _issues_after_a_pull(world, monkeypatch)
+
+    def test_would_not_if_the_mark_were_set_behind_it(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = mutant(syncing, "and noted.mark.offset == each.archived_bytes", "")
+        monkeypatch.setattr(syncing, "sync", broken.sync)
+        assert "shop-pulled" not in _issues_after_a_pull(world, monkeypatch)
+
+
+def _issues_after_a_pull(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Returns what Ada has after Bob's first exchange, in which a pull brought him a segment."""
+    row = {
+        "id": "qa-01JF3Z6K8N9P0Q1R2S3T4V5W6X",
+        "issue_id": "shop-pulled",
+        "droid": "eve",
+        "status": "released",
+        "created_at": "2024-12-14T10:30:00.000Z",
+        "updated_at": "2024-12-14T10:31:00.000Z",
+        "rev": 1,
+    }
+    pulled = [f"{json.dumps(row)}\n".encode()]
+    create = arriving.create_document
+
+    def while_git_pulls(path: str, data: bytes) -> bool:
+        if pulled:
+            create(path, pulled.pop())
+        return create(path, data)
+
+    monkeypatch.setattr(arriving, "create_document", while_git_pulls)
+    bob = world.hive("bob")
+    syncing.sync(bob)
+    syncing.sync(bob)
+    assert not pulled
+    assert "shop-pulled" in issues(bob)
+    ada = world.hive("ada")
+    syncing.sync(ada)
+    return issues(ada)
 
 
 class TestKilled:

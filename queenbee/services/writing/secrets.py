@@ -23,6 +23,7 @@ OVERRIDE = "QUEEN_ALLOW_SECRET"
 _ASSIGNMENT = "Secret Keyword"
 _KEYWORDS = ("pass", "pwd", "secret", "token", "key", "auth", "credential", "contrase")
 _ASSIGNS = (":", "=", '"', "'")
+_QUOTES = ('"', "'", "`")
 _SHORTEST = 16
 """The detectors only see a line that has a word as long as a credential with both letters and
 digits, assigns something to one of these keywords, or holds one of these marks. On other lines
@@ -99,8 +100,6 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
     Call it before a lock is taken; the transaction, which asks again, then finds the answer.
     """
     for name, text in _texts(fields):
-        if text in _passed_short:
-            continue
         if text in _passed:
             # The last to go: it is asked about again under the lock.
             _passed.pop(text, None)
@@ -123,30 +122,41 @@ def refuse_secrets(fields: Mapping[str, object]) -> None:
 
 
 def _texts(fields: Mapping[str, object]) -> Iterable[tuple[str, str]]:
-    """Yields every text in a record that a person or agent wrote, with the name of its field."""
+    """Returns every text in a record that a person or agent wrote, with the name of its field, but
+    not the short ones that passed lately.
+    """
+    found: list[tuple[str, str]] = []
     waiting: list[tuple[str, object]] = []
     for name, value in fields.items():
         if isinstance(value, str):
-            if not name.endswith(_NO_TEXT):
-                yield name, value
-        elif value is not None and not name.endswith(_NO_TEXT):
+            if value not in _passed_short and not name.endswith(_NO_TEXT):
+                found.append((name, value))
+        elif isinstance(value, (dict, list, tuple)) and not name.endswith(_NO_TEXT):
             waiting.append((name, value))
     while waiting:
         name, value = waiting.pop(0)
         if isinstance(value, str):
-            yield name, value
+            if value not in _passed_short:
+                found.append((name, value))
         elif isinstance(value, dict):
             waiting += [
                 (str(key), each) for key, each in value.items() if not str(key).endswith(_NO_TEXT)
             ]
         elif isinstance(value, (list, tuple)):
             waiting += [(name, each) for each in value]
+    return found
 
 
 def _found(text: str) -> Iterable[str]:
+    # Most texts have no line that is worth a look, which shows in all lines together: they hold the
+    # same words. The pieces of a longer text may cut a word.
+    if len(text) <= _WINDOW and not _worth_a_look(text):
+        return
     for line in text.splitlines():
         line = _SPACES.sub("  ", line)
-        if _assigns(line) and _ASSIGNED.search(line):
+        # A value is between two marks of one kind, and `it's` has one.
+        quoted = any(line.count(mark) > 1 for mark in _QUOTES)
+        if quoted and _assigns(line) and _ASSIGNED.search(line):
             yield _ASSIGNMENT
     for piece in islice(filter(_worth_a_look, _pieces(text)), _MOST_PIECES):
         yield from _detected(piece)
@@ -162,12 +172,14 @@ def _pieces(text: str) -> Iterable[str]:
 def _worth_a_look(line: str) -> bool:
     if any(mark in line for mark in _MARKS) or _assigns(line):
         return True
-    return any(len(word) >= _SHORTEST and _mixed(word) for word in line.split())
+    return any(_mixed(word) for word in line.split() if len(word) >= _SHORTEST)
 
 
 def _assigns(line: str) -> bool:
+    if not any(sign in line for sign in _ASSIGNS):
+        return False
     lowered = line.lower()
-    return any(word in lowered for word in _KEYWORDS) and any(sign in line for sign in _ASSIGNS)
+    return any(word in lowered for word in _KEYWORDS)
 
 
 def _mixed(word: str) -> bool:

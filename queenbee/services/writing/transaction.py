@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import Busy, NotFound
@@ -53,7 +51,7 @@ class Transaction:
         self.now_ms = 0
         """The instant of this turn, in ms since 1970, read once nobody else can write."""
 
-    @cached_property
+    @property
     def now(self) -> str:
         """The instant of this turn, as records hold it."""
         return format_ms(self.now_ms)

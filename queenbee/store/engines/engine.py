@@ -49,6 +49,12 @@ class Engine(Protocol):
     patience_s: float
     """How long another machine has to answer."""
 
+    @property
+    def moment(self) -> object | None:
+        """What tells one turn from the next, while one is open in which nothing else can add a
+        line: who has read a kind in it need not look again. None if there is no such turn.
+        """
+
     def ledger(self, kind: str) -> Ledger:
         """Returns the lines of one kind: `read(position)` and `stamp()`."""
 

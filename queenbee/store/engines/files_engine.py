@@ -29,6 +29,8 @@ class FilesEngine:
     name = "files"
     archives = True
     shared = False
+    moment = None
+    """Git and other programs change files at any time."""
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout

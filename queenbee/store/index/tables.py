@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from _thread import RLock
 
-from queenbee._light import suppress
+from queenbee._light import nullcontext, suppress
 from queenbee.core import plain_json
 from queenbee.core.fold import Table, explicit_rev
-from queenbee.core.ids import end_key
+from queenbee.core.ids import KEY_LENGTH
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.store import safe_open
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields, Stated
 
-VERSION = 13
+VERSION = 14
 """Of the tables below; an index of another version is rebuilt."""
 
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
@@ -79,6 +79,10 @@ class Tables:
         self.kind = kind
         self.path = path
         self.columns = kind_of(kind).columns
+        self._late = frozenset({"id", *kind_of(kind).rarely})
+        """The columns whose SQL indexes may be missing."""
+        self._looked = dict[str, object]()
+        """The version of the tables for which that was last looked at, by column."""
         self.mutex = RLock()
         self.db = self._open()
 
@@ -133,6 +137,7 @@ class Tables:
 
     def raws(self, identifier: str) -> list[bytes]:
         """Returns the lines of a record in the order they were read."""
+        self.sort_by("id")
         rows = self.ask("SELECT raw FROM lines WHERE id = ? ORDER BY at", identifier)
         if not rows:
             rows = self.ask("SELECT body FROM records WHERE id = ?", identifier)
@@ -179,15 +184,43 @@ class Tables:
     def sort(self) -> None:
         """Creates the SQL indexes, once the records of a new index are in it: sorting all of them
         takes a fifth of the time of keeping them sorted from the first on.
-        """
-        self.sort_ids()
-        self.db.execute("CREATE INDEX IF NOT EXISTS by_end ON records (end_key)")
-        for number, columns in enumerate(kind_of(self.kind).indexes):
-            self.db.execute(f"CREATE INDEX IF NOT EXISTS by_{number} ON records ({columns})")
 
-    def sort_ids(self) -> None:
-        """Creates the SQL index that finds a record by its id, if it is not there."""
-        self.db.execute("CREATE UNIQUE INDEX IF NOT EXISTS by_id ON records (id)")
+        Those that not everybody needs are left to `sort_by`.
+        """
+        for column, statement in _sql_indexes(self.kind).values():
+            if column not in self._late:
+                self.db.execute(statement)
+
+    def sort_by(self, *columns: str) -> None:
+        """Creates the SQL indexes for a question by these columns, if they are not there.
+
+        If that fails, as on a disk that is read-only, the answer only takes longer.
+        """
+        asked = self._late.intersection(columns)
+        if not asked:
+            return
+        with self.mutex:
+            version = self.ask("PRAGMA schema_version")
+            if any(self._looked.get(column) != version for column in asked):
+                self._sort_by(asked)
+                version = self.ask("PRAGMA schema_version")
+                self._looked.update(dict.fromkeys(asked, version))
+
+    def _sort_by(self, columns: Collection[str]) -> None:
+        there = {name for (name,) in self.ask("SELECT name FROM sqlite_master")}
+        missing = [
+            statement
+            for name, (column, statement) in _sql_indexes(self.kind).items()
+            if column in columns and name not in there
+        ]
+        try:
+            if missing:
+                with nullcontext() if self.db.in_transaction else self.transaction():
+                    for each in missing:
+                        self.db.execute(each)
+        except sqlite.OperationalError as error:
+            if is_damage(error):
+                raise
 
     def is_gone(self) -> bool:
         """Returns whether the file was deleted or replaced since it was opened: what is open then
@@ -338,6 +371,18 @@ def _create(db: sqlite.Connection, kind: str) -> None:
     db.execute(f"PRAGMA user_version = {VERSION}")
 
 
+def _sql_indexes(kind: str) -> dict[str, tuple[str, str]]:
+    """Returns the first column of each SQL index, and the statement that makes it, by its name."""
+    found = {
+        "by_id": ("id", "CREATE UNIQUE INDEX IF NOT EXISTS by_id ON records (id)"),
+        "by_end": ("end_key", "CREATE INDEX IF NOT EXISTS by_end ON records (end_key)"),
+    }
+    for number, columns in enumerate(kind_of(kind).indexes):
+        first, name = columns.split(",")[0].strip('"'), f"by_{number}"
+        found[name] = first, f"CREATE INDEX IF NOT EXISTS {name} ON records ({columns})"
+    return found
+
+
 def _birth() -> int:
     """Returns a random number: followers that know another one read everything again."""
     return int.from_bytes(os.urandom(6), "big")
@@ -375,8 +420,8 @@ class Taker:
         self.positional = bool(tables.meta("positional"))
         """Whether any line so far had no `rev`: then the order of lines counts."""
         self._seq = tables.last_change()
-        [[greatest]] = tables.ask("SELECT max(id) FROM records")
-        self._greatest = str(greatest or "")
+        # Not `max(id)`: that reads all records if nobody has asked by their ids yet.
+        self._greatest = tables.meta("greatest") or ""
         """No id in the index sorts after this one."""
         # What `value_of` and `text_of` make of a field, without a call for each.
         self._otherwise = [(name, "active" if name == "status" else None) for name in self._columns]
@@ -440,12 +485,14 @@ class Taker:
         """Saves what is known about all lines together."""
         if self.positional:
             self._tables.put_meta("positional", 1)
+        if self._greatest != self._tables.meta("greatest"):
+            self._tables.put_meta("greatest", self._greatest)
 
     def _known(self, ids: Collection[str]) -> Table:
         """Returns a table with the lines that the index has for these ids."""
         table = Table(kind_of(self._kind).aliases)
         if ids:
-            self._tables.sort_ids()
+            self._tables.sort_by("id")
         for some in _batches(sorted(ids)):
             marks = ", ".join("?" * len(some))
             many = []
@@ -487,7 +534,7 @@ class Taker:
                 instant_ms(value("created_at")) or 0,
                 value("read") is True,
                 value("deleted") is True,
-                end_key(identifier),
+                identifier[: -KEY_LENGTH - 1 : -1],  # `end_key`, without a call for each.
                 arrived[0] if count == 1 else pack(fields),
                 *[
                     text if isinstance(text := value(name), str) else otherwise

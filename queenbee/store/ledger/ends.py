@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from queenbee.store.files import OpenFile
 
 
+_NOWHERE = Position()
+
+
 class _End:
     """The end of one file, and what the file was like when it was reached."""
 
@@ -112,11 +115,14 @@ class Ends:
         if not self._follow():
             return None
         ledger, journal = self._tracked.appender(), self._journal.appender()
-        receipt = Receipt(ledger, journal, Position())
+        receipt = Receipt(ledger, journal, _NOWHERE)
         data = joined(lines)
         try:
             # As in `Ledger.append`: the journal first, and its announcement ends last.
-            self._journal_file.append(journal, lines)
+            if len(lines) > 1:
+                self._journal_file.append(journal, lines)
+            else:
+                journal.append(data)
             ledger.append(data)
             if len(lines) > 1:
                 self._journal_file.forget_intent()

@@ -8,26 +8,25 @@ memory a line. `docs/format.md`, section "Archive"; ADR 0009.
 from __future__ import annotations
 
 from array import array
-from io import BytesIO
 from itertools import pairwise
 
 from queenbee.core.fold import MAX_REV, explicit_rev
 from queenbee.core.timestamps import instant_ms
-from queenbee.store.ledger.codec import Unusable, decoder, is_migration, without_collection
+from queenbee.store.ledger.codec import decode_records, decoder, without_collection
 from queenbee.store.ledger.journal import PIECE_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from queenbee.core.fold import Fields
+    from queenbee.core.fold import Fields, Stated
     from queenbee.store.files import Original
 
     IsClosed = Callable[[Fields], bool]
 
 
 class LongSurvey:
-    """The usable lines of a ledger, by their numbers: where each is, and whether it can move."""
+    """The lines of a ledger that hold records, by their numbers: where they are, which can move."""
 
     def __init__(self, original: Original, is_closed: IsClosed) -> None:
         self._original = original
@@ -83,20 +82,29 @@ class LongSurvey:
             begin, rest = begin + whole, data[whole:]
 
     def _look_at(self, at: int, data: bytes, is_closed: IsClosed, hashes: array[int]) -> None:
-        for raw in BytesIO(data):
-            begin, at = at, at + len(raw)
-            try:
-                fields = self._decode(raw[:-1])
-            except Unusable:
-                continue
-            rev = 0 if is_migration(fields) else explicit_rev(fields) or 0
-            self._begins.append(begin)
-            self._sizes.append(len(raw))
-            self._created.append(instant_ms(fields.get("created_at")) or 0)
-            self._revs.append(rev)
+        lines = data.split(b"\n")
+        migrations: list[Stated] = []
+        begin, rest = at, iter(lines)
+        for line, fields in decode_records(lines, self._original.size_bytes, migrations):
+            while (passed := next(rest)) is not line:
+                begin += len(passed) + 1
+            rev = explicit_rev(fields) or 0
+            created_ms = instant_ms(fields.get("created_at")) or 0
             # Lines whose place in the file matters stay, with their record.
-            self._closed.append(rev > 0 and is_closed(fields))
+            closed = rev > 0 and is_closed(fields)
+            self._note(begin, line, created_ms, rev, closed=closed)
+            hashes.append(hash(fields["id"]))
+            begin += len(line) + 1
+        for line, fields in migrations:
+            self._note(at + data.index(line), line, 0, 0, closed=False)
             hashes.append(hash(str(fields.get("id", ""))))
+
+    def _note(self, begin: int, line: bytes, created_ms: int, rev: int, *, closed: bool) -> None:
+        self._begins.append(begin)
+        self._sizes.append(len(line) + 1)
+        self._created.append(created_ms)
+        self._revs.append(rev)
+        self._closed.append(closed)
 
     def _judge(self, hashes: array[int]) -> int:
         """Decides about records with several lines, all of whose lines go where the newest

@@ -175,14 +175,16 @@ class TestInAHive:
         self, hive: Services, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         looked: list[bool] = []
-        worth = secrets._worth_a_look
+        body, worth = "a body that nobody has sent before", secrets._worth_a_look
 
         def noting(line: str) -> bool:
-            looked.append(os.path.exists(hive.layout.lock_path) and is_locked(hive))
+            if line == body:
+                looked.append(os.path.exists(hive.layout.lock_path) and is_locked(hive))
             return worth(line)
 
+        monkeypatch.setattr(secrets, "_passed_short", {})
         monkeypatch.setattr(secrets, "_worth_a_look", noting)
-        hive.messages.send("reviewer", "a body that nobody has sent before")
+        hive.messages.send("reviewer", body)
         assert looked
         assert not any(looked)
 
@@ -234,6 +236,39 @@ def test_what_detect_secrets_finds_as_an_assignment_is_found(text: str) -> None:
 )
 def test_assignments_to_names_of_secrets_are_found(text: str, found: bool) -> None:
     assert refused(text) is found
+
+
+_WORDS = st.sampled_from(
+    ["password", "api_key", "auth", "it's", "=", ": ", " ", "   ", "\n", "\x1c", "'", '"', "`", "x",
+     "AKIAIOSFODNN7EXAMPLE", "src/auth/login.py", "9f86d081884c7d659a2feaa0c55ad015", "ab12" * 5,
+     "https://", "bob:pw1@host", "PRIVATE KEY", "hunter2"]
+)  # fmt: skip
+
+
+def found_line_by_line(text: str) -> set[str]:
+    """Returns what is found in a text that is too long to be looked at as a whole."""
+    return set(secrets._found(f"{text}\n{'x ' * secrets._WINDOW}"))
+
+
+@given(st.lists(_WORDS, max_size=12).map("".join))
+def test_looking_at_a_whole_text_first_misses_nothing(text: str) -> None:
+    found = set(secrets._found(text))
+    assert found == found_line_by_line(text)
+    lines = [line for line in text.splitlines() if secrets._assigns(line)]
+    assigned = any(secrets._ASSIGNED.search(secrets._SPACES.sub("  ", line)) for line in lines)
+    assert (secrets._ASSIGNMENT in found) is assigned
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "text"),
+    [
+        ("not _worth_a_look(text)", "not _assigns(text)", f"see {TOKEN} there"),
+        ("line.count(mark) > 1", "line.count(mark) > 2", 'password = "hunter2"'),
+    ],
+)
+def test_a_first_look_that_misses_something_is_caught(old: str, new: str, text: str) -> None:
+    assert set(secrets._found(text))
+    assert not set(mutant(secrets, old, new)._found(text))
 
 
 # The rules for known services

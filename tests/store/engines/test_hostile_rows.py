@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from mutants import mutant
 
 from queenbee import Hive
 from queenbee.store.engines.postgres import carrying, connection, schema
-from queenbee.store.engines.postgres.schema import chained
+from queenbee.store.engines.postgres.schema import STEPS, chained
 from queenbee.store.layout import Layout
 
 _LINE = b'{"id":"qm-1","from":"eve","to":["bob"],"subject":"hi","created_at":"2024-01-01"}'
@@ -51,7 +52,8 @@ def _insert(server: postgres_server.Server, hive: str, kind: str, *lines: bytes)
 
 
 def _snapshot(folder: Path) -> set[str]:
-    return {str(path) for path in folder.rglob("*") if not path.is_dir()}
+    """Returns all files and folders."""
+    return {str(path) for path in folder.rglob("*")}
 
 
 class TestAKindThatIsAPath:
@@ -69,7 +71,9 @@ class TestAKindThatIsAPath:
         for kind in hive.kinds():
             hive.state(kind)
         new = _snapshot(repo.parent) - before
-        assert all(each.startswith(hive.layout.state_dir) for each in new), new
+        copies = r"/postgres(/lock|/messages\.[a-z0-9.-]+)?"
+        ours = re.compile(rf"{re.escape(hive.layout.state_dir)}({copies})?")
+        assert not [each for each in new if not ours.fullmatch(each)]
         carried = carrying.to_files(hive.layout, hive_name)
         assert list(carried.kinds) == ["messages"]
         assert not [each for each in _snapshot(repo.parent) if "escaped" in each]
@@ -89,13 +93,47 @@ class TestAKindThatIsAPath:
             hive.state(kind)
         assert os.path.exists(os.path.join(hive.layout.state_dir, "escaped.jsonl"))
 
+    def test_may_not_even_make_a_folder(
+        self,
+        opened: Open,
+        server: postgres_server.Server,
+        hive_name: str,
+        repo: Path,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """A reader that makes one before it refuses the kind is noticed."""
+
+        def makes_a_folder(kind: str) -> bool:
+            if kind == "../../../escaped":
+                Path(opened().layout.state_dir, "postgres", kind).resolve().mkdir(
+                    parents=True, exist_ok=True
+                )
+            return schema.is_kind(kind)
+
+        monkeypatch.setattr(connection, "is_kind", makes_a_folder)
+        with pytest.raises(AssertionError, match="escaped"):
+            self.test_is_no_kind(opened, server, hive_name, repo)
+
 
 class TestALineThatIsNone:
-    LINES = (_LINE + b"\n" + _FORGED, b"", b"   ", b"torn {", b"\xff\0", _LINE + b"\r", b"\n")
+    TWO = (_LINE + b"\n" + _FORGED, b"\n")
+    """Rows of two lines, as a database may have that is older than their refusal."""
+    LINES = (*TWO, b"", b"   ", b"torn {", b"\xff\0", _LINE + b"\r")
 
     @pytest.fixture(autouse=True)
     def _there(self, server: postgres_server.Server, hive_name: str) -> None:
-        _insert(server, hive_name, "messages", *self.LINES)
+        with psycopg.connect(server.url, autocommit=True) as db:
+            db.execute("ALTER TABLE queen_lines DROP CONSTRAINT queen_one_line")
+            _insert(server, hive_name, "messages", *self.LINES)
+            db.execute(STEPS[1])
+
+    @pytest.mark.parametrize("line", TWO)
+    def test_is_refused_if_it_is_two(
+        self, line: bytes, server: postgres_server.Server, hive_name: str
+    ) -> None:
+        """The copy would not match, and each read would fetch it again."""
+        with pytest.raises(psycopg.errors.CheckViolation, match="queen_one_line"):
+            _insert(server, hive_name, "messages", line)
 
     def test_keeps_no_other_from_being_read_or_written(self, opened: Open) -> None:
         for number in range(3):

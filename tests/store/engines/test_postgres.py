@@ -297,6 +297,32 @@ def test_a_waiter_is_woken_by_an_announcement(
 
 
 class TestFaults:
+    def test_only_a_write_says_that_nothing_was_written(self, repo: Path, hive_name: str) -> None:
+        env = {postgres_server.URL: "postgresql://u@127.0.0.1:1/x"}
+        hive = Hive.open(repo, droid="ui", env=env)
+        with pytest.raises(Unreachable) as read:
+            hive.assignments.find()
+        assert "nothing was written" not in f"{read.value} {read.value.hint}"
+        with pytest.raises(Unreachable, match=r"; nothing was written$"):
+            hive.assignments.claim("qb-1")
+
+    def test_a_database_that_does_not_answer_is_named_once(
+        self, repo: Path, hive_name: str, quick: QuickQueen
+    ) -> None:
+        for url, said in (
+            ("postgresql://u@127.0.0.1:1/x", "cannot be reached"),
+            ("", "nothing says where"),
+        ):
+            ran = quick("claim", "qb-1", as_="ui", env={postgres_server.URL: url}, cwd=repo)
+            assert ran.err.count(said) == 1
+
+    def test_no_address_has_one_exit_status(
+        self, repo: Path, hive_name: str, quick: QuickQueen
+    ) -> None:
+        for command in ("status", "engine use postgres", "engine use files"):
+            ran = quick(*command.split(), env={postgres_server.URL: ""}, cwd=repo)
+            assert ran.code == 7, command
+
     def test_no_address(self, repo: Path, hive_name: str) -> None:
         with pytest.raises(Unwritable, match="nothing says where") as caught:
             Hive.open(repo, droid="ui", env={}).assignments.find()

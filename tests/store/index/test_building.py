@@ -11,6 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from mutants import mutant
 
 from queenbee.store.index import intake, tables
 from queenbee.store.index.records import Indexed
@@ -187,3 +188,63 @@ class TestTheLog:
         mine.refresh()
         assert self.log_bytes(place) == 0
         mine.close()
+
+
+def sorted_by(records: Indexed) -> set[object]:
+    """Returns the columns that the SQL indexes of an index begin with."""
+    names = {name for (name,) in records._tables.ask("SELECT name FROM sqlite_master")}
+    made = tables._sql_indexes(KIND).items()
+    return {column for name, (column, _) in made if name in names}
+
+
+class TestSqlIndexes:
+    """Those that a first inbox needs are made with a new index, others when they are asked for."""
+
+    def test_that_few_need_are_made_by_the_first_who_asks(self, place: Place) -> None:
+        records, truth = place.opened(), Folded(KIND, Ledger(*place.ledger))
+        truth.refresh()
+        assert sorted_by(records) == {"to", "end_key"}
+        assert records.get("qm-00007") == truth.get("qm-00007")
+        assert sorted_by(records) == {"to", "end_key", "id"}
+        assert records.select({"from": "bob"}) == truth.select({"from": "bob"}) == []
+        assert records.distinct("issue_id") == truth.distinct("issue_id")
+        assert sorted_by(records) == {"to", "end_key", "id", "from", "issue_id"}
+        records.close()
+        again = place.opened()
+        assert sorted_by(again) == {"to", "end_key", "id", "from", "issue_id"}
+        again.close()
+
+    def test_that_cannot_be_made_are_done_without(self, place: Place) -> None:
+        records, truth = place.opened(), Folded(KIND, Ledger(*place.ledger))
+        truth.refresh()
+        records._tables.db.execute("PRAGMA query_only = 1")
+        assert records.get("qm-00007") == truth.get("qm-00007")
+        assert records._folded is None
+        assert sorted_by(records) == {"to", "end_key"}
+        records.close()
+
+    def test_that_another_process_has_removed_are_made_again(self, place: Place) -> None:
+        records = place.opened()
+        records.get("qm-00007")
+        other = tables.Tables(KIND, place.index)
+        other.db.execute("DROP INDEX by_id")
+        other.close()
+        assert records.get("qm-00008") is not None
+        assert "id" in sorted_by(records)
+        records.close()
+
+    @pytest.mark.parametrize("broken", [False, True])
+    def test_a_later_line_of_a_known_record_finds_it_without_them(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch, broken: bool
+    ) -> None:
+        """Nothing is looked up for ids after the greatest, which a mutant forgets."""
+        if broken:
+            forgetful = mutant(tables, 'put_meta("greatest", self._greatest)', 'meta("greatest")')
+            monkeypatch.setattr(intake, "Taker", forgetful.Taker)
+        place.opened().close()
+        ledger, line = Ledger(*place.ledger), b'{"id":"qm-00007","rev":2,"body":"later"}'
+        ledger.append([line]).close()
+        records = place.opened()
+        rows = records._tables.ask("SELECT count FROM records WHERE id = 'qm-00007'")
+        assert (rows == [(2,)]) is not broken
+        records.close()

@@ -112,7 +112,8 @@ def test_a_long_ledger_with_lines_of_no_record_does_too(
         ("self._revs[number] or MAX_REV + 1", "self._revs[number]"),
         ("sorted(moving, key=self._created.__getitem__)", "moving"),
         ("for key in sorted(keyed)", "for key in keyed"),
-        ("self._closed.append(rev > 0 and is_closed(fields))", "self._closed.append(True)"),
+        ("closed = rev > 0 and is_closed(fields)", "closed = True"),
+        ("self._note(at + data.index(line), line, 0, 0, closed=False)", "continue"),
     ],
     ids=[
         "the last line decides",
@@ -121,6 +122,7 @@ def test_a_long_ledger_with_lines_of_no_record_does_too(
         "not by age",
         "not by id",
         "open records move",
+        "a migration with an id does not keep its record",
     ],
 )
 def test_another_survey_is_caught(
@@ -139,6 +141,8 @@ def test_another_survey_is_caught(
         line("qm-6", old_year, 1, closed=False),
         line("qm-7", old_year, 2, closed=False),
         line("qm-7", old_year, 1, closed=True),
+        line("qm-8", old_year, 1, closed=True),
+        b'{"_migration":"v2","id":"qm-8"}',
     ]
     check(tmp_path, before, [])
     monkeypatch.setattr(rotation, "LongSurvey", mutant(long_survey, old, new).LongSurvey)

@@ -3,26 +3,37 @@
 A file has one line for each sequence number, in order. A note beside it says how far it goes, or
 went a while ago: what follows is read on from there. The files are journals
 (`store.ledger.journal`), so that the fold and the index read them as they are. Appending needs the
-cache's own lock on this machine.
+cache's own lock on this machine. Files and lock stay open until `close`.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import cache
 
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
 from queenbee.store.engines.postgres.schema import chained
-from queenbee.store.files import Appender, stamp_of
+from queenbee.store.files import (
+    START,
+    Appender,
+    Chunk,
+    OpenFile,
+    open_regular,
+    read_open,
+    stamp_of,
+)
 from queenbee.store.ledger.journal import PIECE_BYTES, Journal
 from queenbee.store.lock import KernelLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from queenbee.store.engines.postgres.connection import Row
+    from queenbee.store.files import Mark, Stamp
 
 _BOOT = "/proc/sys/kernel/random/boot_id"
 _NOTE_EVERY_BYTES = 32 * 1024
@@ -45,6 +56,49 @@ class Known:
         """Since which start of the machine the file is known to hold what was written to it."""
 
 
+class Copy(Journal):
+    """A cache's file, held open.
+
+    An inode keeps its number while a file is held open, so a path that leads to this inode leads to
+    the file that was opened without following a link (ADR 0015).
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self._held: tuple[tuple[int, int], bool, OpenFile] | None = None
+        """The device and the inode, whether it is open for writing, and the file."""
+
+    def appender(self) -> Appender:
+        """Returns the file to append to, which is made if it is missing. Needs the lock."""
+        file = self._file(writing=True)
+        assert file is not None
+        return Appender(self.path, file, os.fstat(file.fd).st_size)
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._held = None
+
+    def _file(self, *, writing: bool = False) -> OpenFile | None:
+        """Returns the file that the path leads to; None if there is none to read."""
+        held = self._held
+        if held is not None and _identity(self.path) == held[0] and held[1] >= writing:
+            return held[2]
+        self._held = None
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT if writing else os.O_RDONLY
+        fd = open_regular(self.path, flags)
+        if fd is None:
+            return None
+        status, file = os.fstat(fd), OpenFile(fd)
+        self._held = (status.st_dev, status.st_ino), writing, file
+        return file
+
+    def _read_after(self, since: Mark, stop: int | None, limit: int | None) -> Chunk:
+        file = self._file()
+        if file is None:
+            return Chunk(b"", b"", START, restarted=since.inode != 0)
+        return read_open(file.fd, self.path, since, stop=stop, limit=limit)
+
+
 class Cache:
     """The lines of one kind."""
 
@@ -53,7 +107,8 @@ class Cache:
         self._note_path = f"{self.path}.known"
         self._folder = folder
         self._lock_timeout_s = lock_timeout_s
-        self._journal = Journal(self.path)
+        self.journal = Copy(self.path)
+        self._lock: KernelLock | None = None
         self._seen: tuple[int, Known] | None = None
         """The inode, and how far the file went when this process last looked."""
         self._noted_bytes = 0
@@ -65,37 +120,38 @@ class Cache:
         Needs no lock: what others append meanwhile are the lines of the next numbers. If the file
         has been replaced by another one, the digest is not the one that the database has.
         """
-        at = self._last_seen() or self._noted()
+        stamp = stamp_of(self.path)
+        at = self._last_seen(stamp) or self._noted(stamp)
         if at is None:
             return Known()
         if at.boot != _boot():
             with self._locked():
                 return self._settled()
-        return self._remember(self._read_on(at))
+        return self._remember(stamp, self._read_on(at, stamp))
 
-    def take(self, rows: Sequence[tuple[int, bytes]]) -> None:
-        """Appends lines, each with its sequence number, unless another process has done that.
+    def take(self, rows: Sequence[Row]) -> None:
+        """Appends rows whose digests were compared, unless another process has done that.
 
         Rows that do not follow what is there are left out: the next reader asks for them.
         """
         with self._locked():
             at = self._settled()
-            fresh = [line for sequence, line in rows if sequence > at.sequence]
-            begins = next((sequence for sequence, _ in rows if sequence > at.sequence), 0)
-            if not fresh or begins != at.sequence + 1:
+            fresh = [row for row in rows if row.sequence > at.sequence]
+            if not fresh or fresh[0].sequence != at.sequence + 1:
                 return
-            file = Appender(self.path)
+            lines = [row.line for row in fresh]
+            file = self.journal.appender()
             try:
-                self._journal.append(file, fresh)
+                self.journal.append(file, lines)
                 if not _boot():
                     file.sync()
             finally:
                 file.close()
-            self._journal.forget_intent()
-            digest, size = at.digest, at.size
-            for line in fresh:
-                digest, size = chained(digest, line), size + len(line) + 1
-            now = self._remember(Known(at.sequence + len(fresh), digest, size))
+            if len(lines) > 1:
+                self.journal.forget_intent()
+            size = at.size + sum(map(len, lines)) + len(lines)
+            last = fresh[-1]
+            now = self._remember(stamp_of(self.path), Known(last.sequence, last.digest, size))
             if not at.sequence or self._lags(now):
                 self._note(now)
 
@@ -109,10 +165,19 @@ class Cache:
         with self._locked():
             self._remove()
 
+    def close(self) -> None:
+        """Closes what is open; the next question opens it again."""
+        self.journal.close()
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.close()
+
     def _settled(self) -> Known:
         """Returns how far the file goes, after what an interrupted process left. Needs the lock."""
-        self._journal.finish_interrupted()
-        at = self._last_seen() or self._noted()
+        if self.journal.is_announced():
+            self.journal.finish_interrupted()
+        stamp = stamp_of(self.path)
+        at = self._last_seen(stamp) or self._noted(stamp)
         if at is not None and at.boot != _boot():
             # After a restart of the machine, a file may not have what was written to it.
             at = Known(at.sequence, at.digest, at.size) if self._holds(at) else None
@@ -122,37 +187,36 @@ class Cache:
             # Nobody can tell what is in it: begin anew.
             self._remove()
             return Known()
-        at = self._read_on(at)
-        if _size(self.path) > at.size:
-            file = Appender(self.path)
+        at = self._read_on(at, stamp)
+        if stamp and stamp[1] > at.size:
+            file = self.journal.appender()
             try:
                 file.cut(at.size)  # The beginning of a line, whose writer was killed.
             finally:
                 file.close()
-        return self._remember(at)
+        return self._remember(stamp, at)
 
     def _remove(self) -> None:
         self._seen, self._noted_bytes = None, 0
+        self.journal.close()
         for path in (self._note_path, f"{self.path}.intent", self.path):
             with suppress(FileNotFoundError):
                 safe_open.unlink(path)
 
-    def _remember(self, at: Known) -> Known:
-        inode = stamp_of(self.path)[:1]
-        self._seen = (inode[0], at) if inode else None
+    def _remember(self, stamp: Stamp, at: Known) -> Known:
+        self._seen = (stamp[0], at) if stamp else None
         return at
 
-    def _last_seen(self) -> Known | None:
+    def _last_seen(self, stamp: Stamp) -> Known | None:
         """Returns how far the file went when this process last looked, if it is the same file."""
         if self._seen is None:
             return None
         inode, at = self._seen
-        stamp = stamp_of(self.path)
         return at if stamp[:1] == (inode,) and stamp[1] >= at.size else None
 
-    def _read_on(self, at: Known) -> Known:
+    def _read_on(self, at: Known, stamp: Stamp) -> Known:
         """Returns how far the file goes, which is at least as far as this."""
-        if _size(self.path) <= at.size:
+        if not stamp or stamp[1] <= at.size:
             return at
         sequence, digest, size = at.sequence, at.digest, at.size
         for line in self._lines(at.size):
@@ -162,7 +226,7 @@ class Cache:
     def _lags(self, now: Known) -> bool:
         """Returns whether the note should be written: it is far behind."""
         if now.size - self._noted_bytes >= _NOTE_EVERY_BYTES:
-            noted = self._noted()  # Another process may have written it.
+            noted = self._noted(stamp_of(self.path))  # Another process may have written it.
             self._noted_bytes = noted.size if noted is not None else 0
         return now.size - self._noted_bytes >= _NOTE_EVERY_BYTES
 
@@ -176,16 +240,18 @@ class Cache:
                 if newline:
                     yield from whole.split(b"\n")
 
-    def _noted(self) -> Known | None:
+    def _noted(self, stamp: Stamp) -> Known | None:
         """Returns the note, or None if it is not about this file."""
-        inode, size = stamp_of(self.path)[:1], _size(self.path)
+        if not stamp:
+            return Known()
+        inode, size = stamp[:1], stamp[1]
         try:
             note = json.loads(safe_open.read(self._note_path, 1024))
             digest = bytes.fromhex(note["digest"])
             known = Known(note["sequence"], digest, note["size"], note["boot"])
             return known if tuple(note["inode"]) == inode and known.size <= size else None
         except (OSError, Unreadable, ValueError, KeyError, TypeError):
-            return None if inode else Known()
+            return None
 
     def _holds(self, known: Known) -> bool:
         at = Known()
@@ -209,18 +275,29 @@ class Cache:
         safe_open.replace(unfinished, self._note_path)
         self._noted_bytes = known.size
 
-    def _locked(self) -> KernelLock:
-        safe_open.make_folder(self._folder)
-        return KernelLock(
-            os.path.join(self._folder, "lock"), holder="cache", timeout_s=self._lock_timeout_s
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        lock, self._lock = self._lock, None
+        lock = lock or KernelLock(
+            os.path.join(self._folder, "lock"),
+            holder="cache",
+            timeout_s=self._lock_timeout_s,
+            prepare=lambda: safe_open.make_folder(self._folder),
         )
+        lock.__enter__()
+        try:
+            yield
+        finally:
+            lock.release()
+            self._lock = lock
 
 
-def _size(path: str) -> int:
+def _identity(path: str) -> tuple[int, int] | None:
     try:
-        return os.stat(path, follow_symlinks=False).st_size
+        status = os.stat(path, follow_symlinks=False)
     except OSError:
-        return 0
+        return None
+    return status.st_dev, status.st_ino
 
 
 @cache

@@ -15,7 +15,7 @@ from hashlib import blake2b
 
 import psycopg
 
-from queenbee.errors import InvalidInput, NotFound, StoreError, Unwritable
+from queenbee.errors import NotFound, StoreError, Unwritable
 from queenbee.store import safe_open, setup
 from queenbee.store.documents import read_own, write_document
 from queenbee.store.engines.files_engine import FilesEngine
@@ -151,10 +151,7 @@ def _reached(_step: str) -> None:
 def _database(layout: Layout) -> Iterator[psycopg.Connection]:
     conninfo = layout.settings.database
     if not conninfo:
-        raise InvalidInput(
-            "nothing says where the database is",
-            hint="set QUEEN_DATABASE_URL, or PGSERVICE for a service file",
-        )
+        raise faults.no_address("nothing says where the database is")
     try:
         with psycopg.connect(conninfo, autocommit=True, connect_timeout=10) as db:
             yield db

@@ -25,10 +25,11 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _FALSE = b"\0"
 AT_ONCE = 5_000
 """How many lines of one kind one question fetches at most: about 2 MiB."""
-_IDLE_S = 10
+_IDLE = Value("10s")
 """How long a turn may stay silent: its process does nothing in between but decide."""
 
-_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
+_BEGIN = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
+_COMMIT = Statement("COMMIT")
 _LOCK = """
 WITH limits AS MATERIALIZED (
     SELECT set_config('lock_timeout', $1, true),
@@ -101,7 +102,10 @@ class Connection:
         self, conninfo: str, hive: str, *, name: str, patience_s: float, durable: bool
     ) -> None:
         self.hive = hive
-        self._durability = "synced" if durable else "buffered"
+        self._hive = Value(hive)
+        self._lock = Value(lock_key(hive))
+        self._channel = Value(channel(hive))
+        self._durability = Value("synced" if durable else "buffered")
         # Without a limit on silence, a cable that is pulled would stop a command for minutes.
         parameters: dict[str, str | int] = {
             "connect_timeout": max(2, round(patience_s)),  # libpq takes less for 2.
@@ -137,11 +141,11 @@ class Connection:
 
     def _begin(self, known: Mapping[str, int], lock_timeout_s: float) -> Answer:
         timeout_ms = max(1, round(lock_timeout_s * 1000))
-        limits = (Value(str(timeout_ms)), Value(f"{_IDLE_S}s"), Value(self._durability))
+        limits = (Value(timeout_ms), _IDLE, self._durability)
         results = self._statements.run(
             # Each statement must see what was committed before it began, not before the lock.
-            Statement(_BEGIN),
-            Statement(_LOCK, *limits, Value(lock_key(self.hive))),
+            _BEGIN,
+            Statement(_LOCK, *limits, self._lock),
             *self._questions(known),
         )
         return self._answer(known, results[2:])
@@ -150,7 +154,7 @@ class Connection:
         """Records the rows and ends the turn; those who listen are told."""
         insert = Statement(
             _INSERT,
-            Value(self.hive),
+            self._hive,
             Value(turn),
             Values([row.kind for row in rows]),
             Values([row.sequence for row in rows]),
@@ -159,8 +163,8 @@ class Connection:
         )
         # After the commit: announcements hold a lock of the whole server, which would let only one
         # hive of all commit at a time. If this one is lost, those who wait ask twice a second.
-        tell = Statement(_NOTIFY, Value(channel(self.hive)))
-        self._statements.run(insert, Statement("COMMIT"), tell, needed=2)
+        tell = Statement(_NOTIFY, self._channel)
+        self._statements.run(insert, _COMMIT, tell, needed=2)
 
     def roll_back(self) -> None:
         """Ends the turn without recording anything."""
@@ -175,7 +179,7 @@ class Connection:
         self._begin({}, lock_timeout_s)
         try:
             line = (Value(row.kind), Value(row.sequence), Value(row.digest))
-            found = self.table(_RECORDED, Value(self.hive), *line, Value(turn))
+            found = self.table(_RECORDED, self._hive, *line, Value(turn))
         finally:
             with suppress(psycopg.Error):
                 self.roll_back()
@@ -183,7 +187,7 @@ class Connection:
 
     def kinds(self) -> list[str]:
         """Returns the kinds of record that have lines."""
-        found = self.table(_KINDS, Value(self.hive))
+        found = self.table(_KINDS, self._hive)
         return [kind for (kind,) in found if is_kind(kind)]
 
     def table(self, query: str, *values: Parameter) -> list[list[str]]:
@@ -215,12 +219,11 @@ class Connection:
             self._db.close()
 
     def _questions(self, known: Mapping[str, int]) -> list[Statement]:
-        hive = Value(self.hive)
         lines = [
-            Statement(_LINES, hive, Value(kind), Value(sequence), Value(AT_ONCE))
+            Statement(_LINES, self._hive, Value(kind), Value(sequence), Value(AT_ONCE))
             for kind, sequence in known.items()
         ]
-        return [Statement(_HIVE, hive), *lines]
+        return [Statement(_HIVE, self._hive), *lines]
 
     def _answer(self, known: Mapping[str, int], results: Sequence[PGresult]) -> Answer:
         now_ms, standby, version, in_use, carried = (
@@ -228,7 +231,7 @@ class Connection:
         )
         if standby != _FALSE:
             raise Unreachable(
-                "the database is a standby, which cannot be written; nothing was written",
+                "the database is a standby, which cannot be written",
                 hint="try again, or name the primary in QUEEN_DATABASE_URL",
             )
         steps = _number(version)

@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager, suppress
 from importlib import import_module
 
-from queenbee.errors import QueenError, Unreachable, Unwritable
+from queenbee.errors import QueenError, Unreachable
 from queenbee.store.engines.opening import open_records
 from queenbee.store.engines.postgres import faults, health
 from queenbee.store.engines.postgres.cache import Cache
@@ -22,16 +22,19 @@ from queenbee.store.engines.postgres.connection import AT_ONCE, Answer, Connecti
 from queenbee.store.engines.postgres.late import psycopg
 from queenbee.store.engines.postgres.schema import chained
 from queenbee.store.engines.postgres.turn import PostgresTurn
+from queenbee.store.files import START, Chunk, stamp_of
 from queenbee.store.ledger.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeVar
 
     from queenbee.store.engines.engine import Turn
     from queenbee.store.engines.fault import Fault
+    from queenbee.store.files import Stamp
     from queenbee.store.layout import Layout
+    from queenbee.store.ledger.batch import Position
     from queenbee.store.records import Progress, Records
 
     Found = TypeVar("Found")
@@ -56,15 +59,34 @@ class _OfThread(threading.local):
 class CachedLedger(Ledger):
     """One kind of record in the database, read through the cache."""
 
-    def __init__(self, engine: PostgresEngine, kind: str, path: str, tracked_path: str) -> None:
-        super().__init__(tracked_path, path)
+    def __init__(self, engine: PostgresEngine, kind: str, cache: Cache, tracked_path: str) -> None:
+        super().__init__(tracked_path, cache.path)
+        self.journal = cache.journal
         self._engine = engine
         self._kind = kind
+        self._stamped: tuple[set[str], tuple[object, ...]] | None = None
+        """The turn that the last stamp was taken in, and the stamp."""
 
     def stamp(self) -> tuple[object, ...]:
-        """Catches up with the database, and returns a value that changes with the lines."""
+        """Catches up with the database, and returns a value that changes with the lines.
+
+        Within a turn they do not change: nobody else writes, and the turn's own come at its end.
+        """
+        turn, stamped = self._engine.fresh, self._stamped
+        if turn is not None and stamped is not None and stamped[0] is turn and self._kind in turn:
+            return stamped[1]
         self._engine.catch_up(self._kind)
-        return super().stamp()
+        stamp = super().stamp()
+        self._stamped = (turn, stamp) if turn is not None else None
+        return stamp
+
+    def stamps(self) -> tuple[Stamp, Stamp]:
+        return (), stamp_of(self.journal_path)
+
+    def chunks(self, since: Position, *, limit: int | None = None) -> tuple[Chunk, Chunk]:
+        return Chunk(b"", b"", START, restarted=False), self.journal.read(
+            since.journal, limit=limit
+        )
 
     def missing(self) -> list[bytes]:
         """Returns nothing: what is in the database is not kept in tracked files."""
@@ -92,21 +114,28 @@ class PostgresEngine:
         self.connection: Connection | None = None
         self.fresh: set[str] | None = None
         """While a turn is open: the kinds that were read in it. Nobody else writes meanwhile."""
+        self.noted: Stamp = ()
+        """The stamp of the note that the hive is in a database, when it was last read."""
         self._listening: Connection | None = None
         self._told = 0
         self._thread = _OfThread()
         self._clock: tuple[int, int] | None = None
         self._caches: dict[str, Cache] = {}
         self._ledgers: dict[str, CachedLedger] = {}
+        self._records: dict[str, Records] = {}
 
     def ledger(self, kind: str) -> CachedLedger:
         ledger = self._ledgers.get(kind)
         if ledger is None:
             # A path that nothing is ever written to: there is no tracked file.
             tracked = os.path.join(self.folder, "tracked", f"{kind}.jsonl")
-            ledger = CachedLedger(self, kind, self.cache(kind).path, tracked)
+            ledger = CachedLedger(self, kind, self.cache(kind), tracked)
             self._ledgers[kind] = ledger
         return ledger
+
+    @property
+    def moment(self) -> object | None:
+        return self.fresh
 
     def opened_kinds(self) -> list[str]:
         """Returns the kinds that were read so far: a turn brings them up to date at once."""
@@ -122,7 +151,9 @@ class PostgresEngine:
     def records(self, kind: str, progress: Progress | None) -> Records:
         ledger = self.ledger(kind)
         self.catch_up(kind)  # Its size decides whether it gets an index.
-        return open_records(kind, ledger, self.index_path(kind), progress=progress)
+        found = open_records(kind, ledger, self.index_path(kind), progress=progress)
+        self._records[kind] = found
+        return found
 
     def kinds(self) -> list[str]:
         return self.asked(lambda connection: connection.kinds())
@@ -157,6 +188,9 @@ class PostgresEngine:
     def close(self) -> None:
         with self.mutex:
             self.drop()
+            self._records.clear()
+            for cache in self._caches.values():
+                cache.close()
             listening, self._listening = self._listening, None
             if listening is not None:
                 listening.close()
@@ -174,6 +208,14 @@ class PostgresEngine:
             yield
         finally:
             thread.read, thread.expected = None, ()
+
+    def lighten(self, kinds: Iterable[str]) -> None:
+        """Lets states of these kinds move to memory, after a turn that wrote them."""
+        for kind in kinds:
+            state = self._records.get(kind)
+            if state is not None:
+                with suppress(QueenError, OSError):
+                    state.lighten()
 
     def read_anew(self) -> None:
         """Lets this thread ask again for what it has read in `reading`."""
@@ -228,7 +270,7 @@ class PostgresEngine:
                 if (row.sequence, row.digest) != (sequence, digest):
                     raise faults.damaged(kind, row.sequence)
             if fresh:
-                self.cache(kind).take([(row.sequence, row.line) for row in fresh])
+                self.cache(kind).take(fresh)
             again = again or len(rows) >= AT_ONCE
         return again
 
@@ -236,10 +278,7 @@ class PostgresEngine:
         """Connects. Raises `Unreachable` and `StoreError`."""
         conninfo = self.layout.settings.database
         if not conninfo:
-            raise Unwritable(
-                "the hive is in PostgreSQL, and nothing says where that is",
-                hint="set QUEEN_DATABASE_URL, or PGSERVICE for a service file",
-            )
+            raise faults.no_address("the hive is in PostgreSQL, and nothing says where that is")
         try:
             return Connection(
                 conninfo,
@@ -272,7 +311,9 @@ class PostgresEngine:
                     lost = faults.is_lost(error, self.connection.db)
                     if lost and self.fresh is None:
                         self.drop()
-                    if not lost or last or not reused or self.fresh is not None:
+                    if self.fresh is not None:
+                        raise faults.refused_write(error) from error
+                    if not lost or last or not reused:
                         raise faults.refusal(error) from error
         raise AssertionError
 

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.store.engines.postgres.statements import Db
 
-_NOTHING = "nothing was written"
+_NOTHING = "; nothing was written"
 _GONE = (
     "AdminShutdown",
     "CrashShutdown",
@@ -35,24 +35,33 @@ def is_lost(error: psycopg.Error, connection: Db) -> bool:
     return connection.closed or said_nothing or _is(error, *_ENDED)
 
 
+def refused_write(error: psycopg.Error | QueenError) -> QueenError:
+    """Returns the refusal for an error in a turn, after which nothing was written."""
+    refused = error if isinstance(error, QueenError) else refusal(error)
+    if _NOTHING not in refused.message and not isinstance(refused, OutcomeUnknown):
+        refused.message += _NOTHING
+        refused.args = (refused.message,)
+    return refused
+
+
 def refusal(error: psycopg.Error) -> QueenError:
-    """Returns the refusal for an error after which nothing was written."""
+    """Returns the refusal for an error; it does not say whether something was written."""
     text = first_line(error)
     if _is(error, "LockNotAvailable"):
         return Busy(
             "timed out: the hive in the database is locked by another process",
-            hint="try again; nothing was written",
+            hint="try again",
         )
     if _is(error, "QueryCanceled"):
         return Busy(
-            f"the database cancelled the request ({text}); {_NOTHING}",
+            f"the database cancelled the request ({text})",
             hint="try again; if this happens often, raise statement_timeout for this user",
         )
     if _is(error, "DiskFull"):
-        return Unwritable(f"the database's disk is full ({text}); {_NOTHING}")
+        return Unwritable(f"the database's disk is full ({text})")
     if _is(error, "InsufficientPrivilege"):
         return Unwritable(
-            f"the database refuses this user ({text}); {_NOTHING}",
+            f"the database refuses this user ({text})",
             hint="grant the user SELECT and INSERT on queen_lines, "
             "SELECT on queen_hives and queen_schema",
         )
@@ -66,16 +75,21 @@ def refusal(error: psycopg.Error) -> QueenError:
     if _is(error, *_GONE) or error.sqlstate is None or isinstance(error, psycopg.OperationalError):
         return unreachable(text)
     if _is(error, "UniqueViolation"):
-        return Busy(f"another process wrote at the same time; {_NOTHING}", hint="try again")
-    return StoreError(f"the database refuses the request: {text}; {_NOTHING}")
+        return Busy("another process wrote at the same time", hint="try again")
+    return StoreError(f"the database refuses the request: {text}")
 
 
 def unreachable(text: str) -> Unreachable:
     """Returns the refusal for a database that does not answer."""
     return Unreachable(
-        f"the database cannot be reached ({text}); {_NOTHING}",
+        f"the database cannot be reached ({text})",
         hint="try again; see: queen engine status",
     )
+
+
+def no_address(text: str) -> Unwritable:
+    """Returns the refusal where nothing says where the database is."""
+    return Unwritable(text, hint="set QUEEN_DATABASE_URL, or PGSERVICE for a service file")
 
 
 def no_tables() -> StoreError:
@@ -96,7 +110,7 @@ def too_new(version: int) -> StoreError:
 def moved_away(hive: str) -> StoreError:
     """Returns the refusal for a hive that the database does not have, or no longer."""
     return StoreError(
-        f"the database has no hive {hive!r} in use; nothing was written",
+        f"the database has no hive {hive!r} in use",
         hint="update .beads/queen.toml (git pull), or carry the hive over: "
         "queen engine use postgres",
     )

@@ -194,8 +194,10 @@ def _collect(
     """Adds the results of statements up to the first error, which it returns."""
     failed = None
     pending = iter(answers)
+    _wait(connection)
     while True:
-        _wait(connection)
+        if connection.is_busy():
+            _wait(connection)
         result = connection.get_result()
         if result is None or result.status == _PIPELINE_ABORTED:
             continue

@@ -19,18 +19,20 @@ from queenbee.store.engines.postgres.connection import Row
 from queenbee.store.engines.postgres.late import psycopg
 from queenbee.store.engines.postgres.noted import note_engine, noted_hive
 from queenbee.store.engines.postgres.schema import chained
+from queenbee.store.files import stamp_of
 from queenbee.store.issues_file import append_rows
 from queenbee.store.lock import KernelLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from threading import RLock
     from typing import Protocol
 
     from queenbee.store.engines.engine import Lines
     from queenbee.store.engines.postgres.cache import Cache
     from queenbee.store.engines.postgres.connection import Answer, Connection
+    from queenbee.store.files import Stamp
     from queenbee.store.issues_file import Added
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Ledger
@@ -44,12 +46,14 @@ if TYPE_CHECKING:
         mutex: RLock
         connection: Connection | None
         fresh: set[str] | None
+        noted: Stamp
 
         def opened_kinds(self) -> list[str]: ...
         def ledger(self, kind: str) -> Ledger: ...
         def cache(self, kind: str) -> Cache: ...
         def catch_up(self, kind: str) -> None: ...
         def read_anew(self) -> None: ...
+        def lighten(self, kinds: Iterable[str]) -> None: ...
         def take(
             self, answer: Answer, known: dict[str, tuple[int, bytes]] | None = None
         ) -> bool: ...
@@ -74,13 +78,12 @@ class PostgresTurn:
         self._is_open = False
         self._local: KernelLock | None = None
         self._receipts: list[Added] = []
+        self._kinds: list[str] = []
 
     def begin(self) -> None:
         engine = self._engine
         try:
-            setup.make_state_dir(engine.layout)
-            if noted_hive(engine.layout) != engine.hive:
-                note_engine(engine.layout, engine.hive)
+            self._prepare()
         except BaseException as error:
             add_hint(error, engine.layout)
             raise
@@ -96,12 +99,28 @@ class PostgresTurn:
                 self.end()
                 raise
 
+    def _prepare(self) -> None:
+        """Makes the state's folders, and the note that the hive is in a database."""
+        engine = self._engine
+        engine.layout.refuse_if_moved()
+        stamp = stamp_of(engine.layout.engine_path)
+        if stamp and stamp == engine.noted:
+            return  # It was right when this process last read it, and so its folder is there.
+        setup.make_state_dir(engine.layout)
+        if noted_hive(engine.layout) != engine.hive:
+            note_engine(engine.layout, engine.hive)
+            stamp = stamp_of(engine.layout.engine_path)
+        engine.noted = stamp
+
     def _begun(self) -> tuple[Answer, dict[str, tuple[int, bytes]]]:
         """Begins the transaction; on a new connection if the old one was lost in the meantime."""
         engine = self._engine
         while True:
             reused = engine.connection is not None
-            connection = engine.connection or engine.open_connection(self._holder)
+            try:
+                connection = engine.connection or engine.open_connection(self._holder)
+            except QueenError as error:
+                raise faults.refused_write(error) from error.__cause__
             engine.connection = connection
             known = {kind: engine.cache(kind).known() for kind in engine.opened_kinds()}
             asked = {kind: at.sequence for kind, at in known.items()}
@@ -111,7 +130,10 @@ class PostgresTurn:
                 lost = faults.is_lost(error, connection.db)
                 engine.drop()  # It may hold the lock, or wait for it.
                 if not lost or not reused:
-                    raise faults.refusal(error) from error
+                    raise faults.refused_write(error) from error
+            except QueenError as error:
+                engine.drop()
+                raise faults.refused_write(error) from None
             except BaseException:
                 engine.drop()
                 raise
@@ -124,6 +146,7 @@ class PostgresTurn:
                 "this process was forked during a write, which is its parent's",
                 hint="try again; nothing was written",
             )
+        self._kinds = list(lines)
         added = [row for kind, each in lines.items() for row in self._numbered(kind, each)]
         try:
             # The issues first: after a crash in between, an assignment is still active and can be
@@ -167,6 +190,7 @@ class PostgresTurn:
         finally:
             for receipt in self._receipts:
                 receipt.close()
+        self._engine.lighten(self._kinds)
 
     def _numbered(self, kind: str, lines: Sequence[bytes]) -> list[Row]:
         """Returns the lines with the sequence numbers and digests that they get."""
@@ -199,11 +223,11 @@ class PostgresTurn:
                 connection.commit(added, turn)
             except psycopg.Error as error:
                 if not faults.is_lost(error, connection.db):
-                    raise faults.refusal(error) from error
+                    raise faults.refused_write(error) from error
                 engine.drop()
                 self._is_open = False
                 if not self._was_recorded(added[0], turn, error):
-                    raise faults.refusal(error) from error
+                    raise faults.refused_write(error) from error
             except BaseException:
                 engine.drop()
                 self._is_open = False
