@@ -59,7 +59,7 @@ def rewrite(repo: str, number: int) -> None:
     os.replace(f"{path}.new", path)
 
 
-def figures(folder: str, count: int, runs: int) -> Iterator[Row]:
+def figures(folder: str, count: int, runs: int = 9) -> Iterator[Row]:
     """Yields what commands cost, against `import click`: the first, and those after it."""
     repo = make(folder, count)
     queen = installed("queen")
@@ -104,7 +104,7 @@ def main() -> None:
     """Prints the figures."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else ISSUES
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
-        for row in figures(folder, count, runs=9):
+        for row in figures(folder, count):
             print(f"{row.name}: {row}", flush=True)
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Answer = TypeVar("Answer")
 
-INDEX_FROM_BYTES = 1024 * 1024
+INDEX_FROM_BYTES = 256 * 1024
 """For a tracker's file of this size or more, an index is faster than reading it: ADR 0033."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from contextlib import contextmanager, nullcontext
 
 from queenbee.core.beads import Issue, as_completed
@@ -219,8 +220,9 @@ class TrackerIndex:
     ) -> Iterator[View]:
         assignments = self._store.state("assignments")
         held = holders()
+        path = self._store.layout.issues_path
         for _ in range(_TRIES):
-            with Source(self._store.layout.issues_path) as source:
+            with Source(path) as source:
 
                 def upkeep(source: Source = source) -> Upkeep:
                     return Upkeep(
@@ -244,6 +246,9 @@ class TrackerIndex:
                     finally:
                         if tables.db.in_transaction:
                             tables.db.execute("ROLLBACK")
+                    if source.wait_s and tables.meta("stamp") != json.dumps(source.stamp):
+                        time.sleep(source.wait_s)
+                        break  # It may be another file by now.
                     if not just_read:
                         _bring_up_to_date(tables, source, upkeep)
         raise Stale

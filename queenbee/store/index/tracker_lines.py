@@ -27,12 +27,13 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
     from queenbee.store.index.tracker import TrackerTables
 
-_YOUNG_NS = 50_000_000
+_YOUNG_NS = 20_000_000
 """A file that changed less long ago may change again with the same time: kernels note it in steps
 of up to 10 ms."""
 _COARSE_NS = 2_000_000_000
 """The same, for file systems that only note whole seconds."""
 _SECOND_NS = 1_000_000_000
+_PIECE_BYTES = 1024 * 1024
 _MOST = 2**53
 """Greater numbers are not told apart in the tables."""
 
@@ -63,6 +64,9 @@ class Source:
         coarse = status.st_mtime_ns % _SECOND_NS == 0
         self.young = since_ns < (_COARSE_NS if coarse else _YOUNG_NS)
         """Whether it may change again without another stamp."""
+        self.wait_s = max(0, _YOUNG_NS - since_ns) / 1e9 if since_ns >= 0 and not coarse else 0
+        """How long it is worth waiting until it is no longer young: else every process compares
+        all of it again."""
 
     def __enter__(self) -> Self:
         return self
@@ -83,6 +87,17 @@ class Source:
             at += len(data)
             size -= len(data)
         return b"".join(parts)
+
+    def whole(self) -> bytes:
+        """Returns all of its bytes."""
+        return self.read(0, self.size_bytes)
+
+    def sum_of(self, end: int) -> int:
+        """Returns a checksum of its bytes up to an offset."""
+        total = 0
+        for at in range(0, end, _PIECE_BYTES):
+            total = zlib.crc32(self.read(at, min(_PIECE_BYTES, end - at)), total)
+        return total
 
     def row(self, at: int, size: int, identifier: str) -> Fields:
         """Returns the row of an issue. Raises `Stale` if it is not there."""
@@ -146,31 +161,29 @@ def read_all(tables: TrackerTables, source: Source) -> list[Line]:
     """Reads the whole file into empty tables, and returns its lines: the key of each is its number,
     from 1. Raises `Unfit`.
     """
-    data = source.read(0, source.size_bytes)
-    lines = _parsed(data, 0, len(data))
-    tables.db.executemany(
-        "INSERT INTO lines (at, size, digest, id, changed_ms) VALUES (?, ?, ?, ?, ?)",
-        (line.values() for line in lines),
-    )
-    _note(tables, source, data)
+    data = source.whole()
+    lines = _parsed(data, 0)
+    _insert(tables, lines)
+    _note(tables, source, data, 0, 0)
     return lines
 
 
 def catch_up(tables: TrackerTables, source: Source, notes: dict[str, object]) -> set[str]:
     """Brings the table of lines up to date, and returns the ids whose lines changed. Raises
-    `Unfit`.
+    `Unfit`, and `Stale` if the file changes meanwhile.
     """
-    data = source.read(0, source.size_bytes)
-    end = int(str(notes.get("end") or 0))
-    known = json.loads(str(notes["stamp"]))
-    grown = (
-        known[0] == source.stamp[0]
-        and len(data) > end
-        and len(data) > known[1]
-        and zlib.crc32(data[:end]) == int(str(notes["sum"]))
-    )
-    changed = _appended(tables, data, end) if grown else _rewritten(tables, data)
-    _note(tables, source, data)
+    end, total = int(str(notes["end"])), int(str(notes["sum"]))
+    inode, size_bytes, *_ = json.loads(str(notes["stamp"]))
+    longer = inode == source.stamp[0] and source.size_bytes > size_bytes
+    # A longer file may have been written again: a tracker's rows change.
+    if longer and source.sum_of(end) == total:
+        data = source.read(end, source.size_bytes - end)
+        changed = _appended(tables, data, end)
+        _note(tables, source, data, end, total)
+    else:
+        data = source.whole()
+        changed = _rewritten(tables, data)
+        _note(tables, source, data, 0, 0)
     return changed
 
 
@@ -207,15 +220,16 @@ def issues_of(rows: Iterable[Fields]) -> dict[str, Issue]:
     return issues
 
 
-def _note(tables: TrackerTables, source: Source, data: bytes) -> None:
-    if len(data) != source.size_bytes:
+def _note(tables: TrackerTables, source: Source, data: bytes, begin: int, total: int) -> None:
+    """Stores up to where the file was read, of which `data` is the last part."""
+    if begin + len(data) != source.size_bytes:
         raise Stale
-    end = data.rfind(b"\n") + 1
+    whole = data.rfind(b"\n") + 1
     for key, value in (
         ("stamp", json.dumps(source.stamp)),
         ("young", int(source.young)),
-        ("end", end),
-        ("sum", zlib.crc32(data[:end])),
+        ("end", begin + whole),
+        ("sum", zlib.crc32(memoryview(data)[:whole], total)),
     ):
         tables.put_meta(key, value)
 
@@ -224,14 +238,12 @@ def _appended(tables: TrackerTables, data: bytes, begin: int) -> set[str]:
     # A last line without its newline may have been read before.
     torn = tables.ask("SELECT id FROM lines WHERE at >= ?", begin)
     tables.db.execute("DELETE FROM lines WHERE at >= ?", (begin,))
-    return {str(each) for (each,) in torn if each} | _insert(
-        tables, _parsed(data, begin, len(data))
-    )
+    return {str(each) for (each,) in torn if each} | _insert(tables, _parsed(data, begin))
 
 
 def _rewritten(tables: TrackerTables, data: bytes) -> set[str]:
     known = tables.db.execute("SELECT at, digest FROM lines ORDER BY at").fetchall()
-    now = _cut(data, 0, len(data))
+    now = _cut(data, 0)
     digests = [digest_of(raw) for _, raw in now]
     shortest = min(len(known), len(now))
     same = _alike(lambda n: known[n] == (now[n][0], digests[n]), shortest)
@@ -266,15 +278,17 @@ def _insert(tables: TrackerTables, lines: Sequence[Line]) -> set[str]:
     return {line.id for line in lines if line.id is not None}
 
 
-def _parsed(data: bytes, begin: int, size: int) -> list[Line]:
-    decode = decoder(size)
-    return [_line(at, raw, decode) for at, raw in _cut(data, begin, size)]
+def _parsed(data: bytes, begin: int) -> list[Line]:
+    decode = decoder(len(data))
+    return [_line(at, raw, decode) for at, raw in _cut(data, begin)]
 
 
-def _cut(data: bytes, begin: int, end: int) -> list[tuple[int, bytes]]:
-    """Returns the lines of a part of the file that are not blank, each with its offset."""
+def _cut(data: bytes, begin: int) -> list[tuple[int, bytes]]:
+    """Returns the lines that are not blank, each with its offset, of a part of the file that begins
+    there.
+    """
     found = []
-    for raw in data[begin:end].split(b"\n"):
+    for raw in data.split(b"\n"):
         line = raw.removesuffix(b"\r")
         if line and not line.isspace():
             found.append((begin, line))

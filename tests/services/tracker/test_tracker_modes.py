@@ -184,7 +184,7 @@ def test_a_link_in_its_place_is_not_followed(
 def test_a_state_that_cannot_be_written_is_read_all_the_same(
     queen: Queen, repo: Path, tmp_path: Path
 ) -> None:
-    rows = ({"id": f"qb-{n}", "status": "open", "title": "x" * 1000} for n in range(1100))
+    rows = ({"id": f"qb-{n}", "status": "open", "title": "x" * 1000} for n in range(400))
     write_lines(repo / ".beads" / "issues.jsonl", *rows)
     truth = queen("status", as_="b", unprivileged=True, env={"QUEEN_INDEX": "off"}).out
     assert queen("status", as_="b").out == truth
