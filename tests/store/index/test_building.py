@@ -203,6 +203,8 @@ class TestSqlIndexes:
         rows = records._tables.ask("SELECT count FROM records WHERE id = 'qm-00007'")
         assert (rows == [(2,)]) is not broken
         records.close()
+
+
 class TestTheLog:
     """What the first process reads after all others have ended: a killed one leaves it."""
 
