@@ -153,6 +153,10 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     write_lines(small / ".beads" / "queen_messages.jsonl", *rows)
     for _ in range(2):  # An index is built, then used.
         yield loaded(small, QUEEN, "msg", "inbox")
+    many = ({"id": f"qb-{n}", "status": "open", "title": "x" * 1000} for n in range(400))
+    write_lines(plain / ".beads" / "issues.jsonl", *many)
+    for _ in range(2):
+        yield loaded(plain, QUEEN, "status")
 
 
 def test_every_import_inside_a_function_is_marked() -> None:

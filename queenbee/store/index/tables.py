@@ -75,6 +75,8 @@ os.register_at_fork(after_in_child=_note_fork)
 class Tables:
     """An open index. Raises `sqlite3.Error` or `OSError` if it cannot be used."""
 
+    version = VERSION
+
     def __init__(self, kind: str, path: str) -> None:
         self.kind = kind
         self.path = path
@@ -165,7 +167,11 @@ class Tables:
         )
         for (name,) in rows:
             self.db.execute(f'DROP TABLE IF EXISTS "{name}"')
-        _create(self.db, self.kind)
+        self.create(self.db)
+
+    def create(self, db: sqlite.Connection) -> None:
+        """Creates the tables, empty."""
+        _create(db, self.kind)
 
     def unlogged(self) -> _Unlogged:
         """Writes what is done inside straight to the file, if no other process has it open: in the
@@ -267,11 +273,11 @@ class Tables:
             # A power cut may lose the last lines of the index, but must not corrupt it: NORMAL in
             # WAL mode gives that without waiting for the disk.
             db.execute("PRAGMA synchronous = NORMAL")
-            if version != VERSION:
+            if version != self.version:
                 db.execute("PRAGMA journal_mode = WAL")
                 self.db = db
                 with self.transaction():
-                    if _version(db) != VERSION:
+                    if _version(db) != self.version:
                         self.clear()
             self._inode = stamp_of(self.path)[:1]
             db.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
