@@ -350,7 +350,7 @@ class Issues:
         ):
             return read()
         from queenbee.services.tracker.view import FAILURES, TrackerIndex  # noqa: PLC0415 - start-up
-        from queenbee.store.index.tracker_lines import Unfit  # noqa: PLC0415 - start-up
+        from queenbee.store.index.tracker_lines import Stale, Unfit  # noqa: PLC0415 - start-up
 
         if self._index is None or self._index.is_inherited:
             self._index = TrackerIndex(self._store, self._documents)
@@ -360,7 +360,7 @@ class Issues:
                 with index.view(self._holders) as view:
                     self.unusable_lines = []  # Else there would be no index.
                     return question(view)
-            except Unfit:
+            except (Stale, Unfit):  # The next question may find another file.
                 return read()
             except FAILURES as error:
                 try:

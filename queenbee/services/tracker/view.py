@@ -13,7 +13,7 @@ from queenbee.services.tracker.upkeep import Upkeep, completions
 from queenbee.store.index import sqlite
 from queenbee.store.index.tables import is_damage
 from queenbee.store.index.tracker import TrackerTables, waits_of
-from queenbee.store.index.tracker_lines import Source, Stale, Unfit
+from queenbee.store.index.tracker_lines import Misled, Source, Stale, Unfit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from queenbee.services.store import Store
     from queenbee.store.records import Records
 
-FAILURES = (sqlite.Error, OSError, Stale, Unfit, ValueError, OverflowError, AssertionError)
+FAILURES = (sqlite.Error, OSError, Stale, Misled, Unfit, ValueError, OverflowError, AssertionError)
 """What keeps an index from answering: the file answers then."""
 _TRIES = 3
 _FREE = "free AND (holder IS NULL OR holder = ?)"
@@ -255,7 +255,7 @@ class TrackerIndex:
 
     def start_over(self, error: Exception) -> bool:
         """Deletes a damaged index; returns whether it makes sense to ask again."""
-        damaged = isinstance(error, (ValueError, AssertionError)) or (
+        damaged = isinstance(error, (Misled, ValueError, AssertionError)) or (
             isinstance(error, sqlite.Error) and is_damage(error)
         )
         tables = self._tables

@@ -43,7 +43,11 @@ class Unfit(Exception):
 
 
 class Stale(Exception):
-    """The file is another than the one that the index knows."""
+    """The file changes while it is read."""
+
+
+class Misled(Exception):
+    """A row is not where the index says, in the very file that the index says it knows."""
 
 
 class Source:
@@ -100,18 +104,18 @@ class Source:
         return total
 
     def row(self, at: int, size: int, identifier: str) -> Fields:
-        """Returns the row of an issue. Raises `Stale` if it is not there."""
+        """Returns the row of an issue. Raises `Misled` if it is not there."""
         data = self.read(at, size)
         try:
             fields = decoder(size)(data)
         except Unusable as error:
-            raise Stale(identifier) from error
+            raise Misled(identifier) from error
         if fields.get("id") != identifier:
-            raise Stale(identifier)
+            raise Misled(identifier)
         return fields
 
     def exact_row(self, at: int, size: int, identifier: str) -> Fields:
-        """Returns the row for writing back: long integers keep every digit. Raises `Stale`."""
+        """Returns the row for writing back: long integers keep every digit. Raises `Misled`."""
         row = self.row(at, size, identifier)
         return decode_exactly(self.read(at, size)) if lost_precision(row) else row
 

@@ -227,7 +227,7 @@ def test_an_index_that_is_wrong_is_caught(
 ) -> None:
     module, old, new = MUTANTS[name]
     broken = mutant(module, old, new)
-    for error in ("Unfit", "Stale"):
+    for error in ("Unfit", "Stale", "Misled"):
         monkeypatch.setattr(broken, error, getattr(tracker_lines, error), raising=False)
     if module is upkeep:
         monkeypatch.setattr(view, "Upkeep", broken.Upkeep)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import time
 from pathlib import Path
 
@@ -199,6 +200,27 @@ def test_a_state_that_cannot_be_written_is_read_all_the_same(
     finally:
         for path in places:
             path.chmod(0o755 if path.is_dir() else 0o644)
+
+
+def test_an_index_that_points_elsewhere_is_rebuilt(tracked: Path, repo: Path, hive: Hive) -> None:
+    assert len(hive.issues.ready()) == 5
+    hive.issues.close()
+    with sqlite3.connect(index_of(repo)) as database:
+        database.execute("UPDATE lines SET at = at + 1")
+    database.close()
+    assert len(hive.issues.ready()) == 5
+    assert hive.issues.ask_index(lambda view: len(view.ready(None))) == 5
+
+
+def test_a_file_that_never_stays_the_same_is_read_itself(
+    tracked: Path, hive: Hive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the index is asked again, once it does."""
+    with monkeypatch.context() as busy:
+        busy.setattr("queenbee.services.tracker.upkeep.Upkeep.is_done", lambda *_, **__: False)
+        assert hive.issues.ask_index(lambda view: 1) is None
+        assert len(hive.issues.ready()) == 5
+    assert hive.issues.ask_index(lambda view: 1) == 1
 
 
 def test_a_fork_does_not_use_the_index_of_its_parent(tracked: Path, hive: Hive) -> None:
