@@ -16,7 +16,16 @@ import tempfile
 import time
 from typing import TYPE_CHECKING
 
-from bench import appends, enforcement, folding, history, overlap, peer_commands, results
+from bench import (
+    appends,
+    enforcement,
+    folding,
+    history,
+    many_issues,
+    overlap,
+    peer_commands,
+    results,
+)
 from bench.processes import compare, installed, python
 from bench.results import Row
 from bench.stores import (
@@ -93,6 +102,7 @@ def everything_in(folder: str, options: argparse.Namespace) -> list[Row]:
     rows += section("Folding", folding.figures(2_000 if options.quick else 100_000))
     rows += section("Appends", appends.figures(80 if options.quick else 300))
     rows += section("Enforcement", enforcement.figures())
+    rows += section("Many issues", many_issues.figures(folder, 5_000 if options.quick else 100_000))
     if options.charts:
         from bench import charts
 

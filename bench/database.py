@@ -72,28 +72,35 @@ def one_writer(folder: str, server: postgres_server.Server, each: int) -> None:
     """Prints how long one write takes, of the floor and ours in turn."""
     ours = Ours(new_tree(folder, server), "ada")
     times: dict[str, list[float]] = {"floor": [], "ours": []}
+    busy: dict[str, list[float]] = {"floor": [], "ours": []}
     with psycopg.connect(server.url, autocommit=True) as db:
         for number in range(each):
             for name, write in (("floor", lambda: floor(db, "one")), ("ours", ours)):
-                begun = time.perf_counter()
+                begun, cpu = time.perf_counter(), time.thread_time()
                 write()
                 if number >= 10:
                     times[name].append((time.perf_counter() - begun) * 1000)
+                    busy[name].append((time.thread_time() - cpu) * 1000)
     for name, took in times.items():
         low, middle, high = statistics.quantiles(took, n=4)
-        print(f"  one writer, {name:6} {low:6.2f} / {middle:6.2f} / {high:6.2f} ms (quartiles)")
+        print(
+            f"  one writer, {name:6} {low:6.2f} / {middle:6.2f} / {high:6.2f} ms (quartiles), "
+            f"{statistics.median(busy[name]):.2f} ms of the processor"
+        )
     middle = {name: statistics.median(took) for name, took in times.items()}
     print(f"  throughput against the floor: {middle['floor'] / middle['ours']:.2f}")
 
 
-def _write_on(make: Callable[[], Callable[[], None]], seconds: float, done: Queue[int]) -> None:
+def _write_on(
+    make: Callable[[], Callable[[], None]], seconds: float, done: Queue[tuple[int, float]]
+) -> None:
     write = make()
     write()
-    end_s, count = time.monotonic() + seconds, 0
+    end_s, count, cpu = time.monotonic() + seconds, 0, time.process_time()
     while time.monotonic() < end_s:
         write()
         count += 1
-    done.put(count)
+    done.put((count, time.process_time() - cpu))
 
 
 def _floor_of(url: str, hive: str) -> Callable[[], None]:
@@ -108,30 +115,36 @@ def many_writers(
     for hives in (1, writers):
         trees = [new_tree(folder, server) for _ in range(hives)]
         rates: dict[str, list[float]] = {"floor": [], "ours": []}
+        busy: dict[str, list[float]] = {"floor": [], "ours": []}
         for turn in range(rounds):
             names = [f"{turn}-{number}" for number in range(writers)]
             bare = [partial(_floor_of, server.url, f"of-{n % hives}") for n in range(writers)]
             ours = [partial(Ours, trees[n % hives], f"d{name}") for n, name in enumerate(names)]
-            rates["floor"].append(_rate(bare, seconds))
-            rates["ours"].append(_rate(ours, seconds))
+            for name, makes in (("floor", bare), ("ours", ours)):
+                rate, cpu_ms = _rate(makes, seconds)
+                rates[name].append(rate)
+                busy[name].append(cpu_ms)
         for name, found in rates.items():
             spread = f"{statistics.median(found):6.0f}/s ({min(found):.0f}-{max(found):.0f})"
-            print(f"  {writers} writers, {hives:2} hives, {name:6} {spread}")
+            cpu = f"{statistics.median(busy[name]):.2f} ms of the processor each"
+            print(f"  {writers} writers, {hives:2} hives, {name:6} {spread}, {cpu}")
         ratios = [each / bare for each, bare in zip(rates["ours"], rates["floor"], strict=True)]
         print(f"  throughput against the floor: {statistics.median(ratios):.2f}")
 
 
-def _rate(makes: Sequence[Callable[[], Callable[[], None]]], seconds: float) -> float:
-    """Returns the writes per second of so many processes at once."""
+def _rate(makes: Sequence[Callable[[], Callable[[], None]]], seconds: float) -> tuple[float, float]:
+    """Returns the writes per second of so many processes at once, and the processor time of each
+    in ms, without the server's.
+    """
     context = multiprocessing.get_context("fork")
-    done: Queue[int] = context.Queue()
+    done: Queue[tuple[int, float]] = context.Queue()
     workers = [context.Process(target=_write_on, args=(make, seconds, done)) for make in makes]
     for worker in workers:
         worker.start()
-    count = sum(done.get() for _ in workers)
+    counts, cpu_s = zip(*(done.get() for _ in workers), strict=True)
     for worker in workers:
         worker.join()
-    return count / seconds
+    return sum(counts) / seconds, sum(cpu_s) * 1000 / max(1, sum(counts))
 
 
 def inboxes(folder: str, server: postgres_server.Server, messages: int, runs: int) -> None:

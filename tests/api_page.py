@@ -14,6 +14,9 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
+from queenbee import _light
+
+_CACHED = cached_property | _light.cached_property
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 
 PUBLIC = {
@@ -68,9 +71,9 @@ def _members(owner: str, cls: type, listed: set[object]) -> Iterator[str]:
     for name, member in inspect.getmembers_static(cls):
         if name.startswith("_") or issubclass(cls, BaseException) or member in listed:
             continue
-        if isinstance(member, property | cached_property | classmethod) or callable(member):
+        if isinstance(member, property | _CACHED | classmethod) or callable(member):
             listed.add(member)
-        if isinstance(member, property | cached_property):
+        if isinstance(member, property | _CACHED):
             yield f"| `{owner}.{name}` | {_first(member)} |"
         elif isinstance(member, classmethod | staticmethod) or inspect.isfunction(member):
             bound = getattr(cls, name)
@@ -107,7 +110,7 @@ def _first(value: object) -> str:
     """Returns the first sentence of a docstring."""
     if isinstance(value, str):
         return "The version, as text."
-    if isinstance(value, cached_property):
+    if isinstance(value, _CACHED):
         value = value.func
     text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
     return text.replace("|", "\\|")

@@ -18,6 +18,7 @@ import pytest
 from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, environment, git, write_lines
 
 from queenbee import Hive
+from queenbee.store.index import sqlite
 
 # A shell that starts the tests in the background makes them, and all that they start, ignore
 # Ctrl-C, and nohup makes them ignore SIGHUP: tests of either would then be tests of the shell.
@@ -125,7 +126,8 @@ def databases(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[sqlite3.Connecti
         opened.append(connect(*arguments, **more))
         return opened[-1]
 
-    monkeypatch.setattr(sqlite3, "connect", noting)
+    for module in (sqlite3, sqlite):
+        monkeypatch.setattr(module, "connect", noting)
     yield opened
     for each in opened:
         with suppress(sqlite3.ProgrammingError):  # Another thread's.

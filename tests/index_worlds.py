@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from long_history import KINDS
 
+from queenbee.store.index import sqlite
 from queenbee.store.index import tables as index_tables
 
 World = Callable[[Path, pytest.MonkeyPatch], "Happening"]
@@ -24,6 +25,9 @@ World = Callable[[Path, pytest.MonkeyPatch], "Happening"]
 
 class Happening:
     """What befalls the indexes of one hive. On its own: nothing."""
+
+    others: tuple[str, ...] = ()
+    """Further indexes that it befalls."""
 
     def __init__(self, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = repo / ".git" / "queenbee" / "index"
@@ -33,7 +37,7 @@ class Happening:
     @property
     def files(self) -> list[Path]:
         """The databases, of which there may be none."""
-        return [self.folder / f"{kind}.sqlite3" for kind in KINDS]
+        return [self.folder / f"{kind}.sqlite3" for kind in (*KINDS, *self.others)]
 
     def begin(self) -> None:
         """Happens before the hive is made."""
@@ -119,7 +123,8 @@ class NoDatabase(Happening):
             made: sqlite3.Connection = connect(path, **options)
             return made
 
-        self.monkeypatch.setattr(sqlite3, "connect", in_memory)
+        for module in (sqlite3, sqlite):
+            self.monkeypatch.setattr(module, "connect", in_memory)
 
 
 class Failing(Happening):
@@ -136,9 +141,13 @@ class Failing(Happening):
                 return super().execute(*args)
 
         self.left = -1
-        self.monkeypatch.setattr(
-            sqlite3, "connect", lambda *args, **kwargs: connect(*args, factory=Connection, **kwargs)
-        )
+
+        def failing(*args: Any, **kwargs: Any) -> sqlite3.Connection:
+            made: sqlite3.Connection = connect(*args, factory=Connection, **kwargs)
+            return made
+
+        for module in (sqlite3, sqlite):
+            self.monkeypatch.setattr(module, "connect", failing)
 
     def before_command(self) -> None:
         super().before_command()

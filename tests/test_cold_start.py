@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from bead_files import put_bead, ralph_bead
 from hives import write_lines
-from start_up import HOOK, LIBRARY, PROMPT, QUEEN, edit_event, loaded
+from start_up import HOOK, LIBRARY, QUEEN, QUICK, edit_event, loaded
+
+from queenbee.core.timestamps import format_ms
 
 pytestmark = pytest.mark.slow
 
@@ -20,15 +22,26 @@ OF_OTHERS = {
 OF_PYTHON = {
     "argparse", "asyncio", "concurrent", "ctypes", "dataclasses", "email", "fractions", "hashlib",
     "http", "importlib.metadata", "importlib.resources", "logging", "multiprocessing", "pathlib",
-    "random", "selectors", "shutil", "socket", "sqlite3", "ssl", "subprocess", "tempfile",
-    "tomllib", "unittest", "urllib", "xml", "zipfile",
+    "random", "selectors", "shutil", "socket", "_sqlite3", "sqlite3", "ssl", "subprocess",
+    "tempfile", "tomllib", "unittest", "urllib", "xml", "zipfile",
 }  # fmt: skip
 """What of Python itself costs 1 to 20 ms, beyond what click brings along anyway."""
 
 OF_CLICK = {"click", "ast", "collections.abc", "dis", "inspect", "platform", "typing", "uuid"}
 """For those who do without: 25 ms."""
 
+OF_HOOKS = {
+    "collections", "contextlib", "datetime", "enum", "functools", "json", "re", "threading",
+    "types",
+}  # fmt: skip
+"""For those who do without these, too: 12 ms, as much as starting Python."""
+
 PATTERNS = {"queenbee.core.glob.apart", "queenbee.core.glob.index", "queenbee.core.glob.pattern"}
+GRANTING = {
+    "operator", "queenbee.core.clocks", "queenbee.core.standing",
+    "queenbee.services.leases.granting", "queenbee.store.git_files.ignore_files",
+    "queenbee.store.verdicts",
+}  # fmt: skip
 MESSAGES = {"queenbee.services.messages", "queenbee.cli.commands.msg"}
 LEASES = {"queenbee.services.leases.reservations", "queenbee.services.leases.live"}
 ASSIGNMENTS = {"queenbee.services.assignments", "queenbee.cli.commands.assignments"}
@@ -98,13 +111,14 @@ def test_beads_in_the_repository_load_nothing_that_runs_them(small: Path, line: 
 
 
 def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
-    for path, decided in (
-        ("src/x.py", "queenbee.store.lock"),
-        ("docs/x", "queenbee.hook.refusals"),
+    for path, decided, spared in (
+        ("src/x.py", "queenbee.store.lock", set()),  # It reserves, and so looks for secrets.
+        ("src/x.py", "queenbee.services.leases.edits", OF_HOOKS | GRANTING),
+        ("docs/x", "queenbee.hook.refusals", OF_HOOKS | GRANTING),
     ):
         modules = loaded(small, HOOK, stdin=edit_event(small, path))
         assert decided in modules
-        unused = OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | MESSAGES | ASSIGNMENTS | ISSUES
+        unused = OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | MESSAGES | ASSIGNMENTS | ISSUES | spared
         assert (
             needless(
                 modules,
@@ -115,9 +129,24 @@ def test_an_edit_under_guard_loads_no_command_line(small: Path) -> None:
         )
 
 
+def test_an_edit_beside_many_leases_loads_sqlite_and_little_for_it(small: Path) -> None:
+    ends = format_ms(4_000_000_000_000)
+    rows = [
+        {"id": f"qr-{n}", "droid": "a", "pattern": f"lib/{n}.py", "expires_at": ends, "rev": 1}
+        for n in range(1000)
+    ]
+    write_lines(small / ".beads" / "queen_reservations.jsonl", *rows)
+    for _ in range(3):  # An index is built; then the edit is reserved, and then allowed.
+        modules = loaded(small, HOOK, stdin=edit_event(small, "src/x.py"))
+        assert {"_sqlite3", "queenbee.store.index.records"} <= modules
+    # `_sqlite3` itself loads functools.
+    spared = OF_HOOKS - {"collections", "functools", "types"}
+    assert needless(modules, OF_OTHERS | (OF_PYTHON - {"_sqlite3"}) | OF_CLICK | spared) == set()
+
+
 @pytest.mark.parametrize("line", ["prompt", "prompt --for tmux --ascii"])
 def test_a_prompt_loads_no_command_line(small: Path, line: str) -> None:
-    modules = loaded(small, PROMPT, *line.split(" "))
+    modules = loaded(small, QUICK, *line.split(" "))
     assert "queenbee.services.telling.glance" in modules
     unused = OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | PATTERNS | LEASES | ISSUES | WRITING
     unused |= {"queenbee.cli.app", "queenbee.checks", "queenbee.documents", "queenbee.workflows"}
@@ -130,9 +159,8 @@ def test_a_hook_without_news_loads_no_service(small: Path, event: str) -> None:
     assert "queenbee.services.telling.news" in loaded(small, HOOK, stdin=asked)
     modules = loaded(small, HOOK, stdin=asked)
     assert "queenbee.store.droids.told" in modules
-    assert (
-        needless(modules, OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | {"queenbee.services"}) == set()
-    )
+    unused = OF_OTHERS | OF_PYTHON | OF_CLICK | RARE | {"queenbee.services"}
+    assert needless(modules, unused | OF_HOOKS) == set()
 
 
 @pytest.mark.parametrize("use", LIBRARY)
@@ -150,8 +178,8 @@ def test_a_large_ledger_brings_sqlite_and_the_decoder_and_no_more(small: Path) -
     write_lines(small / ".beads" / "queen_messages.jsonl", *rows)
     for _ in range(2):  # Building the index, and then using it.
         modules = loaded(small, QUEEN, "msg", "inbox")
-        assert {"sqlite3", "queenbee.store.index.records"} <= modules
-    unused = OF_OTHERS | (OF_PYTHON - {"sqlite3"}) | PATTERNS | LEASES | WRITING
+        assert {"_sqlite3", "queenbee.store.index.records"} <= modules
+    unused = OF_OTHERS | (OF_PYTHON - {"_sqlite3"}) | PATTERNS | LEASES | WRITING
     assert needless(modules, unused | {"queenbee.store.index.search"}) == set()
 
 

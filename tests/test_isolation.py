@@ -173,7 +173,7 @@ def test_the_two_scripts_differ_in_their_last_import_alone() -> None:
     queen, hook = ((SCRIPTS / name).read_text() for name in ("queen", "queen-hook"))
     plain = "from queenbee.hook.main import main  # noqa: E402 - only now\n"
     choice = (
-        'if sys.argv[1:2] == ["prompt"]:\n'
+        'if sys.argv[1:2] in (["prompt"], ["guard"]):\n'
         "    from queenbee.cli.quick import main\n"
         "else:\n"
         "    from queenbee.cli.main import main\n"

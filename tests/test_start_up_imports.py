@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from bead_files import put_bead, ralph_bead
 from hives import git, write_lines
-from start_up import COMPLETION, HOOK, LIBRARY, PROMPT, QUEEN, edit_event, loaded
+from start_up import COMPLETION, HOOK, LIBRARY, QUEEN, QUICK, edit_event, loaded
 from test_cold_start import COMMANDS
 
 import queenbee
@@ -129,7 +129,8 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     for use in LIBRARY:
         yield loaded(small, use)
     for line in ("prompt", "prompt --json"):
-        yield loaded(small, PROMPT, *line.split(" "))
+        yield loaded(small, QUICK, *line.split(" "))
+    yield loaded(small, QUICK, "guard", "check", "--staged")
     yield loaded(small, COMPLETION)
     # Help, completion and the search for a mistyped name load the modules of all commands.
     for line in (*COMMANDS, "--help", "guard check --staged"):
@@ -152,6 +153,10 @@ def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:
     write_lines(small / ".beads" / "queen_messages.jsonl", *rows)
     for _ in range(2):  # An index is built, then used.
         yield loaded(small, QUEEN, "msg", "inbox")
+    many = ({"id": f"qb-{n}", "status": "open", "title": "x" * 1000} for n in range(400))
+    write_lines(plain / ".beads" / "issues.jsonl", *many)
+    for _ in range(2):
+        yield loaded(plain, QUEEN, "status")
 
 
 def test_every_import_inside_a_function_is_marked() -> None:

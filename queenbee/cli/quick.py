@@ -1,110 +1,52 @@
-"""`queen prompt` without the command line around it: it runs before every prompt of a shell.
+"""Commands that run all the time, without the command line around them: `queen prompt` before
+every prompt of a shell, `queen guard check` at every commit.
 
-click and the modules of the commands would be two thirds of its time. What this does not
-understand, and every error, is left to the whole command line.
+click and the modules of the commands would be half of their time or more. A plain call with an
+ordinary answer is answered here; every other call, every refusal and every error is left to the
+whole command line, which begins anew.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from contextlib import suppress
 
-from queenbee.core.prompt_line import TARGETS, line_of
-from queenbee.errors import NoHive, QueenError
-from queenbee.services.hive import Services
-from queenbee.services.telling.glance import glance
-from queenbee.store.layout import discover, working_directory
+from queenbee._light import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from queenbee.core.prompt_line import Glance
-
-
-class Asked:
-    """The options of one `queen prompt`."""
-
-    def __init__(
-        self,
-        *,
-        target: str = "plain",
-        ascii_only: bool = False,
-        droid: str | None = None,
-        beads_dir: str | None = None,
-    ) -> None:
-        self.target = target
-        self.ascii_only = ascii_only
-        self.droid = droid
-        self.beads_dir = beads_dir
-
-    def shown(self, glance: Glance | None) -> str:
-        """Returns the line for a glance, or "" outside a hive."""
-        if glance is None:
-            return ""
-        return line_of(glance, target=self.target, ascii_only=self.ascii_only)
+    from collections.abc import Sequence
 
 
 def main() -> None:
-    """Runs `queen prompt`, and exits with its status."""
-    asked = read(sys.argv[2:])
-    if asked is not None and "_QUEEN_COMPLETE" not in os.environ:
-        # An error is met again by the whole command line, which says what it is.
-        with suppress(QueenError, OSError, ValueError, AttributeError):
-            line = asked.shown(look(asked, os.environ))
-            sys.stdout.write(f"{line}\n" if line else "")
-            sys.stdout.flush()
-            # As in `cli.main`: an orderly end frees only what the kernel frees anyway.
-            os._exit(0)
+    """Runs `queen`, and exits with its status."""
+    attempt()
     from queenbee.cli.main import main as whole  # noqa: PLC0415 - start-up
 
     whole()
 
 
-def read(arguments: Sequence[str]) -> Asked | None:
-    """Returns the options, or None for any that only the whole command line understands."""
-    names = {"--for": "target", "--as": "droid", "--beads-dir": "beads_dir"}
-    asked, rest = Asked(), list(arguments)
-    while rest:
-        word, equals, value = rest.pop(0).partition("=")
-        if word == "--ascii" and not equals:
-            asked.ascii_only = True
-        elif word in names and (equals or rest):
-            setattr(asked, names[word], value if equals else rest.pop(0))
-        else:
-            return None
-    return asked if asked.target in TARGETS else None
+def attempt() -> None:
+    """Answers a plain call, and then exits with its status; returns for any other call."""
+    if "_QUEEN_COMPLETE" in os.environ or None in (sys.stdout, sys.stderr):
+        return
+    status = None
+    # An error is met again by the whole command line, which says what it is.
+    with suppress(Exception):
+        status = _answer(sys.argv[1:])
+    if status is not None:
+        # As in `cli.main`: an orderly end frees only what the kernel frees anyway.
+        os._exit(status)
 
 
-def look(asked: Asked, env: Mapping[str, str]) -> Glance | None:
-    """Returns a droid's state at a glance, or None outside a hive. Nobody is told anything by it.
+def _answer(arguments: Sequence[str]) -> int | None:
+    """Returns the exit status, or None if the whole command line is to answer."""
+    if arguments[:1] == ["prompt"]:
+        from queenbee.cli import quick_prompt  # noqa: PLC0415 - start-up
 
-    For Claude Code, standard input says which session in which folder asks.
-    """
-    folder = droid = None
-    try:
-        if asked.target == "claude":
-            folder, droid = _of_session(asked, env)
-        hive = Services.open(folder, droid=asked.droid or droid, beads_dir=asked.beads_dir, env=env)
-    except NoHive:
-        return None
-    return glance(hive)
+        return quick_prompt.answer(arguments)
+    if arguments[:1] == ["guard"]:
+        from queenbee.cli import quick_guard  # noqa: PLC0415 - start-up
 
-
-def _of_session(asked: Asked, env: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Returns the folder of the session that standard input describes, and its name."""
-    from queenbee.hook.names import known_name  # noqa: PLC0415 - start-up
-
-    if sys.stdin is None or sys.stdin.isatty():
-        return None, None
-    try:
-        fields = json.loads(sys.stdin.buffer.read())
-    except (ValueError, RecursionError):
-        return None, None
-    session = fields.get("session_id") if isinstance(fields, dict) else None
-    place = fields.get("cwd") if isinstance(fields, dict) else None
-    folder = place if isinstance(place, str) and os.path.isdir(place) else working_directory()
-    layout = discover(folder, env, beads_dir=asked.beads_dir)
-    return folder, known_name(layout, env, session if isinstance(session, str) else "")
+        return quick_guard.answer(arguments, os.environ)
+    return None

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 
-from queenbee.core.records import Flag, OptionalText, Record, Text
+from queenbee.core.leases import assignment_end_ms
+from queenbee.core.records import Assignment, Flag, OptionalText, Record, Text
 from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from queenbee.core.records import Assignment
+    from queenbee.core.fold import Fields
 
 DONE = frozenset({"closed", "tombstone"})
 DEFAULT_PRIORITY = 2
@@ -98,6 +99,28 @@ class Issue(Record):
         return row
 
 
+def as_completed(issue: Issue, completed: Assignment) -> Issue:
+    """Returns an issue of the tracker as its last completion leaves it: closed, unless the tracker
+    has deleted it, or somebody has opened it again since.
+    """
+    if issue.status == "tombstone":
+        return issue
+    # If its row is newer, somebody has opened it again.
+    reopened = (instant_ms(issue.updated_at) or 0) > assignment_end_ms(completed)
+    return issue if reopened and not issue.done else issue.completed_by(completed)
+
+
+def last_completions(rows: Iterable[Fields]) -> dict[str, Assignment]:
+    """Returns the last completion of each issue, by its id, from completed assignments by age."""
+    last: dict[str, Assignment] = {}
+    for fields in rows:
+        each = Assignment(fields)
+        known = last.get(each.issue_id)
+        if known is None or assignment_end_ms(known) < assignment_end_ms(each):
+            last[each.issue_id] = each
+    return last
+
+
 def read_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Issue]:
     """Returns the issues in these rows, by id; if two have the same id, the newer update wins.
 
@@ -139,9 +162,10 @@ def _supersedes(row: Mapping[str, object], known: Mapping[str, object]) -> bool:
     """Returns whether a row replaces an earlier one with its id: the later line, if both were
     updated at the same time.
     """
-    return _updated_ms(row) >= _updated_ms(known)
+    return changed_ms(row) >= changed_ms(known)
 
 
-def _updated_ms(row: Mapping[str, object]) -> int:
+def changed_ms(row: Mapping[str, object]) -> int:
+    """Returns when a row last changed, in ms since 1970: of two with one id, the newer counts."""
     stamps = [instant_ms(row.get(name)) for name in ("updated_at", "deleted_at", "created_at")]
     return next((stamp for stamp in stamps if stamp is not None), 0)

@@ -7,14 +7,22 @@ of `bd ready`.
 from __future__ import annotations
 
 import re
+from itertools import groupby, islice
+from math import fsum
 
 from queenbee.core.timestamps import instant_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from queenbee.core.beads import Issue
+
+    Work = tuple[int, float | None, Sequence[str]]
+    """The priority of an open issue, its estimate in minutes, and what it waits for."""
+    Rank = tuple[int, float, float]
+    """The urgency of an issue that can be started, the longest chain behind it, and all the work
+    behind it."""
 
 PARENT = "parent-child"
 BLOCKING = frozenset({"blocks", "conditional-blocks", "waits-for"})
@@ -23,6 +31,8 @@ WORKABLE = frozenset({"open", "in_progress"})
 NOT_WORK = frozenset({"merge-request", "gate", "molecule", "message", "agent", "role", "rig"})
 """Types of issues that Beads keeps for itself."""
 _MOST_MINUTES = 10**9
+_AT_ONCE = 32
+"""Issues of which `ranked` asks at once whether they are reserved."""
 _WISP = "-wisp-"
 _FAILED = (
     "failed",
@@ -210,7 +220,8 @@ def in_order_to_take(
 
     An issue with open children is not work yet, but its children are.
     """
-    waits = _Waits(found)
+    open_ = {key: work_of(each) for key, each in found.items() if not each.issue.done}
+    waits = Waits(open_, usual_minutes(minutes for _, minutes, _ in open_.values()))
     parents = {
         target
         for each in found.values()
@@ -236,21 +247,61 @@ def in_order_to_take(
     )
 
 
-class _Waits:
-    """What waits for each issue that is not done."""
+def ranked(
+    candidates: Iterable[tuple[str, Rank]],
+    *,
+    reserved: Callable[[Sequence[str]], Collection[str]],
+    contested: Collection[str],
+) -> Iterator[str]:
+    """Yields ids in the order of `in_order_to_take`, from candidates in the order of their ranks
+    and then their age. It asks which are `reserved` only as far as ids are taken from it.
+    """
+    for _, urgent in groupby(candidates, key=lambda each: each[1][0]):
+        later: list[str] = []
+        for _, alike in groupby(urgent, key=lambda each: each[1]):
+            free_later: list[str] = []
+            held: list[str] = []
+            held_later: list[str] = []
+            ids = (identifier for identifier, _ in alike)
+            while some := list(islice(ids, _AT_ONCE)):
+                taken = reserved(some)
+                for each in some:
+                    if each in taken:
+                        (held_later if each in contested else held).append(each)
+                    elif each in contested:
+                        free_later.append(each)
+                    else:
+                        yield each
+            yield from free_later
+            later += [*held, *held_later]
+        yield from later
 
-    def __init__(self, found: Mapping[str, Standing]) -> None:
-        open_ = {key: each for key, each in found.items() if not each.issue.done}
+
+def work_of(standing: Standing) -> Work:
+    """Returns what an open issue adds to the work behind others."""
+    issue = standing.issue
+    return issue.priority, estimate(issue), standing.waits_for
+
+
+def usual_minutes(estimates: Iterable[float | None]) -> float:
+    """Returns the median of the estimates that there are: what an issue without one takes."""
+    known = sorted(each for each in estimates if each)
+    return known[len(known) // 2] if known else 1.0
+
+
+class Waits:
+    """What waits for each open issue. Right for an issue if all that waits for it, directly or
+    not, is among `open_`.
+    """
+
+    def __init__(self, open_: Mapping[str, Work], usual: float) -> None:
         self._behind: dict[str, list[str]] = {key: [] for key in open_}
-        for key, each in open_.items():
-            for blocker in each.waits_for:
+        for key, (_, _, waits_for) in open_.items():
+            for blocker in waits_for:
                 if blocker in self._behind:
                     self._behind[blocker].append(key)
-        minutes = {key: _estimate(each.issue) for key, each in open_.items()}
-        known = sorted(each for each in minutes.values() if each)
-        usual = known[len(known) // 2] if known else 1.0
-        self._minutes = {key: one or usual for key, one in minutes.items()}
-        self.urgency = {key: each.issue.priority for key, each in open_.items()}
+        self._minutes = {key: minutes or usual for key, (_, minutes, _) in open_.items()}
+        self.urgency = {key: priority for key, (priority, _, _) in open_.items()}
         """The most urgent priority among the issue and those behind it."""
         self.chain = dict(self._minutes)
         """The longest time from the start of the issue to the end of what is behind it."""
@@ -265,7 +316,7 @@ class _Waits:
                 if each not in seen:
                     seen.add(each)
                     todo.append(each)
-        return sum(self._minutes[each] for each in seen)
+        return fsum(self._minutes[each] for each in seen)  # In any order, the same.
 
     def _follow(self) -> None:
         """Computes urgency and chains from the ends backwards; issues in a circle are left out,
@@ -288,7 +339,8 @@ class _Waits:
                     ends.append(each)
 
 
-def _estimate(issue: Issue) -> float | None:
+def estimate(issue: Issue) -> float | None:
+    """Returns the minutes that an issue is said to take, or None."""
     minutes = issue.fields.get("estimated_minutes")
     if not isinstance(minutes, int | float) or isinstance(minutes, bool):
         return None

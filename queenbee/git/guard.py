@@ -8,13 +8,13 @@ held.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
-from typing import TYPE_CHECKING
 
+from queenbee._light import suppress
 from queenbee.core.glob.index import GlobIndex
 from queenbee.core.leases import Asker, stand_against
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unreadable
+from queenbee.git.changes import staged
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
@@ -23,6 +23,7 @@ from queenbee.store.git_files.working_tree import read_tree_id
 from queenbee.store.layout import git_tree
 from queenbee.store.logbook import note
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -117,6 +118,11 @@ class Change:
         """Takes the top of the tree, and returns the changed paths from there."""
         self.is_next_commit = is_next_commit
         self.is_history = is_history
+
+
+def next_commit(cwd: str) -> Change:
+    """Returns what the next commit in this folder changes."""
+    return Change(COMMIT, lambda _: staged(cwd), is_next_commit=True)
 
 
 def check(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
 from queenbee.errors import ExternalFailure, QueenError
@@ -17,6 +16,7 @@ from queenbee.git.run import git, line, without_filters
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.files import START, read_after, split_lines
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 

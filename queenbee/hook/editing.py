@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
+from queenbee._light import suppress
 from queenbee.errors import Held, NotFound, QueenError
 from queenbee.hook import events
 from queenbee.store.layout import git_tree, hives_above

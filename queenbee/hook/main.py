@@ -18,11 +18,12 @@ says that another droid holds the file.
 
 from __future__ import annotations
 
-import json
+import gc
 import os
 import sys
-from contextlib import suppress
 
+from queenbee._light import suppress
+from queenbee.core import plain_json
 from queenbee.errors import NoHive, QueenError, Unreachable
 from queenbee.hook import answers, events
 
@@ -47,6 +48,8 @@ _OF_SESSIONS = frozenset((
 
 def main() -> None:
     """Answers the event on standard input."""
+    # A hook lives for milliseconds, and what it leaves behind is freed by its end.
+    gc.disable()
     status = 0
     try:
         status = _exchange()
@@ -70,7 +73,7 @@ def _exchange() -> int:
             status = answer.status
         elif answer is not None:
             # ASCII: an agent's locale may not be UTF-8, and a file name may not be valid text.
-            sys.stdout.write(json.dumps(answer) + "\n")
+            sys.stdout.write(plain_json.dumps(answer) + "\n")
     sys.stdout.flush()
     return status
 

@@ -5,11 +5,11 @@ What was told is kept in the state folder, by session. Without a session, nothin
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from contextlib import suppress
 
+from queenbee._light import suppress
+from queenbee.core import plain_json
 from queenbee.core.text import one_line, suggested
 from queenbee.errors import NoHive, QueenError
 from queenbee.hook import answers
@@ -118,7 +118,7 @@ def _text(touches: Sequence[Touch], actor: str | None) -> str:
 def _load(path: str) -> dict[str, tuple[float, list[str]]]:
     """Returns for each file when this was asked, and of which branches the session was told."""
     try:
-        kept = json.loads(safe_open.read(path, 1 << 20))
+        kept = plain_json.loads(safe_open.read(path, 1 << 20))
         return {str(key): (float(at), [str(one) for one in known]) for key, (at, known) in kept}
     except (OSError, QueenError, ValueError, TypeError):
         return {}
@@ -130,7 +130,7 @@ def _keep(path: str, told: Mapping[str, tuple[float, list[str]]]) -> None:
     with suppress(OSError, QueenError):
         if safe_open.make_folder(folder) or not os.path.exists(path):
             _forget_old(folder)
-        safe_open.write(temporary, json.dumps(list(told.items())).encode())
+        safe_open.write(temporary, plain_json.dumps(list(told.items())).encode())
         safe_open.replace(temporary, path)
 
 

@@ -6,24 +6,29 @@ import os
 
 from queenbee.core import beads, readiness
 from queenbee.core.beads import Issue
-from queenbee.core.leases import assignment_end_ms
 from queenbee.core.names import checked_issue_id, nearest
 from queenbee.core.readiness import Standing, by_urgency, missing_blockers
-from queenbee.core.records import Assignment
 from queenbee.core.text import bracketed, mentioned, suggested
-from queenbee.core.timestamps import instant_ms
 from queenbee.errors import IssueClosed, NotFound, NotReady, Taken
 from queenbee.store import issues_file
-from queenbee.store.files import stamp_of
+from queenbee.store.files import size_of, stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
+    from typing import TypeVar
 
     from queenbee.core.fold import Fields
+    from queenbee.core.records import Assignment
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
     from queenbee.services.store import Store
+    from queenbee.services.tracker.view import TrackerIndex, View
+
+    Answer = TypeVar("Answer")
+
+INDEX_FROM_BYTES = 256 * 1024
+"""For a tracker's file of this size or more, an index is faster than reading it: ADR 0033."""
 
 
 class Issues:
@@ -38,10 +43,18 @@ class Issues:
         self._store = store
         self._documents = documents
         self._assignments = assignments
+        self._index: TrackerIndex | None = None
+        self._index_failed = False
         self._stamp: tuple[int, ...] | None = None
         self._tracked: dict[str, Issue] = {}
         self.unusable_lines: list[int] = []
         """The numbers of the lines of the file that are neither an issue nor known bookkeeping."""
+
+    def close(self) -> None:
+        """Closes the index of a large tracker."""
+        index, self._index = self._index, None
+        if index is not None:
+            index.close()
 
     @property
     def unusable(self) -> int:
@@ -82,20 +95,54 @@ class Issues:
         newest = {str(row.get("id")): row for row in rows if row.get("id") in closed}
         return [*rows, *({**newest[key], **closed[key].ending()} for key in newest)]
 
+    def ids(self) -> Collection[str]:
+        """Returns the ids of all issues, without tombstones. Raises `Unreadable`."""
+        return self._ask(lambda view: view.ids(), self.all)
+
     def get(self, issue_id: str) -> Issue:
         """Returns one issue. Raises `NotFound`, which suggests a similar id."""
-        issue = self._read().get(issue_id)
-        if issue is None or issue.status == "tombstone":
+        issue = self.get_or_none(issue_id)
+        if issue is None:
             raise self._unknown(issue_id)
         return issue
 
     def get_or_none(self, issue_id: str) -> Issue | None:
         """Returns one issue, or None if the tracker does not have it."""
-        return self.all().get(issue_id)
+        return self.some([issue_id]).get(issue_id)
+
+    def some(self, ids: Iterable[str]) -> dict[str, Issue]:
+        """Returns those of these issues that the tracker has, without tombstones, by id."""
+        wanted = list(dict.fromkeys(ids))
+
+        def read() -> dict[str, Issue]:
+            issues = self._read()
+            return {each: issues[each] for each in wanted if each in issues}
+
+        found = self._ask(lambda view: view.issues(wanted), read)
+        return {key: issue for key, issue in found.items() if issue.status != "tombstone"}
+
+    def row(self, issue_id: str) -> Issue | None:
+        """Returns an issue as the tracker's own row says, a tombstone included, or None."""
+        return self._ask(
+            lambda view: view.tracked([issue_id]).get(issue_id),
+            lambda: self.tracked().get(issue_id),
+        )
+
+    def exact_row(self, issue_id: str) -> Fields | None:
+        """Returns the tracker's own row of an issue for writing back, or None: long integers keep
+        every digit. Raises `Unreadable`.
+        """
+
+        def read() -> Fields | None:
+            rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
+            issue = beads.read_rows(rows).get(issue_id)
+            return dict(issue.fields) if issue is not None else None
+
+        return self._ask(lambda view: view.exact_row(issue_id), read)
 
     def tombstone(self, issue_id: str) -> Issue | None:
         """Returns an issue that the tracker has deleted, or None."""
-        issue = self.tracked().get(issue_id)
+        issue = self.row(issue_id)
         return issue if issue is not None and issue.status == "tombstone" else None
 
     def find(self, *, status: str | None = None) -> list[Issue]:
@@ -109,35 +156,83 @@ class Issues:
         issues = self._read()
         return readiness.standings(
             issues,
-            holders={each.issue_id: each.droid for each in self._assignments().find()},
+            holders=self._holders(),
             now_ms=self._store.now_ms(),
             held_back=self._documents.held_back(issues),
             everything=everything,
+        )
+
+    def standing(self, issue_id: str) -> Standing | None:
+        """Returns where an issue stands, or None if there is none, or it is no work for droids."""
+        return self.standings_of([issue_id]).get(issue_id)
+
+    def standings_of(self, ids: Iterable[str]) -> dict[str, Standing]:
+        """Returns where those of these issues stand that are work for droids, by id."""
+        wanted = list(dict.fromkeys(ids))
+
+        def read() -> dict[str, Standing]:
+            found = self.standings()
+            return {each: found[each] for each in wanted if each in found}
+
+        return self._ask(lambda view: view.standings(wanted), read)
+
+    def open_and_counts(self) -> tuple[dict[str, Standing], dict[str, int]]:
+        """Returns where the issues stand that are work for droids and not done, by id; and how many
+        there are in each state, those that are done included.
+        """
+
+        def read() -> tuple[dict[str, Standing], dict[str, int]]:
+            found = self.standings()
+            open_ = {key: each for key, each in found.items() if not each.issue.done}
+            return open_, readiness.counts(found.values())
+
+        return self._ask(lambda view: (view.open(), view.counts()), read)
+
+    def behind(self, issue_id: str) -> list[Standing]:
+        """Returns where the issues stand that wait for this one."""
+        return self._ask(
+            lambda view: view.behind(issue_id),
+            lambda: [each for each in self.standings().values() if issue_id in each.waits_for],
+        )
+
+    def counts(self) -> dict[str, int]:
+        """Returns how many issues that are work for droids are in each state, and `total`."""
+        return self._ask(
+            lambda view: view.counts(), lambda: readiness.counts(self.standings().values())
         )
 
     def listed(self, *, status: str | None = None, everything: bool = False) -> list[Standing]:
         """Returns where the issues stand that are not done; or all, or those of one status. Most
         urgent first, then oldest.
         """
-        found = self.standings(everything=everything or status is not None)
+        if everything or status is not None:
+            found = self.standings(everything=True)
+        else:
+            found, _ = self.open_and_counts()
         chosen = [
-            each
-            for each in found.values()
-            if everything
-            or (each.issue.status == status if status is not None else not each.issue.done)
+            each for each in found.values() if everything or status in (None, each.issue.status)
         ]
         return sorted(chosen, key=lambda each: readiness.urgency(each.issue))
 
-    def ready(self, *, actor: str | None = None) -> list[Issue]:
-        """Returns the issues that `actor` could start now: most urgent first, then oldest.
+    def ready(self, *, actor: str | None = None, limit: int | None = None) -> list[Issue]:
+        """Returns the issues that `actor` could start now, or the first ones: most urgent first,
+        then oldest.
 
         `docs/format.md`, section "Issues", lists what keeps an issue out.
         """
-        return readiness.startable(self.standings().values(), actor)
+        return self._ask(
+            lambda view: view.ready(actor, limit),
+            lambda: readiness.startable(self.standings().values(), actor)[:limit],
+        )
+
+    def ask_index(self, question: Callable[[View], Answer]) -> Answer | None:
+        """Returns the answer of the index, or None if there is none: then read the file."""
+        return self._ask(question, lambda: None)
 
     def blockers(self, issue: Issue) -> list[str]:
         """Returns the ids of the issues that this one waits for."""
-        return readiness.blockers_of(issue, self._read())
+        needed = self._ask(lambda view: view.needed_for(issue.id), self._read)
+        return readiness.blockers_of(issue, needed)
 
     def check_known(self, issue_id: str) -> Issue | None:
         """Returns the issue, or None if it is unknown and any id is allowed. Raises `NotFound`.
@@ -146,13 +241,8 @@ class Issues:
         default) and the file exists.
         """
         checked_issue_id(issue_id)
-        return self._check_known(issue_id, self._read())
-
-    def _check_known(self, issue_id: str, issues: Mapping[str, Issue]) -> Issue | None:
         setting = self._store.layout.settings.issues
-        issue = issues.get(issue_id)
-        if issue is not None and issue.status == "tombstone":
-            issue = None
+        issue = self.get_or_none(issue_id)
         exists = os.path.exists(self._store.layout.issues_path)
         if issue is None and (setting == "strict" or (setting == "auto" and exists)):
             raise self._unknown(issue_id)
@@ -164,34 +254,30 @@ class Issues:
         Raises `NotFound`, `IssueClosed` if it is done, `NotReady` if it waits for others or is set
         aside, and `Taken` if the tracker gives it to somebody else; `anyway` allows the last two.
         """
-        checked_issue_id(issue_id)
-        issues = self._read()
-        issue = self._check_known(issue_id, issues)
-        self._check_not_done(issue_id, issue, issues, anyway=anyway)
+        issue = self.check_known(issue_id)
+        self._check_not_done(issue_id, issue, anyway=anyway)
         if not anyway and issue is not None:
-            found = self.standings()
-            standing = found.get(issue_id)
+            standing = self.standing(issue_id)
             if standing is not None and not standing.startable(droid):
-                self._refuse(standing, found, droid)
+                self._refuse(standing, self.standings_of(standing.waits_for), droid)
         return issue
 
     def completion(self, issue_id: str) -> Assignment | None:
         """Returns the assignment by which an issue was completed here and has not been reopened
         since, or None.
         """
-        return self._completion(issue_id, self._read())
+        issue = self._ask(
+            lambda view: view.issues([issue_id]).get(issue_id), lambda: self._read().get(issue_id)
+        )
+        if issue is not None and (not issue.done or issue.status == "tombstone"):
+            return None
+        equals = {"issue_id": issue_id, "status": "completed"}
+        return beads.last_completions(self._store.state("assignments").select(equals)).get(issue_id)
 
-    def _completion(self, issue_id: str, issues: Mapping[str, Issue]) -> Assignment | None:
-        issue = issues.get(issue_id)
-        done = self._completed().get(issue_id) if issue is None or issue.done else None
-        return done if issue is None or issue.status != "tombstone" else None
-
-    def _check_not_done(
-        self, issue_id: str, issue: Issue | None, issues: Mapping[str, Issue], *, anyway: bool
-    ) -> None:
+    def _check_not_done(self, issue_id: str, issue: Issue | None, *, anyway: bool) -> None:
         if issue is not None and not issue.done:
             return
-        done = self._completion(issue_id, issues)
+        done = self.completion(issue_id)
         if issue is None and (done is None or anyway):
             return
         title = f" ({issue.title})" if issue is not None and issue.title else ""
@@ -236,16 +322,6 @@ class Issues:
                 issue_id=issue_id,
             )
 
-    def _completed(self) -> dict[str, Assignment]:
-        """Returns the last completion of each issue, by its id."""
-        last: dict[str, Assignment] = {}
-        for fields in self._store.state("assignments").select({"status": "completed"}):
-            each = Assignment(fields)
-            known = last.get(each.issue_id)
-            if known is None or assignment_end_ms(known) < assignment_end_ms(each):
-                last[each.issue_id] = each
-        return last
-
     def _unknown(self, issue_id: str) -> NotFound:
         if self.tombstone(issue_id) is not None:
             return NotFound(
@@ -253,12 +329,48 @@ class Issues:
                 hint=suggested("queen show", issue_id),
                 issue_id=issue_id,
             )
-        close = nearest(issue_id, self._read())
+        close = nearest(issue_id, self.ids())
         return NotFound(
             f"there is no issue {issue_id!r} in {self._store.layout.issues_path}",
             hint=f"did you mean {close!r}?" if close else "queen issues",
             issue_id=issue_id,
         )
+
+    def _holders(self) -> dict[str, str]:
+        return {each.issue_id: each.droid for each in self._assignments().find()}
+
+    def _ask(self, question: Callable[[View], Answer], read: Callable[[], Answer]) -> Answer:
+        """Returns what the index of a large tracker answers, or else what reading the file does."""
+        path = self._store.layout.issues_path
+        if (
+            self._index_failed
+            or size_of(path) < INDEX_FROM_BYTES
+            or os.environ.get("QUEEN_INDEX") == "off"
+            or self._documents.issues()
+        ):
+            return read()
+        from queenbee.services.tracker.view import FAILURES, TrackerIndex  # noqa: PLC0415 - start-up
+        from queenbee.store.index.tracker_lines import Unfit  # noqa: PLC0415 - start-up
+
+        if self._index is None or self._index.is_inherited:
+            self._index = TrackerIndex(self._store, self._documents)
+        index = self._index
+        for _ in range(2):
+            try:
+                with index.view(self._holders) as view:
+                    self.unusable_lines = []  # Else there would be no index.
+                    return question(view)
+            except Unfit:
+                return read()
+            except FAILURES as error:
+                try:
+                    again = index.start_over(error)
+                except FAILURES:
+                    again = False
+                if not again:
+                    break
+        self._index_failed = True
+        return read()
 
     def _read(self) -> dict[str, Issue]:
         """Returns the rows and the documents beside them; done in the hive is done."""
@@ -266,14 +378,12 @@ class Issues:
         issues = {**beside, **tracked}
         if not tracked:
             return issues
-        for issue_id, completed in self._completed().items():
+        for issue_id, completed in beads.last_completions(
+            self._store.state("assignments").select({"status": "completed"})
+        ).items():
             issue = tracked.get(issue_id)  # A document says itself whether it is done.
-            if issue is None or issue.status == "tombstone":
-                continue
-            # If its row is newer, somebody has opened it again.
-            changed_ms = instant_ms(issue.updated_at) or 0
-            if issue.done or changed_ms <= assignment_end_ms(completed):
-                issues[issue_id] = issue.completed_by(completed)
+            if issue is not None:
+                issues[issue_id] = beads.as_completed(issue, completed)
         return issues
 
 

@@ -7,7 +7,7 @@ are fetched here, once, and passed down from here.
 from __future__ import annotations
 
 import os
-import threading
+from _thread import allocate_lock
 
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
@@ -70,8 +70,8 @@ class Store:
         self._states: dict[str, Records] = {}
         self._read_in: dict[str, object] = {}
         """The moment in which a state was last read, as the engine has it."""
-        self._writing = threading.Lock()
-        self._minting = threading.Lock()
+        self._writing = allocate_lock()
+        self._minting = allocate_lock()
         self._last_id = (-1, "")
         self._noted_ms = -_NOTED_MS
 
@@ -204,6 +204,7 @@ class Store:
         for kind in self.kinds():
             remove(self.engine.index_path(kind))
             self._open_records(kind).close()
+        remove(self.layout.index_path("issues"))  # The next question builds it.
 
     def transaction(self) -> Transaction:
         """Returns a context manager in which nobody else writes: read, check, then append.

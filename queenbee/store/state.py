@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import RLock
 from bisect import bisect_left, bisect_right
 
 from queenbee.core.fold import Table
@@ -47,7 +47,7 @@ class Folded:
         self.ledger = ledger
         self.agreed = Position()
         self._generation = -1
-        self._mutex = threading.RLock()
+        self._mutex = RLock()
         self._stamp: tuple[object, ...] | None = None
         self._stamps: tuple[Stamp, Stamp] = ((), ())
         self._start_over()

@@ -6,9 +6,9 @@ from. If it cannot be read or written, the next process judges again.
 
 from __future__ import annotations
 
-import json
 import os
 
+from queenbee.core import plain_json
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
 
@@ -19,7 +19,7 @@ _RULES = 3
 def recall(path: str, of: str) -> dict[str, str] | None:
     """Returns the verdicts that were kept for the lines that `of` stands for, or None."""
     try:
-        kept = json.loads(safe_open.read(path))
+        kept = plain_json.loads(safe_open.read(path))
         if kept["rules"] == _RULES and kept["of"] == of and isinstance(kept["lost"], dict):
             return {str(key): str(value) for key, value in kept["lost"].items()}
     except (OSError, QueenError, ValueError, KeyError, TypeError):
@@ -33,7 +33,7 @@ def keep(path: str, of: str, lost: dict[str, str]) -> None:
         safe_open.make_folder(os.path.dirname(path))
         temporary = f"{path}.{os.urandom(4).hex()}.tmp"
         kept = {"rules": _RULES, "of": of, "lost": lost}
-        safe_open.write(temporary, json.dumps(kept).encode())
+        safe_open.write(temporary, plain_json.dumps(kept).encode())
         safe_open.replace(temporary, path)
     except (OSError, QueenError):
         return

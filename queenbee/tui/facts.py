@@ -59,7 +59,7 @@ class Reader:
         """Returns what there is now. Raises `QueenError`."""
         hive = self._hive
         return Facts(
-            status=status(hive),
+            status=status(hive).read_all(),
             mail=hive.messages.recent(limit=MOST_MAIL),
             gates=self._gate_views(),
             runs=recent_verifications(hive, limit=_MOST_RUNS),

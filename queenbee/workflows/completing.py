@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING
 from queenbee.core.beads import DONE
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.documents.issue_rows import close_row, current_rows, metadata_of
+from queenbee.documents.issue_rows import close_row, metadata_of
 from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.services.messages import stage
-from queenbee.store.issues_file import read_rows_exactly
 from queenbee.workflows.documents import may_be_bead
 from queenbee.workflows.tracking.owner import Owner
 from queenbee.workflows.verifications import last_verification
@@ -125,7 +124,7 @@ def check(
         return _verified(hive, assignment, env, None, on_progress)
     from queenbee.workflows import running  # noqa: PLC0415 - start-up
 
-    issue = hive.issues.tracked().get(issue_id)
+    issue = hive.issues.row(issue_id)
     if issue is not None and running.has_judgements(issue):
         record = running.judge_sprint(hive, issue)
         if record["verdict"] != "passed":
@@ -140,7 +139,7 @@ def end(
 
     The droids who work on an issue that waited for it get a message.
     """
-    behind = [each for each in hive.issues.standings().values() if issue_id in each.waits_for]
+    behind = hive.issues.behind(issue_id)
     actor = hive.actor
 
     def also(tx: Transaction) -> None:
@@ -153,9 +152,8 @@ def end(
 
     ended = hive.assignments.complete(issue_id, reason=reason, also=also)
     notes = _closed_by_owner(hive, issue_id, reason)
-    now = hive.issues.standings()
-    ids = [each.issue.id for each in behind]
-    unblocked = [now[each].issue for each in ids if each in now and now[each].state == "ready"]
+    now = hive.issues.standings_of(each.issue.id for each in behind)
+    unblocked = [each.issue for each in now.values() if each.state == "ready"]
     return Completion(ended, record, unblocked, notes)
 
 
@@ -163,13 +161,13 @@ def _close_row(hive: Hive, tx: Transaction, issue_id: str, reason: str | None) -
     """Closes the tracker's row, if that is ours to write: of an imported bead, or where no program
     owns the file.
     """
-    issue = hive.issues.tracked().get(issue_id)
+    issue = hive.issues.row(issue_id)
     if issue is None or issue.done:
         return
     wanted = hive.layout.settings.close_on_complete and Owner.of(hive.layout) is None
     if not wanted and not _was_imported(issue):
         return
-    row = current_rows(read_rows_exactly(hive.layout.issues_path)).get(issue_id)
+    row = hive.issues.exact_row(issue_id)
     if row is not None and row.get("status") not in DONE:
         closed = close_row(row, tx.now_ms)
         tx.append_issue({**closed, "close_reason": reason} if reason else closed)
@@ -187,7 +185,7 @@ def _closed_by_owner(hive: Hive, issue_id: str, reason: str | None) -> list[str]
 
     The completion counts all the same.
     """
-    issue = hive.issues.tracked().get(issue_id)
+    issue = hive.issues.row(issue_id)
     if issue is None or issue.done or not hive.layout.settings.close_on_complete:
         return []
     owner = Owner.of(hive.layout)
@@ -209,7 +207,7 @@ def _verified(
 ) -> VerificationRecord | None:
     """Returns the record of the checks of an issue, or None if it has none to run."""
     issue_id = assignment.issue_id
-    issue = hive.issues.tracked().get(issue_id)
+    issue = hive.issues.row(issue_id)
     if not _may_have_checks(hive, issue_id):
         return None
     from queenbee.workflows import running  # noqa: PLC0415 - start-up
@@ -235,7 +233,7 @@ def _verified(
 
 
 def _may_have_checks(hive: Hive, issue_id: str) -> bool:
-    issue = hive.issues.tracked().get(issue_id)
+    issue = hive.issues.row(issue_id)
     is_plain = issue is None or not may_be_bead(issue)
     return not is_plain or hive.documents.find_bead(issue_id) is not None
 

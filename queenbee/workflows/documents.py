@@ -60,6 +60,12 @@ class HiveDocuments(Documents):
                     held[bead_id] = reason
         return held
 
+    def stamp(self) -> object:
+        """Returns what changes with the gates: without Ralph beads, which are issues beside the
+        tracker, `held_back` asks nothing else, and of each issue by itself.
+        """
+        return repr(json_stamp(gates_dir(self._hive.layout)))
+
     def about(self, issue_id: str, issue: Issue | None) -> Mapping[str, object] | None:
         """Returns the view of an issue that is a bead, without its document; else None."""
         beads = self.ralph_beads()

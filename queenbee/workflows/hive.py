@@ -6,8 +6,7 @@ because it needs no documents and runs before every edit.
 
 from __future__ import annotations
 
-from functools import cached_property
-
+from queenbee._light import cached_property
 from queenbee.services.hive import Services
 
 TYPE_CHECKING = False

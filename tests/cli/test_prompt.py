@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mutants import mutant
 
 from queenbee import Hive
-from queenbee.cli import quick as quick_entry
+from queenbee.cli import quick_prompt as quick_entry
 from queenbee.core import prompt_line
 from queenbee.core.prompt_line import MOST_UNREAD, TARGETS, Glance, inert, line_of
 from queenbee.core.queue import Want

@@ -564,7 +564,16 @@ def test_a_state_that_cannot_be_written_stops_no_edit(tree: Path) -> None:
     assert b"cannot be" in done.stderr
 
 
-_HEAVY = ("click", "orjson", "dataclasses", "typing", "pathlib", "inspect", "subprocess", "sqlite3")
+_HEAVY = (
+    "click",
+    "orjson",
+    "dataclasses",
+    "typing",
+    "pathlib",
+    "inspect",
+    "subprocess",
+    "_sqlite3",
+)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from queenbee.cli.app import command, is_mine
 from queenbee.cli.rendering import describe, paragraph, summary, table
 from queenbee.cli.terminal import say
 from queenbee.core.beads import Issue
-from queenbee.core.readiness import counts
 from queenbee.core.text import printable, shortened, suggested
 
 if TYPE_CHECKING:
@@ -72,17 +71,18 @@ def _show_issues(listed: Listed) -> None:
 def issues(hive: Hive, everything: bool, status: str | None) -> Listed:
     """List the open issues: who has them, or what they wait for"""
     found = hive.issues.listed(status=status, everything=everything)
-    return Listed(found, counts(hive.issues.standings().values()))
+    return Listed(found, hive.issues.counts())
 
 
 def _show_ready(issues: Sequence[Issue]) -> None:
     show_list(issues, empty="No issues are ready.")
 
 
-@command("ready", show=_show_ready, example="queen ready")
-def ready(hive: Hive) -> list[Issue]:
+@command("ready", show=_show_ready, example="queen ready\nqueen ready --limit 20")
+@click.option("--limit", type=click.IntRange(min=1), help="At most so many; by default, all")
+def ready(hive: Hive, limit: int | None) -> list[Issue]:
     """List the issues that you could start now, most urgent first"""
-    return hive.issues.ready(actor=hive.actor_or_none)
+    return hive.issues.ready(actor=hive.actor_or_none, limit=limit)
 
 
 def _show_overview(view: Overview) -> None:

@@ -371,11 +371,11 @@ def show_status(status: Status) -> None:
     for lander in status.landing:
         paragraph(f"{printable(lander.droid)} {_LANDING[lander.state]} {printable(lander.target)}")
     paragraph(f"issues: {summary(status.counts)}", bold=True)
-    for issue in status.ready[:_SHOWN]:
+    for issue in status.first_ready:
         before = f"  ready  P{issue.priority}  {printable(issue.id)}  "
         entry(before, _short_title(issue.title), state="ready")
-    if len(status.ready) > _SHOWN:
-        paragraph(f"  … {len(status.ready) - _SHOWN} more: queen ready")
+    if status.ready_count > len(status.first_ready):
+        paragraph(f"  … {status.ready_count - len(status.first_ready)} more: queen ready")
     for done in status.done:
         ended_ms = instant_ms(done.updated_at) or 0
         title = _short_title(status.titles.get(done.issue_id, ""))

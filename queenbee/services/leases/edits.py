@@ -13,7 +13,6 @@ from queenbee.core import glob
 from queenbee.core.leases import serves
 from queenbee.errors import BadPattern, InvalidInput, NotFound
 from queenbee.services.leases.paths import path_of
-from queenbee.store.git_files.ignore_files import ignored
 from queenbee.store.git_files.working_tree import read_tree_id
 from queenbee.store.settings import OFF, SHARED
 
@@ -95,6 +94,8 @@ def keep(
         except NotFound:  # It ended after we looked.
             wanted += [path for path, _ in ending]
     if wanted:
+        from queenbee.store.git_files.ignore_files import ignored  # noqa: PLC0415 - start-up
+
         left_out = ignored(reservations.store.layout, wanted, os.environ if env is None else env)
         wanted = [path for path in wanted if path not in left_out]
     if wanted:

@@ -11,7 +11,7 @@ from queenbee.core.glob.pattern import is_literal, literal_path
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
-from queenbee.services.leases.live import overlaps
+from queenbee.services.leases.live import KIND, overlaps
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from queenbee.services.waiting.queue import Place, Queue
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.records import Records
-
-KIND = "reservations"
 
 
 class Request:

@@ -7,8 +7,7 @@ that keeps asking has an index, which the log of changes keeps up to date.
 from __future__ import annotations
 
 import os
-import threading
-from operator import attrgetter
+from _thread import RLock
 
 from queenbee.core import leases
 from queenbee.core.glob.chars import fold
@@ -16,8 +15,6 @@ from queenbee.core.glob.index import GlobIndex, scan_covering, scan_meeting
 from queenbee.core.glob.pattern import overlap
 from queenbee.core.glob.places import places_of_path, places_of_paths, places_of_pattern
 from queenbee.core.records import Reservation
-from queenbee.core.standing import superseded_leases
-from queenbee.store.verdicts import keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +25,7 @@ if TYPE_CHECKING:
     from queenbee.core.glob.places import Places
     from queenbee.store.records import Cursor, Records
 
+KIND = "reservations"
 ACTIVE: Mapping[str, object] = {"status": "active"}
 
 _SCANS = 3
@@ -44,7 +42,7 @@ class LiveLeases:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._mutex = threading.RLock()
+        self._mutex = RLock()
         """Held for each question: an index that is half built would grant what is held."""
         self._index: GlobIndex | None = None
         self._cursor: Cursor | None = None
@@ -133,7 +131,7 @@ class LiveLeases:
                 # when the clock is set back, which `_followed` notices.
                 self._index.discard(key)
         # By age: the files' order differs from clone to clone.
-        return sorted(self._counting(state, found), key=attrgetter("age"))
+        return sorted(self._counting(state, found), key=lambda lease: lease.age)
 
     def _counting(self, state: Records, found: list[Reservation]) -> list[Reservation]:
         """Returns the live ones that have not lost to an older one."""
@@ -166,8 +164,12 @@ class LiveLeases:
         if not foreign:
             return {}
         if self._verdicts is None or self._verdicts[0] != foreign:
+            from queenbee.store.verdicts import keep, recall  # noqa: PLC0415 - start-up
+
             lost = recall(self._cache_path, foreign)
             if lost is None:
+                from queenbee.core.standing import superseded_leases  # noqa: PLC0415 - start-up
+
                 whole = map(Reservation, state.everything())
                 lost = superseded_leases(whole, fold_case=self.fold_case)
                 keep(self._cache_path, foreign, lost)

@@ -6,7 +6,8 @@ from queenbee.core import leases
 from queenbee.core.clocks import ended_absurdly, held_absurdly, repaired_end_ms
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_ms
-from queenbee.services.leases.granting import KIND, end, outranked
+from queenbee.services.leases.granting import end, outranked
+from queenbee.services.leases.live import KIND
 from queenbee.services.messages import stage
 
 TYPE_CHECKING = False

@@ -15,8 +15,7 @@ from queenbee.core.records import Reservation
 from queenbee.core.text import mentioned, suggested
 from queenbee.core.timestamps import format_duration, format_ms, instant_ms
 from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours, QueenError
-from queenbee.services.leases.granting import KIND, Request, checked_ttl_s, end, extend, grant
-from queenbee.services.leases.live import LiveLeases, covers
+from queenbee.services.leases.live import KIND, LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
 from queenbee.store.git_files import working_tree
 from queenbee.store.layout import folds_case
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
 
     from queenbee.core.queue import Want
     from queenbee.services.droids import Droids
+    from queenbee.services.leases.granting import Request
     from queenbee.services.nudges import Nudges
     from queenbee.services.store import Store
     from queenbee.services.waiting.queue import Place, Queue
@@ -104,6 +104,8 @@ class Reservations:
         announces an edit in this working tree: others may edit the same files in theirs, and in
         this one nobody, unless it is not `alone`.
         """
+        from queenbee.services.leases.granting import Request  # noqa: PLC0415 - start-up
+
         droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
         if issue_id is not None:
             self._check_issue(issue_id)
@@ -145,6 +147,8 @@ class Reservations:
 
         Raises `NotFound` if nobody holds one, and `NotYours` if another droid does.
         """
+        from queenbee.services.leases.granting import end  # noqa: PLC0415 - start-up
+
         droid = self.store.actor
         with self.store.transaction() as tx:
             state = self.store.state(KIND)
@@ -163,6 +167,8 @@ class Reservations:
         ttl_s: int | None = None,
     ) -> list[Reservation]:
         """Extends leases of the actor to `ttl_s` from now; never shortens one. All or none."""
+        from queenbee.services.leases.granting import extend  # noqa: PLC0415 - start-up
+
         droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
         with self.store.transaction() as tx:
             live = self._live.everything(self.store.state(KIND), tx.now_ms)
@@ -318,6 +324,8 @@ class Reservations:
         self, tx: Transaction, patterns: Sequence[str], *, issue_id: str | None
     ) -> list[Reservation]:
         """Leases all of the patterns to the actor in a transaction. Raises `Held`."""
+        from queenbee.services.leases.granting import Request  # noqa: PLC0415 - start-up
+
         request = Request(
             self.store.actor,
             self._wanted(several(patterns)),
@@ -335,6 +343,8 @@ class Reservations:
         self, tx: Transaction, lease_ids: Sequence[str], *, by: str, reason: str
     ) -> list[str]:
         """Ends leases in a transaction, recording who did it and why; returns their patterns."""
+        from queenbee.services.leases.granting import end  # noqa: PLC0415 - start-up
+
         changes = {"released_by": by, "release_reason": reason}
         ended = end(tx, self.store.state(KIND), self._live, lease_ids, changes)
         return [lease.pattern for lease in ended]
@@ -372,6 +382,8 @@ class Reservations:
         return wanted
 
     def _ttl_s(self, ttl_s: int | None) -> int:
+        from queenbee.services.leases.granting import checked_ttl_s  # noqa: PLC0415 - start-up
+
         return checked_ttl_s(self.store.layout.settings.ttl_s if ttl_s is None else ttl_s)
 
     def _wait_and_grant(
@@ -438,6 +450,8 @@ class Reservations:
     def _stage(
         self, tx: Transaction, request: Request, place: Place | None = None
     ) -> list[Reservation]:
+        from queenbee.services.leases.granting import grant  # noqa: PLC0415 - start-up
+
         queue = self._queue() if self.store.layout.may_have_waiters() else None
         return grant(tx, self.store.state(KIND), self._live, request, queue, place)
 

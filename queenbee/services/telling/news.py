@@ -210,12 +210,13 @@ def _done(hive: Services, known: Sequence[str]) -> Iterator[Item]:
     ]
     if not awaited and not claims:
         return
-    issues = hive.issues.all()
+    claimed = hive.issues.some(claim.issue_id for claim in claims)
     since_ms = dict.fromkeys(awaited, 0)
     for claim in claims:
-        issue = issues.get(claim.issue_id)
+        issue = claimed.get(claim.issue_id)
         for each, _ in issue.dependencies if issue is not None else ():
             since_ms.setdefault(each, claim.created_ms)
+    issues = hive.issues.some(since_ms)
     for issue_id, begin_ms in since_ms.items():
         key = key_of(f"done:{issue_id}")
         issue = issues.get(issue_id)

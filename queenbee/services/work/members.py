@@ -85,7 +85,7 @@ def team(hive: Services, *, without: Iterable[str] = ()) -> list[Member]:
         leases.setdefault(lease.droid, []).append(lease)
     left_out = set(without)
     droids = sorted({*assignments, *leases} - left_out)
-    issues = hive.issues.all() if droids else {}
+    issues = hive.issues.some(each.issue_id for all_ in assignments.values() for each in all_)
     return [
         Member(
             droid,

@@ -8,20 +8,19 @@ import time
 from typing import TYPE_CHECKING
 
 from queenbee.core.queue import Want
-from queenbee.core.readiness import counts, in_order_to_take
+from queenbee.core.readiness import in_order_to_take
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
-from queenbee.services.work.files import files_of, occupied
+from queenbee.services.work.files import files_of, first_to_take, occupied
 from queenbee.services.work.members import MOST_UNREAD, Member, live_leases, team
 from queenbee.services.work.waiting import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Sequence
     from typing import Any
 
     from queenbee.core.beads import Issue
-    from queenbee.core.readiness import Standing
     from queenbee.core.records import Message
     from queenbee.services.hive import Services
     from queenbee.services.waiting.queue import Place
@@ -65,15 +64,15 @@ class Begin(_Answer):
         self.again = again
         self.leases = leases
         """The live leases made for it."""
-        issues = hive.issues.all()
-        self.issue: Issue | None = issues.get(assignment.issue_id)
+        self.issue: Issue | None = hive.issues.get_or_none(assignment.issue_id)
         needed = self.issue.dependencies if self.issue is not None else []
+        issues = hive.issues.some(key for key, _ in needed)
         self.builds_on = [issues[key] for key, _ in needed if key in issues and issues[key].done]
         self.others: list[Member] = team(hive, without=[assignment.droid])
         tree = hive.layout.tree
         self.files = files_of(self.issue, tree) if self.issue is not None else set()
         """The files of the working tree that the issue names, from its root."""
-        self.shared_files = self._shared_files(tree, issues)
+        self.shared_files = self._shared_files(hive, tree)
         """The files of this issue that others are in, by droid."""
         self.lands_with: str | None = None if hive.layout.has_land_check else "YOUR TESTS"
         """What to give to `queen land` as the check; None if it knows one itself."""
@@ -91,11 +90,12 @@ class Begin(_Answer):
         leases = [now.get(each.id, each) for each in self.leases]
         self.leases = [each for each in leases if isinstance(each, Reservation)]
 
-    def _shared_files(self, tree: str, issues: Mapping[str, Issue]) -> dict[str, list[str]]:
+    def _shared_files(self, hive: Services, tree: str) -> dict[str, list[str]]:
         mine = self.files
+        issues = hive.issues.some(key for member in self.others for key in member.titles)
         shared: dict[str, list[str]] = {}
         for member in self.others if mine else ():
-            theirs = [issues[each] for each in member.titles]
+            theirs = [issues[each] for each in member.titles if each in issues]
             if met := {one for each in theirs for one in files_of(each, tree) & mine}:
                 shared[member.droid] = sorted(met)
         return shared
@@ -127,12 +127,12 @@ class Nothing(_Answer):
     waits for) or `blocked` (what is open waits for something that nobody works on).
     """
 
-    def __init__(self, found: Mapping[str, Standing], ahead: Sequence[str] = ()) -> None:
+    def __init__(self, hive: Services, ahead: Sequence[str] = ()) -> None:
         super().__init__()
         self.ahead = ahead
         """The droids that have waited longer, to whom ready issues are left."""
-        self.counts = counts(found.values())
-        self.open = [each for each in found.values() if not each.issue.done]
+        found, self.counts = hive.issues.open_and_counts()
+        self.open = list(found.values())
         """The issues that are not done."""
         blocked = "under_way" if self.counts["active"] else "blocked"
         self.state = blocked if self.open else "done"
@@ -207,23 +207,21 @@ def _wait_and_take(
 
 
 def _take(hive: Services, patterns: Sequence[str], place: Place) -> Begin | Nothing:
-    found = hive.issues.standings()
-    assignment = _mine(hive, found)
+    assignment = _mine(hive)
     # Neither needs the lock: nothing is written.
     if assignment is not None and not patterns:
         return _begin(hive, assignment, again=True)
     if assignment is None:
-        issue, ahead = _first(hive, found, place)
+        issue, ahead = _first(hive, place)
         if issue is None:
-            return Nothing(found, ahead)
+            return Nothing(hive, ahead)
     with hive.transaction() as tx:
-        found = hive.issues.standings()
-        assignment = _mine(hive, found)
+        assignment = _mine(hive)
         again = assignment is not None
         if assignment is None:
-            issue, ahead = _first(hive, found, place)
+            issue, ahead = _first(hive, place)
             if issue is None:
-                return Nothing(found, ahead)
+                return Nothing(hive, ahead)
             assignment = hive.assignments.stage_claim(tx, issue.id)
         if patterns:
             hive.reservations.stage_reserve(tx, patterns, issue_id=assignment.issue_id)
@@ -236,32 +234,38 @@ def _begin(hive: Services, assignment: Assignment, *, again: bool) -> Begin:
     return Begin(hive, assignment, [one for one in held if one.issue_id == issue_id], again=again)
 
 
-def _first(
-    hive: Services, found: Mapping[str, Standing], place: Place
-) -> tuple[Issue | None, list[str]]:
+def _first(hive: Services, place: Place) -> tuple[Issue | None, list[str]]:
     """Returns the first issue that is left when each of those who wait longer has taken one, and
     the names of these.
     """
     line = [each for each in hive.queue.everything() if each.droid != hive.actor]
-    wanted = {each.want.issue_id for each in line}
-    candidates = [each for each in _candidates(hive, found) if each.id not in wanted]
+    wanted = {each.want.issue_id for each in line if each.want.issue_id is not None}
     before = hive.queue.ahead_of(place.want, before=place.name) if line else []
+    candidates = _candidates(hive, len(before) + 1, without=wanted)
     names = {each.name for each in before}
     first = [each for each in line if each.name in names or each.want.issue_id is not None]
     ahead = list(dict.fromkeys(each.droid for each in first))
     return candidates[len(before)] if len(before) < len(candidates) else None, ahead
 
 
-def _mine(hive: Services, found: Mapping[str, Standing]) -> Assignment | None:
+def _mine(hive: Services) -> Assignment | None:
     """Returns the oldest active assignment of the actor whose issue is not done."""
-    for each in hive.assignments.find(droid=hive.actor):
+    active = hive.assignments.find(droid=hive.actor)
+    found = hive.issues.standings_of(each.issue_id for each in active) if active else {}
+    for each in active:
         standing = found.get(each.issue_id)
         if standing is None or not standing.issue.done:
             return each
     return None
 
 
-def _candidates(hive: Services, found: Mapping[str, Standing]) -> list[Issue]:
+def _candidates(hive: Services, most: int, *, without: Collection[str]) -> list[Issue]:
+    """Returns the first issues that the actor could start."""
     actor = hive.actor
+    first = first_to_take(hive, actor, most, without=without)
+    if first is not None:
+        return first
+    found = hive.issues.standings()
     busy = occupied(hive, found, actor)
-    return in_order_to_take(found, actor=actor, reserved=busy.reserved, contested=busy.contested)
+    ordered = in_order_to_take(found, actor=actor, reserved=busy.reserved, contested=busy.contested)
+    return [each for each in ordered if each.id not in without][:most]

@@ -146,7 +146,8 @@ def _found(hive: Services, wanted: Wanted) -> dict[str, object]:
             return {"issues": list(wanted.issues)}
     if wanted.ready:
         ready = hive.issues.ready(actor=hive.actor_or_none)
-        if ready or all(each.issue.done for each in hive.issues.standings().values()):
+        counts = {} if ready else hive.issues.counts()
+        if ready or counts["done"] == counts["total"]:
             return {"ready": ready}
     if wanted.free and not _holders(hive, wanted.free):
         return {"free": list(wanted.free)}
@@ -169,7 +170,7 @@ def _missing(hive: Services, wanted: Wanted) -> str:
 
 
 def _open(hive: Services, issue_ids: Sequence[str]) -> list[str]:
-    issues = hive.issues.all()
+    issues = hive.issues.some(issue_ids)
     return [
         each
         for each in issue_ids

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from contextlib import suppress
+
+from queenbee._light import suppress
 
 _PACKAGES = ("queenbee.core", "queenbee.store", "queenbee.services")
 """What a process that only reads and writes records may import at any moment."""
-_OTHERS = ("hashlib", "orjson", "sqlite3")
+_OTHERS = ("hashlib", "json", "orjson", "sqlite3")
 """What those import inside functions."""
 _LATER = (
     "queenbee.services.care",
@@ -36,7 +36,8 @@ def _finish_imports() -> None:
 
     A process pays for this at its first fork with threads: 30 ms.
     """
-    if threading.active_count() == 1:
+    threading = sys.modules.get("threading")
+    if threading is None or threading.active_count() == 1:
         return
     from importlib import import_module  # noqa: PLC0415 - start-up
     from pkgutil import walk_packages  # noqa: PLC0415 - start-up

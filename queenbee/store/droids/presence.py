@@ -7,8 +7,8 @@ breaks without these files: a droid is then known by its records alone.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
+from queenbee._light import suppress
 from queenbee.core.names import is_name
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open

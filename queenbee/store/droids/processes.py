@@ -7,7 +7,8 @@ it began, since ids are used again.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+
+from queenbee._light import suppress
 
 _PROC = os.path.isdir("/proc/self")
 """Whether this system describes its processes in files, as Linux does."""

@@ -9,10 +9,10 @@ Nothing breaks without these files: each session then counts as the first.
 
 from __future__ import annotations
 
-import json
 import os
-from contextlib import suppress
 
+from queenbee._light import suppress
+from queenbee.core import plain_json
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open
 
@@ -202,7 +202,7 @@ def _each_in(folder: str) -> Iterator[Session]:
 
 def _read(path: str) -> Session | None:
     try:
-        fields = json.loads(safe_open.read(path, _MOST_BYTES))
+        fields = plain_json.loads(safe_open.read(path, _MOST_BYTES))
         last_ms = os.stat(path, follow_symlinks=False).st_mtime_ns // 1_000_000
     except (OSError, Unreadable, ValueError, RecursionError):
         return None
@@ -225,7 +225,7 @@ def _write(session: Session) -> None:
     if session.handed_on:
         fields["handed_on"] = True
     new = f"{session.path}.new"
-    safe_open.write(new, f"{json.dumps(fields)}\n".encode())
+    safe_open.write(new, f"{plain_json.dumps(fields)}\n".encode())
     safe_open.replace(new, session.path)
 
 

@@ -8,10 +8,10 @@ needs to be read. Nothing breaks without these files: the droid is then told aga
 from __future__ import annotations
 
 import fcntl
-import json
 import os
-from contextlib import contextmanager, suppress
 
+from queenbee._light import suppress
+from queenbee.core import plain_json
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
@@ -19,7 +19,7 @@ from queenbee.store.files import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from queenbee.store.layout import Layout
 
@@ -31,6 +31,31 @@ _UNTIL = "until"
 _MOST_BYTES = 64 * 1024
 _KEPT = 1_000
 """Keys that stay when there are too many: older things are not looked at again."""
+
+
+class _Turn:
+    """A block in which a process has the turn, or not. A generator would need `contextlib`."""
+
+    def __init__(self, told: Told) -> None:
+        self._told = told
+        self._fd = -1
+
+    def __enter__(self) -> bool:
+        self._fd = self._told.open_file()
+        try:
+            if self._fd >= 0:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except BaseException:
+            self.__exit__()
+            raise
+        return True
+
+    def __exit__(self, *error: object) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
 
 
 class Told:
@@ -61,28 +86,20 @@ class Told:
             return False
         return True
 
-    @contextmanager
-    def turn(self) -> Iterator[bool]:
+    def turn(self) -> _Turn:
         """Gives the turn to tell the droid something: True, or False while another process has it.
 
         Where nothing can be written, everybody has it.
         """
-        fd = -1
-        mine = True
+        return _Turn(self)
+
+    def open_file(self) -> int:
+        """Opens the file of what was told, to lock it; returns -1 where that is impossible."""
         with suppress(OSError, QueenError):
             if self._usable:
                 self._make(self._path)
-                fd = safe_open.open_file(self._path, os.O_RDWR | os.O_CREAT)
-        try:
-            if fd >= 0:
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            mine = False
-        try:
-            yield mine
-        finally:
-            if fd >= 0:
-                os.close(fd)
+                return safe_open.open_file(self._path, os.O_RDWR | os.O_CREAT)
+        return -1
 
     def changed(self, now_ms: int) -> Stamps:
         """Returns the sources that changed since `saw`, or whose time has come, with their stamps
@@ -108,7 +125,7 @@ class Told:
             seen[_UNTIL] = until_ms
         with suppress(OSError, QueenError):
             self._make(self._seen_path)
-            safe_open.write(self._seen_path, json.dumps(seen).encode())
+            safe_open.write(self._seen_path, plain_json.dumps(seen).encode())
 
     def _stamps(self) -> Stamps:
         layout = self._layout
@@ -128,7 +145,7 @@ class Told:
 
     def _seen(self) -> Stamps:
         try:
-            seen = json.loads(self._read(self._seen_path))
+            seen = plain_json.loads(self._read(self._seen_path))
         except (ValueError, RecursionError):
             return {}
         return seen if isinstance(seen, dict) else {}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import nullcontext
 
+from queenbee._light import nullcontext
 from queenbee.store.engines.opening import open_records
 from queenbee.store.ledger.ledger import Ledger
 

@@ -20,8 +20,7 @@ def open_records(
 ) -> Records:
     """Returns the state of a ledger: from an index if it is large, else folded in memory."""
     if os.environ.get("QUEEN_INDEX") != "off" and ledger.size_bytes() >= INDEX_FROM_BYTES:
-        import sqlite3  # noqa: PLC0415 - start-up
-
+        from queenbee.store.index import sqlite  # noqa: PLC0415 - start-up
         from queenbee.store.index.records import Indexed  # noqa: PLC0415 - start-up
 
         try:
@@ -32,6 +31,6 @@ def open_records(
                 indexed.close()
                 raise
             return indexed
-        except (sqlite3.Error, OSError):
+        except (sqlite.Error, OSError):
             pass  # The state is not writable, or another process is building it: folding works.
     return Folded(kind, ledger)

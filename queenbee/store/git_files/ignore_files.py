@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 
 from queenbee.core.glob.chars import fold
 from queenbee.errors import QueenError
@@ -25,12 +26,9 @@ if TYPE_CHECKING:
     """The folder that an ignore file is for, from the root with a final `/`, and its lines."""
 
 _MOST_BYTES = 1 << 20
-_WILD = re.compile(r"[*?\[]")
-_STARS = re.compile(r"\*+")
 _MOST_STARS = 3
 """A regular expression tries every way to share a name among its stars: a clone could name a
 pattern that takes for ever. Lines with more of them count for nothing."""
-_BRACKETS = re.compile(r"\[[^]\[]+\]")
 
 
 def ignored(layout: Layout, paths: Iterable[str], env: Mapping[str, str]) -> set[str]:
@@ -143,8 +141,6 @@ def _matches(line: str, path: str) -> bool:
 
 
 def _named(pattern: str, path: str) -> bool:
-    import warnings  # noqa: PLC0415 - start-up
-
     from pathspec import GitIgnoreSpec  # noqa: PLC0415 - start-up
 
     with warnings.catch_warnings():
@@ -163,15 +159,15 @@ def _may_match(line: str, names: Sequence[str]) -> bool:
     text = line.rstrip(" ")
     if not text or text[0] in "#!":
         return False
-    if len(_STARS.findall(text)) > _MOST_STARS:
+    if sum(a != "*" == b for a, b in zip(f" {text}", text, strict=False)) > _MOST_STARS:
         return False
     if "\\" in text:
         return True
     last = next((part for part in reversed(text.split("/")) if part not in ("", "**")), "*")
-    found = _WILD.search(last)
-    if found is None:
+    wild = [at for char in "*?[" if (at := last.find(char)) >= 0]
+    if not wild:
         return last in names
-    head = last[: found.start()]
+    head = last[: min(wild)]
     if "[" not in last:
         tail = last[max(last.rfind("*"), last.rfind("?")) + 1 :]
         return any(
@@ -180,7 +176,7 @@ def _may_match(line: str, names: Sequence[str]) -> bool:
         )
     if not any(name.startswith(head) for name in names):
         return False
-    plain = _BRACKETS.sub("?", last)
+    plain = re.sub(r"\[[^]\[]+\]", "?", last)
     if "[" in plain or "]" in plain:
         return True
     wanted = re.compile(re.escape(plain).replace(r"\*", ".*").replace(r"\?", "."), re.DOTALL)

@@ -9,8 +9,8 @@ would not do: two clones may have the same. `docs/format.md`, section "Places"; 
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 
+from queenbee._light import suppress
 from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open

@@ -9,9 +9,8 @@ ADR 0011.
 
 from __future__ import annotations
 
-import json
-from contextlib import nullcontext
-
+from queenbee._light import nullcontext
+from queenbee.core import plain_json
 from queenbee.store.files import (
     START,
     TAIL_BYTES,
@@ -171,7 +170,7 @@ class _Pass:
         if self._anew:
             self._tables.sort()
         self._write_down()
-        self._tables.put_meta("stamps", json.dumps(stamps))
+        self._tables.put_meta("stamps", plain_json.dumps(stamps))
 
     def _write_down(self) -> None:
         tables = self._tables
@@ -384,7 +383,7 @@ def _purged(tables: Tables, ledger: Ledger) -> bool:
     kept = tables.meta("stamps")
     if kept is None:
         return False
-    return any(map(changed_in_place, map(tuple, json.loads(kept)), ledger.stamps()))
+    return any(map(changed_in_place, map(tuple, plain_json.loads(kept)), ledger.stamps()))
 
 
 def _marks(position: Position) -> Position:

@@ -7,13 +7,11 @@ memory. `docs/format.md`, "Index"; ADR 0006 and 0011.
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import suppress
-from functools import wraps
-
+from queenbee._light import suppress
 from queenbee.core.fold import Table
 from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
+from queenbee.store.index import sqlite
 from queenbee.store.index.intake import CaughtUp, Intake
 from queenbee.store.index.tables import Tables, is_damage, text_of
 from queenbee.store.ledger.batch import Position
@@ -48,18 +46,18 @@ def _else_scanned(
 ) -> Callable[Concatenate[Indexed, Asked], Answer]:
     """Lets the ledger answer this and all later questions once the index cannot."""
 
-    @wraps(question)
     def answer(self: Indexed, /, *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
         with self._tables.mutex:
             if self._folded is None:
                 try:
                     return self._certainly(lambda: question(self, *args, **kwargs))
-                except (sqlite3.Error, OSError):
+                except (sqlite.Error, OSError):
                     self._folded = self._scan()
             asked = getattr(self._folded, question.__name__)
             found: Answer = asked(*args, **kwargs) if callable(asked) else asked
             return found
 
+    answer.__doc__ = question.__doc__
     return answer
 
 
@@ -137,7 +135,7 @@ class Indexed:
                 return
             known = self._caught_up
             if not (known.all_agreed and known.agreed.segments == agreed.segments):
-                with suppress(sqlite3.Error):  # If it fails, the next process compares again.
+                with suppress(sqlite.Error):  # If it fails, the next process compares again.
                     self._tables.put_position("agreed", agreed)
             known.agreed = agreed
             known.unrecorded = False
@@ -314,7 +312,7 @@ class Indexed:
         """
         with self._tables.mutex:
             if self._folded is not None:
-                raise sqlite3.OperationalError("the index is not in use")
+                raise sqlite.OperationalError("the index is not in use")
             return self._certainly(lambda: self._search(match, words, marks))
 
     def _search(self, match: str, words: int, marks: tuple[str, str]) -> list[tuple[str, str]]:
@@ -370,7 +368,7 @@ class Indexed:
         """Returns an answer; rebuilds the index first if it turns out to be damaged."""
         try:
             return ask()
-        except (sqlite3.DatabaseError, ValueError, AssertionError) as error:
+        except (sqlite.DatabaseError, ValueError, AssertionError) as error:
             if not is_damage(error):
                 raise
         self._tables.start_over()

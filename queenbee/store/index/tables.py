@@ -5,18 +5,18 @@ Disposable like the whole index: `docs/format.md`, "Index"; ADR 0006.
 
 from __future__ import annotations
 
-import json
 import os
-import sqlite3
-import threading
-from contextlib import contextmanager, nullcontext, suppress
+from _thread import RLock
 
+from queenbee._light import nullcontext, suppress
+from queenbee.core import plain_json
 from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.ids import KEY_LENGTH
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
 from queenbee.store import safe_open
 from queenbee.store.files import Mark, size_of, stamp_of
+from queenbee.store.index import sqlite
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import (
     decode,
@@ -39,6 +39,11 @@ VERSION = 14
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
 """Of the database, and of the files that SQLite keeps next to it."""
 LONG_WAL_BYTES = 8 * 1024 * 1024
+"""A new index of a longer ledger does not go through the log."""
+LOG_BYTES = 512 * 1024
+"""The first process after all others have ended reads the whole log: 1 ms for this much, 5 ms for
+an index of 1,000 leases. A change adds 40 to 70 KB.
+"""
 _OPEN_S = 2.0
 _WAIT_S = 30.0
 """How long a reader waits while another brings the index up to date: it would only read the same
@@ -70,6 +75,8 @@ os.register_at_fork(after_in_child=_note_fork)
 class Tables:
     """An open index. Raises `sqlite3.Error` or `OSError` if it cannot be used."""
 
+    version = VERSION
+
     def __init__(self, kind: str, path: str) -> None:
         self.kind = kind
         self.path = path
@@ -78,7 +85,7 @@ class Tables:
         """The columns whose SQL indexes may be missing."""
         self._looked = dict[str, object]()
         """The version of the tables for which that was last looked at, by column."""
-        self.mutex = threading.RLock()
+        self.mutex = RLock()
         self.db = self._open()
 
     def ask(self, query: str, *values: object) -> list[tuple[object, ...]]:
@@ -106,14 +113,14 @@ class Tables:
         kept = self.meta(name)
         if kept is None:
             return Position()
-        tracked, journal, segments = json.loads(kept)
+        tracked, journal, segments = plain_json.loads(kept)
         stamps = {name: tuple(stamp) for name, stamp in segments.items()}
         return Position(Mark(*tracked), Mark(*journal), stamps)
 
     def put_position(self, name: str, position: Position) -> None:
         """Stores a position."""
         marks = [[m.inode, m.offset, m.sum] for m in (position.tracked, position.journal)]
-        self.put_meta(name, json.dumps([*marks, position.segments]))
+        self.put_meta(name, plain_json.dumps([*marks, position.segments]))
 
     def last_change(self) -> int:
         """Returns the number of the last change to a record."""
@@ -138,20 +145,17 @@ class Tables:
             rows = self.ask("SELECT body FROM records WHERE id = ?", identifier)
         return [raw for (raw,) in rows if isinstance(raw, bytes)]
 
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> _Transaction:
         """Commits everything done inside, or nothing. Nobody else can write in the meantime."""
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.db.execute("COMMIT")
-        except BaseException:
-            if self.db.in_transaction:
-                self.db.execute("ROLLBACK")
-            raise
-        if size_of(self.path + "-wal") > LONG_WAL_BYTES:
-            # Otherwise every process that opens the index would read all of it.
-            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return _Transaction(self)
+
+    def shorten_log(self) -> None:
+        """Moves a long log into the file. Waits for nobody: the next change tries again."""
+        if size_of(self.path + "-wal") > LOG_BYTES:
+            self.db.execute("PRAGMA busy_timeout = 0")
+            with suppress(sqlite.OperationalError):
+                self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            self.db.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
 
     def clear(self) -> None:
         """Deletes all records, inside a transaction. Processes that wait for it find the tables
@@ -163,26 +167,24 @@ class Tables:
         )
         for (name,) in rows:
             self.db.execute(f'DROP TABLE IF EXISTS "{name}"')
-        _create(self.db, self.kind)
+        self.create(self.db)
 
-    @contextmanager
-    def unlogged(self) -> Iterator[None]:
+    def create(self, db: sqlite.Connection) -> None:
+        """Creates the tables, empty."""
+        _create(db, self.kind)
+
+    def unlogged(self) -> _Unlogged:
         """Writes what is done inside straight to the file, if no other process has it open: in the
         log, all of a new index would be written twice.
 
         Processes that come meanwhile wait until they can open the file. If this one is killed,
         SQLite takes back what it wrote.
         """
-        with suppress(sqlite3.OperationalError):
-            self.db.execute("PRAGMA journal_mode = DELETE")
-        try:
-            yield
-        finally:
-            self.keep_log()
+        return _Unlogged(self)
 
     def keep_log(self) -> None:
         """Has changes go to the log, where readers need not wait for them."""
-        with suppress(sqlite3.OperationalError):  # Another process reads: the next change tries.
+        with suppress(sqlite.OperationalError):  # Another process reads: the next change tries.
             self.db.execute("PRAGMA journal_mode = WAL")
 
     def sort(self) -> None:
@@ -222,7 +224,7 @@ class Tables:
                 with nullcontext() if self.db.in_transaction else self.transaction():
                     for each in missing:
                         self.db.execute(each)
-        except sqlite3.OperationalError as error:
+        except sqlite.OperationalError as error:
             if is_damage(error):
                 raise
 
@@ -243,19 +245,19 @@ class Tables:
         remove(self.path)
         self.db = self._open()
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite.Connection:
         safe_open.make_folder(os.path.dirname(self.path))
         try:
             return self._connect()
-        except sqlite3.DatabaseError as error:
+        except sqlite.DatabaseError as error:
             if not is_damage(error):
                 raise
         remove(self.path)
         return self._connect()
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> sqlite.Connection:
         if self.path in _inherited:
-            raise sqlite3.OperationalError("SQLite cannot be used after a fork")
+            raise sqlite.OperationalError("SQLite cannot be used after a fork")
         # SQLite opens the files by their paths: O_NOFOLLOW is its own, for all but the first.
         for suffix in _SUFFIXES:
             safe_open.refuse_links(self.path + suffix)
@@ -263,7 +265,7 @@ class Tables:
             # SQLite gives the files beside it the same permissions, and other users may need them.
             os.close(safe_open.open_file(self.path, os.O_RDWR | os.O_CREAT))
         # Autocommit: transactions are begun explicitly.
-        db = sqlite3.connect(
+        db = sqlite.connect(
             self.path, timeout=_OPEN_S, isolation_level=None, check_same_thread=False
         )
         try:
@@ -271,11 +273,11 @@ class Tables:
             # A power cut may lose the last lines of the index, but must not corrupt it: NORMAL in
             # WAL mode gives that without waiting for the disk.
             db.execute("PRAGMA synchronous = NORMAL")
-            if version != VERSION:
+            if version != self.version:
                 db.execute("PRAGMA journal_mode = WAL")
                 self.db = db
                 with self.transaction():
-                    if _version(db) != VERSION:
+                    if _version(db) != self.version:
                         self.clear()
             self._inode = stamp_of(self.path)[:1]
             db.execute(f"PRAGMA busy_timeout = {int(_WAIT_S * 1000)}")
@@ -292,25 +294,61 @@ class Tables:
             _open.remove(self.path)
 
 
+class _Transaction:
+    """A block inside a transaction. A generator would need `contextlib`, which hooks do without."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def __enter__(self) -> None:
+        self._tables.db.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        db = self._tables.db
+        try:
+            if kind is None:
+                db.execute("COMMIT")
+        finally:
+            # An error in the block, or in the commit.
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+        if kind is None:
+            self._tables.shorten_log()
+
+
+class _Unlogged:
+    """A block in which changes go straight to the file."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+
+    def __enter__(self) -> None:
+        with suppress(sqlite.OperationalError):
+            self._tables.db.execute("PRAGMA journal_mode = DELETE")
+
+    def __exit__(self, *error: object) -> None:
+        self._tables.keep_log()
+
+
 def is_damage(error: Exception) -> bool:
     """Returns whether an error comes from the content of the file, and not from another process,
     the disk, or permissions.
     """
-    if isinstance(error, sqlite3.OperationalError):
+    if isinstance(error, sqlite.OperationalError):
         # Our statements are right, so the tables are wrong; but this SQLite may lack FTS5.
-        wrong = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_ERROR
+        wrong = getattr(error, "sqlite_errorcode", None) == sqlite.SQLITE_ERROR
         return wrong and "no such module" not in str(error)
-    return not isinstance(error, sqlite3.ProgrammingError)  # It was closed.
+    return not isinstance(error, sqlite.ProgrammingError)  # It was closed.
 
 
-def _version(db: sqlite3.Connection) -> object:
+def _version(db: sqlite.Connection) -> object:
     return db.execute("PRAGMA user_version").fetchone()[0]
 
 
-def _version_when_built(db: sqlite3.Connection, path: str) -> object:
+def _version_when_built(db: sqlite.Connection, path: str) -> object:
     try:
         return _version(db)
-    except sqlite3.OperationalError:
+    except sqlite.OperationalError:
         # A process that builds an index outside the log has this file while it does.
         if not os.path.lexists(path + "-journal"):
             raise
@@ -318,7 +356,7 @@ def _version_when_built(db: sqlite3.Connection, path: str) -> object:
         return _version(db)
 
 
-def _create(db: sqlite3.Connection, kind: str) -> None:
+def _create(db: sqlite.Connection, kind: str) -> None:
     columns = [*kind_of(kind).columns, *(_PLACE if kind_of(kind).pattern else ())]
     named = "".join(f', "{column}" TEXT' for column in columns)
     db.execute(

@@ -7,12 +7,12 @@ it notes that, as a cache that can be deleted. `docs/format.md`, "Archive"; ADR 
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import time
 from itertools import count
 
+from queenbee.core import plain_json
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.files import START, Mark, checksum, read_after, stamp_of
@@ -153,7 +153,7 @@ class Archive:
         try:
             fd = safe_open.open_file(self._note_path, os.O_RDONLY)
             with os.fdopen(fd, "rb") as file:
-                head = json.loads(file.readline())
+                head = plain_json.loads(file.readline())
                 lines = file.read() if kept else b""
             if kept and checksum(lines) != head["kept_sum"]:
                 return None
@@ -188,7 +188,7 @@ class Archive:
         try:
             # Not synced: a note that a power cut damaged is detected and rebuilt.
             safe_open.write(
-                temporary, json.dumps(head).encode() + b"\n" + archived.kept + archived.back
+                temporary, plain_json.dumps(head).encode() + b"\n" + archived.kept + archived.back
             )
             safe_open.replace(temporary, self._note_path)
         except OSError as error:

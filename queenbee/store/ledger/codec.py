@@ -10,10 +10,9 @@ return the same fields (a property test).
 from __future__ import annotations
 
 import gc
-import json
 import sys
-from contextlib import contextmanager
 
+from queenbee.core import plain_json
 from queenbee.errors import InvalidInput
 
 TYPE_CHECKING = False
@@ -100,19 +99,21 @@ def _are_plain(lines: Iterable[bytes]) -> bool:
     return len(data) < MAX_LINE_BYTES and data.count(b"[") + data.count(b"{") <= MAX_DEPTH
 
 
-@contextmanager
-def without_collection(size_bytes: int) -> Iterator[None]:
+class without_collection:  # noqa: N801 - it reads like a function
     """Disables garbage collection while a large input is decoded: records have no cycles, and
     looking for them takes as long as reading the records.
     """
-    if size_bytes < _LARGE_BYTES or not gc.isenabled():
-        yield
-        return
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.enable()
+
+    def __init__(self, size_bytes: int) -> None:
+        self._pauses = size_bytes >= _LARGE_BYTES and gc.isenabled()
+
+    def __enter__(self) -> None:
+        if self._pauses:
+            gc.disable()
+
+    def __exit__(self, *error: object) -> None:
+        if self._pauses:
+            gc.enable()
 
 
 def decode(raw: bytes) -> dict[str, object]:
@@ -122,7 +123,7 @@ def decode(raw: bytes) -> dict[str, object]:
 
 def decode_exactly(raw: bytes) -> dict[str, object]:
     """Returns the fields of a usable line; integers of any length keep every digit."""
-    fields = json.loads(raw.decode())
+    fields = plain_json.loads(raw.decode())
     assert isinstance(fields, dict)
     return fields
 
@@ -241,22 +242,17 @@ def _depth(value: object) -> int:
     return deepest
 
 
-_encoder = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_write = plain_json.writer(compact=True)
 
 
 def _dumps(fields: Mapping[str, object]) -> bytes:
-    return _encoder.encode(fields).encode()
+    return _write(fields).encode()
 
 
 def _strict_loads(raw: bytes) -> object:
     escapes = b"\\u" in raw
-    value = json.loads(
-        raw.decode(),  # From text, since json.loads would take UTF-16 from bytes.
-        parse_constant=_refuse,
-        parse_float=_finite,
-        parse_int=_within_64_bits,
-        object_pairs_hook=_text_only if escapes else None,
-    )
+    text = raw.decode()  # UTF-16 would be read from bytes.
+    value = _read_escaped(text) if escapes else _read(text)
     if escapes:
         _dumps({"": value})
     return value
@@ -289,3 +285,14 @@ def _within_64_bits(digits: str) -> int | float:
         return _finite(digits)
     number = int(digits)
     return number if -(2**63) <= number < 2**64 else _finite(digits)
+
+
+_read, _read_escaped = (
+    plain_json.reader(
+        parse_constant=_refuse,
+        parse_float=_finite,
+        parse_int=_within_64_bits,
+        object_pairs_hook=hook,
+    )
+    for hook in (None, _text_only)
+)

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -142,6 +143,51 @@ def test_is_waited_for_by_those_who_come_meanwhile(
     for each in (first, second):
         each.join(60)
     assert answers == [COUNT, COUNT]
+
+
+class TestTheLog:
+    """What the first process reads after all others have ended: a killed one leaves it."""
+
+    def log_bytes(self, place: Place) -> int:
+        return os.path.getsize(f"{place.index}-wal")
+
+    def test_of_a_new_index_is_emptied_at_once(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(intake, "LONG_WAL_BYTES", 2**40)  # It goes through the log.
+        mine = place.opened()
+        assert self.log_bytes(place) == 0
+        mine.close()
+
+    def test_of_changes_stays_short(self, place: Place) -> None:
+        mine = place.opened()
+        for number in range(40):
+            line = f'{{"id":"qm-x{number}","body":"{"x" * 60_000}","rev":1}}'
+            mine.ledger.append([line.encode()]).close()
+            mine.refresh()
+            assert self.log_bytes(place) <= tables.LOG_BYTES
+        mine.close()
+
+    def test_is_left_to_the_next_change_while_another_process_reads(
+        self, place: Place, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        mine, reader = place.opened(), sqlite3.connect(place.index, isolation_level=None)
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM records").fetchone()
+        monkeypatch.setattr(tables, "LOG_BYTES", 1)
+        begun_s = time.monotonic()
+        mine.ledger.append([b'{"id":"qm-y","rev":1}']).close()
+        mine.refresh()
+        assert mine.get("qm-y") is not None
+        assert time.monotonic() - begun_s < tables._WAIT_S / 2
+        assert self.log_bytes(place) > 0
+        [[wait_ms]] = mine._tables.ask("PRAGMA busy_timeout")
+        assert wait_ms == int(tables._WAIT_S * 1000)
+        reader.close()
+        mine.ledger.append([b'{"id":"qm-z","rev":1}']).close()
+        mine.refresh()
+        assert self.log_bytes(place) == 0
+        mine.close()
 
 
 def sorted_by(records: Indexed) -> set[object]:

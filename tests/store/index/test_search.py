@@ -96,7 +96,7 @@ def test_words_that_another_program_changed_are_found_as_they_are(indexed: Index
 def test_the_words_of_many_messages_leave_no_log_that_everybody_reads(
     indexed: Indexed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_tables, "LONG_WAL_BYTES", 1)
+    monkeypatch.setattr(index_tables, "LOG_BYTES", 1)
     both(indexed, "tax")
     assert Path(f"{indexed.path}-wal").stat().st_size == 0
 

@@ -109,7 +109,7 @@ def _change(paths: Sequence[str], range_: str | None, remote: str | None) -> rul
         # It is None if it is closed: then git told nothing, and nothing is pushed.
         stdin = sys.stdin.buffer if sys.stdin is not None else BytesIO()
         return rules.Change(rules.PUSH, lambda _: changes.of_push(cwd, remote, os.environ, stdin))
-    return rules.Change(rules.COMMIT, lambda _: changes.staged(cwd), is_next_commit=True)
+    return rules.next_commit(cwd)
 
 
 def _show_hooks(value: dict[str, object]) -> None:

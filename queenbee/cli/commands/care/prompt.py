@@ -7,7 +7,7 @@ import os
 import click
 
 from queenbee.cli.app import Invocation, command
-from queenbee.cli.quick import Asked, look
+from queenbee.cli.quick_prompt import Asked, look
 from queenbee.cli.terminal import say
 from queenbee.core.prompt_line import TARGETS
 

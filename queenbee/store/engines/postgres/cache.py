@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager, suppress
-from functools import cache
 
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
+from queenbee.store.boot import boot_id
 from queenbee.store.engines.postgres.schema import chained
 from queenbee.store.files import (
     START,
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from queenbee.store.engines.postgres.connection import Row
     from queenbee.store.files import Mark, Stamp
 
-_BOOT = "/proc/sys/kernel/random/boot_id"
 _NOTE_EVERY_BYTES = 32 * 1024
 """How far the note may lag behind: reading on takes 0.2 ms for so much. Replacing a file takes a
 disk as long as the write in the database."""
@@ -52,7 +51,7 @@ class Known:
         self.sequence = sequence
         self.digest = digest
         self.size = size
-        self.boot = _boot() if boot is None else boot
+        self.boot = boot_id() if boot is None else boot
         """Since which start of the machine the file is known to hold what was written to it."""
 
 
@@ -124,7 +123,7 @@ class Cache:
         at = self._last_seen(stamp) or self._noted(stamp)
         if at is None:
             return Known()
-        if at.boot != _boot():
+        if at.boot != boot_id():
             with self._locked():
                 return self._settled()
         return self._remember(stamp, self._read_on(at, stamp))
@@ -143,7 +142,7 @@ class Cache:
             file = self.journal.appender()
             try:
                 self.journal.append(file, lines)
-                if not _boot():
+                if not boot_id():
                     file.sync()
             finally:
                 file.close()
@@ -178,7 +177,7 @@ class Cache:
             self.journal.finish_interrupted()
         stamp = stamp_of(self.path)
         at = self._last_seen(stamp) or self._noted(stamp)
-        if at is not None and at.boot != _boot():
+        if at is not None and at.boot != boot_id():
             # After a restart of the machine, a file may not have what was written to it.
             at = Known(at.sequence, at.digest, at.size) if self._holds(at) else None
             if at is not None:
@@ -268,7 +267,7 @@ class Cache:
             "digest": known.digest.hex(),
             "size": known.size,
             "inode": stamp_of(self.path)[:1],
-            "boot": _boot(),
+            "boot": boot_id(),
         }
         unfinished = f"{self._note_path}.new"
         safe_open.write(unfinished, json.dumps(fields).encode())
@@ -298,12 +297,3 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
-
-
-@cache
-def _boot() -> str:
-    """Returns what tells one start of this machine from the next; "" where nothing does."""
-    try:
-        return safe_open.read(_BOOT, 64).decode().strip()
-    except (OSError, Unreadable, ValueError):
-        return ""

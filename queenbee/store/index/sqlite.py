@@ -1,0 +1,24 @@
+"""What an index needs of `sqlite3`, without what importing that loads: 2 ms.
+
+The package `sqlite3` adds to the C module `_sqlite3` how dates are stored, for which it loads
+`datetime`. An index stores none. The names here are the very classes of `sqlite3`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import sqlite3 as _library
+else:
+    try:
+        import _sqlite3 as _library
+    except ImportError:
+        import sqlite3 as _library
+
+SQLITE_ERROR = _library.SQLITE_ERROR
+Connection = _library.Connection
+DatabaseError = _library.DatabaseError
+Error = _library.Error
+OperationalError = _library.OperationalError
+ProgrammingError = _library.ProgrammingError
+connect = _library.connect
