@@ -97,12 +97,40 @@ class TestACopyThatIsExchangedWithinATurn:
     ) -> None:
         broken = mutant(caches, "if self._agreed is None:", "if True:")
         monkeypatch.setattr(engines, "Cache", broken.Cache)
-        # Two have the file; or the database has a line that follows none of its own.
-        if lines:
-            with pytest.raises(StoreError):
-                self.grants(opened, monkeypatch, *lines)
-        else:
-            assert self.grants(opened, monkeypatch) == ["first", "second"]
+        assert self.grants(opened, monkeypatch, *lines) == ["first", "second"]
+
+    def writes(self, opened: Open, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        """Returns who got a file, when the copy is exchanged right before a turn writes."""
+        opened("first").reservations.reserve("src/app.py")
+        hive = opened("second")
+        record = turn.PostgresTurn.record
+
+        def recorded(self: turn.PostgresTurn, *arguments: object) -> None:
+            exchange(hive, TestACopyThatIsExchangedWithinATurn.FOREIGN)
+            record(self, *arguments)  # type: ignore[arg-type]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(turn.PostgresTurn, "record", recorded)
+            hive.reservations.reserve("src/other.py")
+        hive.close()
+        return [each.droid for each in opened("third").reservations.find()]
+
+    def test_does_not_number_the_lines(self, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.writes(opened, monkeypatch) == ["first", "second"]
+
+    def test_that_numbers_the_lines_is_noticed(
+        self, opened: Open, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A line would follow none of the database's own, which nobody could read any more."""
+        broken = mutant(
+            turn,
+            "sequence, digest = self._engine.end_in_turn(kind)",
+            "known = self._engine.cache(kind).known(); "
+            "sequence, digest = known.sequence, known.digest",
+        )
+        monkeypatch.setattr(turn.PostgresTurn, "_numbered", broken.PostgresTurn._numbered)
+        with pytest.raises(StoreError):
+            self.writes(opened, monkeypatch)
 
 
 class TestRowsThatFollowAnotherFile:

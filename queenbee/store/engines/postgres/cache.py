@@ -281,7 +281,7 @@ class Cache:
             digest = bytes.fromhex(note["digest"])
             known = Known(note["sequence"], digest, note["size"], note["boot"])
             return known if tuple(note["inode"]) == inode and known.size <= size else None
-        except (OSError, Unreadable, ValueError, KeyError, TypeError):
+        except (OSError, Unreadable, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def _holds(self, known: Known) -> bool:

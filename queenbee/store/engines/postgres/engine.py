@@ -123,6 +123,8 @@ class PostgresEngine:
         self._told = 0
         self._thread = _OfThread()
         self._clock: tuple[int, int] | None = None
+        self._ends: dict[str, tuple[int, bytes]] = {}
+        """The last sequence number of each kind that the database said, and its digest."""
         self._caches: dict[str, Cache] = {}
         self._ledgers: dict[str, CachedLedger] = {}
         self._records: dict[str, Records] = {}
@@ -269,12 +271,24 @@ class PostgresEngine:
         )
 
     def catch_up_again(self, kind: str) -> None:
-        """Brings a cache up to date that was replaced since."""
+        """Brings a cache up to date that was replaced since. Raises `Busy` if somebody wrote to the
+        database within a turn: what was decided in it no longer holds.
+        """
         with self.mutex:
+            in_turn = self.fresh is not None and kind in self.fresh
+            before = self._ends.get(kind)
             for done in (self._thread.read, self.fresh):
                 if done is not None:
                     done.discard(kind)
             self.catch_up(kind)
+            if in_turn and self._ends.get(kind) != before:
+                raise faults.overtaken()
+
+    def end_in_turn(self, kind: str) -> tuple[int, bytes]:
+        """Returns the last sequence number of a kind in the open turn, and its digest."""
+        self.ledger(kind)
+        self.catch_up(kind)
+        return self._ends[kind]
 
     def _expect_much(self) -> None:
         """Goes on by psycopg, which reads many lines in a fifth of the time `libpq` takes."""
@@ -303,6 +317,7 @@ class PostgresEngine:
             if fresh and not self.cache(kind).take(fresh, after):
                 again = True
             self.cache(kind).agree(sequence)
+            self._ends[kind] = sequence, digest
             again = again or len(rows) >= AT_ONCE
         return again
 

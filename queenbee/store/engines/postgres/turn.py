@@ -27,7 +27,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from threading import RLock
-    from typing import Protocol, TypeVar
+    from typing import Protocol
 
     from queenbee.store.engines.engine import Lines
     from queenbee.store.engines.postgres.cache import Cache
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Ledger
     from queenbee.store.records import Records
-
-    Found = TypeVar("Found")
 
     class Opened(Protocol):
         """What a turn needs from the engine that it writes to."""
@@ -53,8 +51,7 @@ if TYPE_CHECKING:
         def opened_kinds(self) -> list[str]: ...
         def ledger(self, kind: str) -> Ledger: ...
         def cache(self, kind: str) -> Cache: ...
-        def catch_up(self, kind: str) -> None: ...
-        def agreed(self, kind: str, read: Callable[[], Found]) -> Found: ...
+        def end_in_turn(self, kind: str) -> tuple[int, bytes]: ...
         def read_anew(self) -> None: ...
         def lighten(self, kinds: Iterable[str]) -> None: ...
         def take(
@@ -197,10 +194,8 @@ class PostgresTurn:
 
     def _numbered(self, kind: str, lines: Sequence[bytes]) -> list[Row]:
         """Returns the lines with the sequence numbers and digests that they get."""
-        self._engine.ledger(kind)
-        self._engine.catch_up(kind)
-        known = self._engine.agreed(kind, self._engine.cache(kind).known)
-        sequence, digest = known.sequence, known.digest
+        # As the database said it: the copy may have been exchanged since.
+        sequence, digest = self._engine.end_in_turn(kind)
         rows = []
         for line in lines:
             sequence, digest = sequence + 1, chained(digest, line)
