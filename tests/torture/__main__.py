@@ -96,7 +96,8 @@ def _run(name: str, folder: str, options: argparse.Namespace) -> object:
     if name == "postgres":
         from tests.torture import postgres  # It needs the extra of that name.
 
-        return postgres.run(folder, operations=options.operations, seed=seed)
+        # Most of the time there is a server, so that most questions are answered.
+        return postgres.run(folder, operations=options.operations, seed=seed, kills=0.1)
     if name == "storm":
         return storm.run(folder, options.storm_seconds, seed=seed)
     if name == "fuzz-documents":

@@ -32,6 +32,8 @@ from tests.torture.places import Broken
 ISSUES = 6
 PATTERNS = ("src/a.py", "src/b.py", "src/c.py", "src/deep/d.py", "src/deep/**", "docs/*.md")
 KINDS = ("assignments", "reservations")
+_PAUSE_S = 0.2
+"""Before a droid that could not reach the database asks again."""
 
 
 def run(
@@ -41,10 +43,13 @@ def run(
     processes: int = 16,
     seed: int = 0,
     kill_every_s: float = 3.0,
+    kills: float = 0.4,
     broken: str = "",
 ) -> dict[str, object]:
     """Returns what was done, and raises `Broken` if a promise did not hold.
 
+    `operations` are what the database answers; what cannot reach it is counted apart, as `busy`.
+    Up to every `kill_every_s`, something is cut; in the share `kills` of that, the whole server.
     `broken` is what to break on purpose in every worker: one of `BREAKING`.
     """
     dice = random.Random(seed)
@@ -76,7 +81,7 @@ def run(
         begun = time.monotonic()
         while any(worker.poll() is None for worker in workers):
             time.sleep(kill_every_s * dice.random())
-            if dice.random() < 0.4:
+            if dice.random() < kills:
                 server.stop("immediate")
                 time.sleep(dice.random())
                 server.start()
@@ -94,7 +99,7 @@ def run(
         raise Broken(f"{len(violations)} violations: {violations[:5]}")
     return {
         "processes": processes,
-        "operations": len(told),
+        "operations": sum(answer != "busy" for answer, _, _ in told),
         "lines": sum(map(len, rows.values())),
         "leases": sum(json.loads(line)["rev"] == 1 for _, line in rows["reservations"]),
         "seconds": round(took_s, 1),
@@ -209,7 +214,7 @@ class Droid:
         except (Busy, StoreError) as error:
             if not isinstance(error, Busy) and not self._tolerant:
                 raise
-            time.sleep(0.05)
+            time.sleep(_PAUSE_S)
             return "busy", "", ""
         return "yes", str(done.id), str(done.status)
 
@@ -253,8 +258,11 @@ def work(tree: str, log: str, number: str, operations: int, broken: str) -> None
     # What two lines with one number leave is refused as damaged: then nothing would be granted.
     droid = Droid(hive, random.Random(int(number)), tolerant=bool(broken))
     with open(log, "w", buffering=1, encoding="utf-8") as file:
-        for _ in range(operations):
-            file.write(json.dumps(droid.act()) + "\n")
+        answered = 0
+        while answered < operations:
+            told = droid.act()
+            file.write(json.dumps(told) + "\n")
+            answered += told[0] != "busy"
 
 
 def _without_lock() -> None:
