@@ -372,6 +372,17 @@ class TestFaults:
             Hive.open(repo, droid="ui", env=env).assignments.claim("qb-1")
 
 
+def test_the_guard_names_the_way_past_a_database_that_does_not_answer(
+    quick: QuickQueen, hive_name: str
+) -> None:
+    away = {postgres_server.URL: "postgresql://127.0.0.1:1/none"}
+    refused = quick("guard", "check", "src/app.py", env=away)
+    assert refused.code == 6
+    assert "cannot be reached" in refused.err
+    assert "to proceed anyway: QUEEN_GUARD=warn" in refused.err
+    assert quick("guard", "check", "src/app.py", env={**away, "QUEEN_GUARD": "warn"}).code == 0
+
+
 class TestTheEditHook:
     """Where the database does not answer, an edit cannot be judged."""
 

@@ -83,7 +83,7 @@ def unreachable(text: str) -> Unreachable:
     """Returns the refusal for a database that does not answer."""
     return Unreachable(
         f"the database cannot be reached ({text})",
-        hint="try again; see: queen engine status",
+        hint="start it, or correct QUEEN_DATABASE_URL; then try again",
     )
 
 
