@@ -215,8 +215,7 @@ class TestTheDoctor:
                 "was carried back from the database to files",
             ),
             (
-                "UPDATE queen_hives SET hive = 'away-' || hive WHERE hive NOT IN "
-                "(SELECT hive FROM queen_lines)",
+                "UPDATE queen_hives SET hive = 'away-' || hive WHERE hive NOT LIKE 'away-%'",
                 "UPDATE queen_hives SET hive = substr(hive, 6) WHERE hive LIKE 'away-%'",
                 "has no hive",
             ),
