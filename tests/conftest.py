@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sqlite3
@@ -112,6 +113,13 @@ def engine(_clean_environment: None, request: pytest.FixtureRequest) -> str:
         server = request.getfixturevalue("server")
         postgres_server.use(request.getfixturevalue("beads"), server)
     return name
+
+
+@pytest.fixture(autouse=True)
+def _collecting() -> Iterator[None]:
+    """What only a process that soon ends may do, no test has left behind."""
+    yield
+    assert gc.isenabled()
 
 
 @pytest.fixture(autouse=True)

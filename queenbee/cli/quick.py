@@ -8,6 +8,7 @@ whole command line, which begins anew.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -30,6 +31,7 @@ def attempt() -> None:
     """Answers a plain call, and then exits with its status; returns for any other call."""
     if "_QUEEN_COMPLETE" in os.environ or None in (sys.stdout, sys.stderr):
         return
+    gc.disable()  # As in `cli.main`: the process ends with the answer.
     status = None
     # An error is met again by the whole command line, which says what it is.
     with suppress(Exception):

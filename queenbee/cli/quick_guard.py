@@ -6,7 +6,6 @@ the whole command line, so there is one place that decides how it reads.
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -33,7 +32,6 @@ def answer(arguments: Sequence[str], env: Mapping[str, str]) -> int | None:
         return None
     if env.get(rules.VARIABLE):
         return None  # What passes because of it is logged, once.
-    gc.disable()
     try:
         return _passed(env)
     except KeyboardInterrupt:

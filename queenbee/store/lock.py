@@ -278,7 +278,7 @@ def _busy(path: str, note_path: str, timeout_s: float) -> Busy:
     try:
         note = json.loads(safe_open.read(note_path, 4096))
         who = f"{note['holder']} (process {note['pid']})"
-    except (OSError, Unreadable, ValueError, KeyError, TypeError):
+    except (OSError, Unreadable, ValueError, KeyError, TypeError, RecursionError):
         note, who = {}, "another process"
     return Busy(
         f"timed out after {timeout_s:g} s: the hive is locked by {who}",

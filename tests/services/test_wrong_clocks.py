@@ -22,7 +22,7 @@ from queenbee.core.standing import superseded_assignments, superseded_leases
 from queenbee.core.timestamps import LAST_MS, format_ms
 from queenbee.errors import Held, QueenError
 from queenbee.services.care.doctor import examine, repair
-from queenbee.services.leases import granting, reservations
+from queenbee.services.leases import granting
 from queenbee.store import present
 from queenbee.workflows.tracking.tracker import Tracker
 
@@ -370,13 +370,13 @@ class TestMutants:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         broken = mutant(granting, '"follows": follows or None', '"follows": None')
-        monkeypatch.setattr(reservations, "grant", broken.grant)
+        monkeypatch.setattr(granting, "grant", broken.grant)
         with pytest.raises(AssertionError, match="lost to one that had ended"):
             wild_history([RELEASED_LATER], [("ui", START_MS, "reserve", "src/a.py", True)])
 
     def test_an_end_that_frees_what_lost_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         broken = mutant(granting, "if begun_ms >= ends_ms[winner]:", "if False:")
-        monkeypatch.setattr(reservations, "end", broken.end)
+        monkeypatch.setattr(granting, "end", broken.end)
         mine = ("ui", START_MS - 1, START_MS + 2 * HOUR_MS, "active", 0, "src/**", True)
         theirs = ("api", START_MS + HOUR_MS, LAST_MS, "active", 0, "src/a.py", True)
         with pytest.raises(AssertionError):

@@ -145,7 +145,9 @@ def test_a_note_that_cannot_be_written_does_not_hinder(path, monkeypatch):
     assert taken(path)
 
 
-@pytest.mark.parametrize("note", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff" * 5_000, b"null"])
+@pytest.mark.parametrize(
+    "note", [b"", b"{", b"[]", b'{"pid": 1}', b"\xff" * 5_000, b"null", b"[" * 4_000]
+)
 def test_a_holder_that_left_no_readable_note_is_another_process(path, held, note):
     with open(path, "wb") as file:
         file.write(note)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Collection, Iterable, Iterator, Sequence
 
-VERSION = 1
+VERSION = 2
 """Of the tables below; an index of another version is rebuilt."""
 _BATCH = 500
 _CHILDREN = "SELECT issue FROM edges WHERE kind = 'parent-child' AND target IN ({})"

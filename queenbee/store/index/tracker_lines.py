@@ -11,7 +11,6 @@ import json
 import os
 import stat
 import time
-import zlib
 
 from queenbee.core.beads import changed_ms, read_rows
 from queenbee.store import safe_open
@@ -20,6 +19,7 @@ from queenbee.store.ledger.codec import Unusable, decode_exactly, decoder, lost_
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from hashlib import blake2b
     from types import TracebackType
     from typing import Self
 
@@ -67,7 +67,9 @@ class Source:
             raise OSError(f"{path} is not a regular file")
         self.stamp = [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
         self.size_bytes = status.st_size
-        since_ns = time.time_ns() - status.st_mtime_ns
+        # Any program may set the time of the last change, but not that of the inode.
+        changed_ns = max(status.st_mtime_ns, status.st_ctime_ns)
+        since_ns = time.time_ns() - changed_ns
         coarse = status.st_mtime_ns % _SECOND_NS == 0
         self.young = since_ns < (_COARSE_NS if coarse else _YOUNG_NS)
         """Whether it may change again without another stamp."""
@@ -99,11 +101,11 @@ class Source:
         """Returns all of its bytes."""
         return self.read(0, self.size_bytes)
 
-    def sum_of(self, end: int) -> int:
-        """Returns a checksum of its bytes up to an offset."""
-        total = 0
+    def sum_of(self, end: int) -> blake2b:
+        """Returns the digest of its bytes up to an offset, to which more can be added."""
+        total = _digest()
         for at in range(0, end, _PIECE_BYTES):
-            total = zlib.crc32(self.read(at, min(_PIECE_BYTES, end - at)), total)
+            total.update(self.read(at, min(_PIECE_BYTES, end - at)))
         return total
 
     def row(self, at: int, size: int, identifier: str) -> Fields:
@@ -151,9 +153,16 @@ class Line:
 
 def digest_of(raw: bytes) -> bytes:
     """Returns what tells a line from any other."""
+    return _digest(raw).digest()
+
+
+def _digest(data: bytes = b"") -> blake2b:
+    """Returns a digest that nobody can write another text for: who writes the tracker's file
+    chooses every byte of it, and a checksum such as CRC-32 would be solved for some of them.
+    """
     from hashlib import blake2b  # noqa: PLC0415 - start-up
 
-    return blake2b(raw, digest_size=16).digest()
+    return blake2b(data, digest_size=16)
 
 
 def is_current(notes: dict[str, object], source: Source, *, just_read: bool) -> bool:
@@ -171,7 +180,7 @@ def read_all(tables: TrackerTables, source: Source) -> list[Line]:
     data = source.whole()
     lines = _parsed(data, 0)
     _insert(tables, lines)
-    _note(tables, source, data, 0, 0)
+    _note(tables, source, data, 0, _digest())
     return lines
 
 
@@ -179,18 +188,19 @@ def catch_up(tables: TrackerTables, source: Source, notes: dict[str, object]) ->
     """Brings the table of lines up to date, and returns the ids whose lines changed. Raises
     `Unfit`, and `Stale` if the file changes meanwhile.
     """
-    end, total = int(str(notes["end"])), int(str(notes["sum"]))
+    end = int(str(notes["end"]))
     inode, size_bytes, *_ = json.loads(str(notes["stamp"]))
     longer = inode == source.stamp[0] and source.size_bytes > size_bytes
+    total = source.sum_of(end) if longer else _digest()
     # A longer file may have been written again: a tracker's rows change.
-    if longer and source.sum_of(end) == total:
+    if longer and total.hexdigest() == notes["sum"]:
         data = source.read(end, source.size_bytes - end)
         changed = _appended(tables, data, end)
         _note(tables, source, data, end, total)
     else:
         data = source.whole()
         changed = _rewritten(tables, data)
-        _note(tables, source, data, 0, 0)
+        _note(tables, source, data, 0, _digest())
     return changed
 
 
@@ -227,16 +237,19 @@ def issues_of(rows: Iterable[Fields]) -> dict[str, Issue]:
     return issues
 
 
-def _note(tables: TrackerTables, source: Source, data: bytes, begin: int, total: int) -> None:
-    """Stores up to where the file was read, of which `data` is the last part."""
+def _note(tables: TrackerTables, source: Source, data: bytes, begin: int, total: blake2b) -> None:
+    """Stores up to where the file was read, of which `data` is the last part, and `total` the
+    digest of what is before it.
+    """
     if begin + len(data) != source.size_bytes:
         raise Stale
     whole = data.rfind(b"\n") + 1
+    total.update(memoryview(data)[:whole])
     for key, value in (
         ("stamp", json.dumps(source.stamp)),
         ("young", int(source.young)),
         ("end", begin + whole),
-        ("sum", zlib.crc32(memoryview(data)[:whole], total)),
+        ("sum", total.hexdigest()),
     ):
         tables.put_meta(key, value)
 

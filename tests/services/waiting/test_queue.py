@@ -46,9 +46,7 @@ def test_a_newcomer_that_overtakes_is_caught(
     if where is not None:
         monkeypatch.setattr(*where, getattr(broken, where[1]))
     else:
-        from queenbee.services.leases import reservations
-
-        monkeypatch.setattr(reservations, "grant", broken.grant)
+        monkeypatch.setattr(granting, "grant", broken.grant)
     with reviewer.queue.register(SRC, 60):
         assert hive.reservations.reserve(["src/a.py"])
 

@@ -73,6 +73,10 @@ class Copy(Journal):
         assert file is not None
         return Appender(self.path, file, os.fstat(file.fd).st_size)
 
+    def hold(self) -> None:
+        """Keeps the file open, if it is there: no other file gets its inode then."""
+        self._file()
+
     def close(self) -> None:
         """Lets go of the file."""
         self._held = None
@@ -112,6 +116,8 @@ class Cache:
         """The inode, and how far the file went when this process last looked."""
         self._noted_bytes = 0
         """How much the note is known to cover, at least."""
+        self._agreed: tuple[int, int] | None = None
+        """The inode and the size of what the database agreed with last; None before."""
 
     def known(self) -> Known:
         """Returns how far the file goes; the start if that is in doubt.
@@ -128,16 +134,41 @@ class Cache:
                 return self._settled()
         return self._remember(stamp, self._read_on(at, stamp))
 
-    def take(self, rows: Sequence[Row]) -> None:
-        """Appends rows whose digests were compared, unless another process has done that.
+    def agree(self, sequence: int) -> None:
+        """Notes that the database has the lines up to this one, all that were just looked at."""
+        seen = self._seen
+        whole = seen is not None and seen[1].sequence >= sequence > 0
+        self._agreed = (seen[0], seen[1].size) if seen is not None and whole else (0, 0)
+        self.journal.hold()
 
-        Rows that do not follow what is there are left out: the next reader asks for them.
+    def is_agreed(self) -> bool:
+        """Returns whether what would be read now is what the database agreed with, or more of it.
+
+        Other processes may discard the file at any moment, and one that asks another database
+        fills it with other lines. They never change what is in it, and as long as it is held open,
+        no other file has its inode.
         """
+        if self._agreed is None:
+            return True
+        inode, size = self._agreed
+        stamp = stamp_of(self.path)
+        return stamp[:1] == (inode,) and stamp[1] >= size if inode else not any(stamp[1:2])
+
+    def take(self, rows: Sequence[Row], after: tuple[int, bytes]) -> bool:
+        """Appends rows whose digests were compared, and which follow the line with this sequence
+        number and digest, unless another process has done that.
+
+        Returns False if they do not follow what is there now: then they are to be asked for again.
+        """
+        digests = dict((after, *((row.sequence, row.digest) for row in rows)))
         with self._locked():
             at = self._settled()
+            # Another process may have exchanged the file since, one of another database even.
+            if digests.get(at.sequence) != at.digest:
+                return False
             fresh = [row for row in rows if row.sequence > at.sequence]
-            if not fresh or fresh[0].sequence != at.sequence + 1:
-                return
+            if not fresh:
+                return True
             lines = [row.line for row in fresh]
             file = self.journal.appender()
             try:
@@ -153,6 +184,7 @@ class Cache:
             now = self._remember(stamp_of(self.path), Known(last.sequence, last.digest, size))
             if not at.sequence or self._lags(now):
                 self._note(now)
+            return True
 
     def is_whole(self) -> bool:
         """Reads the whole file; returns whether its lines are those whose digest is known."""
@@ -249,7 +281,7 @@ class Cache:
             digest = bytes.fromhex(note["digest"])
             known = Known(note["sequence"], digest, note["size"], note["boot"])
             return known if tuple(note["inode"]) == inode and known.size <= size else None
-        except (OSError, Unreadable, ValueError, KeyError, TypeError):
+        except (OSError, Unreadable, ValueError, KeyError, TypeError, RecursionError):
             return None
 
     def _holds(self, known: Known) -> bool:

@@ -14,7 +14,7 @@ import time
 from contextlib import contextmanager, suppress
 from importlib import import_module
 
-from queenbee.errors import QueenError, Unreachable
+from queenbee.errors import Busy, QueenError, Unreachable
 from queenbee.store.engines.opening import open_records
 from queenbee.store.engines.postgres import faults, health
 from queenbee.store.engines.postgres.cache import Cache
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 _LOOK_S = 0.025
 """Between two looks at local files while waiting. The database announces its writes."""
+_TRIES = 5
+"""How often a copy is read that others discard meanwhile."""
 _ASK_S = 0.5
 """How long to rely on announcements: a connection that was lost brings none."""
 
@@ -81,12 +83,13 @@ class CachedLedger(Ledger):
         return stamp
 
     def stamps(self) -> tuple[Stamp, Stamp]:
-        return (), stamp_of(self.journal_path)
+        return (), self._engine.agreed(self._kind, lambda: stamp_of(self.journal_path))
 
     def chunks(self, since: Position, *, limit: int | None = None) -> tuple[Chunk, Chunk]:
-        return Chunk(b"", b"", START, restarted=False), self.journal.read(
-            since.journal, limit=limit
+        chunk = self._engine.agreed(
+            self._kind, lambda: self.journal.read(since.journal, limit=limit)
         )
+        return Chunk(b"", b"", START, restarted=False), chunk
 
     def missing(self) -> list[bytes]:
         """Returns nothing: what is in the database is not kept in tracked files."""
@@ -120,6 +123,8 @@ class PostgresEngine:
         self._told = 0
         self._thread = _OfThread()
         self._clock: tuple[int, int] | None = None
+        self._ends: dict[str, tuple[int, bytes]] = {}
+        """The last sequence number of each kind that the database said, and its digest."""
         self._caches: dict[str, Cache] = {}
         self._ledgers: dict[str, CachedLedger] = {}
         self._records: dict[str, Records] = {}
@@ -245,6 +250,46 @@ class PostgresEngine:
             if done is not None:
                 done.update(kinds)
 
+    def is_agreed(self, kind: str) -> bool:
+        """Returns whether the cache is the one that the database agreed with when it was asked."""
+        return not self._thread.asks or self.cache(kind).is_agreed()
+
+    def agreed(self, kind: str, read: Callable[[], Found]) -> Found:
+        """Returns what is read from a cache while it is what the database agreed with. Raises
+        `Busy` if others discard it again and again.
+        """
+        for _ in range(_TRIES):
+            found = read()
+            if self.is_agreed(kind):
+                return found
+            self.catch_up_again(kind)
+        path = self.cache(kind).path
+        raise Busy(
+            f"{path} is replaced by another process again and again",
+            hint="do all processes use the same database? See: queen engine status",
+            path=path,
+        )
+
+    def catch_up_again(self, kind: str) -> None:
+        """Brings a cache up to date that was replaced since. Raises `Busy` if somebody wrote to the
+        database within a turn: what was decided in it no longer holds.
+        """
+        with self.mutex:
+            in_turn = self.fresh is not None and kind in self.fresh
+            before = self._ends.get(kind)
+            for done in (self._thread.read, self.fresh):
+                if done is not None:
+                    done.discard(kind)
+            self.catch_up(kind)
+            if in_turn and self._ends.get(kind) != before:
+                raise faults.overtaken()
+
+    def end_in_turn(self, kind: str) -> tuple[int, bytes]:
+        """Returns the last sequence number of a kind in the open turn, and its digest."""
+        self.ledger(kind)
+        self.catch_up(kind)
+        return self._ends[kind]
+
     def _expect_much(self) -> None:
         """Goes on by psycopg, which reads many lines in a fifth of the time `libpq` takes."""
         if "psycopg" not in sys.modules:
@@ -264,13 +309,15 @@ class PostgresEngine:
                 self.cache(kind).discard()
                 again = True
                 continue
-            fresh = rows[1:] if sequence else rows
+            fresh, after = rows[1:] if sequence else rows, (sequence, digest)
             for row in fresh:
                 sequence, digest = sequence + 1, chained(digest, row.line)
                 if (row.sequence, row.digest) != (sequence, digest):
                     raise faults.damaged(kind, row.sequence)
-            if fresh:
-                self.cache(kind).take(fresh)
+            if fresh and not self.cache(kind).take(fresh, after):
+                again = True
+            self.cache(kind).agree(sequence)
+            self._ends[kind] = sequence, digest
             again = again or len(rows) >= AT_ONCE
         return again
 

@@ -75,8 +75,13 @@ def refusal(error: psycopg.Error) -> QueenError:
     if _is(error, *_GONE) or error.sqlstate is None or isinstance(error, psycopg.OperationalError):
         return unreachable(text)
     if _is(error, "UniqueViolation"):
-        return Busy("another process wrote at the same time", hint="try again")
+        return overtaken()
     return StoreError(f"the database refuses the request: {text}")
+
+
+def overtaken() -> Busy:
+    """Returns the refusal for a turn in which somebody else wrote, despite the lock."""
+    return Busy("another process wrote at the same time", hint="try again")
 
 
 def unreachable(text: str) -> Unreachable:
