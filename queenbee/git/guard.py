@@ -13,7 +13,7 @@ from queenbee._light import suppress
 from queenbee.core.glob.index import GlobIndex
 from queenbee.core.leases import Asker, stand_against
 from queenbee.core.timestamps import format_duration
-from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unreadable
+from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unreachable, Unreadable
 from queenbee.git.changes import staged
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
@@ -198,7 +198,7 @@ def _tree() -> str | None:
 def _unchecked(verdict: Verdict, hive: Services | None, error: QueenError) -> Verdict:
     """Returns the verdict that lets the change pass. Raises the error if the guard is on."""
     if verdict.mode == ON:
-        if isinstance(error, StoreError):
+        if isinstance(error, (StoreError, Unreachable)):
             way = f"to proceed anyway: {BYPASS}"
             error.hint = f"{error.hint}; {way}" if error.hint else way
         raise error

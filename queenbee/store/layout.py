@@ -114,8 +114,8 @@ class Layout:
             raise StoreError(
                 "this repository's hive is in a database, and .beads/queen.toml says that it is in "
                 "files; nothing was read or written",
-                hint="restore [engine] in .beads/queen.toml (git checkout, git pull); "
-                "or carry the hive back: queen engine use files",
+                hint="if the team went back to files, or to do so: queen engine use files; "
+                "otherwise restore [engine] in .beads/queen.toml (git checkout, git pull)",
             )
 
     @property

@@ -318,7 +318,8 @@ def _issues(hive: Services) -> Iterator[Diagnosis]:
             yield Diagnosis("conflict_marker", path, text, line=number, hint=hint)
         else:
             text = "not an issue; it is left alone, and what waits for it stays blocked"
-            yield Diagnosis("unusable_line", path, text, line=number, hint="bd doctor")
+            hint = "correct or delete the line; git diff shows what it was"
+            yield Diagnosis("unusable_line", path, text, line=number, hint=hint)
     for issue_id, blocker in missing_blockers({**hive.documents.issues(), **issues}):
         if issue_id not in issues:
             continue

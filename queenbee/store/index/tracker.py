@@ -92,7 +92,7 @@ class TrackerTables(Tables):
         """Returns everything that `put_meta` stored."""
         return {str(key): value for key, value in self.ask("SELECT key, value FROM meta")}
 
-    def related(self, query: str, ids: Collection[str]) -> Iterator[tuple[object, ...]]:
+    def related(self, query: str, ids: Collection[object]) -> Iterator[tuple[object, ...]]:
         """Yields the rows that a query with `IN ({})` gives for these ids, in batches."""
         ordered = list(ids)
         for begin in range(0, len(ordered), _BATCH):

@@ -37,6 +37,9 @@ _PIECE_BYTES = 1024 * 1024
 _MOST = 2**53
 """Greater numbers are not told apart in the tables."""
 
+_IDS_OF = "SELECT id FROM lines WHERE key IN ({})"
+_REPEATED = "SELECT id FROM lines WHERE id IS NOT NULL GROUP BY id HAVING count(*) > 1"
+
 
 class Unfit(Exception):
     """The file cannot be answered for by an index: a line is damaged, or a number too large."""
@@ -259,25 +262,44 @@ def _appended(tables: TrackerTables, data: bytes, begin: int) -> set[str]:
 
 
 def _rewritten(tables: TrackerTables, data: bytes) -> set[str]:
-    known = tables.db.execute("SELECT at, digest FROM lines ORDER BY at").fetchall()
+    known = tables.db.execute("SELECT at, digest, key FROM lines ORDER BY at").fetchall()
     now = _cut(data, 0)
     digests = [digest_of(raw) for _, raw in now]
     shortest = min(len(known), len(now))
-    same = _alike(lambda n: known[n] == (now[n][0], digests[n]), shortest)
+    same = _alike(lambda n: known[n][:2] == (now[n][0], digests[n]), shortest)
     moved = now[-1][0] - known[-1][0] if shortest else 0
     after = _alike(
-        lambda n: known[-1 - n] == (now[-1 - n][0] - moved, digests[-1 - n]), shortest - same
+        lambda n: known[-1 - n][:2] == (now[-1 - n][0] - moved, digests[-1 - n]), shortest - same
     )
-    begin = known[same][0] if same < len(known) else len(data)
-    end = known[len(known) - after][0] if after else max(len(data), begin) + len(data)
-    gone = tables.ask("SELECT id FROM lines WHERE at >= ? AND at < ?", begin, end)
-    tables.db.execute("DELETE FROM lines WHERE at >= ? AND at < ?", (begin, end))
+    # Between the ends, a line is the one that it was, wherever it is now: a program that sorts its
+    # rows, or changes two that are far apart, must not cost a new index.
+    unmatched: dict[bytes, list[tuple[int, int]]] = {}
+    for at, digest, key in reversed(known[same : len(known) - after]):
+        unmatched.setdefault(digest, []).append((at, key))
+    elsewhere, fresh = [], []
+    for (at, raw), digest in zip(
+        now[same : len(now) - after], digests[same : len(now) - after], strict=True
+    ):
+        there = unmatched.get(digest)
+        if not there:
+            fresh.append((at, raw))
+            continue
+        before, key = there.pop()
+        if before != at:
+            elsewhere.append((at, key))
+    gone = [key for places in unmatched.values() for _, key in places]
+    ids = {str(each) for (each,) in tables.related(_IDS_OF, gone) if each}
+    tables.db.executemany("DELETE FROM lines WHERE key = ?", [(key,) for key in gone])
+    # Offsets of before: those that are the same but for a shift, before those that are set anew.
     if after and moved:
-        tables.db.execute("UPDATE lines SET at = at + ? WHERE at >= ?", (moved, end))
-    ids = {str(identifier) for (identifier,) in gone if identifier}
+        begin = known[len(known) - after][0]
+        tables.db.execute("UPDATE lines SET at = at + ? WHERE at >= ?", (moved, begin))
+    if elsewhere:
+        tables.db.executemany("UPDATE lines SET at = ? WHERE key = ?", elsewhere)
+        # Of two lines of one issue, the later may count.
+        ids |= {str(each) for (each,) in tables.db.execute(_REPEATED)}
     decode = decoder(len(data))
-    middle = now[same : len(now) - after]
-    return ids | _insert(tables, [_line(at, raw, decode) for at, raw in middle])
+    return ids | _insert(tables, [_line(at, raw, decode) for at, raw in fresh])
 
 
 def _alike(same: Callable[[int], bool], most: int) -> int:

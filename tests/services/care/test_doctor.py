@@ -223,6 +223,7 @@ def test_lines_of_the_tracker_that_are_not_issues_are_named(hive: Hive, beads: P
     write_lines(beads / "issues.jsonl", "<<<<<<< HEAD", '{"_type":"memory"}', "", "{torn")
     found = [(each.code, each.line, each.severity) for each in examine(hive)]
     assert found == [("conflict_marker", 1, "error"), ("unusable_line", 4, "error")]
+    assert examine(hive)[1].hint == "correct or delete the line; git diff shows what it was"
 
 
 def test_two_grants_that_a_merge_brought_together_are_found(hive: Hive, beads: Path) -> None:

@@ -8,6 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -251,6 +252,72 @@ def reason(hive: Hive) -> str | None:
     return found["qb-1"].because
 
 
+class TestAFileThatAnotherProgramWroteAgain:
+    """With the rows in another order, or changed far from each other."""
+
+    def rows(self) -> list[dict[str, object]]:
+        return [{"id": f"qb-{n}", "status": "open", "priority": 2} for n in range(50)]
+
+    @pytest.fixture
+    def parsed(self, monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
+        seen: list[bytes] = []
+        real = tracker_lines._line
+
+        def noted(at: int, raw: bytes, decode: Callable[[bytes], Any]) -> tracker_lines.Line:
+            seen.append(raw)
+            return real(at, raw, decode)
+
+        monkeypatch.setattr(tracker_lines, "_line", noted)
+        return seen
+
+    def test_only_the_rows_that_differ_are_parsed(
+        self, beads: Path, hive: Hive, parsed: list[bytes]
+    ) -> None:
+        rows = self.rows()
+        write(beads, *rows)
+        assert len(hive.issues.ready()) == len(parsed) == 50
+        parsed.clear()
+        rows[2]["priority"], rows[47]["status"] = 1, "closed"
+        write(beads, *rows)
+        ready = ready_of(hive)
+        assert (len(ready), ready[0], "qb-47" in ready) == (49, "qb-2", False)
+        assert [json.loads(raw)["id"] for raw in parsed] == ["qb-2", "qb-47"]
+
+    def test_rows_that_only_moved_are_not_parsed(
+        self, beads: Path, hive: Hive, parsed: list[bytes]
+    ) -> None:
+        write(beads, *self.rows())
+        before = ready_of(hive)
+        parsed.clear()
+        write(beads, *reversed(self.rows()))
+        assert ready_of(hive) == before
+        assert parsed == []
+
+    def two_rows(self, beads: Path, hive: Hive) -> list[bool]:
+        """Returns whether an issue with two rows is ready, with either as the last."""
+        closed: dict[str, object] = {"id": "qb-1", "status": "closed"}
+        opened: dict[str, object] = {"id": "qb-1", "status": "open"}
+        ends: list[dict[str, object]] = [
+            {"id": "qb-0", "status": "open"},
+            {"id": "qb-2", "status": "open"},
+        ]
+        told = []
+        for first, second in ((closed, opened), (opened, closed)):
+            write(beads, ends[0], first, second, ends[1])
+            told.append("qb-1" in ready_of(hive))
+        return told
+
+    def test_of_two_rows_of_one_issue_the_last_counts(self, beads: Path, hive: Hive) -> None:
+        assert self.two_rows(beads, hive) == [True, False]
+
+    def test_of_two_rows_that_are_not_looked_at_again_the_wrong_one_counts(
+        self, beads: Path, hive: Hive, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        broken = mutant(tracker_lines, "in tables.db.execute(_REPEATED)", "in ()")
+        monkeypatch.setattr(upkeep, "catch_up", broken.catch_up)
+        assert self.two_rows(beads, hive) == [True, True]
+
+
 class TestWhatChangesWithoutTheRowOfAnIssue:
     def gated(self, beads: Path, hive: Hive) -> None:
         row = {"id": "qb-1", "status": "open", "metadata": {"phase_gate": "wf/p1"}}
@@ -301,7 +368,7 @@ MUTANTS = {
         tracker_lines, "    return same and (just_read", '    return "stamp" in notes or (just_read'
     ),
     "compares where the lines are, and not what is in them": (
-        tracker_lines, "known[n] == (now[n][0], digests[n])", "known[n][0] == now[n][0]"
+        tracker_lines, "known[n][:2] == (now[n][0], digests[n])", "known[n][0] == now[n][0]"
     ),
     "forgets that lines move": (
         tracker_lines, "if after and moved:", "if False:"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import Any
 import postgres_server
 import psycopg
 import pytest
-from hives import QuickQueen, records
+from hives import QuickQueen, git, records
 from mutants import mutant
 from start_up import edit_event
 
@@ -29,7 +30,7 @@ from queenbee.errors import (
     Unwritable,
 )
 from queenbee.hook.main import respond
-from queenbee.store.engines import files_engine
+from queenbee.store.engines import files_engine, moving
 from queenbee.store.engines.postgres import carrying, connection, turn
 from queenbee.store.engines.postgres.engine import PostgresEngine
 
@@ -367,8 +368,19 @@ class TestFaults:
     def test_another_hive_is_refused(self, repo: Path, beads: Path, server: Any) -> None:
         postgres_server.use(beads, server, "of-nobody")
         env = postgres_server.environment()
-        with pytest.raises(StoreError, match="no hive 'of-nobody' in use"):
+        with pytest.raises(StoreError, match="no hive 'of-nobody'"):
             Hive.open(repo, droid="ui", env=env).assignments.claim("qb-1")
+
+
+def test_the_guard_names_the_way_past_a_database_that_does_not_answer(
+    quick: QuickQueen, hive_name: str
+) -> None:
+    away = {postgres_server.URL: "postgresql://127.0.0.1:1/none"}
+    refused = quick("guard", "check", "src/app.py", env=away)
+    assert refused.code == 6
+    assert "cannot be reached" in refused.err
+    assert "to proceed anyway: QUEEN_GUARD=warn" in refused.err
+    assert quick("guard", "check", "src/app.py", env={**away, "QUEEN_GUARD": "warn"}).code == 0
 
 
 class TestTheEditHook:
@@ -492,6 +504,65 @@ class TestCarryingOver:
         ran = quick("claim", "qb-8", as_="ui")
         assert ran.code == 7
         assert "queen engine use files" in ran.err
+
+    def test_a_clone_that_has_not_heard_that_it_is_in_files_again_cannot_switch_back(
+        self, quick: QuickQueen, repo: Path, tmp_path: Path, lines: list[dict[str, Any]]
+    ) -> None:
+        """Otherwise it would write to the database and the others to files: two grants."""
+        quick("engine", "use", "postgres")
+        other = tmp_path / "other"
+        git(tmp_path, "clone", "-q", str(repo), str(other))
+        shutil.copytree(repo / ".beads", other / ".beads")
+        assert quick("claim", "qb-8", as_="far", cwd=other).code == 0
+        quick("engine", "use", "files")
+        for arguments in (
+            ("claim", "qb-9", "--as", "far"),
+            ("assignments",),
+            ("engine", "use", "postgres"),
+        ):
+            ran = quick(*arguments, cwd=other)
+            assert (ran.code, ran.out) == (7, ""), arguments
+            assert "was carried back" in ran.err
+            assert "queen engine use files" in ran.err
+        assert quick("engine", "use", "files", cwd=other).code == 0
+        assert quick("claim", "qb-8", as_="ui", cwd=other).code == 5
+        assert quick("claim", "qb-8", as_="ui").code == 5
+
+    def test_without_that_refusal_two_clones_would_grant_the_same(
+        self,
+        quick: QuickQueen,
+        repo: Path,
+        tmp_path: Path,
+        lines: list[dict[str, Any]],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        quick("engine", "use", "postgres")
+        other = tmp_path / "other"
+        git(tmp_path, "clone", "-q", str(repo), str(other))
+        shutil.copytree(repo / ".beads", other / ".beads")
+        quick("engine", "use", "files")
+        broken = mutant(carrying, "    if row == (False,):", "    if row == (None,):")
+        monkeypatch.setattr(moving, "_carrying", lambda: broken)
+        assert quick("engine", "use", "postgres", cwd=other).code == 0
+        assert quick("claim", "qb-9", as_="far", cwd=other).code == 0
+        assert quick("claim", "qb-9", as_="ui").code == 0
+
+    def test_who_has_pulled_that_it_is_in_files_again_goes_on_there(
+        self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]
+    ) -> None:
+        """`queen.toml` of the pull says files; the note of this clone still says the database."""
+        quick("engine", "use", "postgres")
+        note = next(beads.parent.glob(".git/queenbee/engine"))
+        noted = note.read_bytes()
+        quick("engine", "use", "files")
+        note.write_bytes(noted)
+        ran = quick("claim", "qb-8", as_="ui")
+        assert ran.code == 7
+        assert "if the team went back to files, or to do so: queen engine use files" in ran.err
+        assert quick("engine", "use", "postgres").code == 7
+        assert quick("engine", "use", "files").code == 0
+        assert quick("claim", "qb-8", as_="ui").code == 0
+        assert quick("engine", "use", "postgres").code == 0
 
     def test_the_address_stays_out_of_the_repository(
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]

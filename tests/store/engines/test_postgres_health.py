@@ -212,6 +212,11 @@ class TestTheDoctor:
             (
                 "UPDATE queen_hives SET in_use = false",
                 "UPDATE queen_hives SET in_use = true",
+                "was carried back from the database to files",
+            ),
+            (
+                "UPDATE queen_hives SET hive = 'away-' || hive WHERE hive NOT LIKE 'away-%'",
+                "UPDATE queen_hives SET hive = substr(hive, 6) WHERE hive LIKE 'away-%'",
                 "has no hive",
             ),
         ],

@@ -21,7 +21,7 @@ from queenbee.store.documents import read_own, write_document
 from queenbee.store.engines.files_engine import FilesEngine
 from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.health import place
-from queenbee.store.engines.postgres.noted import note_engine
+from queenbee.store.engines.postgres.noted import note_engine, noted_hive
 from queenbee.store.engines.postgres.schema import bring_up_to_date, chained, is_kind, lock_key
 from queenbee.store.files import split_lines
 from queenbee.store.ledger.ledger import Ledger
@@ -52,7 +52,9 @@ class Carried:
 def to_postgres(layout: Layout, hive: str) -> Carried:
     """Copies the lines that the database lacks, verifies all of them, and switches to it.
 
-    Also takes in what other clones wrote to files before they knew of the switch.
+    Also takes in what other clones wrote to files before they knew of the switch. Raises
+    `StoreError` if another clone has carried the hive back to files, and this one does not know:
+    two clones would otherwise write to two places.
     """
     carried = Carried(hive)
     with _database(layout) as db:
@@ -64,6 +66,7 @@ def to_postgres(layout: Layout, hive: str) -> Carried:
             # 2. All lines and the switch in the database are one transaction.
             with db.transaction():
                 _lock(db, hive)
+                _refuse_if_carried_back(db, layout, hive)
                 db.execute(
                     "INSERT INTO queen_hives (hive) VALUES (%s) ON CONFLICT DO NOTHING", (hive,)
                 )
@@ -162,6 +165,14 @@ def _database(layout: Layout) -> Iterator[psycopg.Connection]:
 def _lock(db: psycopg.Connection, hive: str) -> None:
     db.execute("SELECT set_config('lock_timeout', %s, true)", (f"{_LONG_S}s",))
     db.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(hive),))
+
+
+def _refuse_if_carried_back(db: psycopg.Connection, layout: Layout, hive: str) -> None:
+    if layout.settings.engine_kind == "files" and not noted_hive(layout):
+        return
+    row = db.execute("SELECT in_use FROM queen_hives WHERE hive = %s", (hive,)).fetchone()
+    if row == (False,):
+        raise faults.carried_back(hive)
 
 
 def _local_lock(layout: Layout) -> KernelLock:

@@ -86,13 +86,20 @@ class Answer:
 
     __slots__ = ("carried", "in_use", "now_ms", "rows")
 
-    def __init__(self, now_ms: int, *, in_use: bool, carried: int, rows: list[Row]) -> None:
+    def __init__(self, now_ms: int, *, in_use: bool | None, carried: int, rows: list[Row]) -> None:
         self.now_ms = now_ms
         self.in_use = in_use
-        """Whether writes go here; a hive may have moved elsewhere."""
+        """Whether writes go here; a hive may have moved elsewhere. None: it was never here."""
         self.carried = carried
         """How often lines were carried over from files."""
         self.rows = rows
+
+    def refuse_if_elsewhere(self, hive: str) -> None:
+        """Raises `StoreError` if the hive is not in use here."""
+        if self.in_use is None:
+            raise faults.absent(hive)
+        if not self.in_use:
+            raise faults.carried_back(hive)
 
 
 class Connection:
@@ -126,8 +133,12 @@ class Connection:
     def ask(self, known: Mapping[str, int]) -> Answer:
         """Returns what came after these sequence numbers, and the last line before it with no
         text, so that its digest can be compared.
+
+        Raises `StoreError` if the hive is not in use here: what is here may be old.
         """
-        return self._answer(known, self._statements.run(*self._questions(known)))
+        answer = self._answer(known, self._statements.run(*self._questions(known)))
+        answer.refuse_if_elsewhere(self.hive)
+        return answer
 
     def begin(self, known: Mapping[str, int], lock_timeout_s: float) -> Answer:
         """Begins a turn: nobody else writes to the hive until `commit` or `roll_back`.
@@ -135,8 +146,7 @@ class Connection:
         Raises `StoreError` if the hive is not in use here.
         """
         answer = self._begin(known, lock_timeout_s)
-        if not answer.in_use:
-            raise faults.moved_away(self.hive)
+        answer.refuse_if_elsewhere(self.hive)
         return answer
 
     def _begin(self, known: Mapping[str, int], lock_timeout_s: float) -> Answer:
@@ -244,7 +254,7 @@ class Connection:
             for kind, result in zip(known, results[1:], strict=True)
             for row in range(result.ntuples)
         ]
-        is_in_use = in_use not in (None, _FALSE)
+        is_in_use = None if in_use is None else in_use != _FALSE
         return Answer(_number(now_ms), in_use=is_in_use, carried=_number(carried), rows=rows)
 
 

@@ -88,7 +88,7 @@ def unreachable(text: str) -> Unreachable:
     """Returns the refusal for a database that does not answer."""
     return Unreachable(
         f"the database cannot be reached ({text})",
-        hint="try again; see: queen engine status",
+        hint="start it, or correct QUEEN_DATABASE_URL; then try again",
     )
 
 
@@ -112,12 +112,19 @@ def too_new(version: int) -> StoreError:
     )
 
 
-def moved_away(hive: str) -> StoreError:
-    """Returns the refusal for a hive that the database does not have, or no longer."""
+def absent(hive: str) -> StoreError:
+    """Returns the refusal for a hive that the database does not have."""
     return StoreError(
-        f"the database has no hive {hive!r} in use",
-        hint="update .beads/queen.toml (git pull), or carry the hive over: "
-        "queen engine use postgres",
+        f"the database has no hive {hive!r}",
+        hint="correct QUEEN_DATABASE_URL, or carry the hive over: queen engine use postgres",
+    )
+
+
+def carried_back(hive: str) -> StoreError:
+    """Returns the refusal for a hive that is in files again."""
+    return StoreError(
+        f"hive {hive!r} was carried back from the database to files",
+        hint="in this clone too: queen engine use files; then commit .beads and git pull",
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from queenbee.errors import QueenError
 from queenbee.store.engines.fault import Fault
-from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.late import psycopg
 from queenbee.store.engines.postgres.statements import Values
 
@@ -49,8 +48,7 @@ def found(engine: Examined) -> Iterator[Fault]:
     try:
         kinds = engine.kinds()
         settings = engine.asked(_settings)
-        if not engine.asked(lambda connection: connection.ask({})).in_use:
-            raise faults.moved_away(engine.hive)
+        engine.asked(lambda connection: connection.ask({}))
     except QueenError as error:
         yield Fault(error.code, where, error.message, hint=error.hint)
         return
