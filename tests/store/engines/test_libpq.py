@@ -94,7 +94,7 @@ class TestACommand:
         ("url", "code", "said"),
         [
             ("postgresql://127.0.0.1:1/x", 6, "cannot be reached"),
-            ("no address", 6, 'missing "="'),
+            ("no address", 7, 'missing "="'),
         ],
     )
     def test_is_refused_as_with_psycopg(self, url: str, code: int, said: str, hive: Path) -> None:

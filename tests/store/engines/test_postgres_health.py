@@ -215,7 +215,9 @@ class TestTheDoctor:
                 "was carried back from the database to files",
             ),
             (
-                "UPDATE queen_hives SET hive = 'away-' || hive WHERE hive NOT LIKE 'away-%'",
+                # Other tests' hives have lines, which name them.
+                "UPDATE queen_hives SET hive = 'away-' || hive WHERE hive NOT LIKE 'away-%' "
+                "AND hive NOT IN (SELECT hive FROM queen_lines)",
                 "UPDATE queen_hives SET hive = substr(hive, 6) WHERE hive LIKE 'away-%'",
                 "has no hive",
             ),
@@ -287,6 +289,19 @@ class TestStatus:
         assert "cannot be reached" in ran.out
         assert "secret" not in ran.out
         assert quick("doctor").code == 1
+
+    @pytest.mark.parametrize(
+        "address",
+        ["notaurl", "foo=1", "postgresql://127.0.0.1:99999/x", "postgresql://[", "port=x"],
+    )
+    def test_an_address_that_is_none_is_told_once(
+        self, quick: QuickQueen, hive_name: str, monkeypatch: pytest.MonkeyPatch, address: str
+    ) -> None:
+        monkeypatch.setenv(postgres_server.URL, address)
+        ran = quick("msg", "inbox", as_="ui")
+        assert ran.code == 7
+        assert ran.err.startswith("queen: the address of the database cannot be read: ")
+        assert ran.err.count("queen: ") == 1
 
     @pytest.mark.parametrize(
         ("conninfo", "said"),

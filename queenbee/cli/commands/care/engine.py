@@ -22,11 +22,15 @@ def _layout(call: Invocation) -> Layout:
     return layout.discover(layout.working_directory(), os.environ, beads_dir=call.beads_dir)
 
 
+def _lines(count: int) -> str:
+    return f"{count} line{'s' * (count != 1)}"
+
+
 def _show_use(value: dict[str, object]) -> None:
     kinds = value["kinds"]
     assert isinstance(kinds, dict)
     for kind, count in kinds.items():
-        say(f"  {printable(kind)}: {count['lines']} lines verified, {count['added']} added")
+        say(f"  {printable(kind)}: {_lines(count['lines'])} verified, {count['added']} added")
     say(f"The hive is now in {value['engine']}.")
     say("next: commit .beads/queen.toml, so that every clone uses the same engine")
 
@@ -42,10 +46,10 @@ def _show_status(value: dict[str, object]) -> None:
         say(f"{each['severity']:5} {printable(each['message'])}{hint}")
     if "noted" in value:
         say(f"  but this machine noted: {printable(str(value['noted']))}")
-    for name, text in (("only_in_files", "lines only in files"), ("verified", "lines verified")):
+    for name, text in (("only_in_files", "only in files"), ("verified", "verified")):
         counts = value.get(name)
         for kind, count in counts.items() if isinstance(counts, dict) else ():
-            say(f"  {printable(kind)}: {count} {text}")
+            say(f"  {printable(kind)}: {_lines(count)} {text}")
     if value.get("only_in_files"):
         say("next: queen engine use postgres  to take them in")
 

@@ -25,6 +25,15 @@ _ENDED = ("AdminShutdown", "CrashShutdown", "IdleInTransactionSessionTimeout")
 """The server ended the connection, and said so."""
 _NO_ENTRY = ("InvalidAuthorizationSpecification", "InvalidPassword", "InvalidCatalogName")
 _NO_TABLES = ("UndefinedTable", "UndefinedColumn", "UndefinedFunction")
+_NO_ADDRESS = (
+    "in connection info string",
+    " in URI",
+    "invalid URI",
+    "invalid connection option",
+    "invalid integer value",
+    "invalid port number",
+)
+"""What libpq says about an address before it connects."""
 _AUTHENTICATION = ("authentication failed", "no password supplied", "does not exist", "pg_hba.conf")
 """What libpq says if the server turned us away: such an error has no SQLSTATE."""
 
@@ -67,6 +76,11 @@ def refusal(error: psycopg.Error) -> QueenError:
         )
     if _is(error, *_NO_TABLES):
         return no_tables()
+    if error.sqlstate is None and any(each in text for each in _NO_ADDRESS):
+        return Unwritable(
+            f"the address of the database cannot be read: {text}",
+            hint="correct QUEEN_DATABASE_URL: postgresql://USER@HOST/NAME",
+        )
     if _is(error, *_NO_ENTRY) or (error.sqlstate is None and _turned_away(text)):
         return StoreError(
             f"the database refuses the connection: {text}",
