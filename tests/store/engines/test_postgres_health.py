@@ -216,8 +216,8 @@ class TestTheDoctor:
             ),
             (
                 # Other tests' hives have lines, which name them.
-                "UPDATE queen_hives SET hive = 'away-' || hive WHERE hive NOT LIKE 'away-%' "
-                "AND hive NOT IN (SELECT hive FROM queen_lines)",
+                """UPDATE queen_hives SET hive = 'away-' || hive WHERE hive NOT LIKE 'away-%'
+                AND hive NOT IN (SELECT hive FROM queen_lines)""",
                 "UPDATE queen_hives SET hive = substr(hive, 6) WHERE hive LIKE 'away-%'",
                 "has no hive",
             ),
