@@ -262,7 +262,8 @@ def work(tree: str, log: str, number: str, operations: int, broken: str) -> None
         while answered < operations:
             told = droid.act()
             file.write(json.dumps(told) + "\n")
-            answered += told[0] != "busy"
+            # What a broken one leaves may be refused for good.
+            answered += told[0] != "busy" or bool(broken)
 
 
 def _without_lock() -> None:
