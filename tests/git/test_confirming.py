@@ -13,8 +13,8 @@ from mutants import mutant
 from sync_worlds import BRANCH, HOUR_S, World
 
 from queenbee.core.records import Assignment, Reservation
-from queenbee.errors import Held, Taken, Unreachable
-from queenbee.git.remote import confirming, deciding, syncing
+from queenbee.errors import ExternalFailure, Held, Taken, Unreachable
+from queenbee.git.remote import branch, confirming, deciding, syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.notes import Notes
@@ -159,6 +159,38 @@ class TestAClaim:
         sync(two.hive("ada"))
         assert held_by(two, "ada") == []
         assert claim(two, "bob").token > 1
+
+    @pytest.mark.parametrize("broken", [False, True])
+    def test_that_was_pushed_is_granted_though_a_killed_git_has_our_ref_locked(
+        self, two: World, monkeypatch: pytest.MonkeyPatch, broken: bool
+    ) -> None:
+        claim(two, "ada", "shop-0")
+        module = branch
+        if broken:
+            module = mutant(branch, "with suppress(ExternalFailure):", "with suppress():")
+            for each in (syncing, confirming):
+                monkeypatch.setattr(each, "Branch", module.Branch)
+        lock = two.folder / "ada" / ".git" / f"{Branch(two.hive('ada')).ref}.lock"
+        network = module.network
+
+        def locked_then(*arguments: str, **more: object) -> object:
+            done = network(*arguments, **more)
+            if arguments[0] == "push":
+                lock.touch()
+            return done
+
+        monkeypatch.setattr(module, "network", locked_then)
+        if broken:
+            with pytest.raises(ExternalFailure):
+                claim(two, "ada")
+            return
+        assert claim(two, "ada").token == 2
+        lock.unlink()
+        monkeypatch.setattr(module, "network", network)
+        assert sync(two.hive("ada"), fetch=False).sent == 0
+        assert claim(two, "ada", "shop-2").token == 3
+        with pytest.raises(Taken):
+            claim(two, "bob")
 
     def test_can_be_granted_here_alone_and_everybody_sees_it(self, two: World) -> None:
         two.cut()

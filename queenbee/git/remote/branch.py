@@ -34,6 +34,8 @@ _MOST_KINDS = 100
 """Each kind has files of its own here, which every command would look at."""
 MOST_NUMBER = 999_999_999
 """Of a segment, as `_NAME` says."""
+_UNTIL_UNLOCKED_S = (0.05, 0.2, 0.8, 0.0)
+"""How long to wait after each try to move a ref that another git has locked."""
 _LOCKED_S = 60.0
 """Git holds the lock of a ref for an instant; a lock of this age was left behind by a kill."""
 _ARCHIVE = "archive"
@@ -361,7 +363,7 @@ class Branch:
             config={"core.logAllRefUpdates": "false"},
         )
         if status == 0:
-            self._git("update-ref", self.ref, commit)
+            self._note_pushed(commit)
             return True
         refused = [each for each in out.splitlines() if each.startswith("!")]
         if not refused:
@@ -375,6 +377,16 @@ class Branch:
             program="git",
             status=status,
         )
+
+    def _note_pushed(self, commit: str) -> None:
+        """Moves our ref, which the git of a process that was killed may have locked: what the
+        remote has counts, and the next fetch moves it.
+        """
+        for pause_s in _UNTIL_UNLOCKED_S:
+            with suppress(ExternalFailure):
+                self._git("update-ref", self.ref, commit)
+                return
+            time.sleep(pause_s)
 
     def _entries(self, tree: str) -> list[tuple[str, str, str]]:
         """Returns the mode, name and id of each entry of a tree."""
