@@ -46,6 +46,11 @@ def shortened(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def lines_counted(count: int) -> str:
+    """Returns how many lines there are, in words."""
+    return f"{count} line{'s' * (count != 1)}"
+
+
 def shell_quoted(text: str) -> str:
     """Returns the text as one word of a shell command, always in quotes."""
     return "'" + text.replace("'", "'\\''") + "'"

@@ -9,7 +9,7 @@ import click
 
 from queenbee.cli.app import Answer, command, group
 from queenbee.cli.terminal import say
-from queenbee.core.text import printable
+from queenbee.core.text import lines_counted, printable
 from queenbee.store import layout
 from queenbee.store.engines import moving
 
@@ -22,15 +22,13 @@ def _layout(call: Invocation) -> Layout:
     return layout.discover(layout.working_directory(), os.environ, beads_dir=call.beads_dir)
 
 
-def _lines(count: int) -> str:
-    return f"{count} line{'s' * (count != 1)}"
-
-
 def _show_use(value: dict[str, object]) -> None:
     kinds = value["kinds"]
     assert isinstance(kinds, dict)
     for kind, count in kinds.items():
-        say(f"  {printable(kind)}: {_lines(count['lines'])} verified, {count['added']} added")
+        say(
+            f"  {printable(kind)}: {lines_counted(count['lines'])} verified, {count['added']} added"
+        )
     say(f"The hive is now in {value['engine']}.")
     say("next: commit .beads/queen.toml, so that every clone uses the same engine")
 
@@ -49,7 +47,7 @@ def _show_status(value: dict[str, object]) -> None:
     for name, text in (("only_in_files", "only in files"), ("verified", "verified")):
         counts = value.get(name)
         for kind, count in counts.items() if isinstance(counts, dict) else ():
-            say(f"  {printable(kind)}: {_lines(count)} {text}")
+            say(f"  {printable(kind)}: {lines_counted(count)} {text}")
     if value.get("only_in_files"):
         say("next: queen engine use postgres  to take them in")
 

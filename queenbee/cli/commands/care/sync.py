@@ -10,7 +10,7 @@ import click
 
 from queenbee.cli.app import Invocation, command, invocation
 from queenbee.cli.terminal import columns, say
-from queenbee.core.text import printable, shortened
+from queenbee.core.text import lines_counted, printable, shortened
 from queenbee.errors import InvalidInput
 from queenbee.store.layout import discover, working_directory
 from queenbee.workflows.hive import Hive
@@ -21,20 +21,16 @@ if TYPE_CHECKING:
     from queenbee.git.remote.watching import State
 
 
-def _lines(count: int) -> str:
-    return f"{count} line{'s' * (count != 1)}"
-
-
 def _show(done: Synced) -> None:
     where = printable(f"{done.branch} of {done.remote}")
     if done.only_there:
-        count = f"{_lines(done.only_there)} {'is' if done.only_there == 1 else 'are'}"
+        count = f"{lines_counted(done.only_there)} {'is' if done.only_there == 1 else 'are'}"
         say(f"{count} only on {where}, from clones whose records are in files")
         say("next, in those clones: git pull, then queen engine use postgres")
     if not (done.taken or done.sent or done.confirmed or done.refused):
         say(f"in step with {where}" if done.number else f"nothing to send, and no {where} yet")
         return
-    say(f"{where}: {_lines(done.taken)} taken in, {done.sent} sent")
+    say(f"{where}: {lines_counted(done.taken)} taken in, {done.sent} sent")
     if done.confirmed or done.refused:
         say(f"  requests confirmed: {done.confirmed}, ended: {done.refused}")
 
@@ -58,7 +54,7 @@ def _watched(hive: Hive) -> State:
     def show(state: State) -> None:
         if as_json:
             return
-        text = f"{where}: {_lines(state.taken)} taken in, {state.sent} sent"
+        text = f"{where}: {lines_counted(state.taken)} taken in, {state.sent} sent"
         if state.away is not None:
             text = f"{text}; {printable(state.away)}; trying on"
         if not over:
