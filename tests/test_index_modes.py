@@ -13,16 +13,13 @@ import pytest
 from hives import Clock, Queen, QuickQueen, Ran, git
 from index_worlds import WORLDS, Happening, Off, World
 from long_history import FROM_BYTES, ids, write_past
-from mutants import mutant
 
 from queenbee.cli import main
 from queenbee.core.ids import ulid
 from queenbee.services import store as store_module
 from queenbee.services.care import indexes, statistics
 from queenbee.store.engines import opening
-from queenbee.store.index import intake as index_intake
 from queenbee.store.index import records as index
-from queenbee.store.index import segments as index_segments
 from queenbee.store.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.slow
@@ -339,31 +336,6 @@ def test_each_ledger_of_the_hive_has_an_index(place: Path, monkeypatch: pytest.M
         assert quick(*line.split(" "), as_="tester").code == 0
         assert kind in opened
     assert [row["unusable"] for row in quick("stats", "--json").json] == [2, 2, 0]
-
-
-MUTANTS = {
-    "skips the archive": (index_segments, "if anew or not held:", "if False:"),
-    "trusts what git rewrote": (
-        index_intake, "lacking = self._ledger.journal.lacking(lacking, both.journal)",
-        "lacking = set()",
-    ),
-    "forgets the journal": (
-        index_intake, "bool(self._taker.take(lines, once=True).fresh) or self._apart", "False"
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", MUTANTS)
-def test_an_index_that_is_wrong_is_caught(
-    truth: dict[str, object], place: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Mutant: the same commands, with an index that keeps its promise no longer."""
-    broken = mutant(*MUTANTS[name])
-    if MUTANTS[name][0] is index_segments:
-        monkeypatch.setattr(index_intake, "Segments", broken.Segments)
-    else:
-        monkeypatch.setattr(index, "Intake", broken.Intake)
-    assert differences(truth, run_program(place, monkeypatch, Happening)) != []
 
 
 # The real command, at its own measure of what is large.

@@ -11,15 +11,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import click
 import pytest
-from hives import QuickQueen, inside, snapshot, write_lines
-from mutants import mutant
+from hives import QuickQueen, snapshot, write_lines
 
 from queenbee import Hive
-from queenbee.cli import completing
 from queenbee.core.text import is_plain
 
 pytestmark = pytest.mark.slow
@@ -156,19 +152,6 @@ def test_nothing_is_offered_that_a_shell_would_change(complete: Callable[..., li
         offered = complete(*words)
         assert offered and all(map(is_plain, offered))
         assert "qb-injected" not in offered
-
-
-def test_a_completion_that_offered_everything_would_be_noticed(busy_team: Path) -> None:
-    def offered(module: Any) -> list[str]:
-        context = click.Context(click.Command("show"), obj=None)
-        known = module.Known(lambda hive, typed: [(each, "") for each in hive.issues.all()])
-        with inside(busy_team, {}):
-            items = known.shell_complete(context, click.Argument(["x"]), "qb-")
-        return [each.value for each in items]
-
-    assert offered(completing) == ["qb-1", "qb-2", "qb-3"]
-    broken = mutant(completing, " and is_plain(each[0])", "")
-    assert "qb-$(touch ran)" in offered(broken)
 
 
 def test_completing_changes_nothing_and_tells_nobody(

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from hives import Clock, Queen, QuickQueen, snapshot, write_lines
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.cli import calling
@@ -204,16 +203,6 @@ def test_where_nothing_can_be_remembered_a_thing_is_told_once_by_each_process(
     assert len(told) == 2
 
 
-def test_one_that_remembered_nothing_would_be_noticed(
-    open_as: Callable[..., Hive], beads: Path
-) -> None:
-    broken: Any = mutant(announcing, "self._memory.add(fresh)", "pass")
-    for _ in range(2):
-        made, told = announcer(open_as("human"), many(1), [0.0], broken)
-        made.look()
-        assert len(told) == 1
-
-
 # How
 
 
@@ -232,18 +221,6 @@ def test_a_command_gets_the_event_and_never_a_shell(
     assert "$(touch ran)" in event["text"] and event["text"].isprintable()
     assert not (repo / "ran").exists()
     assert "QUEEN_DROID" not in env
-
-
-def test_a_command_line_with_the_text_in_it_would_be_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    evil = Want("message", "qm-1", EVIL)
-    calling.by_command("true", str(tmp_path))(evil)
-    assert not (tmp_path / "ran").exists()
-    broken: Any = mutant(calling, "[found, *words[1:]]", '["sh", "-c", f"{line} {want.text}"]')
-    broken.by_command("true", str(tmp_path))(evil)
-    assert (tmp_path / "ran").exists()
 
 
 @pytest.mark.parametrize("command", ["", "no-such-command-here x", "'unbalanced"])

@@ -10,17 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hives import QuickQueen, snapshot, write_lines
 from hypothesis import given
 from hypothesis import strategies as st
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.cli import quick_prompt as quick_entry
-from queenbee.core import prompt_line
 from queenbee.core.prompt_line import MOST_UNREAD, TARGETS, Glance, inert, line_of
 from queenbee.core.queue import Want
 from queenbee.store.droids.told import Told
@@ -188,17 +185,6 @@ def test_bash_runs_and_changes_nothing_of_a_name(repo: Path, name: str) -> None:
     for prompt in ("$LINE", "'$(printf %s \"$LINE\")'"):
         assert in_bash(repo, prompt, shown) == shown
     assert not (repo / "ran").exists()
-
-
-def test_a_name_that_is_not_made_inert_would_run(
-    repo: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken: Any = mutant(
-        prompt_line, "chr(ord(char) + _TO_TWIN) if char in special else char", "char"
-    )
-    glance = Glance("amber", issues=["$(touch ran)"], unread=0, waits=0, at_work=0)
-    in_bash(repo, "$LINE", broken.line_of(glance, target="bash"))
-    assert (repo / "ran").exists()
 
 
 @pytest.mark.slow

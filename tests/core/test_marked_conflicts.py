@@ -9,10 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mutants import mutant
 from pathspec import GitIgnoreSpec
 
-from queenbee.core import marked_conflicts
 from queenbee.core.marked_conflicts import (
     MARKER_SIZE,
     both_only_added,
@@ -92,12 +90,6 @@ def test_no_line_of_either_side_is_lost(
 def test_a_text_without_conflicts_has_none() -> None:
     assert keeping_both(b"a\nb\n") is None
     assert conflicts_in(b"a\nb\n") == []
-
-
-def test_a_mutant_that_keeps_changes_too_is_noticed(tmp_path: Path) -> None:
-    broken = mutant(marked_conflicts, "return not self.base", "return True")
-    _, text = merged(tmp_path, b"a\nx\nz\n", b"a\nb\nz\n", b"a\ny\nz\n")
-    assert broken.keeping_both(text) is not None
 
 
 class TestTheSettingThatIsOffered:

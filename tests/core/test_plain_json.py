@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import subprocess
@@ -9,7 +10,6 @@ import threading
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from mutants import mutant
 
 from queenbee.core import plain_json
 
@@ -73,10 +73,6 @@ class TestLoads:
         )
         assert done.stdout == "JSONDecodeError Expecting value: line 1 column 5 (char 4)\n"
 
-    def test_a_text_with_something_after_its_value_is_noticed_by_the_law(self):
-        broken = mutant(plain_json, "if end == len(plain):", "if True:")
-        assert said(broken.loads, '{"a":1}x') != said(json.loads, '{"a":1}x')
-
 
 class TestDumps:
     @given(VALUES)
@@ -119,8 +115,13 @@ class TestDumps:
 
 class TestWithoutTheModuleInC:
     @pytest.fixture
-    def bare(self):
-        return mutant(plain_json, 'if hasattr(sys, "gettotalrefcount"):', "if True:")
+    def bare(self, monkeypatch):
+        """The module as another interpreter would load it, which a debug build is treated like."""
+        monkeypatch.setattr(sys, "gettotalrefcount", lambda: 0, raising=False)
+        spec = importlib.util.find_spec(plain_json.__name__)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
 
     @pytest.mark.parametrize("text", ['{"a": [1, 2.5, "é"]}', "[NaN", "1 2"])
     def test_json_reads(self, bare, text):

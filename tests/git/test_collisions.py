@@ -8,12 +8,10 @@ import stat
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hives import Queen, QuickQueen, commit_file, git
-from mutants import mutant
 
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.git.collisions import cache as cache_module
@@ -377,29 +375,6 @@ class TestNothingIsTouched:
         (base / ".git" / "worktrees" / "api" / "index.lock").touch()
         assert not [note for side in compared(base).sides for note in side.notes]
 
-    @pytest.mark.parametrize(
-        ("module", "old", "new"),
-        [
-            (cache_module, '            "GIT_OBJECT_DIRECTORY": self.objects,\n', ""),
-            (cache_module, 'repository["GIT_INDEX_FILE"] = index', "pass"),
-        ],
-        ids=["objects go to the repository", "the worktree's index is written"],
-    )
-    def test_a_comparison_that_leaves_something_is_noticed(
-        self,
-        busy: tuple[Path, Path, Path],
-        monkeypatch: pytest.MonkeyPatch,
-        module: object,
-        old: str,
-        new: str,
-    ) -> None:
-        broken = mutant(cache_module, old, new)
-        monkeypatch.setattr(comparing, "Cache", broken.Cache)
-        before = everything(*busy)
-        with suppress(ExternalFailure):
-            compared(busy[1])
-        assert everything(*busy) != before
-
 
 def test_a_worktree_in_which_git_does_not_answer_holds_up_nobody(
     base: Path, api: Path, ui: Path, monkeypatch: pytest.MonkeyPatch
@@ -458,39 +433,6 @@ class TestPrograms:
         change(api, 5, "api")
         change(ui, 25, "ui")
         assert conflicts(compared(base)) == {}
-
-    @pytest.mark.parametrize(
-        ("old", "new"),
-        [
-            ('if key.startswith("filter.") and', 'if key.startswith("none.") and'),
-            ('config |= {f"{driver}.driver": _TEXT_MERGE}', "pass"),
-        ],
-        ids=["filters run", "merge drivers run"],
-    )
-    def test_a_comparison_that_runs_one_is_noticed(
-        self,
-        base: Path,
-        api: Path,
-        ui: Path,
-        mark: Path,
-        monkeypatch: pytest.MonkeyPatch,
-        old: str,
-        new: str,
-    ) -> None:
-        from queenbee.git import run
-
-        (base / ".gitattributes").write_text("*.py merge=evil filter=evil\n")
-        for tree in (base, api, ui):
-            (tree / ".gitattributes").write_text("*.py merge=evil filter=evil\n")
-        for tree in (api, ui):
-            change(tree, 5, tree.name)
-        broken = mutant(run, old, new)
-        monkeypatch.setattr(comparing, "without_programs", broken.without_programs)
-        monkeypatch.setattr(snapshots, "without_programs", broken.without_programs)
-        mark.unlink(missing_ok=True)
-        with suppress(ExternalFailure):
-            compared(base)
-        assert mark.exists()
 
     def test_the_repository_of_somebody_else_is_refused(
         self, base: Path, monkeypatch: pytest.MonkeyPatch

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from hives import QuickQueen, commit_file, git, write_lines
-from mutants import mutant
 
 from queenbee import Hive, Reservation
 from queenbee.git import guard
@@ -696,22 +695,7 @@ def test_many_refusals_are_shown_in_part_and_counted(
 # Broken on purpose
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("if stand_against(lease, asker)\n", "if True\n"),
-        ("if stand_against(lease, asker)\n", "if lease.exclusive\n"),
-        ("exclusive=False, tree_id", "exclusive=True, tree_id"),
-        ("and not is_exempt(hive.layout, path)", ""),
-        (
-            "and not (nameless and lease.session and lease.worktree == hive.layout.worktree)",
-            "and not lease.session",
-        ),
-    ],
-)
-def test_a_guard_that_forgets_a_rule_gives_another_answer(
-    repo: Path, hold: Hold, old: str, new: str
-) -> None:
+def test_only_what_stands_against_the_commit_is_refused(repo: Path, hold: Hold) -> None:
     git(repo, "worktree", "add", "-q", str(repo.parent / "linked"), "-b", "topic")
     hold("beside/**", exclusive=False, cwd=repo.parent / "linked")
     hold("here/**", exclusive=False)
@@ -721,13 +705,8 @@ def test_a_guard_that_forgets_a_rule_gives_another_answer(
     hold(".beads/**")
     hive = Hive.open(repo, droid="ui-engineer", env={})
     paths = ["beside/a", "here/a", "mine/a", "held/a", "session.py", ".beads/queen.toml", "free"]
-
-    def refused(module: object) -> list[str]:
-        return [each.path for each in module.refusals(hive, paths, {})]  # type: ignore[attr-defined]
-
-    expected = ["here/a", "held/a", "session.py"]
-    assert refused(guard) == expected
-    assert refused(mutant(guard, old, new)) != expected
+    refused = [each.path for each in guard.refusals(hive, paths, {})]
+    assert refused == ["here/a", "held/a", "session.py"]
 
 
 def test_the_answer_as_json_is_one_document(guarded: Path, quick: QuickQueen) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from hives import git
-from mutants import mutant
 from sync_worlds import BRANCH, World
 
 from queenbee.errors import InvalidInput, Unreachable, Unreadable
@@ -75,14 +74,6 @@ class TestALinkWithTheNameOfALedger:
     def test_gives_way_to_the_ledger(self, two: World) -> None:
         _claim_over_a_link(two)
         assert two.git("ls-tree", BRANCH).count("queen_assignments.jsonl") == 1
-
-    def test_kept_beside_it_would_make_the_branch_unreadable_to_all(
-        self, two: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        kept = mutant(branch, 'if each.partition("\\t")[2] != name]', "]")
-        monkeypatch.setattr(branch.Branch, "write", kept.Branch.write)
-        with pytest.raises(Unreachable, match="fsck"):
-            _claim_over_a_link(two)
 
 
 def _claims_in_segments(two: World) -> None:

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 from hives import COMMAND, QuickQueen, commit_file, git
-from mutants import mutant
 from sync_worlds import World
 
 from queenbee import Hive
-from queenbee.git.landing import issue
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.syncing import sync
 
@@ -87,15 +85,6 @@ def test_a_reservation_made_during_the_check_counts_too(two: World, queen: Quick
     refused = queen("land", "--confirm", "--check", during_the_check(two))
     assert "held by others: new.txt (bob)" in refused.err
     assert not is_landed(two)
-
-
-def test_looking_only_before_the_check_would_land_it(
-    two: World, queen: QuickQueen, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    blind = mutant(issue, "            take_in(self._hive)", "            pass")
-    monkeypatch.setattr(issue, "land_issue", blind.land_issue)
-    queen("land", "--confirm", "--check", during_the_check(two))
-    assert is_landed(two)
 
 
 def test_without_the_remote_nothing_is_landed(two: World, queen: QuickQueen) -> None:

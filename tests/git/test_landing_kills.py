@@ -11,15 +11,10 @@ from typing import Any
 
 import pytest
 from hives import Queen, commit_file, git, write_lines
-from mutants import mutant
 
 from queenbee import Hive
-from queenbee.checks.processes import Interrupts
 from queenbee.errors import Busy
-from queenbee.git.landing import NotLanded, Rules, healing, joining, land
-from queenbee.git.landing import landing as landing_module
-from queenbee.git.landing import place as place_module
-from queenbee.git.landing.commands import Commands
+from queenbee.git.landing import NotLanded, Rules, land
 from queenbee.git.landing.healing import remove_locks
 from queenbee.services.waiting import landing_turn
 from queenbee.store import waiting_line
@@ -344,58 +339,3 @@ class TestALander:
         assert found == [("api", "landing"), ("ui", "waiting")]
         for each in entries:
             each.leave()
-
-
-class TestMutants:
-    """Each breaks one line that a promise rests on, and is noticed."""
-
-    def test_without_taking_back_what_was_half_done(
-        self, repo: Path, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        broken = mutant(healing, "    index = _index(tree)\n", "    return []\n")
-        before = head(repo, "main")
-        (repo / "old.txt").unlink()
-        git(trees[0], "rm", "-q", "old.txt")
-        git(trees[0], "commit", "-qm", "removed")
-        with Interrupts() as interrupts:
-            commands = Commands(interrupts)
-            assert broken.restore(commands, str(repo), before, head(trees[0])) == []
-            assert not is_clean(repo)
-            assert healing.restore(commands, str(repo), before, head(trees[0])) == []
-        assert is_clean(repo)
-
-    def test_that_removes_locks_of_others(self, repo: Path) -> None:
-        broken = mutant(healing, "_is_open(status) or ", "")
-        lock = repo / ".git" / "index.lock"
-        with open(lock, "wb"):
-            assert broken.remove_locks(str(repo / ".git"), str(repo / ".git"), "main", 0) == []
-        assert not lock.exists()
-
-    def test_that_does_not_look_whether_it_lost_its_turn(
-        self, repo: Path, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        broken = mutant(landing_turn, "if self._entry is None or self._entry.is_lost:", "if False:")
-        monkeypatch.setattr(landing_module, "LandingTurn", broken.LandingTurn)
-        folder = landing_turn.folder_of(opened(trees[0]), "main")
-        assert landed(trees[0], check=f"rm {folder}/0*") == head(repo, "main")
-
-    def test_that_lets_ignored_files_be_overwritten(
-        self, repo: Path, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        broken = mutant(place_module, '"--no-overwrite-ignore", ', "")
-        monkeypatch.setattr(landing_module, "Place", broken.Place)
-        (trees[0] / "debug.log").write_text("from the branch\n")
-        git(trees[0], "add", "-f", "debug.log")
-        git(trees[0], "commit", "-qm", "log")
-        (repo / "debug.log").write_text("mine\n")
-        landed(trees[0])
-        assert (repo / "debug.log").read_text() == "from the branch\n"
-
-    def test_that_turns_the_history_around(
-        self, repo: Path, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        broken = mutant(joining, "elif not self._is_on_first_parents(target):", "elif False:")
-        monkeypatch.setattr(landing_module, "Joining", broken.Joining)
-        first = landed(trees[0])
-        landed(trees[1])
-        assert first not in git(repo, "rev-list", "--first-parent", "main").split()

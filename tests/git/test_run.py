@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from hives import commit_file, git
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.errors import ExternalFailure
@@ -114,25 +113,6 @@ def test_git_itself_would_run_some_of_them(repo: Path, marks: Path) -> None:
     subprocess.run(["git", "status", "--porcelain"], cwd=repo, capture_output=True)
     found = {name.partition("-")[2] for name in os.listdir(marks)}
     assert {"core.fsmonitor", "filter.evil.clean"} <= found
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('    *("-c", "core.fsmonitor=false"),\n', ""),
-        ('values = {"clean": "", "smudge": "", "process": "", ', "values = {"),
-    ],
-    ids=["the monitor is asked", "filters run"],
-)
-def test_a_call_that_lets_a_program_run_is_noticed(
-    repo: Path, marks: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str
-) -> None:
-    broken = mutant(run, old, new)
-    for module in (changes, left_out, hooks):
-        for name in ("git", "line", "without_filters"):
-            monkeypatch.setattr(module, name, getattr(broken, name), raising=False)
-    ask_everything(repo)
-    assert os.listdir(marks)
 
 
 class TestARepositoryOfAnotherUser:

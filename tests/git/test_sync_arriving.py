@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 from hives import git
-from mutants import mutant
 from sync_worlds import BRANCH, World
 
 from queenbee import Hive
@@ -205,13 +204,6 @@ class TestASegmentThatAPullBringsMeanwhile:
 
     def test_reaches_the_branch(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
         assert "shop-pulled" in _issues_after_a_pull(world, monkeypatch)
-
-    def test_would_not_if_the_mark_were_set_behind_it(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        broken = mutant(syncing, "and noted.mark.offset == each.archived_bytes", "")
-        monkeypatch.setattr(syncing, "sync", broken.sync)
-        assert "shop-pulled" not in _issues_after_a_pull(world, monkeypatch)
 
 
 def _issues_after_a_pull(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:

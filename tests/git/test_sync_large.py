@@ -7,11 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from mutants import mutant
 from sync_worlds import BRANCH, World
 
 from queenbee import Hive
-from queenbee.git.remote import syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
 from queenbee.git.remote.notes import Notes
@@ -123,18 +121,6 @@ class TestAfterAConfirmation:
         grant(world.hive("ada"))
         sync(world.hive("ada"))
         assert "late" in {line.get("issue_id") for line in world.lines()}
-
-    def test_a_mark_behind_others_lines_would_keep_them_back(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        careless = mutant(
-            syncing, "or not set(own).issuperset(split_lines(chunk.lines))", "or False"
-        )
-        monkeypatch.setattr(syncing._Exchange, "_passes", careless._Exchange._passes)
-        write_while_it_pushes(world, monkeypatch)
-        grant(world.hive("ada"))
-        sync(world.hive("ada"))
-        assert "late" not in {line.get("issue_id") for line in world.lines()}
 
 
 def write_while_it_pushes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

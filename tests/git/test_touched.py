@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from hives import Queen, QuickQueen, commit_file, git, write_lines
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.git import run, touched, unmerged
@@ -94,8 +93,9 @@ def test_a_commit_counts_until_it_is_on_the_main_branch(
 
 
 def test_what_landed_in_another_commit_counts_no_longer(
-    repo: Path, mine: Path, worktree: Worktree
+    repo: Path, mine: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(unmerged, "_RACE_NS", 0)  # Or git is asked again right after an edit.
     other = worktree("other", "api")
     edit(other, 4)
     git(other, "commit", "-qam", "four")
@@ -349,49 +349,6 @@ def test_after_any_edits_the_answer_is_that_of_git(
             known = subprocess.run(["git", "show", base], cwd=repo, capture_output=True)
             assert there.exists() == (known.returncode == 0), (where, path)
             assert not there.exists() or there.read_bytes() == known.stdout
-
-
-class TestWithoutTheCode:
-    """A break of one line is noticed."""
-
-    def broken(self, monkeypatch: pytest.MonkeyPatch, old: str, new: str) -> None:
-        module = mutant(unmerged, old, new)
-        monkeypatch.setattr(module, "_RACE_NS", 0)  # Or git is asked again right after an edit.
-        monkeypatch.setattr(touched, "Neighbours", module.Neighbours)
-
-    def test_filters_run(
-        self, repo: Path, mine: Path, worktree: Worktree, tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:  # fmt: skip
-        self.broken(monkeypatch, "        config=config,\n", "")
-        with pytest.raises(AssertionError):
-            test_no_program_that_a_worktree_names_is_run(repo, mine, worktree, tmp_path)
-
-    def test_an_edited_file_is_taken_for_the_one_that_git_saw(
-        self, mine: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self.broken(monkeypatch, "status.st_ctime_ns < work.at_ns - _RACE_NS", "True")
-        with pytest.raises(ValueError, match="not enough"):
-            test_an_uncommitted_edit_of_another_worktree_is_seen(mine, worktree)
-
-    def test_a_new_commit_is_not_noticed(
-        self, repo: Path, mine: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        self.broken(
-            monkeypatch,
-            "and (work.head, work.target) == (other.head, self._target)",
-            "and work.head == other.head",
-        )
-        with pytest.raises(AssertionError):
-            test_what_landed_in_another_commit_counts_no_longer(repo, mine, worktree)
-
-    def test_a_hooks_variables_name_another_repository(
-        self, mine: Path, worktree: Worktree, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        old = "        config=config,\n        repository={},\n"
-        self.broken(monkeypatch, old, "        config=config,\n")
-        with pytest.raises((AssertionError, ValueError)):
-            test_a_hook_of_another_worktree_does_not_confuse_it(mine, worktree, monkeypatch)
 
 
 # The commands

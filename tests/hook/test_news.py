@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from agent_inputs import NAME, OTHER_SESSION, recorded, shaped
 from hives import git, write_lines
-from mutants import mutant
 from tokens import tokens
 
 from queenbee import Hive
@@ -358,55 +357,30 @@ def test_while_another_process_tells_the_droid_nobody_else_does(hear: Hear, tree
     assert len(hear()) == 2
 
 
-@pytest.mark.parametrize(
-    ("module", "old", "new"),
-    [
-        (news, "if keys and not told.add(keys) and only_once:", "if False:"),
-        (
-            news,
-            "fresh = [each for each in unread if key_of(each.id) not in seen]",
-            "fresh = unread",
-        ),
-    ],
-)
-def test_a_memory_that_forgets_is_noticed(
-    hear: Hear, tree: Path, monkeypatch: pytest.MonkeyPatch, module: Any, old: str, new: str
+def test_what_was_told_is_not_told_again_with_the_next(
+    hear: Hear, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Mutant: each thing once."""
     monkeypatch.setattr(hook_news, "Told", store_told.Told)
-    monkeypatch.setattr(news, "take", mutant(module, old, new).take)
     send(tree, "first")
     hear()
     send(tree, "second")
-    assert any("first" in line for line in hear())
+    assert not any("first" in line for line in hear())
 
 
-def test_a_stamp_that_is_taken_too_late_is_noticed(
+def test_what_is_written_while_a_droid_is_told_is_told_next(
     hear: Hear, tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Mutant: what is written while the droid is told is looked at again."""
+    items = news._items
 
-    def late(stamps: str) -> list[str]:
-        broken = mutant(
-            news,
-            "told.saw({key: each for key, each in stamps.items() if key not in unseen}, until_ms)",
-            f"told.saw({stamps}, until_ms)",
-        )
-        monkeypatch.setattr(news, "take", broken.take)
-        items = broken._items
+    def and_then(hive: Hive, *rest: Any) -> Any:
+        yield from list(items(hive, *rest))
+        send(tree, "in between")
 
-        def and_then(hive: Hive, *rest: Any) -> Any:
-            yield from list(items(hive, *rest))
-            send(tree, "in between")
-
-        monkeypatch.setattr(broken, "_items", and_then)
-        send(tree, "first")
-        hear()
-        monkeypatch.setattr(broken, "_items", items)
-        return [line for line in hear() if "in between" in line]
-
-    assert late("{key: each for key, each in stamps.items()}")
-    assert not late("told.changed(0)")
+    monkeypatch.setattr(news, "_items", and_then)
+    send(tree, "first")
+    hear()
+    monkeypatch.setattr(news, "_items", items)
+    assert any("in between" in line for line in hear())
 
 
 # Where nothing can be remembered
@@ -572,16 +546,6 @@ def test_in_a_worktree_of_its_own_the_way_to_end_is_to_land(ask: Ask, tree: Path
     assert "When it is done: queen land." in stop(ask, tree, session_id="one")
     git(tree, "config", "--unset", "queenbee.check")
     assert "When it is done: queen land --check 'YOUR TESTS'." in stop(ask, tree, session_id="two")
-
-
-def test_a_stop_that_forgets_is_noticed(
-    ask: Ask, tree: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Mutant: an agent is kept once."""
-    hive_of(tree, "tester").assignments.claim("qb-1")
-    old = "if key in told.known():"
-    monkeypatch.setattr(hook_news, "at_stop", mutant(hook_news, old, "if False:").at_stop)
-    assert stop(ask, tree) == stop(ask, tree) != ""
 
 
 def test_what_a_hook_says_is_one_json_document(tree: Path) -> None:

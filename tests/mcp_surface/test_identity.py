@@ -8,11 +8,9 @@ from typing import Any
 import pytest
 from hives import git
 from mcp_clients import called, error_of, result_of
-from mutants import mutant
 
 from queenbee.hook.events import read_event
 from queenbee.hook.sessions import find_actor
-from queenbee.mcp import workspace as workspace_module
 from queenbee.mcp.workspace import Workspace
 from queenbee.store.droids.identity import remember
 from queenbee.store.layout import discover
@@ -91,13 +89,6 @@ def test_two_sessions_in_one_process_are_two_droids(repo: Path) -> None:
     assert workspace.name(left, layout) == "ui"
     assert workspace.name(right, layout) == "ui-bbbbbbbb"
     assert workspace.name(left, layout) == "ui"
-
-
-def test_without_the_hold_two_clients_would_pass_for_one_another(repo: Path) -> None:
-    broken = mutant(workspace_module, "return hold is not None", "return True")
-    remember(discover(str(repo), {}), "ui")
-    first, second = (broken.Workspace({}, str(repo)) for _ in range(2))
-    assert name_of(first, repo) == name_of(second, repo) == "ui"
 
 
 def test_each_worktree_keeps_its_name(repo: Path, tmp_path: Path) -> None:

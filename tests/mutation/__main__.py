@@ -1,4 +1,4 @@
-"""`python -m tests.mutation`: tries mutants, prints survivors, writes a report."""
+"""`python -m tests.mutation`: tries mutants, prints survivors, writes a report of a sample."""
 
 from __future__ import annotations
 
@@ -21,32 +21,50 @@ TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 REPOSITORY = os.path.dirname(TESTS)
 sys.path.insert(0, TESTS)
 
-from mutation import report, selection  # noqa: E402
-from mutation.mutants_of import Mutants  # noqa: E402
+from mutation import promises, report, selection  # noqa: E402
 from mutation.report import NO_TEST, Tried  # noqa: E402
 from mutation.running import Copy, caught, limit_s  # noqa: E402
 from mutation.sampling import Site, sample  # noqa: E402
+from mutation.selection import tests_folder  # noqa: E402
 
-FOLDERS = ("core", "store", "services")
-"""The rules, the bytes on disk, and the subjects: what the promises rest on."""
+FOLDERS = tuple(
+    sorted(
+        name
+        for name in os.listdir(os.path.join(REPOSITORY, "queenbee"))
+        if os.path.isdir(os.path.join(TESTS, tests_folder(name)))
+    )
+)
+"""The packages, each of which has tests of its own."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Tries the mutants that were asked for; survivors are a figure, not a failure."""
+    """Tries the mutants that were asked for; survivors of a sample are a figure, not a failure."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument("--folders", nargs="+", default=FOLDERS, help="below queenbee/ and tests/")
-    parser.add_argument("--sample", type=int, help="how many mutants; all of them if left out")
+    parser.add_argument("which", choices=["promises", "sample"], help="the table, or random lines")
+    parser.add_argument("--folders", nargs="+", default=FOLDERS, help="below queenbee/")
+    parser.add_argument("--sample", default="150", help="how many mutants, or all")
     parser.add_argument("--seed", type=int, default=1, help="which sample")
     parser.add_argument("--workers", type=int, default=os.cpu_count())
     parser.add_argument("--work", default=os.path.join(REPOSITORY, ".mutants"))
     options = parser.parse_args(arguments)
     try:
-        run = Run(options.folders, os.path.abspath(options.work))
+        return _promises(options) if options.which == "promises" else _sample(options)
     except selection.TestsFail:
         print("the tests fail without any mutant; make them pass first", file=sys.stderr)
         return 2
-    chosen = sample(run.counts, options.sample, options.seed)
-    tried = run.try_all(chosen, options.workers)
+
+
+def _promises(options: argparse.Namespace) -> int:
+    tried = promises.try_rows(REPOSITORY, promises.rows(options.folders), options.workers)
+    missed = sum(not caught(verdict) for _, verdict in tried)
+    print(f"mutants of promises: {len(tried)}, noticed: {len(tried) - missed}")
+    return 1 if missed else 0
+
+
+def _sample(options: argparse.Namespace) -> int:
+    run = Run(options.folders, os.path.abspath(options.work))
+    size = None if options.sample == "all" else int(options.sample)
+    tried = run.try_all(sample(run.counts, size, options.seed), options.workers)
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"], cwd=REPOSITORY, capture_output=True, text=True
     ).stdout.strip()
@@ -64,6 +82,8 @@ class Run:
     """The mutants of some folders, the tests for each, and what is known of them already."""
 
     def __init__(self, folders: Sequence[str], work: str) -> None:
+        from mutation.mutants_of import Mutants  # It needs mutmut, which the table does not.
+
         os.makedirs(work, exist_ok=True)
         self._mutants = {
             os.path.relpath(path, REPOSITORY): Mutants(_read(path))

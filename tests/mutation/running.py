@@ -13,9 +13,6 @@ from collections.abc import Mapping, Sequence
 
 from mutation.plugin import TIMES_FROM
 
-UNDER_MUTATION = "QUEENBEE_UNDER_MUTATION"
-"""Set while a mutant is tested: tests/mutants.py skips what breaks the code on purpose itself."""
-
 _MOST_BYTES = 4 * 1024**3
 """Of memory, for each process: some mutants never stop to allocate."""
 
@@ -27,7 +24,6 @@ class Copy:
         self.folder = folder
         self.env = {
             **os.environ,
-            UNDER_MUTATION: "1",
             # The copy's package comes before the installed one, also in processes that tests start.
             "PYTHONPATH": os.pathsep.join([folder, os.path.join(repository, "tests")]),
             # Two mutants of one second and one size must not share compiled code.
@@ -72,6 +68,12 @@ class Copy:
         with open(self.path(name), "w", encoding="utf-8", newline="") as file:
             file.write(source)
 
+    def _end_leftovers(self) -> None:
+        """Ends what left the group of its test, such as a command that a broken line lets run."""
+        for group in _groups_inside(self.env["TMPDIR"]):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+
     def _clear(self) -> None:
         for folder in (self.folder, self.folder + ".tmp"):
             shutil.rmtree(folder, ignore_errors=True)
@@ -95,11 +97,22 @@ class Copy:
                 # Also what a test started and a broken line forgot to end.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
+                self._end_leftovers()
         if process.returncode == 0:
             return "survived"
         failed = re.search(rb"^(?:FAILED|ERROR) (\S+)", printed, re.MULTILINE)
         by = failed[1].decode(errors="replace") if failed else f"status {process.returncode}"
         return f"caught by {by}"
+
+
+def _groups_inside(folder: str) -> set[int]:
+    """Returns the process groups that work in a folder, where the system tells."""
+    groups = set()
+    for pid in filter(str.isdecimal, os.listdir("/proc") if os.path.isdir("/proc") else ()):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/proc/{pid}/cwd").startswith(folder):
+                groups.add(os.getpgid(int(pid)))
+    return groups
 
 
 def caught(verdict: str) -> bool:

@@ -24,6 +24,14 @@ context = ${{PYTEST_CURRENT_TEST-}}
 Lines = dict[int, list[str]]
 
 
+_ELSEWHERE = {"mcp": "mcp_surface"}  # A folder of tests called mcp would hide the library.
+
+
+def tests_folder(package: str) -> str:
+    """Returns the folder in `tests/` with the tests of a package."""
+    return _ELSEWHERE.get(package, package)
+
+
 class TestsFail(Exception):
     """The tests fail without any mutant: nothing can be learned from them."""
 
@@ -43,7 +51,7 @@ def measure(tree: str, folders: Sequence[str], work: str, env: dict[str, str]) -
     times = os.path.join(work, "times.json")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-n", "auto", "-p", "mutation.plugin"]
-        + [f"tests/{folder}" for folder in folders],
+        + [f"tests/{tests_folder(folder)}" for folder in folders],
         cwd=tree,
         env={**env, "COVERAGE_PROCESS_START": rc, TIMES_TO: times},
     )
@@ -108,4 +116,4 @@ def tests_for(source: str, line: int, lines: Lines, folder: str) -> list[str]:
     chosen = {test for each in header for test in lines.get(each, ())} if in_function else set()
     if not chosen and (not in_function or any(each in lines for each in header)):
         chosen = {test for tests in lines.values() for test in tests}
-    return sorted(test for test in chosen if test.startswith(f"tests/{folder}/"))
+    return sorted(test for test in chosen if test.startswith(f"tests/{tests_folder(folder)}/"))

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
-from mutants import mutant
 from report_worlds import HOSTILE, report_of
 
 from queenbee.core.text import printable
@@ -68,18 +67,6 @@ def test_no_text_becomes_markup(hostile):
     assert {child.type for child in inline} <= INLINE
     shown = plain(hostile)[:60]
     assert all(shown not in child.content for child in inline if child.type == "text" and shown)
-
-
-def test_a_text_that_is_not_code_is_noticed():
-    broken = mutant(module, 'return f"{fence}{blank}{line}{blank}{fence}"', 'return f"{line}"')
-    tokens = READER.parse(broken.markdown(report_of("<b>")))
-    assert {child.type for token in tokens for child in token.children or ()} - INLINE
-
-
-def test_a_bar_that_is_not_escaped_is_noticed():
-    broken = mutant(module, '.replace("|", "\\\\|")', "")
-    source = f"| a | b |\n| --- | --- |\n| {broken.code('x | y')} | z |\n"
-    assert cells(source)[1] != [("text", "z")]
 
 
 def test_a_comment_takes_it_however_much_there_is():

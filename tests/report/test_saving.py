@@ -6,7 +6,6 @@ import os
 
 import pytest
 from hives import snapshot
-from mutants import mutant
 from report_worlds import report_of
 
 from queenbee.errors import Conflict, NotFound, Unreadable
@@ -43,13 +42,6 @@ def test_any_other_file_is_left_alone(tmp_path, mine):
     with pytest.raises(Conflict, match="not a report"):
         save(str(tmp_path / "r.html"), REPORT)
     assert snapshot(tmp_path) == before
-
-
-def test_a_report_that_replaces_anything_is_noticed(tmp_path):
-    broken = mutant(saving, "if status.st_size and GENERATOR", "if False and GENERATOR")
-    (tmp_path / "r.html").write_bytes(b"mine")
-    broken.save(str(tmp_path / "r.html"), REPORT)
-    assert (tmp_path / "r.html").read_text() != "mine"
 
 
 def test_a_file_that_appears_at_the_last_moment_is_left_alone(tmp_path, monkeypatch):

@@ -9,12 +9,10 @@ import pytest
 from hives import Clock, git, write_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import IssueClosed
-from queenbee.services import issues
 from queenbee.services.work.overview import overview
 
 pytestmark = pytest.mark.both_engines
@@ -77,15 +75,6 @@ def test_an_issue_that_no_tracker_knows_is_done_too(hive: Hive, reviewer: Hive) 
     with pytest.raises(IssueClosed, match="was completed"):
         reviewer.assignments.claim("qb-1")
     assert reviewer.assignments.claim("qb-1", anyway=True).droid == "reviewer"
-
-
-def test_an_issue_whose_completion_does_not_count_would_be_noticed(
-    hive: Hive, tracked: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = mutant(issues, "issues[issue_id] = beads.as_completed(issue, completed)", "pass")
-    monkeypatch.setattr(issues.Issues, "_read", broken.Issues._read)
-    with pytest.raises(AssertionError):
-        test_what_waited_for_a_completed_issue_is_ready(hive, tracked)
 
 
 EVENTS = st.lists(st.sampled_from(["complete", "close", "reopen"]), min_size=1, max_size=6)

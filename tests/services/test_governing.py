@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 from hives import QuickQueen, commit_file, environment, git
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.hook.main import respond
@@ -236,21 +235,3 @@ def test_folders_asked_together_have_the_hives_that_each_has_alone(
     linked = tmp_path / "linked"
     git(tangled, "worktree", "add", "-q", str(linked))
     assert same_hives(linked)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("os.path.islink(folder) or ", ""),
-        ('(BEADS, ".git")', '(".git",)'),
-        ('(BEADS, ".git")', "(BEADS,)"),
-        ("not here.linked and ", ""),
-    ],
-)
-def test_hives_that_are_overlooked_among_many_folders_are_noticed(
-    tangled: Path, tmp_path: Path, old: str, new: str
-) -> None:
-    linked = tmp_path / "linked"
-    git(tangled, "worktree", "add", "-q", str(linked))
-    broken = mutant(governing, old, new)
-    assert not (same_hives(tangled, broken) and same_hives(linked, broken))

@@ -6,11 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.errors import InvalidInput, NotFound, UnknownDroid
-from queenbee.services import messages as messages_module
 from queenbee.services.telling.sending import send_batch
 from queenbee.services.writing.secrets import LooksLikeSecret
 
@@ -83,18 +81,6 @@ def test_a_thousand_wait_for_the_disk_once(hive: Hive, monkeypatch: pytest.Monke
     hive.messages.send_many({"to": "reviewer", "body": f"body {number}"} for number in range(1_000))
     assert len(synced) == 1
     assert len(hive.messages.sent()) == 1_001
-
-
-def test_a_turn_for_each_is_caught(hive: Hive) -> None:
-    broken = mutant(
-        messages_module,
-        "            with self._store.transaction() as tx:\n                for draft in drafts:\n",
-        "            for draft in drafts:\n                with self._store.transaction() as tx:\n",
-    )
-    messages = broken.Messages(hive, hive.droids, check_issue=hive._check_issue)
-    with pytest.raises(NotFound):
-        messages.send_many([GOOD[0], {**GOOD[1], "reply_to": "qm-nowhere"}])
-    assert len(hive.messages.sent()) == 1
 
 
 # Lines of JSON

@@ -14,7 +14,6 @@ import pytest
 from hives import START_MS, Clock, git, records, write_lines
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.core.records import Assignment, Reservation
@@ -22,7 +21,6 @@ from queenbee.core.standing import superseded_assignments, superseded_leases
 from queenbee.core.timestamps import LAST_MS, format_ms
 from queenbee.errors import Held, QueenError
 from queenbee.services.care.doctor import examine, repair
-from queenbee.services.leases import granting
 from queenbee.store import present
 from queenbee.workflows.tracking.tracker import Tracker
 
@@ -349,35 +347,19 @@ def wild_history(drawn: list[Any], steps: list[Any]) -> None:
 WILD = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
+RELEASED_LATER = ("api", START_MS - 1, LAST_MS, "released", LAST_MS, "src/**", True)
+MINE = ("ui", START_MS - 1, START_MS + 2 * HOUR_MS, "active", 0, "src/**", True)
+THEIRS = ("api", START_MS + HOUR_MS, LAST_MS, "active", 0, "src/a.py", True)
 SHARED_LONGER = ("api", START_MS, START_MS + 61_000, "active", START_MS, "src/**", False)
 
 
 @pytest.mark.slow
 @WILD
+@example([RELEASED_LATER], [("ui", START_MS, "reserve", "src/a.py", True)])
+@example([MINE, THEIRS], [("ui", START_MS, "release", "src/**", True)])
 @example([SHARED_LONGER], [("api", START_MS, "force", "src/**", True)])
 @given(st.lists(FOREIGN, max_size=3), STEPS)
 def test_whatever_the_clocks_say_a_grant_lasts_and_what_lost_stays_lost(
     drawn: list[Any], steps: list[Any]
 ) -> None:
     wild_history(drawn, steps)
-
-
-RELEASED_LATER = ("api", START_MS - 1, LAST_MS, "released", LAST_MS, "src/**", True)
-
-
-class TestMutants:
-    def test_a_grant_that_does_not_say_what_it_follows_is_caught(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        broken = mutant(granting, '"follows": follows or None', '"follows": None')
-        monkeypatch.setattr(granting, "grant", broken.grant)
-        with pytest.raises(AssertionError, match="lost to one that had ended"):
-            wild_history([RELEASED_LATER], [("ui", START_MS, "reserve", "src/a.py", True)])
-
-    def test_an_end_that_frees_what_lost_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        broken = mutant(granting, "if begun_ms >= ends_ms[winner]:", "if False:")
-        monkeypatch.setattr(granting, "end", broken.end)
-        mine = ("ui", START_MS - 1, START_MS + 2 * HOUR_MS, "active", 0, "src/**", True)
-        theirs = ("api", START_MS + HOUR_MS, LAST_MS, "active", 0, "src/a.py", True)
-        with pytest.raises(AssertionError):
-            wild_history([mine, theirs], [("ui", START_MS, "release", "src/**", True)])

@@ -10,12 +10,10 @@ import os
 import types
 
 import pytest
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.errors import DurabilityUnknown, QueenError, Unwritable
 from queenbee.store import files
-from queenbee.store.engines import files_turn
 from queenbee.store.layout import discover
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.setup import init
@@ -97,12 +95,6 @@ class TestAWriteThatIsAcknowledged:
         hive.assignments.complete("qb-1")
         assert syncs
         assert not any(held for _, held in syncs)
-
-    def test_without_waiting_is_caught(self, hive, syncs, monkeypatch):
-        broken = mutant(files_turn, "receipt.sync()", "pass")
-        monkeypatch.setattr(files_turn, "FilesTurn", broken.FilesTurn)
-        hive.messages.send("api", "hello")
-        assert syncs == []
 
     def test_waiting_under_the_lock_is_caught(self, hive, syncs, monkeypatch):
         append = Ledger.append

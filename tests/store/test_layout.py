@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 from hives import Queen, commit_file, git
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.errors import NoHive, Unreadable
-from queenbee.store import layout as layout_module
 from queenbee.store.layout import OUTSIDE, discover, folds_case, git_tree
 
 
@@ -435,38 +433,6 @@ class TestWhereTheStateIs:
         for name in ("apart", "two"):
             with pytest.raises(Unreadable, match=r"each worktree has a \.beads/ of its own"):
                 found(repo.parent / name)
-
-    @pytest.mark.parametrize(
-        ("old", "new"),
-        [
-            (
-                "if home.linked or (os.path.isdir(worktrees) and os.listdir(worktrees)):",
-                "if False:",
-            ),
-            ('    return chosen == "beads"', '    return "beads" in (chosen, settings.state)'),
-            ("    if found is not None:\n        raise", "    if False:\n        raise"),
-        ],
-        ids=["each worktree has a lock", "a clone chooses", "git tracks it"],
-    )
-    def test_each_check_is_needed(self, repo, old, new):
-        broken = mutant(layout_module, old, new)
-        if "chosen" in old:
-            git(repo, "config", "queenbee.state", "git")
-            (repo / ".beads" / "queen.toml").write_text('state = "beads"\n')
-        else:
-            git(repo, "config", "queenbee.state", "beads")
-            (repo / ".beads" / ".queenbee").mkdir()
-            (repo / ".beads" / ".queenbee" / "lock").touch()
-            git(repo, "add", "-f", ".beads")
-        where = repo
-        if "worktrees" in old:
-            git(repo, "reset", "-q", ".beads")
-            where = repo.parent / "one"
-            git(repo.parent, "clone", "-q", "--bare", str(repo), "bare.git")
-            git(repo.parent / "bare.git", "config", "queenbee.state", "beads")
-            git(repo.parent / "bare.git", "worktree", "add", "-q", "-b", "one", "../one")
-        state = broken.discover(str(where), {}, must_exist=False).state_dir
-        assert state == str(where / ".beads" / ".queenbee")
 
     def test_that_cannot_be_written_refuses_writes_and_says_what_to_grant(self, repo, queen):
         sent = queen("msg", "send", "api", "hello", as_="ui")

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from hives import git
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.cli.exits import UNREADABLE, exit_code
 from queenbee.errors import QueenError, Unreadable
-from queenbee.store import layout, safe_open
+from queenbee.store import safe_open
 from queenbee.store.droids import identity
 from queenbee.workflows.locks import documents_lock
 
@@ -88,18 +87,6 @@ def test_what_git_does_to_the_tree_is_no_move(repo: Path, hive: Hive) -> None:
     assert [each.body for each in hive.messages.sent()] == ["again", "hello"]
 
 
-def test_without_the_check_a_write_is_acknowledged_into_a_new_folder(
-    repo: Path, hive: Hive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = mutant(layout, "if _identity(path) != identity:", "if False:")
-    monkeypatch.setattr(layout.Layout, "refuse_if_moved", broken.Layout.refuse_if_moved)
-    monkeypatch.setattr(safe_open, "_anchors", {})  # The second guard, which has its own tests.
-    hive.messages.send("api", "hello")
-    moved(repo)
-    hive.messages.send("api", "again")
-    assert os.path.isdir(repo / ".git")
-
-
 def _as_if_it_had_looked_before(hive: Hive, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hive.layout, "refuse_if_moved", lambda: None)
 
@@ -117,12 +104,3 @@ def test_a_move_between_the_look_and_the_write_makes_nothing(
     with pytest.raises(Unreadable):
         hive.messages.send("api", "again")
     assert names(repo) == before
-
-
-def test_a_folder_made_anew_is_caught(
-    repo: Path, hive: Hive, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = mutant(safe_open, "        if path in _anchors:\n", "        if False:\n")
-    shutil.rmtree(repo / ".git")
-    broken.make_folder(os.path.dirname(hive.layout.index_path("messages")))
-    assert (repo / ".git").exists()

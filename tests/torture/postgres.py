@@ -26,7 +26,6 @@ from queenbee import Hive
 from queenbee.errors import Busy, Conflict, NotFound, OutcomeUnknown, StoreError
 from queenbee.store.engines.postgres import connection, engine, turn
 from tests import postgres_server
-from tests.mutants import mutant
 from tests.torture.places import Broken
 
 ISSUES = 6
@@ -268,8 +267,9 @@ def work(tree: str, log: str, number: str, operations: int, broken: str) -> None
 
 def _without_lock() -> None:
     """Nobody waits for the hive's turn."""
-    loose = mutant(connection, "SELECT pg_advisory_xact_lock($4)", "SELECT $4::bigint")
-    connection.Connection._begin = loose.Connection._begin  # type: ignore[method-assign]
+    lock, none = "SELECT pg_advisory_xact_lock($4)", "SELECT $4::bigint"
+    assert lock in connection._LOCK
+    connection._LOCK = connection._LOCK.replace(lock, none)
 
 
 def _guessing() -> None:

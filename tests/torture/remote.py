@@ -22,11 +22,9 @@ import time
 from collections import Counter
 from contextlib import suppress
 
-from mutants import mutant
-
 from queenbee import Hive
 from queenbee.errors import Busy, Held, QueenError, Taken
-from queenbee.git.remote import confirming, deciding, syncing
+from queenbee.git.remote import confirming, syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.notes import Notes
 from tests.torture.kills import killed_at
@@ -36,7 +34,8 @@ from tests.torture.remote_history import MEET, check
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
 HOUR_MS = 3_600_000
 TTL_S = 1800
@@ -62,23 +61,33 @@ _PAUSE_S = 0.2
 
 def work(tree: str, log: str, name: str, off_ms: int, seed: int, broken: str) -> None:
     """Lets one droid ask until it is killed."""
-    if broken == "clock":
-        by_clock = mutant(deciding, "margin_ms = skew_ms if", "margin_ms = 0 if")
-        syncing.decide = by_clock.decide
     if broken == "blind":
-        taken = "        self._append({kind: lines for kind, lines in lacking.items() if lines})\n"
-        blind = mutant(syncing, taken, "")
-        confirming.sync, confirming.take_in = blind.sync, blind.take_in
+        syncing._Exchange._take_in = _taking_nothing_in(syncing._Exchange._take_in)
     hive = Hive.open(
         tree,
         droid=name,
         env={"QUEEN_DURABILITY": "buffered"},
         clock=lambda: time.time_ns() // 1_000_000 + off_ms,
     )
+    if broken == "clock":  # The hive goes by its own clock, as if all clocks told one time.
+        object.__setattr__(hive.layout.settings, "sync_clock_skew_s", 0)
     chance = random.Random(seed)
     with open(log, "a", encoding="utf-8") as file:
         while True:
             _act(hive, chance, file.fileno())
+
+
+def _taking_nothing_in(take_in: Callable[..., None]) -> Callable[..., None]:
+    """Returns what notes that it has the lines of a commit, and does not append them."""
+
+    def blind(exchange: Any, head: str | None) -> None:
+        exchange._append = lambda lines: None
+        try:
+            take_in(exchange, head)
+        finally:
+            del exchange._append
+
+    return blind
 
 
 def _note(log: int, **fields: object) -> None:

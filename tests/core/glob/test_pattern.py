@@ -8,14 +8,11 @@ from types import ModuleType
 
 import pytest
 from glob_reference import PATHS, covered, examples, patterns, share_a_path, starry_patterns, usable
-from hypothesis import Phase, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from mutants import mutant
 from pathspec import PathSpec
 
 from queenbee.core.glob import pattern as globs
-from queenbee.core.glob import runs as globruns
-from queenbee.core.glob import segments as globsegments
 from queenbee.errors import BadPattern
 
 
@@ -393,72 +390,3 @@ def test_git_ignores_every_witness_by_both_patterns(one: str, other: str) -> Non
     if witness is not None:
         assert _git(one).match_file(witness)
         assert _git(other).match_file(witness)
-
-
-# Mutants: what the laws above must not let pass.
-
-_QUICK = settings(
-    max_examples=200, deadline=None, database=None, phases=[Phase.generate], derandomize=True
-)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param(
-            "            runs.append([])",
-            "            runs[-1].append(_segment((None,))); runs.append([])",
-            id="two stars stand for one segment or more",
-        ),
-        pytest.param(
-            "everything_but(ranges) if negated else ranges",
-            "ranges",
-            id="a negated class is read as a class",
-        ),
-        pytest.param(
-            "    return common_path(compiled(one, fold_case), compiled(other, fold_case))",
-            "    return a if a == b else None",
-            id="texts are compared",
-        ),
-        pytest.param(
-            "    return common_path(compiled(one, fold_case), compiled(other, fold_case))",
-            "    return b if matches(a, b) else a if matches(b, a) else None",
-            id="the texts are tried as paths, as in the records document",
-        ),
-        pytest.param(
-            "for theirs in other.branches:",
-            "for theirs in other.branches[:1]:",
-            id="only the first alternative is compared",
-        ),
-    ],
-)
-def test_a_broken_engine_is_caught(old: str, new: str) -> None:
-    broken = mutant(globs, old, new)
-    with pytest.raises(AssertionError):
-        check_overlap_is_exact(broken, _QUICK)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        pytest.param("(fits & -fits).bit_length()", "fits.bit_length()", id="runs placed last"),
-        pytest.param("one[-1][::-1], other[-1][::-1]", "one[-1], other[-1]", id="tails forward"),
-        pytest.param("start > end", "start > len(fixed)", id="ends that cross"),
-    ],
-)
-def test_a_broken_comparison_of_runs_is_caught(old: str, new: str) -> None:
-    broken = mutant(globs, "_exact: dict", "_exact: dict")
-    runs = mutant(globruns, old, new)
-    segments = mutant(globsegments, "_MEMO_SIZE = 4096", "_MEMO_SIZE = 4096")
-    segments.meet = broken.meet = runs.meet
-    for name in ("Segment", "common_name", "sample_name"):
-        setattr(broken, name, getattr(segments, name))
-    with pytest.raises(AssertionError):
-        check_overlap_is_exact(broken, _QUICK, starry_patterns)
-
-
-@pytest.mark.slow
-def test_the_laws_pass_on_an_unbroken_copy() -> None:
-    copy = mutant(globs, "_exact: dict", "_exact: dict")
-    check_overlap_is_exact(copy, _QUICK)

@@ -10,11 +10,8 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mutants import mutant
 
 from queenbee.checks.bounds import MAX_CHECKS
-from queenbee.documents.gates import gate as gate_module
-from queenbee.documents.gates import judgement
 from queenbee.documents.gates.gate import (
     SCHEMA_PATH,
     TRANSITIONS,
@@ -413,14 +410,6 @@ def test_a_gate_never_passes_with_an_error_rule_that_did_not_pass_last(ran, chan
     assert passed == (last.get("a") == "passed" and last.get("b") == "passed")
 
 
-def test_a_verdict_by_any_passed_result_would_be_noticed():
-    broken = mutant(
-        judgement, "made_ms(result) >= made_ms(latest[rule_id])", 'result["status"] == "passed"'
-    )
-    results = [result(), result(status="failed", at="2025-11-15T14:00:01Z")]
-    assert broken.judge(gate([rule()], results)).status == "passed"
-
-
 @pytest.mark.parametrize("current", TRANSITIONS)
 @pytest.mark.parametrize("new", TRANSITIONS)
 def test_the_transitions_are_those_of_the_document(current, new):
@@ -539,9 +528,6 @@ def test_a_gate_does_not_pass_because_the_rule_that_failed_is_gone(status):
         begin_attempt(removed, NOW_MS), [result("a", at=NOW)], [], attempt=2, now_ms=NOW_MS
     )
     assert judge(ran).passed
-    broken = mutant(gate_module, "if latest_results(gate) or gate[", "if gate[")
-    if status == "in_progress":
-        assert broken.judge(broken.remove_rule(document, "b")).passed
 
 
 def test_a_rule_is_removed_before_the_first_run_without_a_new_attempt():
@@ -615,8 +601,6 @@ def test_results_of_an_earlier_attempt_do_not_pass_the_rules_that_have_not_run_a
     assert judge(killed).blocking == ("b: not run",)
     assert (judge(killed).status, killed["status"]["passed_count"]) == ("in_progress", 1)
     assert validate_gate(killed) == []
-    broken = mutant(judgement, "attempt < current", "attempt < 0")
-    assert broken.judge(killed).passed
 
 
 def test_an_attempt_without_all_results_stays_in_progress():

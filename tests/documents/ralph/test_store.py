@@ -8,7 +8,6 @@ import os
 
 import pytest
 from bead_files import bead_folders
-from mutants import mutant
 
 from queenbee.documents.ralph import store as ralph_store
 from queenbee.documents.ralph.store import find_bead, list_beads, read_bead, update_bead
@@ -225,33 +224,6 @@ def test_the_next_update_finishes_a_move_that_a_crash_cut_short(place, then, fol
     update_bead(find_bead(folders, "gt-1"), set_status(then), folders)
     beads, _ = list_beads(folders)
     assert [(bead.document["status"], bead.stale) for bead in beads] == [(then, None)]
-
-
-def test_removing_the_old_one_first_would_lose_a_bead(folders, monkeypatch):
-    broken = mutant(
-        ralph_store,
-        "    write_object(target, bead.document)\n    # 3.",
-        "    _remove(bead.path)\n    write_object(target, bead.document)\n    # 3.",
-    )
-    put(folders.active, "a", id="gt-1", status="in_progress")
-    crash_at(monkeypatch, broken, "write_object", 1)
-    with pytest.raises(Crash):
-        broken.update_bead(
-            broken.find_bead(folders, "gt-1"), set_status("completed"), folders=folders
-        )
-    with pytest.raises(NotFound):
-        find_bead(folders, "gt-1")
-
-
-def test_reopening_without_the_first_step_would_leave_the_bead_completed(folders, monkeypatch):
-    broken = mutant(ralph_store, "    if not done:\n", "    if False:\n")
-    put(folders.completed, "a", id="gt-1", status="completed")
-    crash_at(monkeypatch, broken, "_remove", 1)
-    with pytest.raises(Crash):
-        broken.update_bead(
-            broken.find_bead(folders, "gt-1"), set_status("pending"), folders=folders
-        )
-    assert find_bead(folders, "gt-1").document["status"] == "completed"
 
 
 def test_a_completed_copy_without_a_status_counts_as_completed(folders):

@@ -6,14 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from hives import Clock, snapshot
-from mutants import mutant
 
 from queenbee import Hive
-from queenbee.core import queue as core_queue
 from queenbee.core.queue import Want
 from queenbee.errors import Held
-from queenbee.services.leases import granting
-from queenbee.services.waiting import queue as queue_module
 
 pytestmark = pytest.mark.both_engines
 
@@ -30,25 +26,6 @@ def test_a_newcomer_is_refused_what_somebody_waits_for(hive: Hive, reviewer: Hiv
     assert [each["droid"] for each in refusal.value.details["ahead"]] == ["reviewer"]
     assert refusal.value.details["holders"] == []
     assert hive.reservations.reserve(["src/a.py"])
-
-
-@pytest.mark.parametrize(
-    ("module", "where", "old", "new"),
-    [
-        (core_queue, (queue_module, "ahead"), "each.droid != droid", "each.droid == droid"),
-        (granting, None, "if conflicts or ahead:", "if conflicts:"),
-    ],
-)
-def test_a_newcomer_that_overtakes_is_caught(
-    hive: Hive, reviewer: Hive, monkeypatch: pytest.MonkeyPatch, module, where, old, new
-) -> None:
-    broken = mutant(module, old, new)
-    if where is not None:
-        monkeypatch.setattr(*where, getattr(broken, where[1]))
-    else:
-        monkeypatch.setattr(granting, "grant", broken.grant)
-    with reviewer.queue.register(SRC, 60):
-        assert hive.reservations.reserve(["src/a.py"])
 
 
 def test_two_readers_do_not_hold_each_other_up(hive: Hive, reviewer: Hive) -> None:

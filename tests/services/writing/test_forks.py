@@ -12,12 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.errors import Busy
-from queenbee.store import lock
-from queenbee.store.index import tables
 from queenbee.store.index.records import Indexed
 from queenbee.store.lock import KernelLock
 
@@ -168,21 +165,6 @@ def test_a_fork_while_another_thread_looks_for_leases_does_not_hang(hive: Hive) 
     thread.join()
 
 
-@pytest.mark.parametrize(
-    "old",
-    ["        fd, lock._fd = lock._fd, -1\n        os.close(fd)\n"],
-)
-def test_a_child_that_does_not_close_its_copy_is_noticed(path: str, old: str) -> None:
-    broken = mutant(lock, old, "        pass\n")
-    held = broken.KernelLock(path, holder="parent")
-    held.__enter__()
-    with child(nothing):
-        os.close(held._fd)  # As when the parent is killed: nothing unlocks.
-        with pytest.raises(Busy):
-            KernelLock(path, holder="other", timeout_s=0).__enter__()
-        held._fd = -1
-
-
 def two(hive: Hive) -> None:
     """Sends two messages: the second one needs an index with the first one in it."""
     for number in (1, 2):
@@ -209,17 +191,6 @@ class TestAForkWhileAThreadWritesTheIndex:
         tree = busy.layout.tree
 
         with child(lambda: two(Hive.open(tree, droid="reviewer"))):
-            pass
-
-    def test_a_child_that_shares_what_sqlite_knows_is_caught(
-        self, busy: Hive, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        broken = mutant(tables, "if self.path in _inherited:", "if False:")
-        monkeypatch.setattr(tables.Tables, "_connect", broken.Tables._connect)
-        with (
-            pytest.raises(AssertionError),
-            child(lambda: two(busy)),
-        ):
             pass
 
 

@@ -13,7 +13,6 @@ from detect_secrets.core.plugins.util import get_mapping_from_secret_type_to_cla
 from detect_secrets.plugins.keyword import KeywordDetector
 from hypothesis import given
 from hypothesis import strategies as st
-from mutants import mutant
 
 from queenbee.errors import Busy
 from queenbee.services.hive import Services
@@ -31,7 +30,7 @@ WINDOW = secrets._WINDOW
 def refused(text: str, module: types.ModuleType = secrets) -> bool:
     try:
         module.refuse_secrets({"body": text})
-    except (LooksLikeSecret, module.LooksLikeSecret):  # A mutant has a class of its own.
+    except LooksLikeSecret:
         return True
     return False
 
@@ -65,20 +64,6 @@ def test_a_credential_across_the_edge_of_a_window_is_found() -> None:
     check_a_token_at_any_edge(secrets)
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("_WINDOW // 2), _WINDOW // 2):", "_WINDOW // 2), _WINDOW):"),
-        ("line[begin : begin + _WINDOW]", "line[begin : begin + _WINDOW // 2]"),
-        ("max(1, len(line) - _WINDOW // 2)", "max(1, len(line) - _WINDOW)"),
-    ],
-    ids=["windows side by side", "windows of half the size", "no last window"],
-)
-def test_windows_that_leave_a_gap_are_caught(old: str, new: str) -> None:
-    with pytest.raises(AssertionError):
-        check_a_token_at_any_edge(mutant(secrets, old, new))
-
-
 @pytest.mark.parametrize("name", ["created_at", "session", "worktree"])
 def test_a_field_that_holds_nobodys_words_is_not_looked_at(name: str) -> None:
     refuse_secrets({name: TOKEN})
@@ -107,21 +92,6 @@ def test_a_hive_refuses_credentials_unless_it_is_told_to_take_them(hive: Service
 )
 def test_a_credential_that_ends_like_a_file_or_begins_like_an_id_is_found(text: str) -> None:
     assert refused(text)
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        (" or _CREDENTIAL.search(word)", ""),
-        ("[0-7][0-9A-HJKMNP-TV-Z]{{25}}", "[0-9A-Z]{{20,26}}"),
-    ],
-    ids=["any file name passes", "any id passes"],
-)
-def test_a_filter_that_lets_such_words_pass_is_caught(old: str, new: str) -> None:
-    broken = mutant(secrets, old, new)
-    texts = ("glpat-a1b2_c3d4-e5f6_a7b8_.txt", "qm-AKIAIOSFODNN7EXAMPLE")
-    assert all(refused(text) for text in texts)
-    assert not all(refused(text, broken) for text in texts)
 
 
 def test_names_that_are_common_in_messages_do_not_load_the_detectors() -> None:
@@ -259,18 +229,6 @@ def test_looking_at_a_whole_text_first_misses_nothing(text: str) -> None:
     assert (secrets._ASSIGNMENT in found) is assigned
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "text"),
-    [
-        ("not _worth_a_look(text)", "not _assigns(text)", f"see {TOKEN} there"),
-        ("line.count(mark) > 1", "line.count(mark) > 2", 'password = "hunter2"'),
-    ],
-)
-def test_a_first_look_that_misses_something_is_caught(old: str, new: str, text: str) -> None:
-    assert set(secrets._found(text))
-    assert not set(mutant(secrets, old, new)._found(text))
-
-
 # The rules for known services
 
 
@@ -315,5 +273,8 @@ def check_web_tokens(module: types.ModuleType) -> None:
 
 def test_a_web_token_is_one_if_its_parts_can_be_read() -> None:
     check_web_tokens(credentials)
-    with pytest.raises(AssertionError):
-        check_web_tokens(mutant(credentials, "kind == _SIGNED", "False"))
+
+
+@pytest.mark.parametrize("text", ["glpat-a1b2_c3d4-e5f6_a7b8_.txt", "qm-AKIAIOSFODNN7EXAMPLE"])
+def test_a_secret_that_looks_like_a_file_name_or_an_id_is_refused(text: str) -> None:
+    assert refused(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,6 @@ from pathlib import Path
 import postgres_server
 import psycopg
 import pytest
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.store.engines.postgres import carrying, connection, schema
@@ -77,21 +75,6 @@ class TestAKindThatIsAPath:
         carried = carrying.to_files(hive.layout, hive_name)
         assert list(carried.kinds) == ["messages"]
         assert not [each for each in _snapshot(repo.parent) if "escaped" in each]
-
-    def test_would_be_written_outside(
-        self,
-        opened: Open,
-        server: postgres_server.Server,
-        hive_name: str,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        _insert(server, hive_name, "../escaped", _LINE)
-        trusting = mutant(schema, "bool(kind)\n        and", "True\n        or")
-        monkeypatch.setattr(connection, "is_kind", trusting.is_kind)
-        hive = opened()
-        for kind in hive.kinds():
-            hive.state(kind)
-        assert os.path.exists(os.path.join(hive.layout.state_dir, "escaped.jsonl"))
 
     def test_may_not_even_make_a_folder(
         self,

@@ -16,21 +16,18 @@ import postgres_server
 import psycopg
 import pytest
 from hives import QuickQueen, git, records
-from mutants import mutant
 from start_up import edit_event
 
 from queenbee import Hive
 from queenbee.errors import (
     Busy,
     OutcomeUnknown,
-    QueenError,
     StoreError,
     Taken,
     Unreachable,
     Unwritable,
 )
 from queenbee.hook.main import respond
-from queenbee.store.engines import files_engine, moving
 from queenbee.store.engines.postgres import carrying, connection, turn
 from queenbee.store.engines.postgres.engine import PostgresEngine
 
@@ -110,31 +107,6 @@ class TestAConnectionThatIsLost:
             with pytest.raises(Unreachable, match="nothing was written"):
                 ui.assignments.claim("qb-1")
         assert count(server, hive_name) == int(arrived)
-
-    @pytest.mark.parametrize(
-        ("guess", "arrived", "wrong"), [("True", False, None), ("False", True, Unreachable)]
-    )
-    def test_a_guess_would_be_wrong(
-        self,
-        guess: str,
-        arrived: bool,
-        wrong: type[QueenError] | None,
-        open_for: Open,
-        server: Any,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        """The test above notices an answer that is not asked for."""
-        broken = mutant(
-            turn, "return connection.is_recorded(first, turn, left_s)", f"return {guess}"
-        )
-        monkeypatch.setattr(turn.PostgresTurn, "_was_recorded", broken.PostgresTurn._was_recorded)
-        ui = open_for("ui")
-        lose_commit(monkeypatch, server, arrived=arrived)
-        if wrong is None:
-            assert ui.assignments.claim("qb-1")  # A yes, for what is not there.
-        else:
-            with pytest.raises(wrong):
-                ui.assignments.claim("qb-1")
 
     def test_an_outcome_that_nobody_can_tell_is_said_to_be_unknown(
         self, open_for: Open, server: Any, monkeypatch: pytest.MonkeyPatch
@@ -454,19 +426,6 @@ class TestCarryingOver:
         assert ran.json["kinds"]["assignments"] == {"lines": 3, "added": 3}
         assert quick("claim", "qb-1", as_="api").code == 5
 
-    def test_a_copy_of_the_tracked_ledgers_alone_would_lose_them(
-        self,
-        quick: QuickQueen,
-        beads: Path,
-        lines: list[dict[str, Any]],
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        (beads / "queen_assignments.jsonl").unlink()
-        broken = mutant(files_engine, "return sorted(tracked | recorded)", "return sorted(tracked)")
-        monkeypatch.setattr(carrying, "FilesEngine", broken.FilesEngine)
-        quick("engine", "use", "postgres")
-        assert quick("claim", "qb-1", as_="api").code == 0
-
     @pytest.mark.parametrize("step", ["verified", "committed", "noted"])
     @pytest.mark.parametrize("kind", ["postgres", "files"])
     def test_interrupted_it_leaves_one_engine_in_use(
@@ -527,25 +486,6 @@ class TestCarryingOver:
         assert quick("engine", "use", "files", cwd=other).code == 0
         assert quick("claim", "qb-8", as_="ui", cwd=other).code == 5
         assert quick("claim", "qb-8", as_="ui").code == 5
-
-    def test_without_that_refusal_two_clones_would_grant_the_same(
-        self,
-        quick: QuickQueen,
-        repo: Path,
-        tmp_path: Path,
-        lines: list[dict[str, Any]],
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        quick("engine", "use", "postgres")
-        other = tmp_path / "other"
-        git(tmp_path, "clone", "-q", str(repo), str(other))
-        shutil.copytree(repo / ".beads", other / ".beads")
-        quick("engine", "use", "files")
-        broken = mutant(carrying, "    if row == (False,):", "    if row == (None,):")
-        monkeypatch.setattr(moving, "_carrying", lambda: broken)
-        assert quick("engine", "use", "postgres", cwd=other).code == 0
-        assert quick("claim", "qb-9", as_="far", cwd=other).code == 0
-        assert quick("claim", "qb-9", as_="ui").code == 0
 
     def test_who_has_pulled_that_it_is_in_files_again_goes_on_there(
         self, quick: QuickQueen, beads: Path, lines: list[dict[str, Any]]

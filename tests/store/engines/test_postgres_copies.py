@@ -9,11 +9,9 @@ from pathlib import Path
 
 import postgres_server
 import pytest
-from mutants import mutant
 
 from queenbee import Hive
-from queenbee.errors import QueenError, StoreError
-from queenbee.store.engines.postgres import cache as caches
+from queenbee.errors import QueenError
 from queenbee.store.engines.postgres import engine as engines
 from queenbee.store.engines.postgres import turn
 from queenbee.store.engines.postgres.cache import Cache
@@ -91,14 +89,6 @@ class TestACopyThatIsExchangedWithinATurn:
     ) -> None:
         assert self.grants(opened, monkeypatch, *lines) == ["first"]
 
-    @pytest.mark.parametrize("lines", [(), (FOREIGN,), (FOREIGN, FOREIGN)])
-    def test_that_is_believed_is_noticed(
-        self, opened: Open, monkeypatch: pytest.MonkeyPatch, lines: tuple[bytes, ...]
-    ) -> None:
-        broken = mutant(caches, "if self._agreed is None:", "if True:")
-        monkeypatch.setattr(engines, "Cache", broken.Cache)
-        assert self.grants(opened, monkeypatch, *lines) == ["first", "second"]
-
     def writes(self, opened: Open, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         """Returns who got a file, when the copy is exchanged right before a turn writes."""
         opened("first").reservations.reserve("src/app.py")
@@ -118,20 +108,6 @@ class TestACopyThatIsExchangedWithinATurn:
     def test_does_not_number_the_lines(self, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
         assert self.writes(opened, monkeypatch) == ["first", "second"]
 
-    def test_that_numbers_the_lines_is_noticed(
-        self, opened: Open, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """A line would follow none of the database's own, which nobody could read any more."""
-        broken = mutant(
-            turn,
-            "sequence, digest = self._engine.end_in_turn(kind)",
-            "known = self._engine.cache(kind).known(); "
-            "sequence, digest = known.sequence, known.digest",
-        )
-        monkeypatch.setattr(turn.PostgresTurn, "_numbered", broken.PostgresTurn._numbered)
-        with pytest.raises(StoreError):
-            self.writes(opened, monkeypatch)
-
 
 class TestRowsThatFollowAnotherFile:
     def test_are_not_appended_to_it(self, tmp_path: Path) -> None:
@@ -143,11 +119,3 @@ class TestRowsThatFollowAnotherFile:
         assert not cache.take([second], (1, first.digest))
         assert cache.known().digest == foreign[-1].digest
         cache.close()
-
-    def test_that_are_appended_are_noticed(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        broken = mutant(caches, "if digests.get(at.sequence) != at.digest:", "if False:")
-        monkeypatch.setitem(globals(), "Cache", broken.Cache)
-        with pytest.raises(AssertionError):
-            self.test_are_not_appended_to_it(tmp_path)

@@ -10,11 +10,9 @@ from typing import Any
 import postgres_server
 import pytest
 from hives import QuickQueen
-from mutants import mutant
 
 from queenbee import Hive
 from queenbee.store.engines.postgres import engine as engine_module
-from queenbee.store.engines.postgres import turn as turn_module
 from queenbee.store.engines.postgres.connection import Connection
 
 Open = Callable[[str], Hive]
@@ -110,14 +108,6 @@ class TestAReading:
             assert taken(ui) == []
             ui.assignments.claim("qb-1")
             assert taken(ui) == ["qb-1"]
-
-    def test_without_that_a_write_would_be_missing(
-        self, open_for: Open, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        broken = mutant(turn_module, "            engine.read_anew()", "            pass")
-        monkeypatch.setattr(engine_module, "PostgresTurn", broken.PostgresTurn)
-        with pytest.raises(AssertionError):
-            self.test_has_what_a_turn_of_this_thread_wrote(open_for)
 
     def test_a_turn_within_it_decides_by_the_present(self, open_for: Open) -> None:
         ui, api = open_for("ui"), open_for("api")

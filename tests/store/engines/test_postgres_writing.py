@@ -5,16 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import postgres_server
 import pytest
-from mutants import mutant
 
 from queenbee import Hive
-from queenbee.errors import QueenError, Unreadable
-from queenbee.services import store as store_module
-from queenbee.store.engines.postgres import cache, engine, turn
+from queenbee.errors import Unreadable
 from queenbee.store.engines.postgres.engine import PostgresEngine
 from queenbee.store.engines.postgres.noted import noted_hive
 from queenbee.store.index import records as index
@@ -66,30 +62,6 @@ class TestATurn:
     def test_reads_what_others_wrote_since_the_last_one(self, open_for: Open) -> None:
         _takes_turns(open_for)
 
-    @pytest.mark.parametrize(
-        ("module", "old", "new"),
-        [
-            (store_module, "self._read_in.get(kind) is moment", "kind in self._read_in"),
-            (engine, "stamped[0] is turn and", ""),
-        ],
-        ids=["the state", "the stamp"],
-    )
-    def test_that_it_is_another_turn_has_to_be_noticed(
-        self,
-        module: Any,
-        old: str,
-        new: str,
-        open_for: Open,
-        monkeypatch: pytest.MonkeyPatch,
-    ) -> None:
-        broken = mutant(module, old, new)
-        if module is engine:
-            monkeypatch.setattr(engine, "CachedLedger", broken.CachedLedger)
-        else:
-            monkeypatch.setattr(store_module.Store, "state", broken.Store.state)
-        with pytest.raises((QueenError, AssertionError)):
-            _takes_turns(open_for)
-
 
 def _takes_turns(open_for: Open) -> None:
     ui, api = open_for("ui"), open_for("api")
@@ -120,17 +92,6 @@ class TestTheNoteOnThisMachine:
         ui.assignments.claim("qb-2")
         assert noted_hive(ui.layout) == hive_name
 
-    def test_would_stay_away_if_nobody_looked(
-        self, open_for: Open, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        broken = mutant(turn, "if stamp and stamp == engine.noted:", "if engine.noted:")
-        monkeypatch.setattr(turn.PostgresTurn, "_prepare", broken.PostgresTurn._prepare)
-        ui = open_for("ui")
-        ui.assignments.claim("qb-1")
-        Path(ui.layout.engine_path).unlink()
-        ui.assignments.claim("qb-2")
-        assert noted_hive(ui.layout) == ""
-
 
 def test_a_repository_that_was_moved_takes_no_more_writes(open_for: Open, repo: Path) -> None:
     ui = open_for("ui")
@@ -144,14 +105,6 @@ def test_a_repository_that_was_moved_takes_no_more_writes(open_for: Open, repo: 
 class TestACopyThatIsHeldOpen:
     def test_is_not_used_once_another_process_began_it_anew(self, open_for: Open) -> None:
         _begins_anew(open_for)
-
-    def test_would_be_read_on_if_nobody_looked_where_its_path_leads(
-        self, open_for: Open, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        broken = mutant(cache, "_identity(self.path) == held[0]", "True")
-        monkeypatch.setattr(cache.Copy, "_file", broken.Copy._file)
-        with pytest.raises((QueenError, AssertionError)):
-            _begins_anew(open_for)
 
     def test_is_closed_with_the_hive(self, open_for: Open) -> None:
         ui = open_for("ui")

@@ -10,7 +10,6 @@ import orjson
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from mutants import mutant
 
 from queenbee.errors import InvalidInput
 from queenbee.store.ledger import codec
@@ -186,33 +185,9 @@ class TestTheTwoDecoders:
     def test_take_the_same_of_many_lines_as_of_each(self, size_bytes, lines):
         assert told_at_once(lines, size_bytes) == told_one_by_one(lines, size_bytes)
 
-    @pytest.mark.parametrize(
-        ("old", "new"),
-        [
-            ("return len(data) < MAX_LINE_BYTES and data", "return data"),
-            ('MAX_LINE_BYTES and data.count(b"[") + data.count(b"{") <= MAX_DEPTH', "10**9"),
-            ("if type(fields) is not dict:", "if False:"),
-            ("and type(identifier) is str:", "and True:"),
-        ],
-        ids=["too long", "too deep", "not an object", "an id that is not text"],
-    )
-    def test_a_laxer_one_for_many_lines_is_caught(self, old, new):
-        broken = mutant(codec, old, new)
+    def test_refuse_the_same_of_many_odd_lines(self):
         lines = [*ODD_LINES, b'{"id":"q"}']
         assert told_at_once(lines, 10**9) == told_one_by_one(lines, 10**9)
-        try:
-            told = told_at_once(lines, 10**9, broken)
-        except AttributeError:
-            return  # It took something for a record that has no fields at all.
-        assert told != told_one_by_one(lines, 10**9)
-
-    def test_a_laxer_one_is_caught(self):
-        broken = mutant(codec, "        parse_constant=_refuse,\n", "")
-        raw = b'{"id":"q","x":NaN}'
-        assert said(by_orjson, raw).startswith("unusable")
-        assert not said(lambda line: broken._checked(line, broken._strict_loads), raw).startswith(
-            "unusable"
-        )
 
 
 def told_at_once(lines, size_bytes, module=codec):

@@ -7,7 +7,6 @@ import os
 import signal
 
 import pytest
-from mutants import mutant
 from raw_files import content
 
 from queenbee.errors import Unwritable
@@ -123,11 +122,6 @@ class TestKilledWhileWriting:
         Ledger(*places).append([AFTER]).close()
         again = reader.read(batch.position)
         assert {*again.tracked, *again.journal_only} - {BEFORE} == {AFTER}
-
-    def test_without_the_announcement_half_of_them_count(self, places):
-        broken = mutant(journal_module, "if len(lines) > 1:", "if False:")
-        killed(torn_writer(places, len(LINES[0]) + 3, broken))
-        assert not none_or_all(everything(places, broken))
 
 
 class TestKilledBetweenSteps:

@@ -6,14 +6,12 @@ import os
 
 import pytest
 from hypothesis import given, settings
-from mutants import mutant
 from raw_files import content_if_any as content
 from raw_files import record
 from record_lines import any_lines
 
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store.files import START
-from queenbee.store.ledger import ledger as ledger_module
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.journal import Journal
 from queenbee.store.ledger.ledger import Ledger
@@ -306,46 +304,6 @@ def test_reading_on_begins_anew_where_git_rewrote_the_file(ledger):
 def test_a_missing_ledger_is_an_empty_one(ledger):
     batch = ledger.read(Position())
     assert (batch.tracked, batch.journal_only) == ([], [])
-
-
-class TestMutants:
-    """Each breaks what the tests above hold, so that they can be seen to fail."""
-
-    def broken(self, folder, old, new):
-        module = mutant(ledger_module, old, new)
-        healthy = open_ledger(folder)
-        return module.Ledger(healthy.path, healthy.journal_path)
-
-    def test_a_writer_that_does_not_heal_is_caught(self, tmp_path):
-        ledger = self.broken(tmp_path, "joined([*lost, *lines])", "joined([*lines])")
-        record(ledger, line(1))
-        put(ledger.path, b"")
-        record(ledger, line(2))
-        assert line(1) not in content(ledger.path)
-
-    def test_a_writer_without_a_journal_is_caught(self, tmp_path):
-        ledger = self.broken(
-            tmp_path,
-            "self.journal.append(journal, [*gained, *lines])",
-            "self.journal.forget_intent()",
-        )
-        record(ledger, line(1))
-        put(ledger.path, b"")
-        assert line(1) not in everything(ledger)
-
-    def test_a_writer_that_does_not_take_in_what_arrives_is_caught(self, tmp_path):
-        ledger = self.broken(tmp_path, "journal, [*gained, *lines]", "journal, [*lines]")
-        record(ledger, line(1))
-        put(ledger.path, content(ledger.path) + line(2) + b"\n")
-        record(ledger, line(3))
-        put(ledger.path, b"")
-        assert line(2) not in everything(ledger)
-
-    def test_a_writer_that_ignores_a_torn_end_is_caught(self, tmp_path):
-        ledger = self.broken(tmp_path, 'b"" if ledger.ends_with_newline() else b"\\n"', 'b""')
-        put(ledger.path, b"torn")
-        record(ledger, line(1))
-        assert content(ledger.path).splitlines() == [b"torn" + line(1)]
 
 
 def test_the_first_write_in_a_clone_does_not_read_back_what_it_copied(tmp_path, monkeypatch):
