@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from queenbee.cli.app import command, is_mine
-from queenbee.cli.confirming import confirm_options, confirmation
-from queenbee.cli.options import seconds
+from queenbee.cli.options import confirm_options, confirmation, seconds
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment

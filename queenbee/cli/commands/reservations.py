@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import Answer, Invocation, command, is_mine, short_ids, tell
-from queenbee.cli.confirming import confirm_options, confirmation
-from queenbee.cli.options import seconds
+from queenbee.cli.options import confirm_options, confirmation, seconds
 from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
 from queenbee.core.leases import parts_taken

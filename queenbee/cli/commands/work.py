@@ -11,8 +11,7 @@ import click
 
 from queenbee.cli.app import Answer, command
 from queenbee.cli.commands import assignments
-from queenbee.cli.confirming import confirm_options, confirmation
-from queenbee.cli.options import seconds
+from queenbee.cli.options import confirm_options, confirmation, seconds
 from queenbee.cli.rendering import ago, describe, entry, paragraph, summary
 from queenbee.core.text import printable, shell_word, shortened, suggested
 from queenbee.core.timestamps import instant_ms
