@@ -9,7 +9,8 @@ import click
 
 from queenbee.cli.app import Answer, command, tell
 from queenbee.cli.commands import work as views
-from queenbee.cli.options import confirmation, seconds
+from queenbee.cli.confirming import confirmation
+from queenbee.cli.options import seconds
 from queenbee.cli.progress import watcher
 from queenbee.cli.rendering import block
 from queenbee.cli.terminal import say
