@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from bead_files import bead_folders, put_bead, ralph_bead
 from hives import Clock, git
+from hook_settings import install
 from pages import ROOT
 
 from queenbee import Hive
@@ -309,9 +310,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     do("export", lambda: indexes.export(hive))
     do(
         "hook",
-        lambda: claude.install(
-            str(repo / claude.SETTINGS), claude.groups(f"queen-hook {clock.now_ms}")
-        ),
+        lambda: install(str(repo / claude.SETTINGS), claude.groups(f"queen-hook {clock.now_ms}")),
     )
     for agent in AGENTS.values():
         do(f"setup {agent.name}", lambda agent=agent: set_up(agent))  # type: ignore[misc]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.agents import section
@@ -16,28 +17,20 @@ if TYPE_CHECKING:
     from queenbee.agents.files.edits import Part
 
 
+@dataclass(frozen=True)
 class Place:
     """Where an agent is set up: in a working tree, or for a user in all of them."""
 
-    def __init__(
-        self,
-        env: Mapping[str, str],
-        *,
-        tree: str | None,
-        hook: str,
-        mcp: Sequence[str] | None,
-        roots: Sequence[str],
-    ) -> None:
-        self.env = env
-        self.tree = tree
-        """The top of the working tree; None for all repositories of the user."""
-        self.home = os.path.expanduser("~")
-        self.hook = hook
-        """The shell command that runs the hook."""
-        self.mcp = list(mcp) if mcp is not None else None
-        """The program and arguments of the MCP server, or None if it is not installed."""
-        self.roots = list(roots)
-        """The folders of the hive's records, for an agent in a sandbox."""
+    env: Mapping[str, str]
+    tree: str | None
+    """The top of the working tree; None for all repositories of the user."""
+    hook: str
+    """The shell command that runs the hook."""
+    mcp: Sequence[str] | None
+    """The program and arguments of the MCP server, or None if it is not installed."""
+    roots: Sequence[str]
+    """The folders of the hive's records, for an agent in a sandbox."""
+    home: str = field(default_factory=lambda: os.path.expanduser("~"))
 
     def at(self, in_tree: str, in_home: str, variable: str | None = None) -> str:
         """Returns a file of the tree, or of the user's home.
@@ -56,40 +49,30 @@ class Place:
         return os.path.join(self.home, path)
 
 
+@dataclass(frozen=True)
 class Agent:
     """One agent: how it is found, and the parts of files that it needs."""
 
-    def __init__(
-        self,
-        name: str,
-        title: str,
-        parts: Callable[[Place], list[Part]],
-        *,
-        programs: Sequence[str],
-        in_tree: Sequence[str],
-        in_home: Sequence[str],
-        notes: Sequence[str] = (),
-    ) -> None:
-        self.name = name
-        self.title = title
-        self.parts = parts
-        """Returns what its files get in a place; the hook comes first."""
-        self.notes = list(notes)
-        """What is left for the user to do."""
-        self._programs = programs
-        self._in_tree = in_tree
-        self._in_home = in_home
+    name: str
+    title: str
+    parts: Callable[[Place], list[Part]]
+    """Returns what its files get in a place; the hook comes first."""
+    programs: Sequence[str]
+    in_tree: Sequence[str]
+    in_home: Sequence[str]
+    notes: Sequence[str] = ()
+    """What is left for the user to do."""
 
     def found(self, place: Place) -> str | None:
         """Returns why we think that the agent is used here, or None."""
-        for name in self._in_tree if place.tree is not None else ():
+        for name in self.in_tree if place.tree is not None else ():
             if os.path.exists(os.path.join(place.tree or "", name)):
                 return f"{name} is in the repository"
-        for name in self._in_home:
+        for name in self.in_home:
             if os.path.exists(os.path.join(place.home, name)):
                 return f"{name} is in your home directory"
         path = place.env.get("PATH")
-        program = next((each for each in self._programs if shutil.which(each, path=path)), None)
+        program = next((each for each in self.programs if shutil.which(each, path=path)), None)
         return f"{program} is on the PATH" if program is not None else None
 
 

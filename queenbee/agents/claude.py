@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING
 
 from queenbee.agents.agent import Agent, Place, instructions, skill
-from queenbee.agents.files import edits
 from queenbee.agents.files.hook_entries import HookEntries
 from queenbee.agents.files.json_member import JsonMember
 from queenbee.agents.launch import guarded
@@ -14,8 +13,6 @@ from queenbee.errors import QueenError
 from queenbee.store.documents import read_document
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from queenbee.agents.files.edits import Part
     from queenbee.agents.files.hook_entries import Group
 
@@ -67,38 +64,6 @@ def _reads_agents(place: Place) -> bool:
         return "@AGENTS.md" in map(str.strip, text.splitlines())
     except (QueenError, UnicodeDecodeError):
         return False
-
-
-def install(path: str, wanted: Mapping[str, Group]) -> bool:
-    """Adds the hook to a settings file, or makes the file; returns whether that changed it.
-
-    Keeps every byte that was there. Raises `Unreadable`, and changes nothing, if the file is not
-    JSON or does not have the structure of settings.
-    """
-    (edit,) = edits.gathered([HookEntries(path, wanted)])
-    edit.set_up()
-    edits.write([edit], None)
-    return edit.state != edits.UNCHANGED
-
-
-def uninstall(path: str) -> bool:
-    """Removes the hook from a settings file; returns whether it was there.
-
-    The rest is byte for byte what it was before the hook was added. A file that held only the
-    hook is deleted.
-    """
-    (edit,) = edits.gathered([HookEntries(path, {})])
-    edit.undo()
-    edits.write([edit], None)
-    return edit.state != edits.UNCHANGED
-
-
-def installed_events(path: str) -> list[str]:
-    """Returns the events for which a settings file runs the hook."""
-    entries = HookEntries(path, {})
-    (edit,) = edits.gathered([entries])
-    text = edit.text
-    return [] if text is None else [event for event, _ in entries.installed(text)]
 
 
 def _handler(run: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""`--confirm`: the option of commands whose grants the remote can confirm."""
+"""Grants that a command may wait for, and that the remote can confirm: `--wait` and `--confirm`."""
 
 from __future__ import annotations
 
@@ -31,3 +31,27 @@ def confirm_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def confirmation(hive: Hive, *, confirm: bool = False, local_if_offline: bool = False) -> Terms:
     """Returns how the grants of the running command are confirmed, if they are."""
     return Terms(hive, confirm=confirm, local_if_offline=local_if_offline, tell=tell)
+
+
+def granted(
+    hive: Hive,
+    attempt: Callable[[float, Any], list[Any]],
+    *,
+    wait_s: int | None,
+    confirm: bool,
+    local_if_offline: bool,
+) -> list[Any]:
+    """Returns the grants that an attempt gets: it is given how long it may wait, and what shows on
+    a terminal how the wait stands.
+    """
+    watcher = None
+    if wait_s:
+        from queenbee.cli.progress import waiting  # noqa: PLC0415 - start-up
+
+        watcher = waiting()
+    terms = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
+    try:
+        return list(terms.granted(lambda left_s: attempt(left_s, watcher), wait_s=wait_s or 0))
+    finally:
+        if watcher is not None:
+            watcher(None)

@@ -28,8 +28,8 @@ _SECTIONS = {
         "complete": "work",
         "status": "work",
         "watch": "watch",
-        "prime": "care.prime",
-        "prompt": "care.prompt",
+        "prime": "care.for_agents",
+        "prompt": "care.for_people",
         "wait": "work",
         "issues": "issues",
         "ready": "issues",
@@ -49,11 +49,11 @@ _SECTIONS = {
         "overlap": "reservations",
         "conflicts": "reservations",
         "collisions": "collisions",
-        "nudge": "nudge",
+        "nudge": "msg",
     },
     "Talk": {
         "msg": "msg",
-        "notify": "care.notify",
+        "notify": "care.for_people",
     },
     "Plans and checks": {
         "plan": "plan",
@@ -68,15 +68,15 @@ _SECTIONS = {
         "setup": "care.setup",
         "where": "care.hive",
         "whoami": "care.hive",
-        "mcp": "care.mcp",
+        "mcp": "care.for_agents",
         "guard": "care.guard",
         "sync": "care.sync",
         "doctor": "care.doctor",
-        "history": "care.history",
+        "history": "care.records",
         "report": "care.report",
-        "index": "care.index",
-        "stats": "care.index",
-        "rotate": "care.index",
+        "index": "care.records",
+        "stats": "care.records",
+        "rotate": "care.records",
         "engine": "care.engine",
         "completion": "care.hive",
         "version": "care.hive",
@@ -85,8 +85,8 @@ _SECTIONS = {
 }
 """The commands in the order of the help, each with its module in `cli.commands`."""
 
-_HIDDEN = {"hooks": "care.hooks", "behind": "care.sync"}
-"""Commands that another one has replaced, which work as before, or that nobody types."""
+_HIDDEN = {"behind": "care.sync"}
+"""Commands that nobody types."""
 
 _HELP = """Share one repository among coding agents: who works on what, messages, and file
 reservations in .beads/, with no server.

@@ -28,7 +28,7 @@ _LINE_CHARS = 400
 _LEAST_COLUMNS = 10
 """What a column keeps before another is left out: enough to recognise a name or a title."""
 _STATES = frozenset({"", "STATUS", "STATE", "LEFT", "SEVERITY"})
-"""The headings of columns whose words are ours, and have a colour."""
+"""The headings of columns whose words are ours, and have a color."""
 _GAP = 2
 """The blanks between two columns."""
 
@@ -74,7 +74,7 @@ def table(
 def entry(before: str, text: str, after: str = "", *, state: str | None = None) -> None:
     """Prints one line of a list: on a terminal, `text` is cut to what the rest leaves.
 
-    `state` is the word with which the line begins; it is shown in its colour.
+    `state` is the word with which the line begins; it is shown in its color.
     """
     most = columns()
     if most is not None:
@@ -222,7 +222,7 @@ def _shrink(sizes: dict[int, int], among: Sequence[int], room: int, least: int) 
 def _aligned(
     cells: Sequence[str], widths: Sequence[int], shown: Sequence[str] | None = None
 ) -> str:
-    """Returns a line of a table; `shown` are the cells with their colours."""
+    """Returns a line of a table; `shown` are the cells with their colors."""
     padded = [
         text + " " * (size - width(cell))
         for cell, size, text in zip(cells, widths, shown or cells, strict=True)

@@ -1,4 +1,4 @@
-"""The terminal: colour, the width of a text, lines on both outputs, and a progress bar."""
+"""The terminal: color, the width of a text, lines on both outputs, and a progress bar."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _USUAL_COLUMNS = 80
 """The width of a terminal that does not say how wide it is."""
 
 
-def wants_colour() -> bool:
+def wants_color() -> bool:
     """Returns whether standard output wants color.
 
     The first that is set decides: NO_COLOR, FORCE_COLOR (or CLICOLOR_FORCE), TERM=dumb, CLICOLOR;
@@ -121,7 +121,7 @@ def _end_of_fit(text: str, begin: int, most: int) -> int:
 def tinted(text: str, state: str | None = None) -> str:
     """Returns the text in the color of a state, by default of the one that it names itself."""
     meaning = meaning_of(text if state is None else state)
-    if meaning is None or not wants_colour():
+    if meaning is None or not wants_color():
         return text
     if meaning.color == "dim":
         return click.style(text, dim=True)
@@ -131,7 +131,7 @@ def tinted(text: str, state: str | None = None) -> str:
 def say(text: str, *, bold: bool = False) -> None:
     """Prints a line to standard output, bold where color is wanted."""
     # click takes the color out of what is no terminal, unless it is told that color is wanted.
-    wanted = wants_colour()
+    wanted = wants_color()
     click.echo(click.style(text, bold=True) if bold and wanted else text, color=wanted or None)
 
 

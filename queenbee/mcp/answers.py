@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from queenbee.core.plain import error_document, to_plain
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from queenbee.errors import QueenError
 
 
+@dataclass(frozen=True)
 class Answer:
     """The answer of a tool.
 
@@ -21,10 +23,9 @@ class Answer:
     `notices`.
     """
 
-    def __init__(self, texts: list[str], structured: dict[str, Any], *, refused: bool) -> None:
-        self.texts = texts
-        self.structured = structured
-        self.refused = refused
+    texts: list[str]
+    structured: dict[str, Any]
+    refused: bool
 
 
 def answered(value: object, notices: Sequence[str]) -> Answer:

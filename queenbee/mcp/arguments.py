@@ -5,6 +5,7 @@ A client sends whatever its model wrote. Everything is checked before the hive h
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from queenbee.core.names import nearest
@@ -23,20 +24,14 @@ MOST_WORD_CHARS = 4096
 _SHOWN = 60
 
 
+@dataclass(frozen=True)
 class Argument:
     """One argument of a tool: its schema, and how a value is read."""
 
-    def __init__(
-        self,
-        schema: Mapping[str, object],
-        read: Callable[[str, object], object],
-        *,
-        required: bool = False,
-    ) -> None:
-        self.schema = schema
-        self.read = read
-        """Returns the value that the tool gets. Raises `InvalidInput`."""
-        self.required = required
+    schema: Mapping[str, object]
+    read: Callable[[str, object], object]
+    """Returns the value that the tool gets. Raises `InvalidInput`."""
+    required: bool = False
 
 
 def text(about: str = "", *, required: bool = False) -> Argument:

@@ -10,7 +10,7 @@ import gc
 import os
 import signal
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 import mcp_types as types
@@ -113,6 +113,14 @@ def declared(tool: Tool, roots: Sequence[str]) -> types.Tool:
     )
 
 
+class _Place(NamedTuple):
+    """Where a call works: the folders of the client, the one that it names, and its session."""
+
+    uris: list[str]
+    root: str | None
+    session: Session
+
+
 class _Handlers:
     """What the server does at each request of its client."""
 
@@ -163,7 +171,7 @@ class _Handlers:
                 raise Busy(f"{MOST_LONG_CALLS} calls of this client wait already", hint="try later")
         except QueenError as error:
             return refused(error, [])
-        run = self._prepared(ctx, tool, values, uris, root, session, own=is_long)
+        run = self._prepared(ctx, tool, values, _Place(uris, root, session), own=is_long)
         if not is_long:
             return await to_thread.run_sync(run, limiter=self._short)
         self._long_calls += 1
@@ -173,15 +181,7 @@ class _Handlers:
             self._long_calls -= 1
 
     def _prepared(
-        self,
-        ctx: Context,
-        tool: Tool,
-        values: Mapping[str, Any],
-        uris: list[str],
-        root: str | None,
-        session: Session,
-        *,
-        own: bool,
+        self, ctx: Context, tool: Tool, values: Mapping[str, Any], place: _Place, *, own: bool
     ) -> Callable[[], Answer]:
         """Returns the function that a thread calls for the answer of a tool."""
 
@@ -196,18 +196,7 @@ class _Handlers:
         def run() -> Answer:
             call = None
             try:
-                workspace = self._workspace
-                place = workspace.chosen(workspace.roots(uris), root)
-                opened = workspace.own_hive if own else workspace.hive
-                call = Call(
-                    lambda: opened(session, place),
-                    values,
-                    env=workspace.env,
-                    root=place,
-                    beads_dir=workspace.beads_dir,
-                    droid=workspace.name(session, None),
-                    tell_progress=tell_progress,
-                )
+                call = self._call(values, place, own=own, tell_progress=tell_progress)
                 value = tool.run(call)
                 if call.opened is not None:
                     call.opened.note_presence()
@@ -223,6 +212,27 @@ class _Handlers:
                     call.opened.close()
 
         return run
+
+    def _call(
+        self,
+        values: Mapping[str, Any],
+        place: _Place,
+        *,
+        own: bool,
+        tell_progress: Callable[[float, float | None, str], None],
+    ) -> Call:
+        workspace = self._workspace
+        root = workspace.chosen(workspace.roots(place.uris), place.root)
+        opened = workspace.own_hive if own else workspace.hive
+        return Call(
+            lambda: opened(place.session, root),
+            values,
+            env=workspace.env,
+            root=root,
+            beads_dir=workspace.beads_dir,
+            droid=workspace.name(place.session, None),
+            tell_progress=tell_progress,
+        )
 
     async def list_resources(self, ctx: Context, params: object) -> types.ListResourcesResult:
         about = "Your messages, newest first"

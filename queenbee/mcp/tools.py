@@ -7,6 +7,7 @@ The words here are read by every agent at every start, so that each one has to e
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from queenbee.core.records import IMPORTANCES, Reservation
@@ -34,42 +35,33 @@ WAIT_S = 50
 """How long `wait` waits by default. Several clients give a tool a minute."""
 
 
+@dataclass
 class Call:
     """One call of a tool: the hive, what it was given, and whoever listens to its progress."""
 
-    def __init__(
-        self,
-        open_hive: Callable[[], Hive],
-        given: Mapping[str, Any],
-        *,
-        env: Mapping[str, str],
-        root: str,
-        beads_dir: str | None,
-        droid: str | None,
-        tell_progress: Callable[[float, float | None, str], None],
-    ) -> None:
-        self._open_hive = open_hive
-        self._hive: Hive | None = None
-        self.given = given
-        """The value of each argument, None if it was not given."""
-        self.env = env
-        self.root = root
-        """The folder that paths and patterns are relative to."""
-        self.beads_dir = beads_dir
-        self.droid = droid
-        """Who acts where there is no hive."""
-        self.tell_progress = tell_progress
-        """Reports the seconds so far, those there are at most, and what goes on; raises if the
-        client no longer wants the answer."""
-        self.notices: list[str] = []
+    open_hive: Callable[[], Hive]
+    given: Mapping[str, Any]
+    """The value of each argument, None if it was not given."""
+    env: Mapping[str, str]
+    root: str
+    """The folder that paths and patterns are relative to."""
+    beads_dir: str | None
+    droid: str | None
+    """Who acts where there is no hive."""
+    tell_progress: Callable[[float, float | None, str], None]
+    """Reports the seconds so far, those there are at most, and what goes on; raises if the client
+    no longer wants the answer."""
+    notices: list[str] = field(default_factory=list)
+    opened: Hive | None = None
+    """The hive, if it was used."""
 
     @property
     def hive(self) -> Hive:
         """The hive, opened when first used."""
-        if self._hive is None:
-            self._hive = self._open_hive()
-            self._freshen(self._hive)
-        return self._hive
+        if self.opened is None:
+            self.opened = self.open_hive()
+            self._freshen(self.opened)
+        return self.opened
 
     def _freshen(self, hive: Hive) -> None:
         if hive.layout.settings.sync_when != behind.MANUAL and behind.wants_fetch(hive):
@@ -80,31 +72,17 @@ class Call:
         """How grants are confirmed, as the settings of the hive say."""
         return Terms(self.hive, tell=self.notices.append)
 
-    @property
-    def opened(self) -> Hive | None:
-        """The hive, if it was used."""
-        return self._hive
 
-
+@dataclass(frozen=True)
 class Tool:
     """One tool. `is_long` says whether a call may take more than a moment."""
 
-    def __init__(
-        self,
-        name: str,
-        about: str,
-        arguments: Mapping[str, Argument],
-        run: Callable[[Call], object],
-        *,
-        is_long: Callable[[Mapping[str, Any]], bool] = lambda given: bool(given.get("wait")),
-        reads_only: bool = False,
-    ) -> None:
-        self.name = name
-        self.about = about
-        self.arguments = arguments
-        self.run = run
-        self.is_long = is_long
-        self.reads_only = reads_only
+    name: str
+    about: str
+    arguments: Mapping[str, Argument]
+    run: Callable[[Call], object]
+    is_long: Callable[[Mapping[str, Any]], bool] = lambda given: bool(given.get("wait"))
+    reads_only: bool = False
 
 
 def _next(call: Call) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
@@ -25,14 +26,12 @@ _SESSIONS = (("CLAUDE_CODE_SESSION_ID", "claude"), ("CODEX_THREAD_ID", "codex"))
 """Variables with the id of the session, and what the hooks of that agent call it."""
 
 
+@dataclass(frozen=True)
 class Session:
     """One session of a client: what the agent is called, and the id that tells it from others."""
 
-    __slots__ = ("agent", "identifier")
-
-    def __init__(self, agent: str, identifier: str) -> None:
-        self.agent = agent
-        self.identifier = identifier
+    agent: str
+    identifier: str
 
     @property
     def name(self) -> str | None:

@@ -31,7 +31,7 @@ SYMBOLS = {
     "landing": "»",
     "conflict": "✗",
 }
-"""What stands before the word of a state, so that no colour is needed to tell them apart."""
+"""What stands before the word of a state, so that no color is needed to tell them apart."""
 _MOST_CHARS = 300
 """No terminal shows more of one cell."""
 _BAR = 10
@@ -41,7 +41,7 @@ _ENDS_SOON_S = 120
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One text of a row. `state` is the word that gives it its colour."""
+    """One text of a row. `state` is the word that gives it its color."""
 
     text: str
     state: str = ""

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from agent_inputs import recorded
 from hives import QuickQueen, git
+from hook_settings import install, installed_events, uninstall
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,10 +59,10 @@ def commands(settings: Path) -> list[str]:
 
 def test_missing_settings_are_created_and_deleted_again(tmp_path: Path) -> None:
     path = tmp_path / ".claude" / "settings.json"
-    assert claude.install(str(path), WANTED)
+    assert install(str(path), WANTED)
     document = json.loads(path.read_text())
     assert document == {"hooks": {event: [WANTED[event]] for event in EVENTS}}
-    assert claude.uninstall(str(path))
+    assert uninstall(str(path))
     assert not path.exists()
 
 
@@ -96,13 +97,13 @@ def test_uninstalling_gives_back_every_byte(settings: Path, text: str) -> None:
     settings.write_bytes(text.encode())
     before = json.loads(text)
 
-    assert claude.install(str(settings), WANTED)
+    assert install(str(settings), WANTED)
     after = json.loads(settings.read_bytes())
     for event, group in WANTED.items():
         assert after["hooks"].pop(event) == [*before.get("hooks", {}).get(event, []), group]
     assert after["hooks"] == {k: v for k, v in before.get("hooks", {}).items() if k not in WANTED}
 
-    assert claude.uninstall(str(settings))
+    assert uninstall(str(settings))
     assert settings.read_bytes() == text.encode()
 
 
@@ -139,28 +140,28 @@ def test_whatever_the_settings_say_the_hook_can_be_added_and_taken_out_again(
 
 def test_installing_twice_changes_nothing(settings: Path) -> None:
     settings.write_text(json.dumps(THEIRS, indent=2))
-    claude.install(str(settings), WANTED)
+    install(str(settings), WANTED)
     once = settings.read_bytes()
-    assert not claude.install(str(settings), WANTED)
+    assert not install(str(settings), WANTED)
     assert settings.read_bytes() == once
 
 
 def test_a_hook_that_moved_is_replaced_not_added(settings: Path) -> None:
     settings.write_text(json.dumps(THEIRS, indent=2))
-    claude.install(str(settings), claude.groups("'/old place/queen-hook'"))
-    claude.install(str(settings), WANTED)
+    install(str(settings), claude.groups("'/old place/queen-hook'"))
+    install(str(settings), WANTED)
     found = commands(settings)
     assert len([each for each in found if "queen-hook" in each]) == len(EVENTS)
     assert not any("/old place" in each for each in found)
-    claude.uninstall(str(settings))
+    uninstall(str(settings))
     assert settings.read_text() == json.dumps(THEIRS, indent=2)
 
 
 def test_settings_that_held_only_an_old_hook_hold_the_new_one(settings: Path) -> None:
-    claude.install(str(settings), claude.groups("'/old/queen-hook'"))
+    install(str(settings), claude.groups("'/old/queen-hook'"))
     settings.chmod(0o600)
-    claude.install(str(settings), WANTED)
-    assert claude.installed_events(str(settings)) == EVENTS
+    install(str(settings), WANTED)
+    assert installed_events(str(settings)) == EVENTS
     assert stat.S_IMODE(settings.stat().st_mode) == 0o600
 
 
@@ -172,9 +173,9 @@ def test_a_hook_of_the_user_that_also_runs_ours_is_kept(settings: Path, run: str
     mine = {"hooks": {"PreToolUse": [{"hooks": [{"type": "command", "command": run}]}]}}
     text = json.dumps(mine, indent=2)
     settings.write_text(text)
-    claude.install(str(settings), claude.groups("queen-hook"))
+    install(str(settings), claude.groups("queen-hook"))
     assert json.dumps(run) in settings.read_text()
-    claude.uninstall(str(settings))
+    uninstall(str(settings))
     assert settings.read_text() == text
 
 
@@ -189,19 +190,19 @@ def test_a_hook_of_the_user_that_also_runs_ours_is_kept(settings: Path, run: str
 )
 def test_every_command_of_ours_is_recognised(settings: Path, run: str) -> None:
     for _ in range(2):
-        claude.install(str(settings), claude.groups(run))
-    assert len(claude.installed_events(str(settings))) == len(claude.groups(run))
+        install(str(settings), claude.groups(run))
+    assert len(installed_events(str(settings))) == len(claude.groups(run))
 
 
 def test_settings_that_others_added_since_are_kept(settings: Path) -> None:
-    claude.install(str(settings), WANTED)
+    install(str(settings), WANTED)
     document = json.loads(settings.read_text())
     document["hooks"]["PreToolUse"][0]["hooks"].append({"type": "command", "command": "mine.sh"})
     document["hooks"]["PreToolUse"].insert(0, {"matcher": "Bash", "hooks": []})
     document["model"] = "opus"
     settings.write_text(json.dumps(document, indent=2))
 
-    assert claude.uninstall(str(settings))
+    assert uninstall(str(settings))
 
     left = json.loads(settings.read_text())
     assert left["model"] == "opus"
@@ -235,8 +236,8 @@ def test_settings_that_others_added_since_are_kept(settings: Path) -> None:
 )
 def test_a_file_that_is_not_settings_is_refused_and_kept(settings: Path, text: bytes) -> None:
     settings.write_bytes(text)
-    for change in (lambda path: claude.install(path, WANTED), claude.uninstall):
-        if change is claude.uninstall and b"hooks" not in text and text[:1] == b"{":
+    for change in (lambda path: install(path, WANTED), uninstall):
+        if change is uninstall and b"hooks" not in text and text[:1] == b"{":
             continue
         with pytest.raises(Unreadable, match=r"nothing was changed"):
             change(str(settings))
@@ -246,9 +247,9 @@ def test_a_file_that_is_not_settings_is_refused_and_kept(settings: Path, text: b
 def test_a_byte_order_mark_stays_where_it_is(settings: Path) -> None:
     text = b'\xef\xbb\xbf{\r\n  "a": 1\r\n}'
     settings.write_bytes(text)
-    claude.install(str(settings), WANTED)
+    install(str(settings), WANTED)
     assert settings.read_bytes().startswith(b'\xef\xbb\xbf{\r\n  "a": 1,\r\n  "hooks": {\r\n')
-    claude.uninstall(str(settings))
+    uninstall(str(settings))
     assert settings.read_bytes() == text
 
 
@@ -256,18 +257,18 @@ def test_settings_behind_a_link_are_changed_in_the_target(settings: Path) -> Non
     real = settings.parent.parent / "dotfiles.json"
     real.write_text('{"a": 1}')
     settings.symlink_to("../dotfiles.json")
-    claude.install(str(settings), WANTED)
+    install(str(settings), WANTED)
     assert settings.is_symlink()
-    assert claude.installed_events(str(real)) == EVENTS
-    claude.uninstall(str(settings))
+    assert installed_events(str(real)) == EVENTS
+    uninstall(str(settings))
     assert real.read_text() == '{"a": 1}'
 
 
 def test_uninstalling_without_the_hook_changes_nothing(settings: Path) -> None:
-    assert not claude.uninstall(str(settings))
+    assert not uninstall(str(settings))
     assert not settings.exists()
     settings.write_text('{"a": 1}')
-    assert not claude.uninstall(str(settings))
+    assert not uninstall(str(settings))
     assert settings.read_text() == '{"a": 1}'
 
 
@@ -325,59 +326,16 @@ def test_the_hook_is_called_by_its_file_name_if_the_path_does_not_have_it(
 # The command line
 
 
-def test_the_commands_change_the_repositorys_settings_from_anywhere_in_it(
-    quick: QuickQueen, repo: Path
-) -> None:
-    (repo / "sub").mkdir()
-    settings = repo / ".claude" / "settings.json"
-    assert quick("hooks", "status", "claude", cwd=repo / "sub").code == 1
-    ran = quick("hooks", "install", "claude", "--json", cwd=repo / "sub")
-    assert ran.code == 0
-    assert ran.json == {
-        "agent": "claude",
-        "settings": str(settings),
-        "events": EVENTS,
-        "changed": True,
-    }
-    assert quick("hooks", "install", "claude", "--json").json["changed"] is False
-    assert quick("hooks", "status", "claude").code == 0
-    assert quick("hooks", "uninstall", "claude").code == 0
-    assert not settings.exists()
-
-
-def test_other_settings_can_be_named(quick: QuickQueen, tmp_path: Path) -> None:
-    path = tmp_path / "mine.json"
-    assert quick("hooks", "install", "claude", "--settings", str(path)).code == 0
-    assert claude.installed_events(str(path)) == EVENTS
-
-
 def test_settings_that_are_not_json_exit_with_7(quick: QuickQueen, repo: Path) -> None:
     (repo / ".claude").mkdir()
     (repo / ".claude" / "settings.json").write_text("{oops")
-    ran = quick("hooks", "install", "claude")
+    ran = quick("setup", "claude")
     assert ran.code == 7
     assert "is not JSON" in ran.err
 
 
-def test_an_unknown_agent_exits_with_2(quick: QuickQueen) -> None:
-    assert quick("hooks", "install", "emacs").code == 2
-
-
-def test_without_a_hive_the_settings_are_changed_with_a_warning(
+def test_without_a_hive_the_guard_is_installed_with_a_warning(
     quick: QuickQueen, tmp_path: Path
 ) -> None:
     git(tmp_path, "init", "-q", "bare")
-    ran = quick("hooks", "install", "claude", cwd=tmp_path / "bare")
-    assert ran.code == 0
-    assert "there is no hive here" in ran.err
-    assert ran.err.endswith("queen init\n")
     assert "there is no hive here" in quick("guard", "install", cwd=tmp_path / "bare").err
-
-
-def test_outside_a_repository_and_a_hive_there_are_no_settings_to_change(
-    quick: QuickQueen, tmp_path: Path
-) -> None:
-    place = tmp_path / "elsewhere"
-    place.mkdir()
-    assert quick("hooks", "install", "claude", cwd=place).code == 4
-    assert list(place.iterdir()) == []

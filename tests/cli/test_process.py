@@ -211,7 +211,7 @@ def on_terminal(queen: Queen, *arguments: str, env: dict[str, str]) -> str:
     ("env", "coloured"),
     [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)],
 )
-def test_only_a_terminal_that_wants_colour_gets_it(
+def test_only_a_terminal_that_wants_color_gets_it(
     queen: Queen, quick: QuickQueen, env: dict[str, str], coloured: bool
 ) -> None:
     quick("reserve", "README.md", as_="ui-engineer")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from queenbee.cli.app import command, is_mine
-from queenbee.cli.confirming import confirm_options, confirmation
+from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, paragraph, table
 from queenbee.core.leases import assignment_end_ms
@@ -98,32 +98,14 @@ def claim(
     queen next chooses one for you.
     """
     issue_id = hive.issue_id(issue_id)
-    watcher = None
-    if wait:
-        from queenbee.cli.progress import waiting  # noqa: PLC0415 - start-up
+    rest = {"worktree": worktree, "reason": reason, "anyway": anyway}
 
-        watcher = waiting()
+    def claimed(wait_s: float, watcher: Any) -> list[Assignment]:
+        claim = hive.assignments.claim
+        return [claim(issue_id, **rest, wait_s=wait_s, on_progress=watcher)]  # type: ignore[arg-type]
 
-    def claimed(wait_s: float) -> list[Assignment]:
-        return [
-            hive.assignments.claim(
-                issue_id,
-                worktree=worktree,
-                reason=reason,
-                anyway=anyway,
-                wait_s=wait_s,
-                on_progress=watcher,
-            )
-        ]
-
-    try:
-        asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
-        given = asked.granted(claimed, wait_s=wait or 0)
-        assert isinstance(given[0], Assignment)
-        return given[0]
-    finally:
-        if watcher is not None:
-            watcher(None)
+    terms = {"confirm": confirm, "local_if_offline": local_if_offline}
+    return granted(hive, claimed, wait_s=wait, **terms)[0]  # type: ignore[no-any-return]
 
 
 @command(

@@ -1,4 +1,4 @@
-"""`queen msg`: messages between droids."""
+"""`queen msg`, `nudge`: messages between droids."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ from queenbee.services.telling.sending import Broadcast
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.core.records import Message
     from queenbee.services.messages import Hit
     from queenbee.workflows.hive import Hive
+
 
 _ACK_WITHIN_S = 3600
 
@@ -339,3 +341,22 @@ msg = group(
     help="Messages between droids",
     example="queen msg send reviewer 'The API is ready' --issue qb-42\nqueen msg inbox --unread",
 )
+
+
+def _show(asked: Message) -> None:
+    paragraph(f"nudged {printable(asked.to)} ({printable(asked.id)})")
+    paragraph(
+        "Without a sign of life within a minute, you may take over: queen reserve PATTERN --force"
+    )
+
+
+@command("nudge", show=_show, example="queen nudge ui-engineer")
+@click.argument("droid")
+def nudge(hive: Hive, droid: str) -> Message:
+    """Ask a quiet droid whether it is still there
+
+    A droid is quiet if it has shown no sign of life for a while (quiet_after in queen.toml, 15
+    minutes). If it does not answer within a minute, anybody may take over from it without another
+    reason. Any command that it runs is an answer.
+    """
+    return hive.nudges.nudge(droid)

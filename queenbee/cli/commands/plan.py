@@ -88,42 +88,49 @@ def check(
     A plan is valid if something only looks like a sprint, but its last line says so; with --strict
     it is not valid.
     """
-    from queenbee.documents.findings import Finding  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
-    from queenbee.documents.plans.plan import Plan, parse_plan  # noqa: PLC0415 - start-up
     from queenbee.workflows.branches import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
     from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
 
-    agents = agents_for(os.getcwd(), agents_dir)
     tree = git_tree(os.getcwd())
+    rules = {
+        "source_branch": source_branch or default_branch(tree),
+        "branch_prefix": branch_prefix or usual_branch_prefix(tree),
+        "agents": agents_for(os.getcwd(), agents_dir),
+    }
     checked: list[dict[str, object]] = []
     worst = NO
     for path in paths:
-        source = "standard input" if path == "-" else path
         try:
-            plan = parse_plan(_text(path))
+            checked.append(_checked(path, rules, strict=strict))
         except QueenError as error:
             if len(paths) == 1:
                 raise
             worst = max(worst, exit_code(error))
-            checked.append(_answer(source, Plan((), ()), [Finding("", error.message)], valid=False))
-            continue
-        found = check_plan(
-            plan,
-            source_branch=source_branch or default_branch(tree),
-            branch_prefix=branch_prefix or usual_branch_prefix(tree),
-            agents=agents,
-        )
-        valid = not any(finding.severity == "error" for finding in found)
-        valid = valid and not (strict and plan.left_out)
-        checked.append(_answer(source, plan, found, valid=valid))
+            checked.append(_unread(path, error))
     yes = all(value["valid"] for value in checked)
     return Answer(checked[0] if len(checked) == 1 else checked, yes=yes, no=worst)
 
 
-def _answer(source: str, plan: Plan, found: Sequence[Finding], *, valid: bool) -> dict[str, object]:
+def _checked(path: str, rules: Mapping[str, Any], *, strict: bool) -> dict[str, object]:
+    from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan import parse_plan  # noqa: PLC0415 - start-up
+
+    plan = parse_plan(_text(path))
+    found = check_plan(plan, **rules)
+    valid = not any(finding.severity == "error" for finding in found)
+    return _answer(path, plan, found, valid=valid and not (strict and plan.left_out))
+
+
+def _unread(path: str, error: QueenError) -> dict[str, object]:
+    from queenbee.documents.findings import Finding  # noqa: PLC0415 - start-up
+    from queenbee.documents.plans.plan import Plan  # noqa: PLC0415 - start-up
+
+    return _answer(path, Plan((), ()), [Finding("", error.message)], valid=False)
+
+
+def _answer(path: str, plan: Plan, found: Sequence[Finding], *, valid: bool) -> dict[str, object]:
     return {
-        "source": source,
+        "source": "standard input" if path == "-" else path,
         "valid": valid,
         "phases": [phase.number for phase in plan.phases],
         "sprints": [sprint.number for sprint in plan.sprints],

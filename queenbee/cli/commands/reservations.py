@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from queenbee.cli.app import Answer, Invocation, command, is_mine, short_ids, tell
-from queenbee.cli.confirming import confirm_options, confirmation
+from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
@@ -147,24 +147,14 @@ def reserve(
     for place in hive.reservations.resolve(patterns):
         if place.note:
             tell(place.note)
-    watcher = None
-    if wait:
-        from queenbee.cli.progress import waiting  # noqa: PLC0415 - start-up
 
-        watcher = waiting()
-
-    asked = confirmation(hive, confirm=confirm, local_if_offline=local_if_offline)
-
-    def reserved(wait_s: float) -> list[Reservation]:
+    def reserved(wait_s: float, watcher: Any) -> list[Reservation]:
         return hive.reservations.reserve(
             patterns, exclusive=not shared, wait_s=wait_s, on_progress=watcher, **terms
         )
 
-    try:
-        given = asked.granted(reserved, wait_s=wait or 0)
-    finally:
-        if watcher is not None:
-            watcher(None)
+    confirming = {"confirm": confirm, "local_if_offline": local_if_offline}
+    given = granted(hive, reserved, wait_s=wait, **confirming)
     leases = [each for each in given if isinstance(each, Reservation)]
     return touched.leases(hive, leases, tell=tell)
 

@@ -345,21 +345,7 @@ def wait(
 def show_status(status: Status) -> None:
     """Shows the whole team on one screen."""
     now_ms = time.time_ns() // 1_000_000
-    if status.actor is None:
-        paragraph("no name is set for you: --as NAME, QUEEN_DROID=NAME, or queen whoami --set NAME")
-    else:
-        paragraph(f"{printable(status.actor)} (you)", bold=True)
-    if status.actor is not None and status.me is None:
-        paragraph("  no issue and no reservation")
-    elif status.me is not None:
-        for each in status.me.assignments:
-            title = printable(shortened(status.titles.get(each.issue_id, ""), _TITLE))
-            since = f"  ({ago(each.created_ms, now_ms)}{_sign(each)})"
-            entry(f"  {printable(each.issue_id)}  ", title, since)
-        for lease in status.me.leases:
-            entry("  holds ", printable(lease.pattern), _sign(lease))
-    if status.unread:
-        paragraph(f"  {status.unread} unread: queen msg read")
+    _show_me(status, now_ms)
     if status.others:
         paragraph("others", bold=True)
     for member in status.others:
@@ -370,6 +356,27 @@ def show_status(status: Status) -> None:
         paragraph(f"{printable(waiter.droid)} waits for {what} (began {since})", "  ")
     for lander in status.landing:
         paragraph(f"{printable(lander.droid)} {_LANDING[lander.state]} {printable(lander.target)}")
+    _show_counted(status, now_ms)
+
+
+def _show_me(status: Status, now_ms: int) -> None:
+    if status.actor is None:
+        paragraph("no name is set for you: --as NAME, QUEEN_DROID=NAME, or queen whoami --set NAME")
+    else:
+        paragraph(f"{printable(status.actor)} (you)", bold=True)
+        if status.me is None:
+            paragraph("  no issue and no reservation")
+    for each in status.me.assignments if status.me is not None else ():
+        since = f"  ({ago(each.created_ms, now_ms)}{_sign(each)})"
+        title = _short_title(status.titles.get(each.issue_id, ""))
+        entry(f"  {printable(each.issue_id)}  ", title, since)
+    for lease in status.me.leases if status.me is not None else ():
+        entry("  holds ", printable(lease.pattern), _sign(lease))
+    if status.unread:
+        paragraph(f"  {status.unread} unread: queen msg read")
+
+
+def _show_counted(status: Status, now_ms: int) -> None:
     paragraph(f"issues: {summary(status.counts)}", bold=True)
     for issue in status.first_ready:
         before = f"  ready  P{issue.priority}  {printable(issue.id)}  "
@@ -377,9 +384,8 @@ def show_status(status: Status) -> None:
     if status.ready_count > len(status.first_ready):
         paragraph(f"  … {status.ready_count - len(status.first_ready)} more: queen ready")
     for done in status.done:
-        ended_ms = instant_ms(done.updated_at) or 0
+        when = ago(instant_ms(done.updated_at) or 0, now_ms)
         title = _short_title(status.titles.get(done.issue_id, ""))
-        when = ago(ended_ms, now_ms)
         before = f"  done   {when}  {printable(done.issue_id)}  "
         entry(before, title, f"  by {printable(done.droid)}", state="done")
 

@@ -1,7 +1,8 @@
-"""`queen index`, `stats`, `rotate`: the indexes, sizes and archives of a hive."""
+"""`queen history`, `index`, `stats`, `rotate`: the lines of a record, and the files of the hive."""
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING, cast
 
@@ -11,11 +12,33 @@ from queenbee.cli.app import command, group
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import table
 from queenbee.cli.terminal import aside, say
+from queenbee.core.text import shortened
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from queenbee.services.history import Revision
     from queenbee.workflows.hive import Hive
+
+
+def _show(revisions: Sequence[Revision]) -> None:
+    rows = [
+        [
+            str(each.rev),
+            each.at or "?",
+            each.by or "?",
+            shortened(json.dumps(each.changes, ensure_ascii=False), 90),
+        ]
+        for each in revisions
+    ]
+    table(["REV", "WHEN", "WHO", "WHAT"], rows, empty="No lines.", text=["WHAT"])
+
+
+@command("history", show=_show, example="queen history 5W6X")
+@click.argument("identifier", metavar="ID")
+def history(hive: Hive, identifier: str) -> list[Revision]:
+    """Show every line of a record, in order, with who and when"""
+    return hive.history(identifier)
 
 
 def _show_status(rows: Sequence[dict[str, object]]) -> None:
