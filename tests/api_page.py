@@ -1,22 +1,17 @@
-"""The page docs/api.md, written from the public names of the packages and their docstrings.
+"""The page docs/api.md: which names of which packages users may rely on.
 
-python tests/api_page.py            print the page
 python tests/api_page.py --write    write it
+
+What each name does is in its docstring; `make docs` makes the reference from those.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import inspect
 import sys
 from collections.abc import Iterator
-from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 
-from queenbee import _light
-
-_CACHED = cached_property | _light.cached_property
 PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 
 PUBLIC = {
@@ -35,12 +30,17 @@ PUBLIC = {
 """The packages whose names users may rely on, each with its heading."""
 
 _HEAD = """\
-# The library, name by name
+# The library
 
-Read this page if you call QueenBee from Python. You can rely on these names; everything else may
-change without notice. The [README](../README.md#from-python) has an example, and each kind of
-document has a page of its own. The page is written from the docstrings by
-`python tests/api_page.py --write`, so edit those.
+Read this page if you call QueenBee from Python. You can rely on the names below; everything else
+may change without notice. The [README](../README.md#from-python) has an example, and each kind of
+document has a page of its own.
+
+Each name has a docstring: `help(queenbee.Hive)`, or the reference that `make docs` builds from
+them. If your program forks, open a hive in each process, after the fork.
+
+| package | what is in it | names |
+|---|---|---|
 """
 
 
@@ -51,69 +51,13 @@ def names_of(package: str) -> list[str]:
 
 def page() -> str:
     """Returns the whole page."""
-    listed: set[object] = set()
-    return "\n".join([_HEAD, *(line for package in PUBLIC for line in _package(package, listed))])
+    return _HEAD + "".join(_rows())
 
 
-def _package(package: str, listed: set[object]) -> Iterator[str]:
-    yield f"## `{package}`: {PUBLIC[package][:1].lower()}{PUBLIC[package][1:]}\n"
-    yield "| name | what it is |\n|---|---|"
-    for name in names_of(package):
-        value = getattr(import_module(package), name)
-        yield f"| `{name}{_signature(value)}` | {_first(value)} |"
-        if inspect.isclass(value):
-            yield from _members(name, value, listed)
-    yield ""
-
-
-def _members(owner: str, cls: type, listed: set[object]) -> Iterator[str]:
-    """Yields a row for each public member that was not listed with another class."""
-    for name, member in inspect.getmembers_static(cls):
-        if name.startswith("_") or issubclass(cls, BaseException) or member in listed:
-            continue
-        if isinstance(member, property | _CACHED | classmethod) or callable(member):
-            listed.add(member)
-        if isinstance(member, property | _CACHED):
-            yield f"| `{owner}.{name}` | {_first(member)} |"
-        elif isinstance(member, classmethod | staticmethod) or inspect.isfunction(member):
-            bound = getattr(cls, name)
-            yield f"| `{owner}.{name}{_signature(bound)}` | {_first(bound)} |"
-
-
-def _signature(value: object) -> str:
-    if inspect.isclass(value) and (issubclass(value, BaseException | dict) or _hidden(value)):
-        return ""
-    if not callable(value):
-        return ""
-    parts = []
-    keyword_only = False
-    for each in inspect.signature(value).parameters.values():
-        if each.name in ("self", "cls"):
-            continue
-        if each.kind is each.KEYWORD_ONLY and not keyword_only:
-            keyword_only = True
-            parts.append("*")
-        star = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
-        keyword_only = keyword_only or star == "*"
-        parts.append(f"{star}{each.name}{'' if each.default is each.empty else '=…'}")
-    return f"({', '.join(parts)})"
-
-
-def _hidden(cls: type) -> bool:
-    """Returns whether users never call the class: they are given its instances."""
-    return not dataclasses.is_dataclass(cls) and cls.__module__.startswith(
-        ("queenbee.core", "queenbee.services", "queenbee.workflows")
-    )
-
-
-def _first(value: object) -> str:
-    """Returns the first sentence of a docstring."""
-    if isinstance(value, str):
-        return "The version, as text."
-    if isinstance(value, _CACHED):
-        value = value.func
-    text = " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split())
-    return text.replace("|", "\\|")
+def _rows() -> Iterator[str]:
+    for package, heading in PUBLIC.items():
+        names = " ".join(f"`{name}`" for name in names_of(package))
+        yield f"| `{package}` | {heading} | {names} |\n"
 
 
 if __name__ == "__main__":

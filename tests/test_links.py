@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,7 +14,6 @@ import pytest
 from bead_files import bead_folders, put_bead, ralph_bead
 from hives import Clock, git
 from hook_settings import install
-from pages import ROOT
 
 from queenbee import Hive
 from queenbee.agents import claude
@@ -407,24 +405,6 @@ def test_every_file_that_is_written_is_in_the_table(copied: Path) -> None:
     known = [*PLACES, *ALSO]
     assert {path for path in files if not any(fnmatch(path, each) for each in known)} == set()
     assert len(files) > 20
-
-
-def test_the_table_of_the_documentation_has_the_same_files() -> None:
-    page = (ROOT / "docs" / "threats.md").read_text(encoding="utf-8")
-    rows = set(re.findall(r"^\| `([^`]+)` \|[^|]+\|[^|]+\|$", page, re.MULTILINE))
-    named = {"<hooks>/<hook>", "<plan>.md", "<report>.html", "<session>/<name>"}
-    assert named <= rows
-    patterns = {row: re.sub(r"<[^>]+>", r"[^/]+", re.escape(row)) for row in rows - named}
-    files = {
-        path.replace(".beads/.queenbee", "_state")
-        for path in PLACES
-        if not path.startswith((".githooks/", "docs/"))
-        if not any(other.startswith(f"{path}/") for other in PLACES)
-    }
-    for file in files:
-        assert any(re.fullmatch(pattern, file) for pattern in patterns.values()), file
-    for row, pattern in patterns.items():
-        assert any(re.fullmatch(pattern, file) for file in files), row
 
 
 def test_a_folder_is_not_taken_for_the_one_that_was_there_before(copied: Path) -> None:
