@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help demo demo-machines test test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers charts picture torture fuzz collisions mutants clean
+.PHONY: help map demo demo-machines test test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers charts picture torture fuzz collisions mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -15,6 +15,9 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,lint,release]'
 	@touch $(STAMP)
+
+map:  ## print every module with the first line of its docstring
+	@$(PYTHON) docs/map.py
 
 demo: $(STAMP)  ## watch three droids share one repository
 	$(BIN)/python -m bench.demo
