@@ -82,7 +82,7 @@ def test_an_issue_that_no_tracker_knows_is_done_too(hive: Hive, reviewer: Hive) 
 def test_an_issue_whose_completion_does_not_count_would_be_noticed(
     hive: Hive, tracked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    broken = mutant(issues, "issues[issue_id] = beads.as_completed(issue, completed)", "pass")
+    broken = mutant(issues, "issues[issue_id] = beads.as_completed(tracked[issue_id], one)", "pass")
     monkeypatch.setattr(issues.Issues, "_read", broken.Issues._read)
     with pytest.raises(AssertionError):
         test_what_waited_for_a_completed_issue_is_ready(hive, tracked)
