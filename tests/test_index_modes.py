@@ -22,7 +22,6 @@ from queenbee.services.care import indexes, statistics
 from queenbee.store.engines import opening
 from queenbee.store.index import intake as index_intake
 from queenbee.store.index import records as index
-from queenbee.store.index import segments as index_segments
 from queenbee.store.ledger.ledger import Ledger
 
 pytestmark = pytest.mark.slow
@@ -342,10 +341,11 @@ def test_each_ledger_of_the_hive_has_an_index(place: Path, monkeypatch: pytest.M
 
 
 MUTANTS = {
-    "skips the archive": (index_segments, "if anew or not held:", "if False:"),
+    "skips the archive": (
+        index_intake, "and (self._anew or digest not in held)", "and False"
+    ),
     "trusts what git rewrote": (
-        index_intake, "lacking = self._ledger.journal.lacking(lacking, both.journal)",
-        "lacking = set()",
+        index_intake, "lacking = self._ledger.journal.lacking(lines)", "lacking = set()",
     ),
     "forgets the journal": (
         index_intake, "bool(self._taker.take(lines, once=True).fresh) or self._apart", "False"
@@ -359,10 +359,7 @@ def test_an_index_that_is_wrong_is_caught(
 ) -> None:
     """Mutant: the same commands, with an index that keeps its promise no longer."""
     broken = mutant(*MUTANTS[name])
-    if MUTANTS[name][0] is index_segments:
-        monkeypatch.setattr(index_intake, "Segments", broken.Segments)
-    else:
-        monkeypatch.setattr(index, "Intake", broken.Intake)
+    monkeypatch.setattr(index, "Intake", broken.Intake)
     assert differences(truth, run_program(place, monkeypatch, Happening)) != []
 
 

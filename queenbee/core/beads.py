@@ -51,8 +51,9 @@ class Issue(Record):
     def priority(self) -> int:
         """0 (most urgent) to 4; 2 if the row does not say, whatever other rows say."""
         priority = self.fields.get("priority")
-        usable = isinstance(priority, int) and not isinstance(priority, bool)
-        return priority if usable else DEFAULT_PRIORITY
+        if isinstance(priority, int) and not isinstance(priority, bool):
+            return priority
+        return DEFAULT_PRIORITY
 
     @property
     def dependencies(self) -> list[tuple[str, str]]:

@@ -7,13 +7,12 @@ of `bd ready`.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import groupby, islice
 from math import fsum
-from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import instant_ms
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
@@ -52,20 +51,30 @@ _FAILED = (
 """The words in a `close_reason` that mean failure: a `conditional-blocks` waits for one."""
 
 
-@dataclass(slots=True)
 class Standing:
     """Where one issue stands: done, active, or what it waits for.
 
     `waits_for` are the ids of the issues that block it or a parent of it; `because` says what else
-    holds it back; `holder` is the droid that has it.
+    holds it back; `holder` is the droid that has it. An issue that `has_open_children` is not work
+    yet, but its children are; that is only known if all issues were looked at.
     """
 
-    issue: Issue
-    holder: str | None
-    waits_for: list[str]
-    because: str | None
-    has_open_children: bool = False
-    """Then it is not work yet, but its children are. Only known if all issues were looked at."""
+    __slots__ = ("because", "has_open_children", "holder", "issue", "waits_for")
+
+    def __init__(
+        self,
+        issue: Issue,
+        *,
+        holder: str | None = None,
+        waits_for: Sequence[str] = (),
+        because: str | None = None,
+        has_open_children: bool = False,
+    ) -> None:
+        self.issue = issue
+        self.holder = holder
+        self.waits_for = list(waits_for)
+        self.because = because
+        self.has_open_children = has_open_children
 
     @property
     def state(self) -> str:
@@ -129,9 +138,13 @@ def open_standings(
         issue = issues[key]
         if everything or is_work(issue):
             because = deferred.get(key) or _set_aside(issue) or held_back.get(key)
-            holder = holders.get(key) or _named_by_tracker(issue)
-            waits_for = blockers.get(key, [])
-            found[key] = Standing(issue, holder, waits_for, because, key in open_.children)
+            found[key] = Standing(
+                issue,
+                holder=holders.get(key) or _named_by_tracker(issue),
+                waits_for=blockers.get(key, ()),
+                because=because,
+                has_open_children=key in open_.children,
+            )
     return found
 
 
@@ -149,7 +162,7 @@ def standings(
     )
     for key, issue in issues.items():
         if issue.done and (is_work(issue) or (everything and issue.status != "tombstone")):
-            found[key] = Standing(issue, None, [], None)
+            found[key] = Standing(issue)
     return {key: found[key] for key in issues if key in found}
 
 

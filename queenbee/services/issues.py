@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from queenbee.core import beads, readiness
 from queenbee.core.beads import Issue
@@ -14,6 +13,7 @@ from queenbee.errors import IssueClosed, NotFound, NotReady, Taken
 from queenbee.store import issues_file
 from queenbee.store.files import stamp_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
     from typing import TypedDict

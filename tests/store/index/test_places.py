@@ -12,7 +12,7 @@ from mutants import mutant
 from queenbee.core.glob.index import scan_covering, scan_meeting
 from queenbee.core.glob.places import places_of_path, places_of_pattern
 from queenbee.store.index import records as index
-from queenbee.store.index import tables as index_tables
+from queenbee.store.index import taking as index_taking
 from queenbee.store.index.records import Indexed
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
@@ -123,7 +123,7 @@ def test_the_question_goes_by_the_sorted_heads(ledger: Ledger, tmp_path: Path) -
             query = (
                 f"EXPLAIN QUERY PLAN SELECT id, pattern FROM records WHERE status = ? AND {term}"
             )
-            plan = " ".join(str(row[-1]) for row in records._ask(query, "active", *values))
+            plan = " ".join(str(row[-1]) for row in records._index._ask(query, "active", *values))
             assert "USING COVERING INDEX" in plan
             assert "status=? AND head" in plan
     records.close()
@@ -141,15 +141,15 @@ def test_a_path_that_is_not_utf_8_is_asked_for_without_harm(ledger: Ledger, tmp_
     [
         (index, "for folder in places.below", "for folder in ()"),
         (index, 'f"{folder[:-1]}0"', "folder"),
-        (index_tables, 'place_of(text_of(fields.get(field)) or "")', '("no/where", "")'),
+        (index_taking, 'place_of(text_of(fields.get(field)) or "")', '("no/where", "")'),
     ],
 )
 def test_an_index_that_looks_elsewhere_is_noticed(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module, old: str, new: str
 ) -> None:
     broken = mutant(module, old, new)
-    if module is index_tables:
-        monkeypatch.setattr(index_tables, "_places_of", broken._places_of)
+    if module is index_taking:
+        monkeypatch.setattr(index_taking, "_places_of", broken._places_of)
         records = indexed(ledger, tmp_path)
     else:
         records = indexed(ledger, tmp_path, broken)

@@ -18,7 +18,7 @@ from raw_files import record
 
 from queenbee.errors import Unwritable
 from queenbee.store.index import intake as intake_module
-from queenbee.store.index import segments as segments_module
+from queenbee.store.index import records as records_module
 from queenbee.store.index.records import Indexed
 from queenbee.store.ledger import archive as archive_module
 from queenbee.store.ledger import ledger as ledger_module
@@ -594,11 +594,8 @@ class TestTheOrderOfSegments:
         assert self.latest(pulled, broken) != self.expected()
 
     def test_another_one_in_an_index_is_caught(self, pulled, monkeypatch):
-        order = "in self._ledger.archive.listing().items()"
-        broken = mutant(
-            segments_module, order, "in reversed(self._ledger.archive.listing().items())"
-        )
-        monkeypatch.setattr(intake_module, "Segments", broken.Segments)
+        broken = mutant(intake_module, "in now.items():", "in reversed(now.items()):")
+        monkeypatch.setattr(records_module, "Intake", broken.Intake)
         assert self.latest(pulled, index=True) != self.expected()
 
 
