@@ -51,6 +51,9 @@ class Taker:
         self.positional = bool(tables.meta("positional"))
         """Whether any line so far had no `rev`: then the order of lines counts."""
         self._seq = tables.last_change()
+        [[greatest]] = tables.ask("SELECT max(id) FROM records")
+        self._greatest = str(greatest or "")
+        """No id in the index sorts after this one: new ids of ours do, and need no looking up."""
         # What `value_of` and `text_of` make of a field, without a call for each.
         self._otherwise = [(name, "active" if name == "status" else None) for name in self._columns]
         self._places = _places_of(self._kind)
@@ -70,7 +73,10 @@ class Taker:
         records = list(decode_records(lines, size_bytes, others))
         query = "INSERT OR IGNORE INTO migrations (raw) VALUES (?)"
         fresh = [raw for raw, _ in others if self._db.execute(query, (raw,)).rowcount]
-        table = self._known({str(fields["id"]) for _, fields in records})
+        greatest = self._greatest
+        table = self._known(
+            {each for _, fields in records if (each := str(fields["id"])) <= greatest}
+        )
         known = {each: len(entry.arrived) for each, entry in table.entries.items()}
         table.add_all(records, once=once)
         self.positional = self.positional or table.positional
@@ -137,6 +143,7 @@ class Taker:
             if len(arrived) > before:
                 fresh += arrived[before:]
                 rows.append(self._row(identifier, arrived, fields))
+                self._greatest = max(self._greatest, identifier)
                 if len(arrived) > 1:
                     lines += ((identifier, n, raw) for n, raw in enumerate(arrived))
                 self._store_marks(identifier, fields)
