@@ -26,9 +26,6 @@ World = Callable[[Path, pytest.MonkeyPatch], "Happening"]
 class Happening:
     """What befalls the indexes of one hive. On its own: nothing."""
 
-    others: tuple[str, ...] = ()
-    """Further indexes that it befalls."""
-
     def __init__(self, repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = repo / ".git" / "queenbee" / "index"
         self.monkeypatch = monkeypatch
@@ -37,7 +34,7 @@ class Happening:
     @property
     def files(self) -> list[Path]:
         """The databases, of which there may be none."""
-        return [self.folder / f"{kind}.sqlite3" for kind in (*KINDS, *self.others)]
+        return [self.folder / f"{kind}.sqlite3" for kind in KINDS]
 
     def begin(self) -> None:
         """Happens before the hive is made."""

@@ -18,17 +18,15 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
 
-DONE = frozenset({"closed", "tombstone"})
+DONE = ("closed", "tombstone")
 DEFAULT_PRIORITY = 2
 
 
 class Issue(Record):
     """One issue of the tracker."""
 
-    __slots__ = ("completion", "priority")
+    __slots__ = ("completion",)
 
-    priority: int
-    """0 (most urgent) to 4; 2 if the row does not say, whatever other rows say."""
     completion: Assignment | None
     """The assignment by which a droid completed it since its row last changed, or None."""
 
@@ -43,12 +41,19 @@ class Issue(Record):
     ephemeral = Flag("ephemeral")
     template = Flag("is_template")
 
-    def __init__(self, fields: Mapping[str, object]) -> None:
-        super().__init__(fields)
-        priority = fields.get("priority")
-        usable = isinstance(priority, int) and not isinstance(priority, bool)
-        object.__setattr__(self, "priority", priority if usable else DEFAULT_PRIORITY)
-        object.__setattr__(self, "completion", None)
+    def __init__(
+        self, fields: Mapping[str, object], *, completion: Assignment | None = None
+    ) -> None:
+        object.__setattr__(self, "fields", fields)
+        object.__setattr__(self, "completion", completion)
+
+    @property
+    def priority(self) -> int:
+        """0 (most urgent) to 4; 2 if the row does not say, whatever other rows say."""
+        priority = self.fields.get("priority")
+        if isinstance(priority, int) and not isinstance(priority, bool):
+            return priority
+        return DEFAULT_PRIORITY
 
     @property
     def dependencies(self) -> list[tuple[str, str]]:
@@ -71,7 +76,8 @@ class Issue(Record):
     @property
     def done(self) -> bool:
         """Whether other issues no longer wait for it."""
-        return self.status in DONE
+        # Asked of every row of the tracker, so it reads the field itself.
+        return self.fields.get("status") in DONE
 
     def completed_by(self, assignment: Assignment) -> Issue:
         """Returns this issue as the assignment that completed it leaves it: closed."""
@@ -80,9 +86,7 @@ class Issue(Record):
             closed = {"status": "closed", "closed_at": assignment.updated_at}
             if assignment.reason:
                 closed["close_reason"] = assignment.reason
-        issue = Issue({**self.fields, **closed})
-        object.__setattr__(issue, "completion", assignment)
-        return issue
+        return Issue({**self.fields, **closed}, completion=assignment)
 
     def ending(self) -> dict[str, object]:
         """Returns the fields of its row that say that it is closed, how and when."""
@@ -131,8 +135,7 @@ def read_rows(rows: Iterable[Mapping[str, object]]) -> dict[str, Issue]:
         identifier = row.get("id")
         if not isinstance(identifier, str) or not identifier:
             continue
-        known = newest.get(identifier)
-        if known is None or _supersedes(row, known):
+        if identifier not in newest or _supersedes(row, newest[identifier]):
             newest[identifier] = row
     return {key: Issue(row) for key, row in newest.items()}
 

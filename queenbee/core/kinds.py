@@ -36,12 +36,8 @@ class Kind:
     """Field names that other programs use, each with ours."""
     columns: tuple[str, ...] = ()
     """The fields that an index can query; a change needs a new `VERSION` of its tables."""
-    indexes: tuple[str, ...] = ()
-    """The columns of each SQL index."""
-    rarely: frozenset[str] = frozenset()
-    """The columns whose SQL indexes are made when somebody first asks by them, instead of with a
-    new index: of a million records, each takes half a second.
-    """
+    indexes: tuple[tuple[str, ...], ...] = ()
+    """The columns of each SQL index; a change needs a new `VERSION` of its tables, too."""
     pattern = ""
     """The field with a pattern, of which an index knows where its paths can be: with it, a table
     has the columns `head` and `tail` too.
@@ -87,13 +83,12 @@ class _Messages(Kind):
     listed_by = "queen msg inbox"
     columns = ("to", "from", "issue_id", "thread_id")
     indexes = (
-        '"to", created_ms, deleted',
-        '"to", created_ms) WHERE (read = 0 AND deleted = 0',
-        '"from", created_ms',
-        "issue_id, created_ms",
-        "thread_id, created_ms) WHERE (thread_id IS NOT NULL",
+        ("to", "deleted", "created_ms"),
+        ("to", "read", "deleted", "created_ms"),  # Of many messages, few are unread.
+        ("from", "created_ms"),
+        ("issue_id", "created_ms"),
+        ("thread_id", "created_ms"),
     )
-    rarely = frozenset({"from", "issue_id", "thread_id"})
     exported = _BY_RECIPIENT
     droids = ("from", "to")
     signs = (("from", "created_at"), ("to", "read_at"), ("to", "acked_at"))
@@ -121,7 +116,7 @@ class _Assignments(Kind):
     listed_by = "queen assignments"
     aliases = _WRITTEN_BY_GO
     columns = ("issue_id", "droid", "status")
-    indexes = ("issue_id, created_ms", "droid, created_ms", "status, created_ms")
+    indexes = (("issue_id", "created_ms"), ("droid", "created_ms"), ("status", "created_ms"))
     exported = _BY_DROID
     droids = ("droid",)
     signs = (("droid", "created_at"), ("droid", "updated_at"))
@@ -141,7 +136,12 @@ class _Reservations(Kind):
     listed_by = "queen reserved"
     aliases = _WRITTEN_BY_GO
     columns = ("droid", "status", "issue_id", "pattern", "expires_at", "released_at")
-    indexes = ("droid, created_ms", "status, head, tail, pattern, id", "released_at", "issue_id")
+    indexes = (
+        ("droid", "created_ms"),
+        ("status", "head", "tail", "pattern", "id"),
+        ("released_at",),
+        ("issue_id",),
+    )
     pattern = "pattern"
     exported = _BY_DROID
     droids = ("droid",)
@@ -156,7 +156,7 @@ class _Verifications(Kind):
     prefix = "qv"
     listed_by = "queen show"
     columns = ("subject_kind", "subject_id")
-    indexes = ("subject_id, created_ms",)
+    indexes = (("subject_id", "created_ms"),)
 
     def closed_ms(self, fields: Fields) -> int:
         return newest_ms(fields)

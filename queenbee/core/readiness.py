@@ -18,11 +18,12 @@ if TYPE_CHECKING:
 
     from queenbee.core.beads import Issue
 
-    Work = tuple[int, float | None, Sequence[str]]
-    """The priority of an open issue, its estimate in minutes, and what it waits for."""
+    Occupied = tuple[Collection[str], Collection[str]]
+    """The issues about files that others have reserved, and those about files that others are in.
+    """
     Rank = tuple[int, float, float]
-    """The urgency of an issue that can be started, the longest chain behind it, and all the work
-    behind it."""
+    """The urgency of an issue, the longest chain behind it, and all the work behind it: the
+    smallest rank is taken first."""
 
 PARENT = "parent-child"
 BLOCKING = frozenset({"blocks", "conditional-blocks", "waits-for"})
@@ -32,7 +33,7 @@ NOT_WORK = frozenset({"merge-request", "gate", "molecule", "message", "agent", "
 """Types of issues that Beads keeps for itself."""
 _MOST_MINUTES = 10**9
 _AT_ONCE = 32
-"""Issues of which `ranked` asks at once whether they are reserved."""
+"""Issues of which `in_order_to_take` asks at once whether somebody is in their files."""
 _WISP = "-wisp-"
 _FAILED = (
     "failed",
@@ -54,18 +55,26 @@ class Standing:
     """Where one issue stands: done, active, or what it waits for.
 
     `waits_for` are the ids of the issues that block it or a parent of it; `because` says what else
-    holds it back; `holder` is the droid that has it.
+    holds it back; `holder` is the droid that has it. An issue that `has_open_children` is not work
+    yet, but its children are; that is only known if all issues were looked at.
     """
 
-    __slots__ = ("because", "holder", "issue", "waits_for")
+    __slots__ = ("because", "has_open_children", "holder", "issue", "waits_for")
 
     def __init__(
-        self, issue: Issue, *, holder: str | None, waits_for: list[str], because: str | None
+        self,
+        issue: Issue,
+        *,
+        holder: str | None = None,
+        waits_for: Sequence[str] = (),
+        because: str | None = None,
+        has_open_children: bool = False,
     ) -> None:
         self.issue = issue
         self.holder = holder
-        self.waits_for = waits_for
+        self.waits_for = list(waits_for)
         self.because = because
+        self.has_open_children = has_open_children
 
     @property
     def state(self) -> str:
@@ -92,6 +101,10 @@ class Standing:
             or (self.holder is not None and self.holder != actor)
         )
 
+    def takeable(self, actor: str | None) -> bool:
+        """Returns whether a droid could take it now: it could start it, and not a child of it."""
+        return not self.has_open_children and self.startable(actor)
+
     def to_dict(self) -> dict[str, object]:
         """Returns the issue's fields with its `state`, `holder`, `waits_for` and `because`."""
         return {
@@ -103,6 +116,38 @@ class Standing:
         }
 
 
+def open_standings(
+    issues: Mapping[str, Issue],
+    *,
+    holders: Mapping[str, str],
+    now_ms: int,
+    held_back: Mapping[str, str],
+    everything: bool = False,
+) -> dict[str, Standing]:
+    """Returns where each issue stands that is not done and is work for droids, or, with
+    `everything`, each that is not done.
+
+    `holders` gives the droid with the active assignment of an issue; `held_back` says why
+    something other than the tracker holds an issue back, such as a gate that has not passed.
+    """
+    open_ = _Open(issues)
+    blockers = open_.blockers()
+    deferred = _deferred(issues, now_ms)
+    found: dict[str, Standing] = {}
+    for key in open_.needs:
+        issue = issues[key]
+        if everything or is_work(issue):
+            because = deferred.get(key) or _set_aside(issue) or held_back.get(key)
+            found[key] = Standing(
+                issue,
+                holder=holders.get(key) or _named_by_tracker(issue),
+                waits_for=blockers.get(key, ()),
+                because=because,
+                has_open_children=key in open_.children,
+            )
+    return found
+
+
 def standings(
     issues: Mapping[str, Issue],
     *,
@@ -111,29 +156,34 @@ def standings(
     held_back: Mapping[str, str],
     everything: bool = False,
 ) -> dict[str, Standing]:
-    """Returns where each issue stands that is work for droids, or, with `everything`, each.
+    """Returns what `open_standings` does, with the issues that are done, in the given order."""
+    found = open_standings(
+        issues, holders=holders, now_ms=now_ms, held_back=held_back, everything=everything
+    )
+    for key, issue in issues.items():
+        if issue.done and (is_work(issue) or (everything and issue.status != "tombstone")):
+            found[key] = Standing(issue)
+    return {key: found[key] for key in issues if key in found}
 
-    `holders` gives the droid with the active assignment of an issue; `held_back` says why
-    something other than the tracker holds an issue back, such as a gate that has not passed.
+
+def needed_for(ids: Iterable[str], issues: Mapping[str, Issue]) -> Mapping[str, Issue]:
+    """Returns the issues that decide where these stand: them, their parents to any depth, and what
+    any of these depends on. They may be more than needed.
     """
-    blockers = all_blockers(issues)
-    deferred = _deferred(issues, now_ms)
-
-    def standing(identifier: str, issue: Issue) -> Standing:
-        if issue.done:
-            return Standing(issue, holder=None, waits_for=[], because=None)
-        return Standing(
-            issue,
-            holder=holders.get(identifier) or _named_by_tracker(issue),
-            waits_for=blockers.get(identifier, []),
-            because=deferred.get(identifier) or _set_aside(issue) or held_back.get(identifier),
-        )
-
-    return {
-        identifier: standing(identifier, issue)
-        for identifier, issue in issues.items()
-        if (everything and issue.status != "tombstone") or is_work(issue)
-    }
+    needed: set[str] = set()
+    todo = list(ids)
+    while todo:
+        issue = issues.get(todo.pop())
+        if issue is None:
+            continue
+        needed.add(issue.id)
+        for target, kind in issue.dependencies:
+            if kind == "waits-for":  # For the children of an issue, which any row may be.
+                return issues
+            if kind == PARENT and target not in needed:
+                todo.append(target)
+            needed.add(target)
+    return {key: issue for key, issue in issues.items() if key in needed}
 
 
 def startable(found: Iterable[Standing], actor: str | None) -> list[Issue]:
@@ -145,36 +195,61 @@ def is_work(issue: Issue) -> bool:
     """Returns whether an issue is work at all: no template, and nothing that Beads keeps for
     itself or throws away.
     """
+    # Asked of every row of the tracker, so it reads the fields themselves.
+    fields = issue.fields
+    kind = fields.get("issue_type")
     return not (
-        (issue.issue_type in NOT_WORK and not _is_document(issue))
-        or issue.template
+        (isinstance(kind, str) and kind in NOT_WORK and not _is_document(issue))
+        or fields.get("is_template") is True
+        or fields.get("status") == "tombstone"
         or _WISP in issue.id
-        or issue.status == "tombstone"
     )
 
 
 def blockers_of(issue: Issue, issues: Mapping[str, Issue]) -> list[str]:
     """Returns the ids that this issue itself waits for, in the order of its row."""
-    return _blockers(issue, issues, _children(issues))
+    return _blockers(issue, issue.dependencies, issues, _children(issues.values()))
 
 
 def all_blockers(issues: Mapping[str, Issue]) -> dict[str, list[str]]:
     """Returns what each blocked issue waits for: its own blockers, or else those of the nearest
     parent that has some.
     """
-    children = _children(issues)
-    blockers = {
-        identifier: own
-        for identifier, issue in issues.items()
-        if not issue.done and (own := _blockers(issue, issues, children))
-    }
-    waiting = list(blockers)
-    for parent in waiting:  # It grows meanwhile.
-        for child in children.get(parent, ()):
-            if child not in blockers:
-                blockers[child] = blockers[parent]
-                waiting.append(child)
-    return blockers
+    return _Open(issues).blockers()
+
+
+class _Open:
+    """The issues that are not done, and what they depend on."""
+
+    def __init__(self, issues: Mapping[str, Issue]) -> None:
+        self._issues = issues
+        self.needs = {key: one.dependencies for key, one in issues.items() if not one.done}
+        """What each depends on, with the kind of dependency."""
+        self.children: dict[str, list[str]] = {}
+        """The children of each that are not done themselves."""
+        waits_for_children = False
+        for key, needs in self.needs.items():
+            for target, kind in needs:
+                if kind == PARENT:
+                    self.children.setdefault(target, []).append(key)
+                waits_for_children = waits_for_children or kind == "waits-for"
+        # Only who waits for the children of another issue asks which of them are done.
+        self._family = _children(issues.values()) if waits_for_children else {}
+
+    def blockers(self) -> dict[str, list[str]]:
+        """Returns what each blocked issue waits for; see `all_blockers`."""
+        blockers = {
+            key: own
+            for key, needs in self.needs.items()
+            if needs and (own := _blockers(self._issues[key], needs, self._issues, self._family))
+        }
+        waiting = list(blockers)
+        for parent in waiting:  # It grows meanwhile.
+            for child in self.children.get(parent, ()):
+                if child not in blockers:
+                    blockers[child] = blockers[parent]
+                    waiting.append(child)
+        return blockers
 
 
 def missing_blockers(issues: Mapping[str, Issue]) -> list[tuple[str, str]]:
@@ -198,95 +273,59 @@ def urgency(issue: Issue) -> tuple[object, ...]:
     return (issue.priority, issue.age)
 
 
-def counts(found: Iterable[Standing]) -> dict[str, int]:
-    """Returns how many issues there are in each state, and `total`."""
+def counts(found: Iterable[Standing], *, done: int = 0) -> dict[str, int]:
+    """Returns how many issues there are in each state, and `total`; `done` more are done."""
     states = [each.state for each in found]
-    return {**{state: states.count(state) for state in STATES}, "total": len(states)}
+    of_each = {state: states.count(state) for state in STATES}
+    return {**of_each, "done": of_each["done"] + done, "total": len(states) + done}
+
+
+def _nobody(issues: Sequence[Issue]) -> Occupied:
+    return (), ()
 
 
 def in_order_to_take(
-    found: Mapping[str, Standing],
+    open_: Mapping[str, Standing],
     *,
     actor: str | None,
-    reserved: Collection[str] = (),
-    contested: Collection[str] = (),
-) -> list[Issue]:
-    """Returns the issues that a droid could start, in the order that ends the plan soonest.
+    occupied: Callable[[Sequence[Issue]], Occupied] = _nobody,
+) -> Iterator[Issue]:
+    """Yields the open issues that an actor could take, in the order that ends the plan soonest.
 
-    First the priority, which an issue shares with those that wait for it; then those that are not
-    in `reserved`, which would have to wait for a file; then the longest chain of work that waits
-    for it; then all the work that waits for it; then those that are not in `contested`, whose files
-    somebody is in; then the oldest.
-
-    An issue with open children is not work yet, but its children are.
+    First the priority, which an issue shares with those that wait for it; then those whose files
+    nobody else has reserved; then the longest chain of work that waits for it; then all the work
+    that waits for it; then those whose files nobody else is in; then the oldest. `occupied` says
+    that of some issues at a time, only as far as issues are taken.
     """
-    open_ = {key: work_of(each) for key, each in found.items() if not each.issue.done}
-    waits = Waits(open_, usual_minutes(minutes for _, minutes, _ in open_.values()))
-    parents = {
-        target
-        for each in found.values()
-        if not each.issue.done
-        for target, kind in each.issue.dependencies
-        if kind == PARENT
-    }
-    startable = [
-        each.issue
-        for each in found.values()
-        if each.startable(actor) and each.issue.id not in parents
-    ]
-    return sorted(
-        startable,
-        key=lambda issue: (
-            waits.urgency[issue.id],
-            issue.id in reserved,
-            -waits.chain[issue.id],
-            -waits.work_behind(issue.id),
-            issue.id in contested,
-            issue.age,
-        ),
-    )
-
-
-def ranked(
-    candidates: Iterable[tuple[str, Rank]],
-    *,
-    reserved: Callable[[Sequence[str]], Collection[str]],
-    contested: Collection[str],
-) -> Iterator[str]:
-    """Yields ids in the order of `in_order_to_take`, from candidates in the order of their ranks
-    and then their age. It asks which are `reserved` only as far as ids are taken from it.
-    """
-    for _, urgent in groupby(candidates, key=lambda each: each[1][0]):
-        later: list[str] = []
-        for _, alike in groupby(urgent, key=lambda each: each[1]):
-            free_later: list[str] = []
-            held: list[str] = []
-            held_later: list[str] = []
-            ids = (identifier for identifier, _ in alike)
-            while some := list(islice(ids, _AT_ONCE)):
-                taken = reserved(some)
+    for _, urgent in groupby(_ranked(open_, actor), key=lambda each: each[0][0]):
+        later: list[Issue] = []
+        for _, alike in groupby(urgent, key=lambda each: each[0]):
+            held: list[Issue] = []
+            contested: list[Issue] = []
+            held_and_contested: list[Issue] = []
+            while some := [issue for _, issue in islice(alike, _AT_ONCE)]:
+                reserved, shared = occupied(some)
                 for each in some:
-                    if each in taken:
-                        (held_later if each in contested else held).append(each)
-                    elif each in contested:
-                        free_later.append(each)
+                    if each.id in reserved:
+                        (held_and_contested if each.id in shared else held).append(each)
+                    elif each.id in shared:
+                        contested.append(each)
                     else:
                         yield each
-            yield from free_later
-            later += [*held, *held_later]
+            yield from contested
+            later += [*held, *held_and_contested]
         yield from later
 
 
-def work_of(standing: Standing) -> Work:
-    """Returns what an open issue adds to the work behind others."""
-    issue = standing.issue
-    return issue.priority, estimate(issue), standing.waits_for
-
-
-def usual_minutes(estimates: Iterable[float | None]) -> float:
-    """Returns the median of the estimates that there are: what an issue without one takes."""
-    known = sorted(each for each in estimates if each)
-    return known[len(known) // 2] if known else 1.0
+def _ranked(open_: Mapping[str, Standing], actor: str | None) -> list[tuple[Rank, Issue]]:
+    """Returns what an actor could take, each with its rank, the best and then the oldest first."""
+    waits = Waits(open_)
+    ranked = [
+        ((waits.urgency[key], -waits.chain[key], -waits.work_behind(key)), each.issue)
+        for key, each in open_.items()
+        if each.takeable(actor)
+    ]
+    return sorted(ranked, key=lambda each: (each[0], each[1].age))
 
 
 class Waits:
@@ -294,14 +333,21 @@ class Waits:
     not, is among `open_`.
     """
 
-    def __init__(self, open_: Mapping[str, Work], usual: float) -> None:
+    def __init__(self, open_: Mapping[str, Standing]) -> None:
+        self._blockers = {
+            key: [blocker for blocker in each.waits_for if blocker in open_]
+            for key, each in open_.items()
+        }
         self._behind: dict[str, list[str]] = {key: [] for key in open_}
-        for key, (_, _, waits_for) in open_.items():
-            for blocker in waits_for:
-                if blocker in self._behind:
-                    self._behind[blocker].append(key)
-        self._minutes = {key: minutes or usual for key, (_, minutes, _) in open_.items()}
-        self.urgency = {key: priority for key, (priority, _, _) in open_.items()}
+        for key, blockers in self._blockers.items():
+            for blocker in blockers:
+                self._behind[blocker].append(key)
+        estimates = {key: estimate(each.issue) for key, each in open_.items()}
+        known = sorted(each for each in estimates.values() if each)
+        # The median: what an issue without an estimate takes.
+        usual = known[len(known) // 2] if known else 1.0
+        self._minutes = {key: minutes or usual for key, minutes in estimates.items()}
+        self.urgency = {key: each.issue.priority for key, each in open_.items()}
         """The most urgent priority among the issue and those behind it."""
         self.chain = dict(self._minutes)
         """The longest time from the start of the issue to the end of what is behind it."""
@@ -322,15 +368,11 @@ class Waits:
         """Computes urgency and chains from the ends backwards; issues in a circle are left out,
         since nobody can start them.
         """
-        blockers: dict[str, list[str]] = {key: [] for key in self._behind}
         left = {key: len(behind) for key, behind in self._behind.items()}
-        for key, behind in self._behind.items():
-            for each in behind:
-                blockers[each].append(key)
         ends = [key for key, count in left.items() if not count]
         while ends:
             last = ends.pop()
-            for each in blockers[last]:
+            for each in self._blockers[last]:
                 self.urgency[each] = min(self.urgency[each], self.urgency[last])
                 chain = self._minutes[each] + self.chain[last]
                 self.chain[each] = max(self.chain[each], chain)
@@ -347,9 +389,9 @@ def estimate(issue: Issue) -> float | None:
     return minutes if 0 < minutes < _MOST_MINUTES else None
 
 
-def _children(issues: Mapping[str, Issue]) -> dict[str, list[str]]:
+def _children(issues: Iterable[Issue]) -> dict[str, list[str]]:
     children: dict[str, list[str]] = {}
-    for issue in issues.values():
+    for issue in issues:
         for target, kind in issue.dependencies:
             if kind == PARENT:
                 children.setdefault(target, []).append(issue.id)
@@ -357,10 +399,13 @@ def _children(issues: Mapping[str, Issue]) -> dict[str, list[str]]:
 
 
 def _blockers(
-    issue: Issue, issues: Mapping[str, Issue], children: Mapping[str, list[str]]
+    issue: Issue,
+    needs: Iterable[tuple[str, str]],
+    issues: Mapping[str, Issue],
+    children: Mapping[str, list[str]],
 ) -> list[str]:
     found: list[str] = []
-    for target, kind in issue.dependencies:
+    for target, kind in needs:
         if kind == "waits-for":
             found += _unfinished_children(issue, target, issues, children)
         elif kind in BLOCKING and target in issues and _blocks(issues[target], kind):
@@ -400,13 +445,13 @@ def _deferred(issues: Mapping[str, Issue], now_ms: int) -> dict[str, str]:
     deferred: dict[str, str] = {}
     for issue in issues.values():
         until = issue.fields.get("defer_until")
-        if (instant_ms(until) or 0) > now_ms:
+        if until is not None and (instant_ms(until) or 0) > now_ms:
             deferred[issue.id] = f"it is deferred until {until}"
-        elif issue.status == "deferred":
+        elif issue.fields.get("status") == "deferred":
             deferred[issue.id] = "it is deferred"
     if not deferred:
         return deferred
-    children = _children(issues)
+    children = _children(issues.values())
     waiting = list(deferred)
     while waiting:
         parent = waiting.pop()

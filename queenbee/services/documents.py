@@ -25,12 +25,6 @@ class Documents:
         """Returns the issues that nobody should start yet, each with the reason."""
         return {}
 
-    def stamp(self) -> object:
-        """Returns a value that is another one whenever `held_back` may answer otherwise for rows
-        that did not change. JSON can express it.
-        """
-        return None
-
     def about(self, issue_id: str, issue: Issue | None) -> Mapping[str, object] | None:
         """Returns the checks, evidence and gates of an issue that is a bead, or None."""
         return None

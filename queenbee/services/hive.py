@@ -124,9 +124,6 @@ class Services(Store):
     def _known_issues(self) -> Collection[str]:
         return self.issues.ids()
 
-    def _has_issue(self, issue_id: str) -> bool | None:
-        return self.issues.ask_index(lambda view: view.has(issue_id))
-
     def _check_claimable(self, issue_id: str, droid: str, *, anyway: bool) -> Issue | None:
         return self.issues.check_claimable(issue_id, droid, anyway=anyway)
 
@@ -135,11 +132,6 @@ class Services(Store):
 
     def _tracked_issue(self, issue_id: str) -> Issue | None:
         return self.issues.get_or_none(issue_id)
-
-    def close(self) -> None:
-        super().close()
-        if "issues" in self.__dict__:
-            self.issues.close()
 
     def find(self, identifier: str) -> tuple[str, Fields]:
         """Returns the kind and the folded fields of any record, by its id or by a part of it.
@@ -182,9 +174,7 @@ class Services(Store):
         """
         from queenbee.services.short_ids import issue_id  # noqa: PLC0415 - start-up
 
-        return issue_id(
-            self, self._known_issues, text, recorded=recorded, certainly=self._has_issue
-        )
+        return issue_id(self, self._known_issues, text, recorded=recorded)
 
     def short_ids(self, kind: str, identifiers: Iterable[str]) -> dict[str, str]:
         """Returns the shortest end of each id that no other record of this kind has."""

@@ -11,24 +11,30 @@ from queenbee.core.readiness import Standing, by_urgency, missing_blockers
 from queenbee.core.text import bracketed, mentioned, suggested
 from queenbee.errors import IssueClosed, NotFound, NotReady, Taken
 from queenbee.store import issues_file
-from queenbee.store.files import size_of, stamp_of
+from queenbee.store.files import stamp_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
-    from typing import TypeVar
+    from typing import TypedDict
 
     from queenbee.core.fold import Fields
     from queenbee.core.records import Assignment
     from queenbee.services.assignments import Assignments
     from queenbee.services.documents import Documents
     from queenbee.services.store import Store
-    from queenbee.services.tracker.view import TrackerIndex, View
+    from queenbee.store.records import Cursor
 
-    Answer = TypeVar("Answer")
+    class Circumstances(TypedDict):
+        """What decides where issues stand, besides their rows: see `readiness.open_standings`."""
 
-INDEX_FROM_BYTES = 256 * 1024
-"""For a tracker's file of this size or more, an index is faster than reading it: ADR 0033."""
+        holders: Mapping[str, str]
+        now_ms: int
+        held_back: Mapping[str, str]
+
+
+_MANY = 100
+"""From so many issues on, one question about all completions takes less than one about each."""
 
 
 class Issues:
@@ -43,18 +49,14 @@ class Issues:
         self._store = store
         self._documents = documents
         self._assignments = assignments
-        self._index: TrackerIndex | None = None
-        self._index_failed = False
         self._stamp: tuple[int, ...] | None = None
         self._tracked: dict[str, Issue] = {}
+        self._cursor: Cursor | None = None
+        self._seen: tuple[Mapping[str, Issue], Mapping[str, Issue]] = ({}, {})
+        """The rows and the documents that `_issues` was made of."""
+        self._issues: dict[str, Issue] = {}
         self.unusable_lines: list[int] = []
         """The numbers of the lines of the file that are neither an issue nor known bookkeeping."""
-
-    def close(self) -> None:
-        """Closes the index of a large tracker."""
-        index, self._index = self._index, None
-        if index is not None:
-            index.close()
 
     @property
     def unusable(self) -> int:
@@ -63,7 +65,8 @@ class Issues:
 
     def all(self) -> dict[str, Issue]:
         """Returns every issue by id, without tombstones. Raises `Unreadable`."""
-        return {key: issue for key, issue in self._read().items() if issue.status != "tombstone"}
+        found = self._completed(self._read())
+        return {key: issue for key, issue in found.items() if issue.status != "tombstone"}
 
     def tracked(self) -> dict[str, Issue]:
         """Returns the tracker's own issues by id, tombstones included. Raises `Unreadable`."""
@@ -89,7 +92,7 @@ class Issues:
         tracked = self.tracked()
         closed = {
             key: one
-            for key, one in self._read().items()
+            for key, one in self._completed(self._read()).items()
             if one.completion is not None and not tracked[key].done
         }
         newest = {str(row.get("id")): row for row in rows if row.get("id") in closed}
@@ -97,7 +100,7 @@ class Issues:
 
     def ids(self) -> Collection[str]:
         """Returns the ids of all issues, without tombstones. Raises `Unreadable`."""
-        return self._ask(lambda view: view.ids(), self.all)
+        return [key for key, issue in self._read().items() if issue.status != "tombstone"]
 
     def get(self, issue_id: str) -> Issue:
         """Returns one issue. Raises `NotFound`, which suggests a similar id."""
@@ -112,33 +115,23 @@ class Issues:
 
     def some(self, ids: Iterable[str]) -> dict[str, Issue]:
         """Returns those of these issues that the tracker has, without tombstones, by id."""
-        wanted = list(dict.fromkeys(ids))
-
-        def read() -> dict[str, Issue]:
-            issues = self._read()
-            return {each: issues[each] for each in wanted if each in issues}
-
-        found = self._ask(lambda view: view.issues(wanted), read)
-        return {key: issue for key, issue in found.items() if issue.status != "tombstone"}
+        issues = self._read()
+        found = {each: issues[each] for each in ids if each in issues}
+        return self._completed(
+            {key: issue for key, issue in found.items() if issue.status != "tombstone"}
+        )
 
     def row(self, issue_id: str) -> Issue | None:
         """Returns an issue as the tracker's own row says, a tombstone included, or None."""
-        return self._ask(
-            lambda view: view.tracked([issue_id]).get(issue_id),
-            lambda: self.tracked().get(issue_id),
-        )
+        return self.tracked().get(issue_id)
 
     def exact_row(self, issue_id: str) -> Fields | None:
         """Returns the tracker's own row of an issue for writing back, or None: long integers keep
         every digit. Raises `Unreadable`.
         """
-
-        def read() -> Fields | None:
-            rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
-            issue = beads.read_rows(rows).get(issue_id)
-            return dict(issue.fields) if issue is not None else None
-
-        return self._ask(lambda view: view.exact_row(issue_id), read)
+        rows = issues_file.read_rows_exactly(self._store.layout.issues_path)
+        issue = beads.read_rows(rows).get(issue_id)
+        return dict(issue.fields) if issue is not None else None
 
     def tombstone(self, issue_id: str) -> Issue | None:
         """Returns an issue that the tracker has deleted, or None."""
@@ -153,14 +146,13 @@ class Issues:
         """Returns where each issue stands that is work for droids, by id; with `everything`, also
         the tracker's own bookkeeping.
         """
+        issues = self._completed(self._read()) if everything else self._read()
+        return readiness.standings(issues, **self._circumstances(issues), everything=everything)
+
+    def open(self) -> dict[str, Standing]:
+        """Returns where each issue stands that is work for droids and not done, by id."""
         issues = self._read()
-        return readiness.standings(
-            issues,
-            holders=self._holders(),
-            now_ms=self._store.now_ms(),
-            held_back=self._documents.held_back(issues),
-            everything=everything,
-        )
+        return readiness.open_standings(issues, **self._circumstances(issues))
 
     def standing(self, issue_id: str) -> Standing | None:
         """Returns where an issue stands, or None if there is none, or it is no work for droids."""
@@ -168,50 +160,36 @@ class Issues:
 
     def standings_of(self, ids: Iterable[str]) -> dict[str, Standing]:
         """Returns where those of these issues stand that are work for droids, by id."""
-        wanted = list(dict.fromkeys(ids))
-
-        def read() -> dict[str, Standing]:
-            found = self.standings()
-            return {each: found[each] for each in wanted if each in found}
-
-        return self._ask(lambda view: view.standings(wanted), read)
+        wanted, issues = list(ids), self._read()
+        needed = readiness.needed_for(wanted, issues)
+        found = readiness.standings(needed, **self._circumstances(issues))
+        return {each: found[each] for each in wanted if each in found}
 
     def open_and_counts(self) -> tuple[dict[str, Standing], dict[str, int]]:
         """Returns where the issues stand that are work for droids and not done, by id; and how many
         there are in each state, those that are done included.
         """
-
-        def read() -> tuple[dict[str, Standing], dict[str, int]]:
-            found = self.standings()
-            open_ = {key: each for key, each in found.items() if not each.issue.done}
-            return open_, readiness.counts(found.values())
-
-        return self._ask(lambda view: (view.open(), view.counts()), read)
+        found = self.open()
+        done = sum(1 for each in self._read().values() if each.done and readiness.is_work(each))
+        return found, readiness.counts(found.values(), done=done)
 
     def behind(self, issue_id: str) -> list[Standing]:
         """Returns where the issues stand that wait for this one."""
-        return self._ask(
-            lambda view: view.behind(issue_id),
-            lambda: [each for each in self.standings().values() if issue_id in each.waits_for],
-        )
+        return [each for each in self.open().values() if issue_id in each.waits_for]
 
     def counts(self) -> dict[str, int]:
         """Returns how many issues that are work for droids are in each state, and `total`."""
-        return self._ask(
-            lambda view: view.counts(), lambda: readiness.counts(self.standings().values())
-        )
+        return self.open_and_counts()[1]
 
     def listed(self, *, status: str | None = None, everything: bool = False) -> list[Standing]:
         """Returns where the issues stand that are not done; or all, or those of one status. Most
         urgent first, then oldest.
         """
-        if everything or status is not None:
-            found = self.standings(everything=True)
+        if not everything and status is None:
+            chosen = list(self.open().values())
         else:
-            found, _ = self.open_and_counts()
-        chosen = [
-            each for each in found.values() if everything or status in (None, each.issue.status)
-        ]
+            found = self.standings(everything=True).values()
+            chosen = [each for each in found if everything or each.issue.status == status]
         return sorted(chosen, key=lambda each: readiness.urgency(each.issue))
 
     def ready(self, *, actor: str | None = None, limit: int | None = None) -> list[Issue]:
@@ -220,19 +198,11 @@ class Issues:
 
         `docs/format.md`, section "Issues", lists what keeps an issue out.
         """
-        return self._ask(
-            lambda view: view.ready(actor, limit),
-            lambda: readiness.startable(self.standings().values(), actor)[:limit],
-        )
-
-    def ask_index(self, question: Callable[[View], Answer]) -> Answer | None:
-        """Returns the answer of the index, or None if there is none: then read the file."""
-        return self._ask(question, lambda: None)
+        return readiness.startable(self.open().values(), actor)[:limit]
 
     def blockers(self, issue: Issue) -> list[str]:
         """Returns the ids of the issues that this one waits for."""
-        needed = self._ask(lambda view: view.needed_for(issue.id), self._read)
-        return readiness.blockers_of(issue, needed)
+        return readiness.blockers_of(issue, self._read())
 
     def check_known(self, issue_id: str) -> Issue | None:
         """Returns the issue, or None if it is unknown and any id is allowed. Raises `NotFound`.
@@ -266,13 +236,10 @@ class Issues:
         """Returns the assignment by which an issue was completed here and has not been reopened
         since, or None.
         """
-        issue = self._ask(
-            lambda view: view.issues([issue_id]).get(issue_id), lambda: self._read().get(issue_id)
-        )
+        issue = self._read().get(issue_id)
         if issue is not None and (not issue.done or issue.status == "tombstone"):
             return None
-        equals = {"issue_id": issue_id, "status": "completed"}
-        return beads.last_completions(self._store.state("assignments").select(equals)).get(issue_id)
+        return self._completions([issue_id]).get(issue_id)
 
     def _check_not_done(self, issue_id: str, issue: Issue | None, *, anyway: bool) -> None:
         if issue is not None and not issue.done:
@@ -336,55 +303,55 @@ class Issues:
             issue_id=issue_id,
         )
 
-    def _holders(self) -> dict[str, str]:
-        return {each.issue_id: each.droid for each in self._assignments().find()}
-
-    def _ask(self, question: Callable[[View], Answer], read: Callable[[], Answer]) -> Answer:
-        """Returns what the index of a large tracker answers, or else what reading the file does."""
-        path = self._store.layout.issues_path
-        if (
-            self._index_failed
-            or size_of(path) < INDEX_FROM_BYTES
-            or os.environ.get("QUEEN_INDEX") == "off"
-            or self._documents.issues()
-        ):
-            return read()
-        from queenbee.services.tracker.view import FAILURES, TrackerIndex  # noqa: PLC0415 - start-up
-        from queenbee.store.index.tracker_lines import Stale, Unfit  # noqa: PLC0415 - start-up
-
-        if self._index is None or self._index.is_inherited:
-            self._index = TrackerIndex(self._store, self._documents)
-        index = self._index
-        for _ in range(2):
-            try:
-                with index.view(self._holders) as view:
-                    self.unusable_lines = []  # Else there would be no index.
-                    return question(view)
-            except (Stale, Unfit):  # The next question may find another file.
-                return read()
-            except FAILURES as error:
-                try:
-                    again = index.start_over(error)
-                except FAILURES:
-                    again = False
-                if not again:
-                    break
-        self._index_failed = True
-        return read()
+    def _circumstances(self, issues: Mapping[str, Issue]) -> Circumstances:
+        """Returns what decides where issues stand, besides their rows."""
+        return {
+            "holders": {each.issue_id: each.droid for each in self._assignments().find()},
+            "now_ms": self._store.now_ms(),
+            "held_back": self._documents.held_back(issues),
+        }
 
     def _read(self) -> dict[str, Issue]:
-        """Returns the rows and the documents beside them; done in the hive is done."""
+        """Returns the rows and the documents beside them; done in the hive is done. Which droid
+        completed an issue that its row closes, `_completed` adds: few questions need it.
+        """
         tracked, beside = self.tracked(), self._documents.issues()
+        assignments = self._store.state("assignments")
+        changed, self._cursor = assignments.changes(self._cursor)
+        if changed == [] and self._seen[0] is tracked and self._seen[1] == beside:
+            return self._issues
         issues = {**beside, **tracked}
-        if not tracked:
-            return issues
-        for issue_id, completed in beads.last_completions(
-            self._store.state("assignments").select({"status": "completed"})
-        ).items():
-            issue = tracked.get(issue_id)  # A document says itself whether it is done.
-            if issue is not None:
-                issues[issue_id] = beads.as_completed(issue, completed)
+        if tracked:
+            completed = assignments.project(("issue_id",), {"status": "completed"})
+            done_here = {each for (each,) in completed if isinstance(each, str)}
+            # A document says itself whether it is done.
+            still_open = [key for key in done_here & tracked.keys() if not tracked[key].done]
+            for issue_id, one in self._completions(still_open).items():
+                issues[issue_id] = beads.as_completed(tracked[issue_id], one)
+        self._seen, self._issues = (tracked, beside), issues
         return issues
+
+    def _completed(self, issues: Mapping[str, Issue]) -> dict[str, Issue]:
+        """Returns these issues; those of the tracker that are done and were completed here say by
+        whom.
+        """
+        tracked = self.tracked()
+        closed = [key for key in issues if key in tracked and tracked[key].done]
+        completions = self._completions(closed)
+        return {
+            key: beads.as_completed(tracked[key], completions[key]) if key in completions else issue
+            for key, issue in issues.items()
+        }
+
+    def _completions(self, issue_ids: Collection[str]) -> dict[str, Assignment]:
+        """Returns the assignments by which these issues were last completed."""
+        state, equals = self._store.state("assignments"), {"status": "completed"}
+        if len(issue_ids) < _MANY:
+            found = (state.select({**equals, "issue_id": each}) for each in issue_ids)
+            return beads.last_completions(row for rows in found for row in rows)
+        wanted = frozenset(issue_ids)
+        last = beads.last_completions(state.select(equals))
+        return {key: one for key, one in last.items() if key in wanted}
 
 
 def _blocker(standing: Standing | None, issue_id: str) -> str:

@@ -79,21 +79,15 @@ def issue_id(
     text: str,
     *,
     recorded: bool,
-    certainly: Callable[[str], bool | None],
 ) -> str:
-    """Returns the id of the issue that an id or a part of one names; see `Services.issue_id`.
-
-    `certainly` says whether an issue has an id, or None if there is no index to tell.
-    """
+    """Returns the id of the issue that an id or a part of one names; see `Services.issue_id`."""
     layout = store.layout
     setting, tracked = layout.settings.issues, os.path.exists(layout.issues_path)
     anything = setting == "off" or (setting == "auto" and not tracked)
     if anything and not recorded:
         return text
-    if tracked:
-        known_id = certainly(text)
-        if known_id or (known_id is None and _is_in(layout.issues_path, text)):
-            return text
+    if tracked and _is_in(layout.issues_path, text):
+        return text
     known = dict.fromkeys(issues())
     if text in known:
         return text

@@ -204,7 +204,6 @@ class Store:
         for kind in self.kinds():
             remove(self.engine.index_path(kind))
             self._open_records(kind).close()
-        remove(self.layout.index_path("issues"))  # The next question builds it.
 
     def transaction(self) -> Transaction:
         """Returns a context manager in which nobody else writes: read, check, then append.

@@ -409,7 +409,11 @@ def split_lines(data: bytes) -> list[bytes]:
     lines = data.split(b"\n")
     if b"\r" in data:
         lines = [line.removesuffix(b"\r") for line in lines]
-    return [line for line in lines if line and not line.isspace()]
+    if not lines[-1]:
+        lines.pop()
+    if b"" in lines or any(map(bytes.isspace, lines)):
+        lines = [line for line in lines if line and not line.isspace()]
+    return lines
 
 
 def _tail(fd: int, end: int) -> bytes:

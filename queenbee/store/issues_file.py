@@ -16,16 +16,18 @@ from queenbee.store.ledger.codec import (
     CONFLICT_MARKERS,
     Unusable,
     decode_exactly,
+    decode_records,
     decoder,
+    is_usable,
     lost_precision,
 )
 from queenbee.store.ledger.journal import joined
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from queenbee.core.fold import Fields
+    from queenbee.core.fold import Fields, Stated
 
 
 UNREADABLE = "unreadable"
@@ -64,7 +66,7 @@ class Read:
         """The lines that are neither a row nor known bookkeeping, each with its number."""
         self.anonymous = False
         """Whether one of them may be the row of an issue, but does not show of which."""
-        known = {row.get("id") for row in rows}
+        known = {row.get("id") for row in rows} if unusable else set()
         for _, line in unusable:
             if line.startswith(CONFLICT_MARKERS):
                 continue
@@ -79,20 +81,23 @@ class Read:
 def read(path: str) -> Read:
     """Returns what the file says; nothing for a missing one. Raises `Unreadable`."""
     chunk = read_after(path, START)
-    rows: list[Fields] = []
-    unusable: list[tuple[int, bytes]] = []
-    decode = decoder(len(chunk.lines))
-    for number, raw in enumerate((chunk.lines + chunk.rest).split(b"\n"), start=1):
+    data = chunk.lines + chunk.rest if chunk.rest else chunk.lines
+    lines = split_lines(data)
+    bookkeeping: list[Stated] = []
+    rows = [fields for _, fields in decode_records(lines, len(data), bookkeeping)]
+    rows += [fields for _, fields in bookkeeping]
+    complete = len(rows) == len(lines)
+    return Read(rows, [] if complete else list(_unusable(data)))
+
+
+def _unusable(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yields the lines that are neither a row nor known bookkeeping, each with its number."""
+    decode = decoder(len(data))
+    for number, raw in enumerate(data.split(b"\n"), start=1):
         line = raw.removesuffix(b"\r")
-        if not line or line.isspace():
-            continue
-        try:
-            rows.append(decode(line))
-        except Unusable:
-            # Beads' memories are rows with a `_type` and no id.
-            if b'"_type"' not in line:
-                unusable.append((number, line))
-    return Read(rows, unusable)
+        # Beads' memories are rows with a `_type` and no id.
+        if line and not line.isspace() and not is_usable(line, decode) and b'"_type"' not in line:
+            yield number, line
 
 
 def unreadable_row(issue_id: str) -> Fields:

@@ -42,11 +42,6 @@ class Records(Protocol):
     def close(self) -> None:
         """Closes open files; the next question opens them again."""
 
-    def lighten(self) -> None:
-        """Moves to memory if that will take less than it took so far; the answers stay the same.
-        Called outside of turns, by engines whose writers would bring an index up to date each time.
-        """
-
     def append(self, lines: Sequence[bytes]) -> Receipt:
         """Appends to the ledger, as `Ledger.append` does. Needs the hive's lock."""
 

@@ -107,9 +107,6 @@ class Folded:
     def close(self) -> None:
         """Does nothing: no file stays open between two reads."""
 
-    def lighten(self) -> None:
-        """Does nothing: it is in memory."""
-
     def append(self, lines: Sequence[bytes]) -> Receipt:
         with self._mutex:
             receipt = self.ledger.append(lines, self.agreed)

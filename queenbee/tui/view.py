@@ -161,9 +161,8 @@ def _files(leases: Sequence[Reservation]) -> Cell:
 
 
 def _issues(facts: Facts) -> Panel:
-    standings = facts.status.standings
     by_state: dict[str, list[Standing]] = {state: [] for state in _NOT_DONE}
-    for each in standings.values():
+    for each in facts.status.open.values():
         if each.state in by_state:
             by_state[each.state].append(each)
     place = {issue.id: number for number, issue in enumerate(facts.status.ready)}

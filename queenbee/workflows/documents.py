@@ -47,7 +47,11 @@ class HiveDocuments(Documents):
         left, or a Ralph bead is not valid or waits for something.
         """
         held: dict[str, str] = {}
-        with_metadata = [one for one in issues.values() if _metadata(one) and not one.done]
+        with_metadata = [
+            one
+            for one in issues.values()
+            if "metadata" in one.fields and _metadata(one) and not one.done
+        ]
         if with_metadata:
             held.update(self._without_attempts(with_metadata))
             held.update(self._behind_gates(with_metadata))
@@ -59,12 +63,6 @@ class HiveDocuments(Documents):
                 if reason is not None:
                     held[bead_id] = reason
         return held
-
-    def stamp(self) -> object:
-        """Returns what changes with the gates: without Ralph beads, which are issues beside the
-        tracker, `held_back` asks nothing else, and of each issue by itself.
-        """
-        return repr(json_stamp(gates_dir(self._hive.layout)))
 
     def about(self, issue_id: str, issue: Issue | None) -> Mapping[str, object] | None:
         """Returns the view of an issue that is a bead, without its document; else None."""

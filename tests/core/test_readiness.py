@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.core.beads import Issue, read_rows
-from queenbee.core.readiness import Standing, counts, in_order_to_take, standings
+from queenbee.core.readiness import (
+    Standing,
+    Waits,
+    counts,
+    in_order_to_take,
+    needed_for,
+    standings,
+)
 from queenbee.core.timestamps import parse_ms
 
 NOW_MS = parse_ms("2024-12-14T12:00:00Z")
@@ -27,9 +34,15 @@ def row(identifier, *needs, **fields):
 
 
 def order(*rows, **more) -> list[str]:
-    busy = {name: more.pop(name, ()) for name in ("reserved", "contested")}
-    ordered = in_order_to_take(found(*rows, **more), actor="ui", **busy)
+    reserved, contested = more.pop("reserved", ()), more.pop("contested", ())
+    ordered = in_order_to_take(
+        still_open(found(*rows, **more)), actor="ui", occupied=lambda _: (reserved, contested)
+    )
     return [issue.id for issue in ordered]
+
+
+def still_open(standings_: dict[str, Standing]) -> dict[str, Standing]:
+    return {key: each for key, each in standings_.items() if not each.issue.done}
 
 
 class TestTheStateOfAnIssue:
@@ -117,6 +130,42 @@ class TestTheOrder:
         assert order(row("a", "b"), row("b", "a"), row("c")) == ["c"]
         assert order(row("free"), row("a", "free", "b"), row("b", "a")) == ["free"]
 
+    def test_asks_only_about_those_that_it_comes_to(self):
+        asked: list[str] = []
+
+        def occupied(issues):
+            asked.extend(each.id for each in issues)
+            return (), ()
+
+        rows = [row(f"n{number:03}") for number in range(100)]
+        first = next(in_order_to_take(found(*rows), actor="ui", occupied=occupied))
+        assert first.id == "n000"
+        assert 0 < len(asked) < 100
+
+    @given(st.integers(1, 90), st.integers(0, 2**32))
+    def test_is_that_of_a_sort_by_all_that_counts(self, size: int, seed: int):
+        chance = random.Random(seed)
+        rows = [{**each, "priority": chance.randrange(3)} for each in _plan(size, chance, 0.02)]
+        reserved = {each["id"] for each in rows if chance.random() < 0.3}
+        contested = {each["id"] for each in rows if chance.random() < 0.3}
+        standing = found(*rows)
+        waits = Waits(standing)
+
+        def key(issue: Issue) -> tuple[object, ...]:
+            return (
+                waits.urgency[issue.id],
+                issue.id in reserved,
+                -waits.chain[issue.id],
+                -waits.work_behind(issue.id),
+                issue.id in contested,
+                issue.age,
+            )
+
+        able = [each.issue for each in standing.values() if each.takeable("ui")]
+        assert order(*rows, reserved=reserved, contested=contested) == [
+            each.id for each in sorted(able, key=key)
+        ]
+
     @given(st.integers(2, 9), st.randoms(use_true_random=False))
     def test_ends_a_plan_no_later_than_half_the_orders_of_age(self, size: int, chance):
         """Two workers, one unit of work each: never worse than the order of the rows."""
@@ -124,10 +173,10 @@ class TestTheOrder:
         assert _makespan(rows, by_rule=True) <= 1.5 * _makespan(rows, by_rule=False)
 
 
-def _plan(size: int, chance: random.Random) -> list[dict[str, object]]:
+def _plan(size: int, chance: random.Random, share: float = 0.3) -> list[dict[str, object]]:
     needs: dict[int, list[str]] = {number: [] for number in range(size)}
     for earlier, later in combinations(range(size), 2):
-        if chance.random() < 0.3:
+        if chance.random() < share:
             needs[later].append(f"n{earlier}")
     return [row(f"n{number}", *needs[number]) for number in range(size)]
 
@@ -137,7 +186,7 @@ def _makespan(rows: list[dict[str, object]], *, by_rule: bool) -> int:
     rounds = 0
     while any(each["status"] == "open" for each in rows):
         able = found(*rows)
-        ordered: list[Issue] = in_order_to_take(able, actor="ui")
+        ordered: list[Issue] = list(in_order_to_take(still_open(able), actor="ui"))
         if not by_rule:
             ordered.sort(key=lambda issue: issue.id)
         taken = {issue.id for issue in ordered[:2]}
@@ -146,3 +195,32 @@ def _makespan(rows: list[dict[str, object]], *, by_rule: bool) -> int:
                 each["status"] = "closed"
         rounds += 1
     return rounds
+
+
+class TestWhatDecidesWhereAnIssueStands:
+    @given(st.integers(2, 12), st.integers(0, 2**32))
+    def test_is_all_that_has_to_be_known(self, size: int, seed: int):
+        """Where an issue stands is the same, whatever else the tracker has."""
+        chance = random.Random(seed)
+        kinds = ["blocks"] * 3 + ["parent-child"] * 3 + ["conditional-blocks", "waits-for"]
+        statuses = ["open"] * 4 + ["closed", "closed", "deferred", "tombstone", "pinned"]
+        names = [f"n{number}" for number in range(size)]
+        rows = [
+            {
+                "id": name,
+                "status": chance.choice(statuses),
+                "close_reason": chance.choice(["done", "failed"]),
+                "dependencies": [
+                    {"depends_on_id": chance.choice([*names, "gone"]), "type": chance.choice(kinds)}
+                    for _ in range(chance.randrange(3))
+                ],
+            }
+            for name in names
+        ]
+        issues = read_rows(rows)
+        around = {"holders": {"n0": "api"}, "now_ms": NOW_MS, "held_back": {"n1": "a gate"}}
+        all_of_them = standings(issues, **around)
+        for name in names:
+            one = standings(needed_for([name], issues), **around).get(name)
+            other = all_of_them.get(name)
+            assert (one and one.to_dict()) == (other and other.to_dict())

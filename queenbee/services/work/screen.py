@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
+from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from queenbee.core.names import is_name
-from queenbee.core.readiness import counts, in_order_to_take
-from queenbee.services.work.files import first_ready, occupied
+from queenbee.services.work.files import to_take
 from queenbee.services.work.members import MOST_UNREAD, Member, team
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
 
     from queenbee.core.beads import Issue
-    from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment
     from queenbee.services.hive import Services
     from queenbee.services.waiting.landing_turn import Lander
 
 READY_SHOWN = 8
 _RECENT = 5
-_AT_ONCE = 20
 
 
 class Status:
@@ -38,17 +37,14 @@ class Status:
         self.unread = len(mail)
         """Up to a hundred."""
         self._hive = hive
-        self._standings: Mapping[str, Standing] | None = None
-        self._ready: list[Issue] | None = None
-        # Of a large tracker, an index gives what one screen shows.
-        some = first_ready(hive, self.actor, READY_SHOWN)
-        self.first_ready: list[Issue] = (
-            some.issues if some is not None else self.ready[:READY_SHOWN]
+        self.open, self.counts = hive.issues.open_and_counts()
+        """Where each issue stands that is not done, by id; and how many are in each state."""
+        self.ready_count = sum(
+            each.state == "ready" and not each.has_open_children for each in self.open.values()
         )
-        """The first of what the actor could take, in the order in which `queen next` takes it."""
-        self.ready_count = some.count if some is not None else len(self.ready)
         """How many issues the actor could take."""
-        self.counts = some.counts if some is not None else counts(self.standings.values())
+        self.first_ready = list(islice(self._in_order(), READY_SHOWN))
+        """The first of what the actor could take, in the order in which `queen next` takes it."""
         self.queue = hive.queue.everything()
         """Those who wait, in the order in which they are served."""
         self.landing: list[Lander] = []
@@ -64,55 +60,24 @@ class Status:
         self.titles = {key: each.title for key, each in issues.items()}
         """The titles of the actor's issues, and of those in `done`."""
 
-    @property
-    def standings(self) -> Mapping[str, Standing]:
-        """Where each issue stands, by id; read when first asked for."""
-        if self._standings is None:
-            self._standings = self._hive.issues.standings()
-        return self._standings
-
-    @property
+    @cached_property
     def ready(self) -> list[Issue]:
-        """What the actor could take, in the order in which `queen next` takes it; read when first
-        asked for.
-        """
-        if self._ready is None:
-            some = first_ready(self._hive, self.actor, None)
-            self._ready = some.issues if some is not None else self._in_order()
-        return self._ready
+        """What the actor could take, in the order in which `queen next` takes it."""
+        return list(self._in_order())
 
     def read_all(self) -> Status:
         """Reads what is otherwise read when first asked for, and returns itself."""
         assert self.ready is not None
-        assert self.standings is not None
         return self
 
-    def _in_order(self) -> list[Issue]:
-        found = self.standings
-        actor = self.actor or ""
-        busy = occupied(self._hive, found, actor)
-        ordered = in_order_to_take(
-            found, actor=actor, reserved=busy.reserved, contested=busy.contested
-        )
-        return [each for each in ordered if found[each.id].state == "ready"]
+    def _in_order(self) -> Iterator[Issue]:
+        ordered = to_take(self._hive, self.open, self.actor or "")
+        return (each for each in ordered if self.open[each.id].state == "ready")
 
     def _last_done(self) -> list[Assignment]:
         completed = self._hive.assignments.find(status="completed")
         newest = sorted(completed, key=lambda each: each.updated_at, reverse=True)
-        done: list[Assignment] = []
-        for begin in range(0, len(newest), _AT_ONCE):
-            some = newest[begin : begin + _AT_ONCE]
-            found = self._standings
-            if found is None:
-                found = self._hive.issues.standings_of(each.issue_id for each in some)
-            done += [
-                each
-                for each in some
-                if each.issue_id not in found or found[each.issue_id].issue.done
-            ]
-            if len(done) >= _RECENT:
-                break
-        return done[:_RECENT]
+        return list(islice((each for each in newest if each.issue_id not in self.open), _RECENT))
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""

@@ -5,14 +5,14 @@ to begin.
 from __future__ import annotations
 
 import time
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from queenbee.core.queue import Want
-from queenbee.core.readiness import in_order_to_take
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
-from queenbee.services.work.files import files_of, first_to_take, occupied
+from queenbee.services.work.files import files_of, to_take
 from queenbee.services.work.members import MOST_UNREAD, Member, live_leases, team
 from queenbee.services.work.waiting import Watch
 
@@ -251,21 +251,14 @@ def _first(hive: Services, place: Place) -> tuple[Issue | None, list[str]]:
 def _mine(hive: Services) -> Assignment | None:
     """Returns the oldest active assignment of the actor whose issue is not done."""
     active = hive.assignments.find(droid=hive.actor)
-    found = hive.issues.standings_of(each.issue_id for each in active) if active else {}
+    issues = hive.issues.some(each.issue_id for each in active)
     for each in active:
-        standing = found.get(each.issue_id)
-        if standing is None or not standing.issue.done:
+        if each.issue_id not in issues or not issues[each.issue_id].done:
             return each
     return None
 
 
 def _candidates(hive: Services, most: int, *, without: Collection[str]) -> list[Issue]:
     """Returns the first issues that the actor could start."""
-    actor = hive.actor
-    first = first_to_take(hive, actor, most, without=without)
-    if first is not None:
-        return first
-    found = hive.issues.standings()
-    busy = occupied(hive, found, actor)
-    ordered = in_order_to_take(found, actor=actor, reserved=busy.reserved, contested=busy.contested)
-    return [each for each in ordered if each.id not in without][:most]
+    ordered = to_take(hive, hive.issues.open(), hive.actor)
+    return list(islice((each for each in ordered if each.id not in without), most))

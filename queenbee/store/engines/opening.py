@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from queenbee._light import suppress
 from queenbee.store.state import Folded
 
 TYPE_CHECKING = False
@@ -23,14 +24,14 @@ def open_records(
         from queenbee.store.index import sqlite  # noqa: PLC0415 - start-up
         from queenbee.store.index.records import Indexed  # noqa: PLC0415 - start-up
 
-        try:
+        # The state is not writable, or another process is building it: folding works.
+        with suppress(sqlite.Error, OSError):
             indexed = Indexed(kind, ledger, index_path, progress=progress)
             try:
                 indexed.refresh()
             except BaseException:
                 indexed.close()
                 raise
-            return indexed
-        except (sqlite.Error, OSError):
-            pass  # The state is not writable, or another process is building it: folding works.
+            found: Records = indexed
+            return found
     return Folded(kind, ledger)

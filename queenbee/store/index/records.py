@@ -13,59 +13,32 @@ from queenbee.core.ids import KEY_LENGTH, end_key, shortest_end, spellings
 from queenbee.core.kinds import kind_of
 from queenbee.store.index import sqlite
 from queenbee.store.index.intake import CaughtUp, Intake
-from queenbee.store.index.tables import Tables, is_damage, text_of
+from queenbee.store.index.tables import Tables, Unfit, is_damage
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import decode, decode_exactly
 from queenbee.store.state import FLAGS, MANY, Folded, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from typing import Concatenate, ParamSpec, TypeVar
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
-    from queenbee.core.fold import Fields
+    from queenbee.core.fold import Fields, Line
     from queenbee.core.glob.places import Places
     from queenbee.store.ledger.ledger import Ledger, Receipt
     from queenbee.store.records import Cursor, Progress
 
-    Asked = ParamSpec("Asked")
-    Answer = TypeVar("Answer")
-
 _LAST = "\U0010ffff"
 """Sorts after whatever may follow in an id."""
-_FOLDED_PER_INTAKE_BYTES = 48 * 1024
-"""How much of a ledger is folded in the time that one intake takes: 0.8 ms."""
-_MOST_FOLDED_BYTES = 4 * 1024 * 1024
-"""The largest ledger that moves to memory, in 70 ms."""
-_SOME = 500
-"""Records between two reports of progress: about 10 ms."""
-
-
-def _else_scanned(
-    question: Callable[Concatenate[Indexed, Asked], Answer],
-) -> Callable[Concatenate[Indexed, Asked], Answer]:
-    """Lets the ledger answer this and all later questions once the index cannot."""
-
-    def answer(self: Indexed, /, *args: Asked.args, **kwargs: Asked.kwargs) -> Answer:
-        with self._tables.mutex:
-            if self._folded is None:
-                try:
-                    return self._certainly(lambda: question(self, *args, **kwargs))
-                except (sqlite.Error, OSError):
-                    self._folded = self._scan()
-            asked = getattr(self._folded, question.__name__)
-            found: Answer = asked(*args, **kwargs) if callable(asked) else asked
-            return found
-
-    answer.__doc__ = question.__doc__
-    return answer
+_DAMAGE = (sqlite.DatabaseError, ValueError, AssertionError)
+_FAILURES = (sqlite.Error, OSError, Unfit)
 
 
 class Indexed:
-    """The state of one ledger, from an index. Implements `store.records.Records`.
+    """The state of a large ledger: its index answers; once that cannot, the fold in memory does.
 
-    Raises `sqlite3.Error` or `OSError` if it cannot be opened: `open_records` then folds in
-    memory. If it fails later, it does so itself.
+    Implements `store.records.Records`: the questions are those of `Index` and of `Folded`. Raises
+    `sqlite3.Error`, `OSError` or `Unfit` if the index cannot be opened.
     """
 
     def __init__(
@@ -74,93 +47,137 @@ class Indexed:
         self.kind = kind
         self.ledger = ledger
         self.path = path
-        self._stamp: tuple[object, ...] | None = None
-        self._tables = Tables(kind, path)
-        self._intake = Intake(self._tables, ledger, progress)
-        self._caught_up = CaughtUp(Position(), all_agreed=False, unrecorded=False)
-        self._intakes = 0
+        self._index = Index(kind, ledger, Tables(kind, path), progress)
+        self._mutex = self._index.tables.mutex
         self._folded: Folded | None = None
-        """Answers instead, once the index has failed, or is no longer worth its while."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _QUESTIONS:
+            raise AttributeError(name)
+        if isinstance(getattr(Index, name), property):
+            return self._ask(name)
+        return lambda *args, **kwargs: self._ask(name, *args, **kwargs)
+
+    def _ask(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Returns an answer. The only place that decides what happens if the index fails: if it is
+        damaged, it is deleted and built once; if it still fails, the fold answers from now on.
+        """
+        with self._mutex:
+            for is_again in (False, True):
+                if self._folded is not None:
+                    break
+                try:
+                    return _answer(self._index, name, *args, **kwargs)
+                except (*_DAMAGE, *_FAILURES) as error:
+                    self._recover(error, is_again=is_again)
+            return _answer(self._folded, name, *args, **kwargs)
+
+    def _recover(self, error: Exception, *, is_again: bool) -> None:
+        damaged = isinstance(error, _DAMAGE) and is_damage(error)
+        if damaged and not is_again:
+            with suppress(*_FAILURES):
+                self._index.start_over()
+                return
+        elif not isinstance(error, _FAILURES):
+            raise error
+        self.close()
+        folded = Folded(self.kind, self.ledger)
+        folded.refresh()
+        self._folded = folded
+
+    # What is never asked twice: it writes, or it cannot fail.
 
     @property
-    @_else_scanned
+    def agreed(self) -> Position:
+        return self._folded.agreed if self._folded else self._index.caught_up.agreed
+
+    def append(self, lines: Sequence[bytes]) -> Receipt:
+        with self._mutex:
+            if self._folded is not None:
+                return self._folded.append(lines)
+            receipt = self.ledger.append(lines, self.agreed)
+            self._index.agree(receipt.agreed)
+            return receipt
+
+    def agree(self, agreed: Position) -> None:
+        with self._mutex:
+            (self._folded or self._index).agree(agreed)
+
+    def foreign(self) -> str:
+        with self._mutex:
+            if self._folded is not None:
+                return self._folded.foreign()
+            return self.ledger.foreign(unrecorded=self._index.caught_up.unrecorded)
+
+    def close(self) -> None:
+        """Closes the database."""
+        with self._mutex:
+            self._index.tables.close()
+
+
+def _answer(state: Index | Folded | None, name: str, *args: Any, **kwargs: Any) -> Any:
+    found = getattr(state, name)
+    return found(*args, **kwargs) if callable(found) else found
+
+
+class Index:
+    """The questions of `store.records.Records`, answered by an index. Raises `sqlite3.Error`,
+    `OSError` or `Unfit` if it cannot.
+    """
+
+    def __init__(
+        self, kind: str, ledger: Ledger, tables: Tables, progress: Progress | None
+    ) -> None:
+        self.kind = kind
+        self.ledger = ledger
+        self.tables = tables
+        self.caught_up = CaughtUp(Position(), all_agreed=False, unrecorded=False)
+        self._stamp: tuple[object, ...] | None = None
+        self._intake = Intake(tables, ledger, progress)
+
+    def start_over(self) -> None:
+        """Deletes a damaged index, and builds another."""
+        self.tables.start_over()
+        self.caught_up = self._intake.catch_up()
+
+    def agree(self, agreed: Position) -> None:
+        """Remembers this position, also for later processes if they would not find it."""
+        known = self.caught_up
+        if not (known.all_agreed and known.agreed.segments == agreed.segments):
+            with suppress(sqlite.Error):  # If it fails, the next process compares again.
+                self.tables.put_position("agreed", agreed)
+        known.agreed = agreed
+        known.unrecorded = False
+
+    @property
     def unusable(self) -> int:
-        return sum(int(self._tables.meta(key) or 0) for key in ("unusable", "torn"))
+        return int(self.tables.meta("unusable") or 0)
 
     @property
-    @_else_scanned
     def migrations(self) -> list[Fields]:
         rows = self._ask("SELECT raw FROM migrations ORDER BY at")
         return [decode(raw) for (raw,) in rows if isinstance(raw, bytes)]
 
-    @_else_scanned
     def refresh(self) -> None:
-        if self._tables.is_gone():
-            self._tables.reopen()
+        if self.tables.is_gone():
+            self.tables.reopen()
             self._stamp = None
         stamp = self.ledger.stamp()
         if stamp != self._stamp:
-            self._caught_up = self._intake.catch_up()
+            self.caught_up = self._intake.catch_up()
             self._stamp = stamp
-            self._intakes += 1
 
-    def lighten(self) -> None:
-        """Moves to memory if the index was brought up to date so often that folding the ledger
-        would have taken no longer: whoever writes all the time needs no index.
-        """
-        with self._tables.mutex:
-            worth_bytes = min(self._intakes * _FOLDED_PER_INTAKE_BYTES, _MOST_FOLDED_BYTES)
-            if self._folded is None and self.ledger.size_bytes() <= worth_bytes:
-                folded = Folded(self.kind, self.ledger)
-                folded.refresh()
-                self._tables.close()
-                self._folded = folded
-
-    @property
-    def agreed(self) -> Position:
-        return self._folded.agreed if self._folded else self._caught_up.agreed
-
-    def append(self, lines: Sequence[bytes]) -> Receipt:
-        with self._tables.mutex:
-            if self._folded is not None:
-                return self._folded.append(lines)
-            receipt = self.ledger.append(lines, self.agreed)
-            self.agree(receipt.agreed)
-            return receipt
-
-    def agree(self, agreed: Position) -> None:
-        with self._tables.mutex:
-            if self._folded is not None:
-                self._folded.agree(agreed)
-                return
-            known = self._caught_up
-            if not (known.all_agreed and known.agreed.segments == agreed.segments):
-                with suppress(sqlite.Error):  # If it fails, the next process compares again.
-                    self._tables.put_position("agreed", agreed)
-            known.agreed = agreed
-            known.unrecorded = False
-
-    def foreign(self) -> str:
-        with self._tables.mutex:
-            if self._folded is not None:
-                return self._folded.foreign()
-            return self.ledger.foreign(unrecorded=self._caught_up.unrecorded)
-
-    @_else_scanned
     def get(self, identifier: str) -> Fields | None:
-        self._tables.sort_by("id")
         for count, body in self._ask("SELECT count, body FROM records WHERE id = ?", identifier):
-            return self._tables.fields(count, body)
+            return self.tables.fields(count, body)
         return None
 
-    @_else_scanned
     def exact(self, identifier: str) -> Fields | None:
         table = Table(kind_of(self.kind).aliases)
-        for raw in self._tables.raws(identifier):
+        for raw in self.tables.raws(identifier):
             table.add(raw, decode_exactly(raw))
         return table.get(identifier)
 
-    @_else_scanned
     def named(self, part: str) -> list[str]:
         for matching in (self._ending, self._beginning, self._containing):
             for text in spellings(part):
@@ -177,7 +194,6 @@ class Indexed:
         return self._ids(where, *values)
 
     def _beginning(self, text: str) -> list[str]:
-        self._tables.sort_by("id")
         return self._ids("id >= ? AND id < ?", text, text + _LAST)
 
     def _containing(self, text: str) -> list[str]:
@@ -187,7 +203,6 @@ class Indexed:
         query = f"SELECT id FROM records WHERE {where} ORDER BY id LIMIT {MANY}"  # noqa: S608
         return [str(identifier) for (identifier,) in self._ask(query, *values)]
 
-    @_else_scanned
     def short_id(self, identifier: str) -> str:
         key = end_key(identifier)
         rows = self._ask(
@@ -201,23 +216,20 @@ class Indexed:
         )
         return shortest_end(identifier, [str(other) for (other,) in rows if other is not None])
 
-    @_else_scanned
     def first_line(self, identifier: str) -> bytes | None:
-        table = Table(kind_of(self.kind).aliases)
-        for raw in self._tables.raws(identifier):
-            table.add(raw, decode(raw))
-        entry = table.entries.get(identifier)
-        return entry.lines[0].raw if entry else None
+        lines = self._lines(identifier)
+        return lines[0].raw if lines else None
 
-    @_else_scanned
     def history(self, identifier: str) -> list[Fields]:
+        return [{**line.fields, "rev": line.rev} for line in self._lines(identifier)]
+
+    def _lines(self, identifier: str) -> Sequence[Line]:
         table = Table(kind_of(self.kind).aliases)
-        for raw in self._tables.raws(identifier):
+        for raw in self.tables.raws(identifier):
             table.add(raw, decode(raw))
         entry = table.entries.get(identifier)
-        return [{**line.fields, "rev": line.rev} for line in entry.lines] if entry else []
+        return entry.lines if entry else ()
 
-    @_else_scanned
     def select(
         self,
         equals: Mapping[str, object],
@@ -233,7 +245,7 @@ class Indexed:
             where += " AND created_ms >= ?"
             values.append(since_ms)
         for name, value in (differs or {}).items():
-            assert name in self._tables.columns, name
+            assert name in self.tables.columns, name
             where += f' AND "{name}" IS NOT ?'
             values.append(value)
         if lacks is not None:
@@ -246,13 +258,11 @@ class Indexed:
             f"SELECT count, body FROM records WHERE {where} "  # noqa: S608 - names of our own
             f"ORDER BY created_ms {way}, id {way} LIMIT {-1 if limit is None else int(limit)}"
         )
-        return [self._tables.fields(*row) for row in self._ask(query, *values)]
+        return [self.tables.fields(*row) for row in self._ask(query, *values)]
 
-    @_else_scanned
     def everything(self) -> list[Fields]:
-        return [self._tables.fields(*row) for row in self._ask("SELECT count, body FROM records")]
+        return [self.tables.fields(*row) for row in self._ask("SELECT count, body FROM records")]
 
-    @_else_scanned
     def project(
         self,
         columns: Sequence[str],
@@ -260,11 +270,11 @@ class Indexed:
         *,
         places: Places | None = None,
     ) -> list[tuple[object, ...]]:
-        known = {"id", *self._tables.columns}
+        known = {"id", *self.tables.columns}
         where, values = self._where(equals)
         if not known.issuperset(columns):
             query = f"SELECT count, body FROM records WHERE {where}"  # noqa: S608
-            rows = (self._tables.fields(*row) for row in self._ask(query, *values))
+            rows = (self.tables.fields(*row) for row in self._ask(query, *values))
             return [tuple(value_of(fields, name) for name in columns) for fields in rows]
         names = ", ".join(f'"{column}"' for column in columns)
         query = f"SELECT {names} FROM records WHERE {where}"  # noqa: S608
@@ -275,11 +285,9 @@ class Indexed:
             found.update(dict.fromkeys(self._ask(f"{query} AND {term}", *values, *texts)))
         return list(found)
 
-    @_else_scanned
     def distinct(self, column: str) -> set[object]:
-        assert column in self._tables.columns
-        self._tables.sort_by(column)
-        if all(index.split(",")[0].strip('"') != column for index in kind_of(self.kind).indexes):
+        assert column in self.tables.columns
+        if all(index[0] != column for index in kind_of(self.kind).indexes):
             rows = self._ask(f'SELECT DISTINCT "{column}" FROM records')  # noqa: S608
         else:
             # From one value to the next in the SQL index; DISTINCT would read all of it.
@@ -291,107 +299,32 @@ class Indexed:
             )
         return {value for (value,) in rows}
 
-    @_else_scanned
     def greatest(self, column: str) -> str:
-        assert column in self._tables.columns
+        assert column in self.tables.columns
         rows = self._ask(f'SELECT max("{column}") FROM records')  # noqa: S608
         return str(rows[0][0] or "")
 
-    @_else_scanned
     def changes(self, since: Cursor | None) -> tuple[list[str] | None, Cursor]:
-        born = int(self._tables.meta("born") or 0)
-        last = self._tables.last_change()
+        born = int(self.tables.meta("born") or 0)
+        last = self.tables.last_change()
         if since is None or since[0] != born:
             return None, (born, last)
         rows = self._ask("SELECT id FROM records WHERE seq > ?", since[1])
         return [str(identifier) for (identifier,) in rows], (born, last)
 
-    def ranked_text(self, match: str, words: int, marks: tuple[str, str]) -> list[tuple[str, str]]:
-        """Returns (id, snippet) of the records that an FTS5 query matches: the best first, and
-        the newest among equals. Raises `sqlite3.Error`, also if this SQLite has no FTS5.
-        """
-        with self._tables.mutex:
-            if self._folded is not None:
-                raise sqlite.OperationalError("the index is not in use")
-            return self._certainly(lambda: self._search(match, words, marks))
-
-    def _search(self, match: str, words: int, marks: tuple[str, str]) -> list[tuple[str, str]]:
-        self._tables.sort_by("id")
-        last = self._tables.last_change()
-        if self._tables.meta("texted") != str(last):
-            try:
-                with self._tables.transaction():
-                    self._gather_text()
-                    self._tables.put_meta("texted", last)
-            finally:
-                self._intake.report(1, 1)
-        rows = self._ask(
-            "SELECT id, snippet(text, -1, ?, ?, '…', ?) FROM text "
-            "JOIN texted ON texted.number = text.rowid JOIN records USING (id) "
-            "WHERE text MATCH ? ORDER BY rank, created_ms DESC, id DESC",
-            *marks,
-            words,
-            match,
-        )
-        return [(str(identifier), str(snippet)) for identifier, snippet in rows]
-
-    def _gather_text(self) -> None:
-        """Brings the words up to date with the records that are not deleted: ranks depend on how
-        rare a word is among them.
-        """
-        db = self._tables.db
-        db.execute("CREATE TABLE IF NOT EXISTS texted (number INTEGER PRIMARY KEY, id TEXT UNIQUE)")
-        db.execute("CREATE VIRTUAL TABLE IF NOT EXISTS text USING fts5 (subject, body)")
-        since = (self._tables.meta("texted") or 0,)
-        [[total]] = db.execute("SELECT count(*) FROM records WHERE seq > ?", since)
-        query = "SELECT id, count, deleted, body FROM records WHERE seq > ?"
-        for done, (identifier, count, deleted, body) in enumerate(db.execute(query, since)):
-            if done % _SOME == 0:
-                self._intake.report(done, total)
-            added = db.execute("INSERT OR IGNORE INTO texted (id) VALUES (?)", (identifier,))
-            [[number]] = self._ask("SELECT number FROM texted WHERE id = ?", identifier)
-            if not added.rowcount:
-                db.execute("DELETE FROM text WHERE rowid = ?", (number,))
-            if not deleted:
-                fields = self._tables.fields(count, body)
-                texts = [text_of(fields.get(name)) or "" for name in ("subject", "body")]
-                db.execute(
-                    "INSERT INTO text (rowid, subject, body) VALUES (?, ?, ?)", (number, *texts)
-                )
-
-    def close(self) -> None:
-        """Closes the database."""
-        with self._tables.mutex:
-            self._tables.close()
-
-    def _certainly(self, ask: Callable[[], Answer]) -> Answer:
-        """Returns an answer; rebuilds the index first if it turns out to be damaged."""
-        try:
-            return ask()
-        except (sqlite.DatabaseError, ValueError, AssertionError) as error:
-            if not is_damage(error):
-                raise
-        self._tables.start_over()
-        self._caught_up = self._intake.catch_up()
-        return ask()
-
-    def _scan(self) -> Folded:
-        self._tables.close()
-        folded = Folded(self.kind, self.ledger)
-        folded.refresh()
-        return folded
-
     def _ask(self, query: str, *values: object) -> list[tuple[object, ...]]:
-        return self._tables.ask(query, *values)
+        return self.tables.ask(query, *values)
 
     def _where(self, equals: Mapping[str, object]) -> tuple[str, list[object]]:
-        self._tables.sort_by(*equals)
         terms, values = ["1"], list[object]()
         for name, value in equals.items():
-            assert name in FLAGS or name in self._tables.columns, name
+            assert name in FLAGS or name in self.tables.columns, name
             terms.append(f'"{name}" = ?')
             values.append(int(bool(value)) if name in FLAGS else value)
         return " AND ".join(terms), values
+
+
+_QUESTIONS = frozenset(name for name in vars(Index) if name[0] != "_") - {"agree", "start_over"}
 
 
 def _terms(places: Places) -> list[tuple[str, list[str]]]:

@@ -180,7 +180,7 @@ class TestAForkWhileAThreadWritesTheIndex:
         hive.close()
         state = hive.state("messages")
         assert isinstance(state, Indexed)
-        with state._tables.transaction():
+        with state._index.tables.transaction():
             yield hive
 
     def test_does_not_stop_the_child(self, busy: Hive) -> None:

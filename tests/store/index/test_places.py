@@ -121,7 +121,7 @@ def test_the_question_goes_by_the_sorted_heads(ledger: Ledger, tmp_path: Path) -
             query = (
                 f"EXPLAIN QUERY PLAN SELECT id, pattern FROM records WHERE status = ? AND {term}"
             )
-            plan = " ".join(str(row[-1]) for row in records._ask(query, "active", *values))
+            plan = " ".join(str(row[-1]) for row in records._index._ask(query, "active", *values))
             assert "USING COVERING INDEX" in plan
             assert "status=? AND head" in plan
     records.close()

@@ -9,10 +9,8 @@ from typing import Any
 
 import pytest
 
-from queenbee.store.index import tables as index_tables
 from queenbee.store.index.records import Indexed
 from queenbee.store.index.search import find_text
-from queenbee.store.index.tables import Tables
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 
@@ -93,24 +91,6 @@ def test_words_that_another_program_changed_are_found_as_they_are(indexed: Index
     assert "qm-03" not in dict(both(indexed, "tax"))
 
 
-def test_the_words_of_many_messages_leave_no_log_that_everybody_reads(
-    indexed: Indexed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(index_tables, "LOG_BYTES", 1)
-    both(indexed, "tax")
-    assert Path(f"{indexed.path}-wal").stat().st_size == 0
-
-
-def test_an_index_that_cannot_be_written_is_done_without(
-    indexed: Indexed, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refused(_self: Tables) -> None:
-        raise sqlite3.OperationalError("attempt to write a readonly database")
-
-    monkeypatch.setattr(Tables, "transaction", refused)
-    assert len(both(indexed, "tax")) == 22
-
-
 def test_without_fts5_every_text_is_looked_at(
     indexed: Indexed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,7 +103,6 @@ def test_without_fts5_every_text_is_looked_at(
             return super().execute(query, *values)
 
     monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, factory=Without, **k))
-    indexed._tables.db = sqlite3.connect(indexed.path, isolation_level=None)
     found = both(indexed, "TAX")
     assert found[0] == ("qm-29", "news tax form b")
     assert len(found) == 22

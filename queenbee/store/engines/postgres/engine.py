@@ -27,7 +27,7 @@ from queenbee.store.ledger.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from typing import TypeVar
 
     from queenbee.store.engines.engine import Turn
@@ -213,14 +213,6 @@ class PostgresEngine:
             yield
         finally:
             thread.read, thread.expected = None, ()
-
-    def lighten(self, kinds: Iterable[str]) -> None:
-        """Lets states of these kinds move to memory, after a turn that wrote them."""
-        for kind in kinds:
-            state = self._records.get(kind)
-            if state is not None:
-                with suppress(QueenError, OSError):
-                    state.lighten()
 
     def read_anew(self) -> None:
         """Lets this thread ask again for what it has read in `reading`."""

@@ -25,7 +25,7 @@ from queenbee.store.lock import KernelLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from threading import RLock
     from typing import Protocol
 
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
         def cache(self, kind: str) -> Cache: ...
         def end_in_turn(self, kind: str) -> tuple[int, bytes]: ...
         def read_anew(self) -> None: ...
-        def lighten(self, kinds: Iterable[str]) -> None: ...
         def take(
             self, answer: Answer, known: dict[str, tuple[int, bytes]] | None = None
         ) -> bool: ...
@@ -190,7 +189,6 @@ class PostgresTurn:
         finally:
             for receipt in self._receipts:
                 receipt.close()
-        self._engine.lighten(self._kinds)
 
     def _numbered(self, kind: str, lines: Sequence[bytes]) -> list[Row]:
         """Returns the lines with the sequence numbers and digests that they get."""

@@ -1,1 +1,0 @@
-"""Answers about the issues of a large tracker without reading all of it: ADR 0033."""
