@@ -41,6 +41,10 @@ Read this page if you call QueenBee from Python. You can rely on these names; ev
 change without notice. The [README](../README.md#from-python) has an example, and each kind of
 document has a page of its own. The page is written from the docstrings by
 `python tests/api_page.py --write`, so edit those.
+
+A program that forks opens the hive after the fork. A hive that was open before opens itself again
+in the child, but a child that is forked while another thread is importing one of our modules can
+hang: in a program with threads, start children by `spawn` or `forkserver`.
 """
 
 
