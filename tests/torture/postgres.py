@@ -269,7 +269,7 @@ def work(tree: str, log: str, number: str, operations: int, broken: str) -> None
 def _without_lock() -> None:
     """Nobody waits for the hive's turn."""
     loose = mutant(connection, "SELECT pg_advisory_xact_lock($4)", "SELECT $4::bigint")
-    connection.Connection._begin = loose.Connection._begin  # type: ignore[method-assign]
+    connection.Connection._beginning = loose.Connection._beginning  # type: ignore[method-assign]
 
 
 def _guessing() -> None:

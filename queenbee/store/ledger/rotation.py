@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from queenbee.core.fold import Fields
     from queenbee.store.ledger.ledger import Ledger
-    from queenbee.store.records import Progress
 
     IsClosed = Callable[[Fields], bool]
     Key = tuple[int, str, int]
+    Progress = Callable[[int, int], None]
 
 SEGMENT_BYTES = 16 * 1024 * 1024
 """No segment exceeds this by more than one line: git hosts refuse much larger files."""

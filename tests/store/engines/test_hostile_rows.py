@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import postgres_server
@@ -13,6 +14,7 @@ import pytest
 from mutants import mutant
 
 from queenbee import Hive
+from queenbee.errors import QueenError
 from queenbee.store.engines.postgres import carrying, connection, schema
 from queenbee.store.engines.postgres.schema import STEPS, chained
 from queenbee.store.layout import Layout
@@ -71,7 +73,7 @@ class TestAKindThatIsAPath:
         for kind in hive.kinds():
             hive.state(kind)
         new = _snapshot(repo.parent) - before
-        copies = r"/postgres(/lock|/messages\.[a-z0-9.-]+)?"
+        copies = r"/postgres(/lines\.sqlite3(-wal|-shm)?|/messages\.sqlite3[a-z0-9.-]*)?"
         ours = re.compile(rf"{re.escape(hive.layout.state_dir)}({copies})?")
         assert not [each for each in new if not ours.fullmatch(each)]
         carried = carrying.to_files(hive.layout, hive_name)
@@ -89,8 +91,8 @@ class TestAKindThatIsAPath:
         trusting = mutant(schema, "bool(kind)\n        and", "True\n        or")
         monkeypatch.setattr(connection, "is_kind", trusting.is_kind)
         hive = opened()
-        for kind in hive.kinds():
-            hive.state(kind)
+        with suppress(QueenError):
+            carrying.to_files(hive.layout, hive_name)
         assert os.path.exists(os.path.join(hive.layout.state_dir, "escaped.jsonl"))
 
     def test_may_not_even_make_a_folder(
@@ -125,7 +127,7 @@ class TestALineThatIsNone:
         with psycopg.connect(server.url, autocommit=True) as db:
             db.execute("ALTER TABLE queen_lines DROP CONSTRAINT queen_one_line")
             _insert(server, hive_name, "messages", *self.LINES)
-            db.execute(STEPS[1])
+            db.execute(STEPS[1][0].encode())
 
     @pytest.mark.parametrize("line", TWO)
     def test_is_refused_if_it_is_two(
