@@ -32,11 +32,12 @@ class Server:
         """Returns the name of a hive in use that has no lines."""
         import psycopg
 
+        from queenbee.store.engines.postgres.libpq import Link
         from queenbee.store.engines.postgres.schema import bring_up_to_date
 
         name = f"hive-{uuid.uuid4().hex[:12]}"
+        bring_up_to_date(Link(self.url, {}))
         with psycopg.connect(self.url, autocommit=True) as db:
-            bring_up_to_date(db)
             db.execute("INSERT INTO queen_hives (hive, in_use) VALUES (%s, true)", (name,))
         return name
 

@@ -147,7 +147,7 @@ def aside(text: str, *, end: str = "\n") -> None:
 
 
 class Bar:
-    """A progress bar on standard error, shown while a large index is built."""
+    """A progress bar on standard error, shown while something takes long."""
 
     def __init__(self) -> None:
         self._begun_s: float | None = None
@@ -155,7 +155,7 @@ class Bar:
         self._shown = ""
 
     def __call__(self, done: int, total: int) -> None:
-        """Shows how much of the build is done, and removes the bar when it ends."""
+        """Shows how much is done, and removes the bar when it ends."""
         now_s = time.monotonic()
         if done >= total:
             if self._shown:
@@ -166,5 +166,5 @@ class Bar:
         elif now_s - self._begun_s >= BAR_AFTER_S and now_s - self._shown_s >= _BAR_EVERY_S:
             filled = "#" * (_BAR_COLUMNS * done // total)
             self._shown_s = now_s
-            self._shown = f"building the index [{filled:.<{_BAR_COLUMNS}}] {100 * done // total:2}%"
+            self._shown = f"working [{filled:.<{_BAR_COLUMNS}}] {100 * done // total:2}%"
             aside("\r" + self._shown, end="")

@@ -11,7 +11,6 @@ from _thread import allocate_lock
 
 from queenbee.core.ids import MAX_MS, RANDOM_BYTES, following, ulid
 from queenbee.core.kinds import KINDS
-from queenbee.services.writing import forks as _forks  # noqa: F401 - it prepares forks of this process
 from queenbee.store.droids import identity, presence
 from queenbee.store.engines.choosing import open_engine
 from queenbee.store.layout import discover, working_directory

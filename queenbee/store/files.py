@@ -171,47 +171,23 @@ def read_at(path: str, offset: int, size: int) -> bytes:
         os.close(fd)
 
 
-class OpenFile:
-    """A file that is open, until the last of those who share it lets go of it.
-
-    One thread may wait for the disk while another one writes, or opens what replaced the file.
-    """
-
-    __slots__ = ("fd",)
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-
-    def __del__(self) -> None:
-        os.close(self.fd)
-
-
 class Appender:
     """A file open for appending, under the hive's lock.
 
     `append` writes whole lines; `roll_back` removes what this appender wrote, unless somebody
-    else has written since; `sync` makes it survive a power cut. A file that is open already is
-    `shared`, with its size.
+    else has written since; `sync` makes it survive a power cut.
     """
 
-    __slots__ = ("_written", "created", "path", "shared", "size")
+    __slots__ = ("_fd", "_written", "created", "path", "size")
 
-    def __init__(self, path: str, shared: OpenFile | None = None, size: int = 0) -> None:
+    def __init__(self, path: str) -> None:
         self.path = path
-        self.created = False
-        self.size = size
+        self.created = not os.path.lexists(path)
         self._written = 0
-        if shared is None:
-            self.created = not os.path.lexists(path)
-            fd = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
-            assert fd is not None
-            shared = OpenFile(fd)
-            self.size = os.fstat(fd).st_size
-        self.shared: OpenFile | None = shared
-
-    @property
-    def _fd(self) -> int:
-        return self.shared.fd if self.shared is not None else -1
+        fd = open_regular(path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
+        assert fd is not None
+        self._fd = fd
+        self.size = os.fstat(fd).st_size
 
     def ends_with_newline(self) -> bool:
         """Returns whether the file is empty or its last line is whole."""
@@ -266,14 +242,9 @@ class Appender:
                 path=self.path,
             ) from error
 
-    @property
-    def end_offset(self) -> int:
-        """The offset after what was written."""
-        return self.size + self._written
-
     def end(self) -> Mark:
         """Returns the position after what was written."""
-        offset = self.end_offset
+        offset = self.size + self._written
         return Mark(os.fstat(self._fd).st_ino, offset, checksum(_tail(self._fd, offset)))
 
     def sync(self) -> None:
@@ -294,8 +265,10 @@ class Appender:
             ) from error
 
     def close(self) -> None:
-        """Lets go of the file, which closes it unless it is shared; harmless if done before."""
-        self.shared = None
+        """Closes the file; harmless if it is closed."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 class Original:

@@ -205,5 +205,5 @@ def test_an_index_that_is_built_on_a_terminal_shows_its_progress(small: Path) ->
         f"{QUICK}"
     )
     answer = asked(small, program, "--staged")
-    assert answer[0] == 0 and "building the index" in str(answer[2])
+    assert answer[0] == 0 and "working" in str(answer[2])
     assert (small / ".git/queenbee/index/reservations.sqlite3").stat().st_size > 0

@@ -88,10 +88,10 @@ def left_of(output: str) -> list[str]:
 
 def test_a_bar_is_shown_during_the_build_and_removed_after_it(large: Path) -> None:
     output = shown(large, "msg", "inbox", "--limit", "1")
-    assert "building the index [####......" in output
-    assert "building the index [##########" in output
+    assert "working [####......" in output
+    assert "working [##########" in output
     assert [line.split(" ")[-1] for line in left_of(output)] == ["ID", "eign", ""]
-    assert "building" not in shown(large, "msg", "inbox", "--limit", "1")
+    assert "working" not in shown(large, "msg", "inbox", "--limit", "1")
 
 
 def test_a_rebuild_shows_the_bar_too(large: Path) -> None:
@@ -101,22 +101,22 @@ def test_a_rebuild_shows_the_bar_too(large: Path) -> None:
     other.write_bytes(path.read_bytes())
     other.replace(path)
     output = shown(large, "msg", "inbox", "--limit", "1")
-    assert "building the index [######" in output
-    assert "building" not in "".join(left_of(output))
+    assert "working [######" in output
+    assert "working" not in "".join(left_of(output))
 
 
 def test_a_build_that_was_asked_for_shows_the_bar_too(large: Path) -> None:
     shown(large, "msg", "inbox")
     output = shown(large, "index", "rebuild")
-    assert "building the index [" in output
-    assert "building" not in "".join(left_of(output))
+    assert "working [" in output
+    assert "working" not in "".join(left_of(output))
 
 
 def test_a_program_that_reads_the_output_gets_no_bar(large: Path) -> None:
-    assert "building" not in shown(large, "msg", "inbox", "--json")
+    assert "working" not in shown(large, "msg", "inbox", "--json")
     git(large, "clean", "-fdxq")
-    assert "building" not in shown(large, "index", "rebuild", "--json")
-    assert "building" not in shown(large, "index", "rebuild", stderr=False)
+    assert "working" not in shown(large, "index", "rebuild", "--json")
+    assert "working" not in shown(large, "index", "rebuild", stderr=False)
 
 
 def test_a_build_of_less_than_a_second_shows_no_bar(

@@ -1,4 +1,4 @@
-"""A new clone takes a large hive over as segments, as a rotation would leave it."""
+"""A new clone of a large hive: what came is rotated at once."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from queenbee import Hive
 from queenbee.git.remote import syncing
 from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync, take_in
+from queenbee.services import rotation as services_rotation
 from queenbee.store.files import Appender
-from queenbee.store.ledger import arriving
+from queenbee.store.ledger import rotation
 from queenbee.store.ledger.archive import Archive
 from queenbee.store.ledger.journal import Journal
 
@@ -85,15 +86,6 @@ class TestANewClone:
         assert kept == ["active"] * (COUNT // 10)
         assert issues(world.hive("bob")) == issues(world.hive("ada"))
 
-    def test_has_the_bytes_that_a_rotation_leaves(self, world: World) -> None:
-        take_in(world.hive("bob"))
-        world.clone("eve", off_s=2 * DAY_MS / 1000)
-        take_in(world.hive("eve"))
-        assert archive(world, "eve") == {}
-        world.hive("eve").rotate()
-        assert archive(world, "eve") == archive(world, "bob")
-        assert ledger(world, "eve") == ledger(world, "bob")
-
     def test_sends_nothing_of_it_back(self, world: World) -> None:
         before = world.git("rev-parse", BRANCH)
         sync(world.hive("bob"))
@@ -121,6 +113,14 @@ class TestANewClone:
         take_in(world.hive("bob"))
         rests = [*(world.folder / "bob").rglob("*.tmp"), *(world.folder / "bob").rglob("*.intent")]
         assert rests == []
+
+    def test_has_segments_also_if_it_is_too_large_to_rotate_after_a_write(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(services_rotation, "MOST_BYTES", 1)
+        take_in(world.hive("bob"))
+        assert archive(world, "bob")
+        assert issues(world.hive("bob")) == issues(world.hive("ada"))
 
     def test_has_it_all_in_the_ledger_if_rotation_is_off(self, world: World) -> None:
         world.settings("bob", 'rotate_at = "off"\n')
@@ -185,55 +185,13 @@ class TestWhatOthersWrote:
 
 
 STEPS = {
-    "before anything": (arriving, "_gather", 0),
-    "before the survey": (arriving, "LongSurvey", 0),
-    "before the first segment": (arriving, "create_document", 0),
-    "after the first segment": (arriving, "create_document", 1),
-    "before the ledger": (arriving, "Appender", 0),
-    "before the journal": (Appender, "append", 1),
-    "in the middle of the journal": (Appender, "append", 2),
-    "before the journal has the rest": (Journal, "append", 0),
+    "before the ledger": (Appender, "append", 0),
+    "before the journal has it": (Journal, "append", 0),
+    "before the first segment": (rotation, "create_document", 0),
+    "after the first segment": (rotation, "create_document", 1),
     "before the archive is noted": (Archive, "note", 0),
-    "before it is noted": (syncing._Exchange, "_note_reached", 0),
     "before the exchange is noted": (Notes, "write", 0),
 }
-
-
-class TestASegmentThatAPullBringsMeanwhile:
-    """Git brings the archive of another clone while the branch's lines are taken in."""
-
-    def test_reaches_the_branch(self, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-        assert "shop-pulled" in _issues_after_a_pull(world, monkeypatch)
-
-
-def _issues_after_a_pull(world: World, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Returns what Ada has after Bob's first exchange, in which a pull brought him a segment."""
-    row = {
-        "id": "qa-01JF3Z6K8N9P0Q1R2S3T4V5W6X",
-        "issue_id": "shop-pulled",
-        "droid": "eve",
-        "status": "released",
-        "created_at": "2024-12-14T10:30:00.000Z",
-        "updated_at": "2024-12-14T10:31:00.000Z",
-        "rev": 1,
-    }
-    pulled = [f"{json.dumps(row)}\n".encode()]
-    create = arriving.create_document
-
-    def while_git_pulls(path: str, data: bytes) -> bool:
-        if pulled:
-            create(path, pulled.pop())
-        return create(path, data)
-
-    monkeypatch.setattr(arriving, "create_document", while_git_pulls)
-    bob = world.hive("bob")
-    syncing.sync(bob)
-    syncing.sync(bob)
-    assert not pulled
-    assert "shop-pulled" in issues(bob)
-    ada = world.hive("ada")
-    syncing.sync(ada)
-    return issues(ada)
 
 
 class TestKilled:
@@ -241,7 +199,7 @@ class TestKilled:
     def test_at_any_step_the_next_exchange_has_it_all(
         self, world: World, step: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(arriving, "SEGMENT_BYTES", 2**14)
+        monkeypatch.setattr(rotation, "SEGMENT_BYTES", 2**14)
         kill_at(world, step)
         hive = world.hive("bob")
         fill(hive, 2, begin=9000)
@@ -251,17 +209,6 @@ class TestKilled:
         assert len(issues(hive)) == COUNT + 2
         assert issues(world.hive("ada")) == issues(hive)
         assert len(set(whole(world, "bob"))) == COUNT + 2
-
-    def test_after_the_first_segment_no_line_comes_twice(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(arriving, "SEGMENT_BYTES", 2**14)
-        kill_at(world, "after the first segment")
-        assert len(archive(world, "bob")) == 1
-        there = len(whole(world, "bob"))
-        assert 0 < there < COUNT
-        assert take_in(world.hive("bob")).taken == COUNT - there
-        assert len(whole(world, "bob")) == COUNT
 
 
 def kill_at(world: World, step: str) -> None:

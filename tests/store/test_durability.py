@@ -7,7 +7,6 @@ import errno
 import fcntl
 import gc
 import os
-import types
 
 import pytest
 
@@ -251,82 +250,10 @@ def open_files(hive):
 
 
 @pytest.mark.linux
-class TestAnOpenHive:
-    def test_holds_the_lock_and_two_files_of_each_ledger_open_however_many_turns(self, hive):
-        for _ in range(5):
-            work(hive)
-        kinds = ("messages", "assignments")
-        held = [hive.layout.lock_path]
-        held += [hive.layout.ledger_path(kind) for kind in kinds]
-        held += [hive.layout.journal_path(kind) for kind in kinds]
-        assert open_files(hive) == sorted(held)
-
-    def test_holds_nothing_open_once_it_is_closed(self, hive):
-        for _ in range(2):
-            work(hive)
-            assert open_files(hive)
-            hive.close()
-            assert open_files(hive) == []
-
-    def test_holds_nothing_open_once_nobody_uses_it(self, tmp_path):
-        hive = open_hive(tmp_path)
-        for _ in range(3):
-            work(hive)
-        layout = hive.layout
-        assert open_files(hive)
-        del hive
-        gc.collect()
-        assert open_files(types.SimpleNamespace(layout=layout)) == []
-
-    def test_that_wrote_once_as_a_command_does_holds_nothing_open(self, hive):
-        hive.messages.send("api", "hello")
+def test_an_open_hive_holds_no_file_open_between_writes(hive):
+    for _ in range(3):
+        work(hive)
         assert open_files(hive) == []
-
-
-@pytest.mark.linux
-class TestASecondWrite:
-    """What an open hive does at each write but its first."""
-
-    @pytest.fixture
-    def calls(self, hive, monkeypatch):
-        """The calls that open, read, ask about or write files."""
-        for _ in range(3):
-            hive.messages.send("queen", "hello")
-        seen = []
-
-        def counting(name, original):
-            def call(*args, **kwargs):
-                seen.append(name)
-                return original(*args, **kwargs)
-
-            return call
-
-        names = ["open", "read", "pread", "write", "pwrite", "stat", "lstat", "fstat", "access"]
-        for name in [*names, "unlink", "utime", "listdir", "ftruncate", "fdatasync", "close"]:
-            monkeypatch.setattr(os, name, counting(name, getattr(os, name)))
-        return seen
-
-    def test_opens_nothing_and_reads_nothing(self, hive, calls):
-        hive.messages.send("queen", "hello")
-        assert not {"open", "read", "pread", "close"} & set(calls)
-
-    def test_makes_fewer_than_thirty_calls(self, hive, calls):
-        hive.messages.send("queen", "hello")
-        assert len(calls) < 30
-
-    def test_leaves_an_index_as_it_is_until_somebody_asks(self, hive, tmp_path):
-        hive.messages.send("api", "hello")
-        for number in range(300):
-            hive.messages.send("api", f"{number} " + "x" * 300)
-        hive.close()
-        hive = Hive.open(tmp_path, droid="ui", env={}, beads_dir=hive.layout.beads_dir)
-        index = hive.layout.index_path("messages")
-        hive.messages.send("api", "it opens the index")
-        hive.messages.send("api", "it holds the files open")
-        before = files.stamp_of(index), files.stamp_of(index + "-wal")
-        hive.messages.send("api", "it is known by now who api is")
-        assert (files.stamp_of(index), files.stamp_of(index + "-wal")) == before
-        assert len(hive.messages.sent()) == 304
 
 
 def test_a_reader_waits_for_no_writer(hive, tmp_path):

@@ -97,8 +97,6 @@ class AppendSeveral(Scene):
 
 
 class AppendFromAnOpenHive(Scene):
-    """From the third write on, the files are held open, and not compared."""
-
     def begin(self) -> None:
         self.hive = open_hive(self.tree, "ui", durability="synced")
         for number in range(2):

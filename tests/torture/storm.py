@@ -212,6 +212,7 @@ class Droid:
                 with suppress(QueenError, FileNotFoundError):
                     hive.messages.send("everyone", "from a thread", new=True)
 
+        self._send()  # What a write imports is there: a child cannot wait for a thread's imports.
         beside = threading.Thread(target=write)
         beside.start()
         time.sleep(self.random.random() / 100)

@@ -21,7 +21,7 @@ from queenbee.git.run import NotTrusted, Objects, TooLarge, git, network
 from queenbee.store.layout import git_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from queenbee.services.store import Store
 
@@ -294,16 +294,6 @@ class Branch:
             if total > MOST_BYTES:
                 raise self._too_large(f"holds more than {MOST_BYTES} bytes")
         return found
-
-    def each(self, files: Iterable[File]) -> Iterator[bytes]:
-        """Yields the content of files, one at a time. Raises `Unreadable` as `read` does."""
-        total = 0
-        for file in files:
-            (data,) = self.read([file]).values()
-            total += len(data)
-            if total > MOST_BYTES:
-                raise self._too_large(f"holds more than {MOST_BYTES} bytes")
-            yield data
 
     def write(
         self, tree: Tree, contents: Mapping[tuple[str, int], bytes], parent: str | None, number: int

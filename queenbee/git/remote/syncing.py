@@ -12,7 +12,6 @@ people to review: lines go there, and none comes from there.
 from __future__ import annotations
 
 import math
-import os
 import random
 import time
 from contextlib import contextmanager
@@ -23,17 +22,15 @@ from queenbee.git.remote.branch import MOST_NUMBER, Branch, Tree, is_kind
 from queenbee.git.remote.deciding import Decisions, decide
 from queenbee.git.remote.notes import Known, Notes
 from queenbee.services import behind
-from queenbee.services.rotation import closing
+from queenbee.services.rotation import rotate_what_is_due
 from queenbee.store.files import Appender, split_lines
-from queenbee.store.ledger.arriving import arrive, has_nothing
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from queenbee.git.remote.branch import File
     from queenbee.services.hive import Services
     from queenbee.store.files import Mark
 
@@ -282,57 +279,16 @@ class _Exchange:
             known = self._known = Known(None, None, {}, known.done)
         self._tree = self._branch.tree(head)
         old = self._branch.tree(known.taken)
-        arrived = self._arrive() if known.taken is None else {}
-        old.files.update({key: file for key, file in self._tree.files.items() if key[0] in arrived})
-        self._there = self._new_lines(old) | arrived
-        come = {kind: lines for kind, lines in self._there.items() if kind not in arrived}
-        lacking = {kind: self._lacking(kind, lines) for kind, lines in come.items()}
+        self._there = self._new_lines(old)
+        lacking = {kind: self._lacking(kind, lines) for kind, lines in self._there.items()}
         if self._hive.engine.shared:
             self._done.only_there += sum(map(len, lacking.values()))
             return
         self._append({kind: lines for kind, lines in lacking.items() if lines})
         self._done.taken += sum(map(len, lacking.values()))
-
-    def _arrive(self) -> dict[str, list[bytes]]:
-        """Takes large ledgers that have nothing here over to the archive; returns the lines of each
-        that are in the ledger, and notes where those in the archive end in the journal.
-        """
-        hive = self._hive
-        limit = hive.layout.settings.rotate_at_bytes if hive.engine.archives else 0
-        files: dict[str, list[File]] = {}
-        for (kind, number), file in sorted(self._tree.files.items()):
-            if limit and number:
-                files.setdefault(kind, []).append(file)
-        large = [kind for kind, some in files.items() if len(some) * SEGMENT_BYTES >= limit]
-        arrived = {}
-        for kind in large:
-            ledger = hive.ledger(kind)
-            if not has_nothing(ledger):
-                if ledger.journal.is_empty():
-                    # A process was killed in here, or git brought the archive: what that has does
-                    # not come again.
-                    with hive.transaction() as tx:
-                        tx.touch(kind)
-                continue
-            newest = [self._tree.files[kind, 0]] if (kind, 0) in self._tree.files else []
-            with hive.transaction() as tx:
-                ledger = hive.ledger(kind)
-                if has_nothing(ledger):
-                    pieces = self._branch.each([*files[kind], *newest])
-                    temporary = os.path.join(self._notes.folder, "arriving.tmp")
-                    done = arrive(ledger, pieces, closing(hive, kind), temporary)
-                    tx.touch(kind)
-                    arrived[kind] = done
-        marks = {}
-        for kind, each in arrived.items():
-            self._done.taken += each.lines
-            noted = hive.ledger(kind).noted()
-            # A mark behind anything else would keep that from the branch.
-            if noted is not None and noted.mark.offset == each.archived_bytes:
-                marks[kind] = noted.mark
-        self._known.marks = {**self._known.marks, **marks}
-        self._note_reached(arrived)
-        return {kind: each.staying for kind, each in arrived.items()}
+        if known.taken is None and self._hive.engine.archives:
+            # Of a long history that has just come, no host of git would take the one file.
+            rotate_what_is_due(self._hive, lacking, whatever_size=True)
 
     def _new_lines(self, old: Tree) -> dict[str, list[bytes]]:
         changed = {
@@ -379,13 +335,6 @@ class _Exchange:
                 finally:
                     ledger.close()
                 tx.touch(kind)
-
-    def _note_reached(self, kinds: Iterable[str]) -> None:
-        """Notes up to where ledgers that were just written are recorded."""
-        noted = self._notes.positions()
-        reached = {kind: self._hive.state(kind).agreed for kind in kinds}
-        if any(_is_far(noted.get(kind, Position()), at) for kind, at in reached.items()):
-            self._notes.note_positions({**noted, **reached})
 
     def _record_gained(self) -> None:
         """Takes lines that another program or a merge wrote to the ledgers to the journals."""

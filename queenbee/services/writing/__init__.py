@@ -1,1 +1,1 @@
-"""One turn at writing, what may be written, and forks beside it."""
+"""One turn at writing, and what may be written."""

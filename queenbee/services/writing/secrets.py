@@ -126,24 +126,18 @@ def _texts(fields: Mapping[str, object]) -> Iterable[tuple[str, str]]:
     not the short ones that passed lately.
     """
     found: list[tuple[str, str]] = []
-    waiting: list[tuple[str, object]] = []
-    for name, value in fields.items():
-        if isinstance(value, str):
-            if value not in _passed_short and not name.endswith(_NO_TEXT):
-                found.append((name, value))
-        elif isinstance(value, (dict, list, tuple)) and not name.endswith(_NO_TEXT):
-            waiting.append((name, value))
+    waiting: list[tuple[str, object]] = [("", fields)]
     while waiting:
         name, value = waiting.pop(0)
         if isinstance(value, str):
             if value not in _passed_short:
                 found.append((name, value))
-        elif isinstance(value, dict):
+        elif isinstance(value, (list, tuple)):
+            waiting += [(name, each) for each in value]
+        elif value and hasattr(value, "items"):
             waiting += [
                 (str(key), each) for key, each in value.items() if not str(key).endswith(_NO_TEXT)
             ]
-        elif isinstance(value, (list, tuple)):
-            waiting += [(name, each) for each in value]
     return found
 
 

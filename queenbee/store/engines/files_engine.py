@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from queenbee.store.engines.engine import Turn
     from queenbee.store.engines.fault import Fault
-    from queenbee.store.engines.files_turn import HeldOpen
     from queenbee.store.layout import Layout
     from queenbee.store.records import Progress, Records
 
@@ -34,7 +33,6 @@ class FilesEngine:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._held: HeldOpen | None = None
         self.patience_s = 0.0
 
     def ledger(self, kind: str) -> Ledger:
@@ -58,14 +56,9 @@ class FilesEngine:
         return _AT_HAND
 
     def turn(self, holder: str) -> Turn:
-        from queenbee.store.engines.files_turn import (  # noqa: PLC0415 - start-up
-            FilesTurn,
-            HeldOpen,
-        )
+        from queenbee.store.engines.files_turn import FilesTurn  # noqa: PLC0415 - start-up
 
-        if self._held is None:
-            self._held = HeldOpen()
-        return FilesTurn(self._layout, holder, self._held)
+        return FilesTurn(self._layout, holder)
 
     def wait(
         self,
@@ -94,11 +87,7 @@ class FilesEngine:
         """Does nothing: there are no copies."""
 
     def close(self) -> None:
-        if self._held is not None:
-            self._held.close()
-
-    def __del__(self) -> None:
-        self.close()
+        """Does nothing: no file stays open."""
 
 
 def _between(prefix: str, folder: str) -> set[str]:

@@ -10,53 +10,26 @@ from queenbee.store.lock import KernelLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from queenbee.store.engines.engine import Lines
     from queenbee.store.issues_file import Added
     from queenbee.store.layout import Layout
-    from queenbee.store.ledger.ends import Ends
     from queenbee.store.ledger.ledger import Receipt
     from queenbee.store.records import Records
-
-
-class HeldOpen:
-    """What an open hive holds open between its turns at writing."""
-
-    __slots__ = ("ends", "lock", "turns")
-
-    def __init__(self) -> None:
-        self.turns = 0
-        """How many there were. A command has one: it would hold files open for nothing."""
-        self.lock: KernelLock | None = None
-        self.ends: dict[str, Ends] = {}
-
-    def forget(self, kinds: Iterable[str]) -> None:
-        """Lets go of the files of these kinds."""
-        for kind in kinds:
-            self.ends.pop(kind, None)
-
-    def close(self) -> None:
-        """Lets go of everything."""
-        lock, self.lock = self.lock, None
-        if lock is not None:
-            lock.close()
-        self.ends.clear()
 
 
 class FilesTurn:
     """Implements `store.engines.engine.Turn` with the hive's lock on this machine."""
 
-    def __init__(self, layout: Layout, holder: str, held: HeldOpen) -> None:
+    def __init__(self, layout: Layout, holder: str) -> None:
         self._layout = layout
-        self._held = held
-        self._lock = held.lock or KernelLock(
+        self._lock = KernelLock(
             layout.lock_path,
             holder=holder,
             timeout_s=layout.settings.lock_timeout_s,
             prepare=self._make_folders,
         )
-        held.lock = None  # A turn that begins before this one has ended needs its own.
         self._receipts: list[Receipt | Added] = []
 
     def begin(self) -> None:
@@ -83,48 +56,22 @@ class FilesTurn:
 
                 self._receipts.append(append_rows(self._layout.issues_path, rows))
             for kind, each in lines.items():
-                self._receipts.append(self._append(kind, each, state))
+                self._receipts.append(state(kind).append(each))
         except BaseException as error:
             # The lock is still ours: appends to the first ledgers can be undone.
             for receipt in self._receipts:
                 receipt.take_back()
                 receipt.close()
             self._receipts.clear()
-            self._held.forget(lines)
             add_hint(error, self._layout)
             raise
-
-    def _append(
-        self, kind: str, lines: Sequence[bytes], state: Callable[[str], Records]
-    ) -> Receipt:
-        held = self._held
-        ends = held.ends.get(kind)
-        receipt = ends.append(lines) if ends is not None else None
-        if receipt is None:
-            held.forget([kind])
-            if held.turns:  # The first turn opened the lock, and made what was missing.
-                self._make_folders()
-            receipt = state(kind).append(lines)
-            if held.turns:
-                from queenbee.store.ledger.ends import Ends  # noqa: PLC0415 - start-up
-
-                ends = Ends.of(receipt)
-                if ends is not None:
-                    held.ends[kind] = ends
-        return receipt
 
     def _make_folders(self) -> None:
         setup.make_beads_dir(self._layout)
         setup.make_state_dir(self._layout)
 
     def end(self) -> None:
-        held = self._held
-        self._lock.release()
-        if held.turns and held.lock is None:
-            held.lock = self._lock
-        else:
-            self._lock.close()
-        held.turns += 1
+        self._lock.__exit__(None, None, None)
 
     def settle(self) -> None:
         try:

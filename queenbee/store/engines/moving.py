@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
+from typing import TYPE_CHECKING
 
 from queenbee.core.ids import RANDOM_BYTES
 from queenbee.errors import InvalidInput, StoreError
 from queenbee.store.engines.choosing import open_engine
+from queenbee.store.engines.postgres.noted import noted_hive
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -25,7 +27,7 @@ def use(layout: Layout, kind: str, name: str | None = None) -> dict[str, object]
     message says that the hive is in a database and the settings say files, or the reverse.
     """
     carrying = _carrying()
-    known = layout.settings.engine_hive or _noted(layout)
+    known = layout.settings.engine_hive or noted_hive(layout)
     if kind == "files":
         if not known:
             raise InvalidInput("this hive is in files already", hint="queen engine status")
@@ -50,7 +52,7 @@ def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
     """
     settings = layout.settings
     found: dict[str, object] = {"engine": settings.engine_kind}
-    noted = _noted(layout)
+    noted = noted_hive(layout)
     if settings.engine_kind == "files":
         return {**found, "noted": f"postgres {noted}"} if noted else found
     found["hive"] = settings.engine_hive
@@ -60,8 +62,10 @@ def status(layout: Layout, *, verify: bool = False) -> dict[str, object]:
         faults = engine.faults()
     finally:
         engine.close()
-    found["database"] = carrying.place(settings.database)
-    found["faults"] = [{name: getattr(each, name) for name in each.__slots__} for each in faults]
+    from queenbee.store.engines.postgres.health import place  # noqa: PLC0415 - start-up
+
+    found["database"] = place(settings.database)
+    found["faults"] = [asdict(each) for each in faults]
     if any(each.code != "cache" and each.severity == "error" for each in faults):
         return found
     found["only_in_files"] = carrying.only_in_files(layout, settings.engine_hive)
@@ -75,15 +79,9 @@ def _carrying() -> ModuleType:
         from queenbee.store.engines.postgres import carrying  # noqa: PLC0415 - start-up
     except ImportError as error:
         raise StoreError(
-            f"psycopg cannot be imported: {error}", hint="pip install 'queenbee-hive[postgres]'"
+            f"PostgreSQL cannot be used: {error}", hint="pip install 'queenbee-hive[postgres]'"
         ) from error
     return carrying
-
-
-def _noted(layout: Layout) -> str:
-    from queenbee.store.engines.postgres.noted import noted_hive  # noqa: PLC0415 - start-up
-
-    return noted_hive(layout)
 
 
 def _new_name(layout: Layout) -> str:

@@ -49,10 +49,6 @@ class Journal:
     def _read_after(self, since: Mark, stop: int | None, limit: int | None) -> Chunk:
         return read_after(self.path, since, stop=stop, limit=limit)
 
-    def is_empty(self) -> bool:
-        """Returns whether nothing was ever recorded here."""
-        return not size_of(self.path)
-
     def lacking(self, lines: Iterable[bytes], since: Mark = START) -> set[bytes]:
         """Returns those of the lines that it does not have after a mark; reads no further than
         necessary.

@@ -28,11 +28,11 @@ from queenbee.store.files import (
 from queenbee.store.ledger.archive import Archive, Archived, Segment
 from queenbee.store.ledger.batch import Batch, Lines, Position
 from queenbee.store.ledger.codec import decode_records, decoder, is_usable
-from queenbee.store.ledger.journal import PIECE_BYTES, Journal, joined, unwritable
+from queenbee.store.ledger.journal import Journal, joined, unwritable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.core.fold import Stated
     from queenbee.store.files import Stamp
@@ -61,12 +61,8 @@ class Receipt:
         self._ledger.roll_back()
         self._journal.roll_back()
 
-    def files(self) -> tuple[Appender, Appender]:
-        """Returns the ledger and the journal."""
-        return self._ledger, self._journal
-
     def close(self) -> None:
-        """Closes the files, unless they are held open."""
+        """Closes the files."""
         self._journal.close()
         self._ledger.close()
 
@@ -147,9 +143,8 @@ class Ledger:
         """
         begins = not os.path.lexists(self.journal_path)
         self.journal.finish_interrupted()
-        agreed = self._adopt() or agreed or Position()
         listing = self._settle_segments()
-        found = self._compare(agreed, listing)
+        found = self._compare(agreed or Position(), listing)
         gained, lost = self._difference(found)
         # 1. Both files are opened before either is written: a file that cannot be written
         #    refuses the write as a whole.
@@ -255,44 +250,6 @@ class Ledger:
             self.archive.note(noted)
         return [line for line in fresh if line in gained], lines.journal_only
 
-    def _adopt(self) -> Position | None:
-        """Copies the tracked lines to a missing journal, as in a fresh clone, a piece at a time.
-        Returns the position up to which both files then agree, if known.
-        """
-        if not self.journal.is_empty():
-            return None
-        listing = self.archive.listing()
-        tracked = read_after(self.path, START, limit=PIECE_BYTES)
-        if not tracked.lines and not listing:
-            return None
-        self.journal.count_arrival()
-        journal = Appender(self.journal_path)
-        try:
-            if listing:
-                # The ledger is compared with these as in any other write.
-                self.archive.note(self._adopted_segments(listing, journal))
-                return None
-            mark = START
-            while tracked.lines:
-                journal.append(joined(usable_lines(split_lines(tracked.lines))))
-                mark = tracked.end
-                tracked = read_after(self.path, mark, limit=PIECE_BYTES)
-            return Position(mark, journal.end())
-        finally:
-            journal.close()
-
-    def _adopted_segments(self, listing: Mapping[str, Stamp], journal: Appender) -> Archived:
-        segments = {}
-        seen = _Seen(lambda name: usable_lines(split_lines(self.archive.read(name)[0])))
-        for name, stamp in listing.items():
-            data, digest = self.archive.read(name)
-            segments[name] = Segment(stamp, digest)
-            lines = usable_lines(split_lines(data))
-            del data
-            # Two clones that rotated independently may have archived the same line twice.
-            journal.append(joined(seen.fresh(name, lines)))
-        return Archived(journal.end(), b"", segments)
-
     def base(self) -> Archived:
         """Returns the note of the archive, rebuilt if it is in doubt. Needs the hive's lock."""
         noted = self.noted()
@@ -372,46 +329,6 @@ def usable_lines(lines: Iterable[bytes]) -> list[bytes]:
         return found
     decode = decoder(size_bytes)
     return [line for line in found if is_usable(line, decode)]
-
-
-class _Seen:
-    """The lines of the segments so far, to leave out those that come again.
-
-    Python's own hashes of lines show that there are none, in a fifth of the time of digests. Only
-    if two are the same are digests made, of all lines before.
-    """
-
-    def __init__(self, read: Callable[[str], Iterable[bytes]]) -> None:
-        self._read = read
-        self._names: list[str] = []
-        self._hashes: set[int] | None = set()
-        self._digests = set[bytes]()
-
-    def fresh(self, name: str, lines: Sequence[bytes]) -> Iterable[bytes]:
-        """Returns those lines of a segment that were not in it, or another, before."""
-        if self._hashes is not None:
-            hashes = set(map(hash, lines))
-            if len(hashes) == len(lines) and self._hashes.isdisjoint(hashes):
-                self._hashes |= hashes
-                self._names.append(name)
-                return lines
-            self._hashes = None
-            for each in self._names:
-                self._digests.update(map(_digest, self._read(each)))
-        return self._lacking(lines)
-
-    def _lacking(self, lines: Iterable[bytes]) -> Iterator[bytes]:
-        for line in lines:
-            digest = _digest(line)
-            if digest not in self._digests:
-                self._digests.add(digest)
-                yield line
-
-
-def _digest(line: bytes) -> bytes:
-    from hashlib import blake2b  # noqa: PLC0415 - start-up
-
-    return blake2b(line, digest_size=16).digest()
 
 
 def _open_tracked(path: str) -> Appender:

@@ -10,21 +10,20 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from dataclasses import dataclass, field
 from io import BytesIO
+from typing import TYPE_CHECKING
 
 from queenbee.core.fold import MAX_REV, explicit_rev
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import QueenError, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.documents import create_document
-from queenbee.store.files import START, Original, read_after, size_of, split_lines
+from queenbee.store.files import Original, size_of, split_lines
 from queenbee.store.ledger.archive import Archived, Segment, digest_of
-from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import Unusable, decoder, is_migration, without_collection
 from queenbee.store.ledger.journal import PIECE_BYTES, joined
-from queenbee.store.ledger.long_survey import LongSurvey
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -33,36 +32,28 @@ if TYPE_CHECKING:
 
     IsClosed = Callable[[Fields], bool]
     Key = tuple[int, str, int]
+    Progress = Callable[[int, int], None]
 
 SEGMENT_BYTES = 16 * 1024 * 1024
 """No segment exceeds this by more than one line: git hosts refuse much larger files."""
+_TOLD_EVERY = 10_000
+"""Lines between two reports of progress: a bar for each would take longer than the lines."""
 
 
-_LONG_BYTES = 16 * 1024 * 1024
-"""A longer ledger is surveyed without keeping its lines, if it is just what its journal has."""
+def _untold(_done: int, _total: int) -> None:
+    """The progress of a rotation that nobody waits for."""
 
 
+@dataclass(frozen=True)
 class Rotation:
     """What one rotation did."""
 
-    __slots__ = ("agreed", "left_bytes", "lines", "records", "segments")
-
-    def __init__(
-        self,
-        records: int = 0,
-        lines: int = 0,
-        left_bytes: int = 0,
-        segments: Iterable[str] = (),
-        agreed: Position | None = None,
-    ) -> None:
-        self.records = records
-        self.lines = lines
-        self.left_bytes = left_bytes
-        """The size of the ledger afterwards."""
-        self.segments = list(segments)
-        """The paths of the segments that were written."""
-        self.agreed = agreed or Position()
-        """Up to here ledger and journal hold the same lines."""
+    records: int = 0
+    lines: int = 0
+    left_bytes: int = 0
+    """The size of the ledger afterwards."""
+    segments: list[str] = field(default_factory=list)
+    """The paths of the segments that were written."""
 
 
 def is_due(ledger: Ledger, limit_bytes: int, *, most_bytes: int = sys.maxsize) -> bool:
@@ -76,27 +67,24 @@ def is_due(ledger: Ledger, limit_bytes: int, *, most_bytes: int = sys.maxsize) -
     return noted is None or size >= noted.settled_bytes * 5 // 4
 
 
-def rotate(ledger: Ledger, is_closed: IsClosed, agreed: Position | None = None) -> Rotation:
+def rotate(ledger: Ledger, is_closed: IsClosed, progress: Progress = _untold) -> Rotation:
     """Moves the lines of all records that `is_closed` says are closed. Needs the hive's lock.
 
     `is_closed` gets the newest revision of each record. Records with a line without `rev` stay:
-    another program wrote it and may look for it, and its place in the file matters. Up to
-    `agreed`, ledger and journal hold the same lines. Raises `Unwritable`; every line is then
-    where it was, or in two places.
+    another program wrote it and may look for it, and its place in the file matters. `progress` is
+    told of the bytes that were read and written. Raises `Unwritable`; every line is then where it
+    was, or in two places.
     """
-    if agreed is None and size_of(ledger.path) > _LONG_BYTES:
-        agreed = _alike(ledger)
-    agreed = _heal(ledger, agreed)
+    _heal(ledger)
     _sweep(ledger)
     base = ledger.base()
-    if size_of(ledger.path) > _LONG_BYTES and (alike := _alike(ledger)) is not None:
-        return _rotate_long(ledger, base, is_closed, alike)
     original = Original(ledger.path)
     try:
-        lines = _survey(ledger, base, original.data, is_closed)
+        lines = _survey(ledger, base, original.data, is_closed, progress)
         left = lines.left(original.data)
         original.let_go()
-        segments = _write_segments(ledger, base, _segments_of(lines.fresh()))
+        contents = _told(_segments_of(lines.fresh()), original.size_bytes, progress)
+        segments = _write_segments(ledger, base, contents)
         if lines.movable:
             original.replace_by(left)
     except Unwritable:
@@ -104,79 +92,24 @@ def rotate(ledger: Ledger, is_closed: IsClosed, agreed: Position | None = None) 
         raise
     finally:
         original.close()
+        progress(1, 1)
     active = _Active(ledger, base)
     kept = [line for some in active for line in some if line not in lines.movable]
     back = [line for line in split_lines(base.back) if line not in lines.movable]
     settled = Archived(active.end, joined(kept), base.segments, len(left), back=joined(back))
-    if _note(ledger, settled, segments):
-        now = read_after(ledger.path, START)
-        whole = now.lines == left and set(kept) == lines.staying
-        agreed = Position(now.end, active.end, settled.stamps) if whole else Position()
+    _note(ledger, settled, segments)
     records = {identifier for _, identifier, _ in lines.movable.values()}
-    paths = map(ledger.archive.path, segments)
-    return Rotation(len(records), len(lines.movable), len(left), paths, agreed)
+    paths = list(map(ledger.archive.path, segments))
+    return Rotation(len(records), len(lines.movable), len(left), paths)
 
 
-def _rotate_long(ledger: Ledger, base: Archived, is_closed: IsClosed, alike: Position) -> Rotation:
-    """Rotates a long ledger that is, byte for byte, what its journal has since the base."""
-    original = Original(ledger.path, unread=True)
-    try:
-        if original.size_bytes != alike.tracked.offset:  # Another program appends to it.
-            return Rotation(left_bytes=original.size_bytes, agreed=alike)
-        survey = LongSurvey(original, is_closed)
-        left = survey.left()
-        segments = _write_segments(ledger, base, survey.moving(SEGMENT_BYTES))
-        if segments:
-            original.replace_by(left)
-    except Unwritable:
-        _put_off(ledger, base, original.size_bytes)
-        raise
-    finally:
-        original.close()
-    settled = Archived(alike.journal, left, base.segments, len(left), back=base.back)
-    agreed = Position()
-    if _note(ledger, settled, segments):
-        now = read_after(ledger.path, START)
-        if now.lines == left:
-            agreed = Position(now.end, alike.journal, settled.stamps)
-    paths = map(ledger.archive.path, segments)
-    return Rotation(survey.records, survey.lines, len(left), paths, agreed)
-
-
-def _alike(ledger: Ledger) -> Position | None:
-    """Returns the end of ledger and journal if they have the same bytes since the last rotation, in
-    plain lines, else None. Reads a piece at a time.
-    """
-    base = ledger.noted() or Archived()
-    listing = ledger.archive.listing()
-    if base.stamps != listing or base.back:
-        return None
-    both = Position(START, base.mark)
-    if base.kept:
-        tracked = read_after(ledger.path, START, limit=len(base.kept))
-        if tracked.lines != base.kept:
-            return None
-        both = Position(tracked.end, base.mark)
-    while True:
-        tracked, journal = ledger.chunks(both, limit=PIECE_BYTES)
-        if tracked.lines != journal.lines or tracked.restarted or journal.restarted:
-            return None
-        if not tracked.lines:
-            return None if tracked.rest else Position(both.tracked, both.journal, listing)
-        # The last of these stands for a line that is too long to compare.
-        if any(odd in tracked.lines for odd in (b"\r", b"\n\n", b"\0")):
-            return None
-        both = Position(tracked.end, journal.end)
-
-
-def _heal(ledger: Ledger, agreed: Position | None) -> Position:
+def _heal(ledger: Ledger) -> None:
     """Brings ledger and journal up to date with each other, on disk when it returns."""
-    receipt = ledger.append([], agreed)
+    receipt = ledger.append([])
     try:
         receipt.sync()
     finally:
         receipt.close()
-    return receipt.agreed
 
 
 def _sweep(ledger: Ledger) -> None:
@@ -217,18 +150,12 @@ class _Active:
             yield split_lines(chunk.lines)
 
 
+@dataclass
 class _Survey:
-    """The usable lines of a ledger: those that can move, and the others."""
-
-    __slots__ = ("archived", "movable", "staying")
-
-    def __init__(
-        self, movable: dict[bytes, Key], staying: set[bytes], archived: set[bytes]
-    ) -> None:
-        self.movable = movable
-        self.staying = staying
-        self.archived = archived
-        """Lines in segments: a merge brought them back, or a rotation was interrupted."""
+    movable: dict[bytes, Key]
+    """The usable lines of the ledger that can move."""
+    archived: set[bytes]
+    """Lines in segments: a merge brought them back, or a rotation was interrupted."""
 
     def fresh(self) -> list[bytes]:
         """Returns the lines to write, oldest first."""
@@ -249,13 +176,30 @@ def _line_of(raw: bytes) -> bytes:
     return raw.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _survey(ledger: Ledger, base: Archived, data: bytes, is_closed: IsClosed) -> _Survey:
+def _survey(
+    ledger: Ledger, base: Archived, data: bytes, is_closed: IsClosed, progress: Progress
+) -> _Survey:
+    keys, closed = _judged(data, is_closed, progress)
+    archived, unrecorded = _elsewhere(ledger, base, keys)
+    for line in unrecorded:
+        closed[keys[line][1]] = False
+    staying = {line for line, (_, identifier, _) in keys.items() if not closed[identifier]}
+    return _Survey({line: key for line, key in keys.items() if line not in staying}, archived)
+
+
+def _judged(
+    data: bytes, is_closed: IsClosed, progress: Progress
+) -> tuple[dict[bytes, Key], dict[str, bool]]:
+    """Returns the usable lines of a ledger, and for each id whether its record is closed."""
     decode = decoder(len(data))
     keys: dict[bytes, Key] = {}
     newest: dict[str, int] = {}
     closed: dict[str, bool] = {}
+    content = BytesIO(data)
     with without_collection(len(data)):
-        for line in map(_line_of, BytesIO(data)):
+        for number, line in enumerate(map(_line_of, content)):
+            if number % _TOLD_EVERY == 0:
+                progress(content.tell(), 2 * len(data))
             try:
                 fields = decode(line)
             except Unusable:
@@ -269,13 +213,7 @@ def _survey(ledger: Ledger, base: Archived, data: bytes, is_closed: IsClosed) ->
             elif rev == newest[identifier]:
                 closed[identifier] = closed[identifier] and is_closed(fields)
             keys[line] = instant_ms(fields.get("created_at")) or 0, identifier, rev
-        archived, unrecorded = _elsewhere(ledger, base, keys)
-        for line in unrecorded:
-            closed[keys[line][1]] = False
-        staying = {line for line, (_, identifier, _) in keys.items() if not closed[identifier]}
-        for line in staying:
-            del keys[line]
-    return _Survey(keys, staying, archived)
+    return keys, closed
 
 
 def _elsewhere(
@@ -309,6 +247,15 @@ def _segments_of(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield joined(piece)
 
 
+def _told(contents: Iterable[bytes], read_bytes: int, progress: Progress) -> Iterator[bytes]:
+    """Yields the contents, and says after each how much was read and written."""
+    done = read_bytes
+    for data in contents:
+        yield data
+        done += len(data)
+        progress(done, 2 * read_bytes + 1)
+
+
 def _write_segments(ledger: Ledger, base: Archived, contents: Iterable[bytes]) -> dict[str, str]:
     """Writes new segments; returns their names and digests."""
     names: dict[str, str] = {}
@@ -321,17 +268,14 @@ def _write_segments(ledger: Ledger, base: Archived, contents: Iterable[bytes]) -
     return names
 
 
-def _note(ledger: Ledger, archived: Archived, written: Mapping[str, str]) -> bool:
+def _note(ledger: Ledger, archived: Archived, written: Mapping[str, str]) -> None:
     """Notes where the lines are now, unless git removed a segment in the meantime: the next write
     then notices.
     """
     listing = ledger.archive.listing()
-    if any(listing.get(name) != each.stamp for name, each in archived.segments.items()):
-        return False
-    if not written.keys() <= listing.keys():
-        return False
-    archived.segments.update(
-        (name, Segment(listing[name], digest)) for name, digest in written.items()
-    )
-    ledger.archive.note(archived)
-    return True
+    unchanged = all(listing.get(name) == each.stamp for name, each in archived.segments.items())
+    if unchanged and written.keys() <= listing.keys():
+        archived.segments.update(
+            (name, Segment(listing[name], digest)) for name, digest in written.items()
+        )
+        ledger.archive.note(archived)

@@ -1,11 +1,9 @@
-"""A process that forks: the child holds no lock, waits for no thread, and has a hive of its own."""
+"""A process that forks: the child holds no lock, and has a hive of its own."""
 
 from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -192,46 +190,3 @@ class TestAForkWhileAThreadWritesTheIndex:
 
         with child(lambda: two(Hive.open(tree, droid="reviewer"))):
             pass
-
-
-_FORK_WHILE_IMPORTING = """
-import os, signal, sys, threading
-from queenbee import Hive
-
-started, slow = threading.Event(), threading.Event()
-
-class Slow:
-    '''Finds one module as Python does, but slowly.'''
-    def find_spec(self, name, path=None, target=None):
-        if name == sys.argv[2] and not started.is_set():
-            started.set()
-            slow.wait(0.5)
-        return None
-
-sys.meta_path.insert(0, Slow())
-hive = Hive.open(sys.argv[1], droid="a", env={})
-writer = threading.Thread(target=lambda: hive.messages.send("b", "from a thread", new=True))
-writer.start()
-assert started.wait(10), "the module is not imported by a send"
-child = os.fork()
-if child == 0:
-    signal.alarm(10)
-    hive.messages.send("b", "from a child", new=True)
-    os._exit(0)
-writer.join()
-print(os.waitpid(child, 0)[1], len(Hive.open(sys.argv[1], droid="b", env={}).messages.inbox()))
-"""
-
-
-@pytest.mark.parametrize(
-    "module", ["queenbee.services.messages", "queenbee.services.writing.transaction"]
-)
-def test_a_fork_waits_for_the_imports_of_other_threads(repo: Path, module: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _FORK_WHILE_IMPORTING, str(repo), module],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.stdout.split(), done.stderr) == (["0", "2"], "")

@@ -69,7 +69,7 @@ class TestAKindThatIsAPath:
         for kind in hive.kinds():
             hive.state(kind)
         new = _snapshot(repo.parent) - before
-        copies = r"/postgres(/lock|/messages\.[a-z0-9.-]+)?"
+        copies = r"/postgres(/lines\.sqlite3(-wal|-shm)?|/messages\.sqlite3[a-z0-9.-]*)?"
         ours = re.compile(rf"{re.escape(hive.layout.state_dir)}({copies})?")
         assert not [each for each in new if not ours.fullmatch(each)]
         carried = carrying.to_files(hive.layout, hive_name)
@@ -108,7 +108,7 @@ class TestALineThatIsNone:
         with psycopg.connect(server.url, autocommit=True) as db:
             db.execute("ALTER TABLE queen_lines DROP CONSTRAINT queen_one_line")
             _insert(server, hive_name, "messages", *self.LINES)
-            db.execute(STEPS[1])
+            db.execute(STEPS[1][0].encode())
 
     @pytest.mark.parametrize("line", TWO)
     def test_is_refused_if_it_is_two(

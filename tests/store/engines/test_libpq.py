@@ -1,9 +1,8 @@
-"""Connections through libpq itself: when there is one, and that it gets into nobody's way."""
+"""Speaking to the server by libpq: what comes back, and what an error or a fork leaves."""
 
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
@@ -18,21 +17,24 @@ import pytest
 from start_up import QUEEN, loaded
 
 from queenbee import Hive
-from queenbee.store.engines.postgres import connection, libpq
-from queenbee.store.engines.postgres.statements import Statement, Statements, Value
+from queenbee.errors import StoreError
+from queenbee.store.engines.postgres import libpq
+from queenbee.store.engines.postgres.libpq import Link, PgError, Statement
+
+ECHO = "SELECT $1::bytea"
+DIVIDED = "SELECT 1 / $1::bigint"
 
 
 @pytest.fixture
-def link(server: postgres_server.Server) -> Iterator[libpq.Link]:
-    opened = libpq.connect(server.url, {})
-    assert opened is not None
+def link(server: postgres_server.Server) -> Iterator[Link]:
+    opened = Link(server.url, {})
     yield opened
     opened.close()
 
 
-def asked(link: libpq.Link, query: str, *values: Value) -> bytes | None:
-    (result,) = Statements(link).run(Statement(query, *values))
-    return result.get_value(0, 0)
+def asked(link: Link, query: str, *values: libpq.Value) -> bytes | None:
+    (((value,),),) = link.run(Statement(query, values))
+    return value
 
 
 class TestACommand:
@@ -41,54 +43,26 @@ class TestACommand:
         postgres_server.use(beads, server)
         return repo
 
-    def run(self, hive: Path, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        """Runs `queen` in a process of its own, where nothing has imported psycopg."""
-        return subprocess.run(
-            [sys.executable, "-P", "-c", QUEEN, *arguments],
-            cwd=hive,
-            env={**os.environ, "QUEEN_DROID": "ui", **env},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-
-    @pytest.mark.parametrize(
-        "arguments",
-        [("msg", "inbox"), ("claim", "qb-1"), ("reserve", "a/**"), ("engine", "status")],
-    )
-    def test_gets_the_same_answer_as_with_psycopg(
-        self, arguments: tuple[str, ...], hive: Path
-    ) -> None:
-        """`PSYCOPG_IMPL` names the one to use, so that psycopg it is."""
-        first = self.run(hive, *arguments)
-        assert (first.returncode, first.stderr) == (0, "")
-        assert self.run(hive, *arguments, PSYCOPG_IMPL="binary").returncode == 0
-
-    def test_does_not_import_psycopg(
-        self, hive: Path, server: postgres_server.Server, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_does_not_import_psycopg(self, hive: Path, server: postgres_server.Server) -> None:
         program = f"import os; os.environ[{postgres_server.URL!r}] = {server.url!r}\n{QUEEN}"
         for arguments in (("msg", "inbox"), ("claim", "qb-1"), ("reserve", "a/**")):
             modules = loaded(hive, program, *arguments)
             assert "queenbee.store.engines.postgres.libpq" in modules
             assert not {"psycopg", "asyncio"} & modules
 
-    def test_imports_it_if_there_is_much_to_read(
-        self, hive: Path, server: postgres_server.Server
+    def test_fetches_a_long_hive_piece_by_piece(
+        self, hive: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        env = {postgres_server.URL: server.url}
+        for name in ("connection", "engine"):
+            monkeypatch.setattr(f"queenbee.store.engines.postgres.{name}.AT_ONCE", 3)
+        env = postgres_server.environment()
         with Hive.open(hive, droid="ui", env=env) as ui:
-            for number in range(5):
+            for number in range(8):
                 ui.assignments.claim(f"qb-{number}")
-        package = "queenbee.store.engines.postgres"
-        program = (
-            f"import os; os.environ[{postgres_server.URL!r}] = {server.url!r}\n"
-            f"from {package} import connection, engine\n"
-            f"connection.AT_ONCE = engine.AT_ONCE = 3\n{QUEEN}"
-        )
-        shutil.rmtree(hive / ".git" / "queenbee" / "postgres")
-        assert "psycopg" in loaded(hive, program, "assignments")
-        assert "psycopg" not in loaded(hive, program, "assignments")
+            for path in (hive / ".git" / "queenbee" / "postgres").glob("*"):
+                path.unlink()
+        with Hive.open(hive, droid="ui", env=env) as ui:
+            assert len(ui.assignments.find()) == 8
 
     @pytest.mark.parametrize(
         ("url", "code", "said"),
@@ -97,84 +71,156 @@ class TestACommand:
             ("no address", 7, 'missing "="'),
         ],
     )
-    def test_is_refused_as_with_psycopg(self, url: str, code: int, said: str, hive: Path) -> None:
-        with_it, without = (
-            self.run(hive, "claim", "qb-1", **{postgres_server.URL: url}, **more)
-            for more in ({"PSYCOPG_IMPL": "binary"}, {})
+    def test_is_refused(self, url: str, code: int, said: str, hive: Path) -> None:
+        ran = subprocess.run(
+            [sys.executable, "-P", "-c", QUEEN, "claim", "qb-1"],
+            cwd=hive,
+            env={**os.environ, "QUEEN_DROID": "ui", postgres_server.URL: url},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
         )
-        assert with_it.returncode == code
-        assert said in with_it.stderr
-        assert (with_it.returncode, with_it.stderr) == (without.returncode, without.stderr)
+        assert ran.returncode == code
+        assert said in ran.stderr
 
 
-class TestThereIsNone:
-    def test_if_the_server_does_not_answer_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """psycopg then tries each address of a name for as long as the command may take."""
-        monkeypatch.setattr(libpq, "PATIENCE_S", 0.05)
+def test_a_hive_in_a_database_needs_libpq(
+    repo: Path, beads: Path, server: postgres_server.Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    postgres_server.use(beads, server)
+    for name in [name for name in sys.modules if "engines.postgres." in name]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr("ctypes.CDLL", missing)
+    with pytest.raises(StoreError, match="without libpq") as refused:
+        Hive.open(repo, droid="ui", env=postgres_server.environment())
+    assert "queenbee-hive[postgres]" in str(refused.value.hint)
+
+
+def missing(path: str) -> None:
+    raise OSError(path)
+
+
+class TestAConnection:
+    def test_is_given_up_if_the_server_does_not_answer(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as silent:
             address = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/x"
             began_s = time.monotonic()
-            assert libpq.connect(address, {}) is None
-            assert time.monotonic() - began_s < 5
+            with pytest.raises(PgError, match="timeout"):
+                Link(address, {"connect_timeout": 2})
+            assert time.monotonic() - began_s < 30
 
     @pytest.mark.parametrize("conninfo", ["postgresql://127.0.0.1:1/x", "bad", "port=x", "a=b"])
-    def test_if_it_refuses(self, conninfo: str) -> None:
-        assert libpq.connect(conninfo, {}) is None
-
-    def test_without_psycopgs_wheel(self, monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
-        monkeypatch.setattr(libpq.PathFinder, "find_spec", lambda _: None)
-        assert libpq.connect(server.url, {}) is None
-
-    def test_where_psycopg_is_imported(self, server: Any) -> None:
-        opened = connection.Connection(server.url, "h", name="n", patience_s=5, durable=True)
-        try:
-            assert isinstance(opened.db, psycopg.Connection)
-        finally:
-            opened.close()
-
-
-class TestALink:
-    def test_returns_values_as_they_are(self, link: libpq.Link) -> None:
-        assert asked(link, "SELECT $1::bytea", Value(b"a\0b")) == b"a\0b"
-        assert asked(link, "SELECT null") is None
+    def test_that_is_refused_has_no_state(self, conninfo: str) -> None:
+        with pytest.raises(PgError) as caught:
+            Link(conninfo, {})
+        assert caught.value.sqlstate == ""
 
     def test_takes_what_is_said_beside_the_address(self, server: Any) -> None:
-        link = libpq.connect(server.url, {"application_name": "queen of tests"})
-        assert link is not None
+        link = Link(server.url, {"application_name": "queen of tests"})
         assert asked(link, "SELECT current_setting('application_name')") == b"queen of tests"
         link.close()
 
-    def test_hears_announcements(self, link: libpq.Link, server: Any) -> None:
-        Statements(link).run(Statement("LISTEN here"))
-        assert link.notifies() is None
+    def test_hears_announcements(self, link: Link, server: Any) -> None:
+        link.run(Statement("LISTEN here"))
+        assert not link.was_told(0)
         with psycopg.connect(server.url, autocommit=True) as db:
             db.execute("NOTIFY here")
-        asked(link, "SELECT 1")
-        assert link.notifies()
-        assert link.notifies() is None
+        assert link.was_told(10)
+        assert not link.was_told(0)
 
-    def test_keeps_warnings_to_itself(
-        self, link: libpq.Link, capfd: pytest.CaptureFixture[str]
-    ) -> None:
-        Statements(link).run(Statement("DO $$ BEGIN RAISE WARNING 'look'; END $$"))
+    def test_keeps_warnings_to_itself(self, link: Link, capfd: pytest.CaptureFixture[str]) -> None:
+        link.run(Statement("DO $$ BEGIN RAISE WARNING 'look'; END $$"))
         assert capfd.readouterr().err == ""
 
-    def test_that_was_lost_is_closed(self, link: libpq.Link) -> None:
-        with pytest.raises(psycopg.OperationalError):
-            asked(link, "SELECT pg_terminate_backend(pg_backend_pid())")
+    def test_that_was_lost_is_closed(self, link: Link) -> None:
+        killing = Statement("SELECT pg_terminate_backend(pg_backend_pid())")
+        with pytest.raises(PgError) as caught:
+            link.run(killing, Statement(ECHO, (b"a",)))
+        assert caught.value.sqlstate in ("", "57P01")
         assert link.closed
-
-    def test_can_be_closed_twice_and_is_of_no_use_then(self, link: libpq.Link) -> None:
-        link.close()
-        link.close()
-        assert link.closed
-        with pytest.raises(psycopg.OperationalError):
+        with pytest.raises(PgError):
             asked(link, "SELECT 1")
 
-    def test_stays_open_if_a_forked_child_closes_it(self, link: libpq.Link) -> None:
+    def test_can_be_closed_twice_and_is_of_no_use_then(self, link: Link) -> None:
+        link.close()
+        link.close()
+        assert link.closed
+        with pytest.raises(PgError):
+            asked(link, "SELECT 1")
+
+    def test_stays_open_if_a_forked_child_closes_it(self, link: Link) -> None:
         child = os.fork()
         if not child:
             link.close()
             os._exit(0)
         os.waitpid(child, 0)
         assert asked(link, "SELECT '1'") == b"1"
+
+
+def prepared(link: Link) -> int:
+    query = "SELECT count(*) FROM pg_prepared_statements WHERE statement !~ 'pg_prepared'"
+    return number(link, query)
+
+
+def number(link: Link, query: str) -> int:
+    other = Statement(query)
+    link._used.discard(query)
+    return int.from_bytes(link.run(other)[0][0][0] or b"", "big")
+
+
+class TestStatements:
+    def test_have_their_results(self, link: Link) -> None:
+        for _ in range(3):  # Once as it is, once prepared, once by its name.
+            found = link.run(Statement(ECHO, (b"a\0",)), Statement(ECHO, (b"b",)))
+            assert found == [[[b"a\0"]], [[b"b"]]]
+        assert asked(link, "SELECT null") is None
+        assert asked(link, "SELECT ''") == b""
+
+    def test_are_prepared_when_they_are_used_again(self, link: Link) -> None:
+        """A pooler may give the connection of a command with one question to another one."""
+        for names in (0, 1, 1):
+            link.run(Statement(ECHO, (b"a",)))
+            assert prepared(link) == names
+
+    def test_get_arrays_as_they_are(self, link: Link) -> None:
+        query = "SELECT $1::text[] = ARRAY['ä', ''], $2::bigint[] = '{-1,9}'::bigint[], $3::bytea[]"
+        ((row,),) = link.run(Statement(query, (["ä", ""], [-1, 9], [b"\0\xff"])))
+        assert row[0] == row[1] == b"\1"
+        assert (row[2] or b"").endswith(b"\0\0\0\2\0\xff")
+
+    def test_may_be_more_than_a_socket_holds(self, link: Link) -> None:
+        """Both sides write at once: whoever only sent would wait for ever."""
+        data = b"x" * 3_000_000
+        for rows in link.run(*[Statement(ECHO, (data,))] * 4):
+            assert rows == [[data]]
+
+    def test_are_not_run_after_an_error(self, link: Link) -> None:
+        link.run(Statement("CREATE TEMPORARY TABLE made (number bigint)"))
+        insert = Statement("INSERT INTO made VALUES ($1::bigint)", (1,))
+        with pytest.raises(PgError, match=r"^division by zero$") as caught:
+            link.run(Statement(DIVIDED, (0,)), insert)
+        assert caught.value.sqlstate == "22012"
+        assert number(link, "SELECT count(*) FROM made") == 0
+
+    def test_leave_the_connection_usable_after_an_error(self, link: Link) -> None:
+        for divisor in (0, 1, 0, 1, 0, 1):
+            both = Statement(ECHO, (b"a",)), Statement(DIVIDED, (divisor,))
+            if divisor:
+                assert len(link.run(*both)) == 2
+            else:
+                with pytest.raises(PgError):
+                    link.run(*both)
+
+    def test_that_are_interrupted_close_the_connection(
+        self, link: Link, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The answer would be taken for that of the next question."""
+
+        def interrupted(_: Link) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(Link, "_wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            link.run(Statement(ECHO, (b"a",)))
+        assert link.closed

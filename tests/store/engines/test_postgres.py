@@ -163,7 +163,7 @@ def lose_commit(
             commit(self, *arguments)
         cut(server)
         and_then()
-        self.db.execute("SELECT 1")
+        self.table("SELECT 1")
         raise AssertionError("the connection was not cut")
 
     monkeypatch.setattr(connection.Connection, "commit", losing)
@@ -238,7 +238,7 @@ def test_without_its_lock_the_key_still_refuses_the_second_writer(
     with pytest.raises(Busy, match="at the same time"), ui.transaction() as tx:
         ui.state("assignments")
         api.assignments.claim("qb-1")
-        engine_of(ui).cache("assignments").discard()  # Another machine would not share it.
+        engine_of(ui).copy.discard("assignments")  # Another machine would not share it.
         tx.append("assignments", {"id": "qa-1", "issue_id": "qb-1", "droid": "ui"})
     assert [each.droid for each in api.assignments.find() if each.issue_id == "qb-1"] == ["api"]
 
@@ -312,7 +312,7 @@ class TestFaults:
         ui.assignments.find()
         db = engine_of(ui).connection
         assert db is not None
-        db.db.execute("SET statement_timeout = 50")
+        db.table("SET statement_timeout = 50")
         with (
             psycopg.connect(server.url) as other,
             other.transaction(),
@@ -333,7 +333,7 @@ class TestFaults:
         ui.assignments.find()
         db = engine_of(ui).connection
         assert db is not None
-        db.db.execute("SET default_transaction_read_only = on")
+        db.table("SET default_transaction_read_only = on")
         with pytest.raises(Unreachable, match="read-only"):
             ui.assignments.claim("qb-1")
 
@@ -377,6 +377,17 @@ class TestTheEditHook:
         with (beads / "queen.toml").open("a") as file:
             file.write('hook = "refuse"\n')
         assert self.respond(repo)["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+STEPS: dict[tuple[str, str], tuple[Any, str]] = {
+    ("postgres", "verified"): (carrying, "_verify"),
+    ("postgres", "committed"): (carrying, "note_engine"),
+    ("postgres", "noted"): (carrying, "_write_settings"),
+    ("files", "verified"): (carrying, "_carry_to"),
+    ("files", "committed"): (carrying, "_write_settings"),
+    ("files", "noted"): (carrying.safe_open, "unlink"),
+}
+"""What comes next at each step."""
 
 
 class TestCarryingOver:
@@ -440,12 +451,12 @@ class TestCarryingOver:
         if kind == "files":
             quick("engine", "use", "postgres")
 
-        def interrupted(reached: str) -> None:
-            if reached == step:
-                raise KeyboardInterrupt
+        def interrupted(*_: object) -> None:
+            raise KeyboardInterrupt
 
+        where, name = STEPS[kind, step]
         with monkeypatch.context() as patch:
-            patch.setattr(carrying, "_reached", interrupted)
+            patch.setattr(where, name, interrupted)
             assert quick("engine", "use", kind).code == 130
         claimed = quick("claim", "qb-8", as_="ui")
         still_old = step == "verified" or (kind, step) == ("postgres", "committed")

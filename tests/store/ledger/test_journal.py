@@ -127,7 +127,7 @@ class TestKilledWhileWriting:
 class TestKilledBetweenSteps:
     @pytest.mark.parametrize(
         "step",
-        ["append", "forget_intent", "count_arrival", "finish_interrupted", "is_empty"],
+        ["append", "forget_intent", "count_arrival", "finish_interrupted"],
     )
     def test_before_any_step_none_or_all_count(self, places, step):
         with open(places[0], "ab") as file:

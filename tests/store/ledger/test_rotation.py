@@ -73,13 +73,6 @@ def always(_fields):
     return True
 
 
-@pytest.fixture(params=["kept", "not kept"], autouse=True)
-def _long(request, monkeypatch):
-    """Whether the lines of the ledger are kept in memory: those of a long one are not."""
-    if request.param == "not kept":
-        monkeypatch.setattr(rotation, "_LONG_BYTES", -1)
-
-
 @pytest.fixture
 def folder(tmp_path):
     """A ledger of three records, each with two lines."""
@@ -315,6 +308,14 @@ class TestLongLived:
         assert len(journal) == len(set(journal)) == 7
 
 
+def test_it_says_how_far_it_is_and_when_it_ends(ledger):
+    said = []
+    rotation.rotate(ledger, always, lambda done, total: said.append(done / total))
+    assert said == sorted(said)
+    assert said[-1] == 1
+    assert all(each < 1 for each in said[:-1])
+
+
 class TestWhenItIsDue:
     def test_below_the_limit_it_is_not(self, ledger):
         size = os.path.getsize(ledger.path)
@@ -435,8 +436,6 @@ class TestKilled:
     @pytest.mark.parametrize("after", [False, True])
     def test_at_any_step_nothing_is_lost_or_doubled(self, folder, ledger, step, after):
         before, lines = state(folder), set(content(ledger.journal_path).splitlines())
-        if step == "_survey" and rotation._LONG_BYTES < 0:
-            step = "LongSurvey"
         original = getattr(rotation, step)
 
         def die(*args):

@@ -11,28 +11,26 @@ import os
 import re
 import tomllib
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from hashlib import blake2b
-
-import psycopg
+from typing import TYPE_CHECKING
 
 from queenbee.errors import NotFound, StoreError, Unwritable
 from queenbee.store import safe_open, setup
 from queenbee.store.documents import read_own, write_document
 from queenbee.store.engines.files_engine import FilesEngine
 from queenbee.store.engines.postgres import faults
-from queenbee.store.engines.postgres.health import place
+from queenbee.store.engines.postgres.connection import Connection, Row
+from queenbee.store.engines.postgres.libpq import PgError, Statement
 from queenbee.store.engines.postgres.noted import note_engine, noted_hive
-from queenbee.store.engines.postgres.schema import bring_up_to_date, chained, is_kind, lock_key
+from queenbee.store.engines.postgres.schema import bring_up_to_date, chained
 from queenbee.store.files import split_lines
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.lock import KernelLock
 from queenbee.store.settings import FILE_NAME
 
-TYPE_CHECKING = False
-__all__ = ["Carried", "only_in_files", "place", "to_files", "to_postgres", "verified"]
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from queenbee.store.layout import Layout
 
@@ -41,12 +39,12 @@ _LONG_S = 600
 """How long others may have the database before carrying gives up waiting for them."""
 
 
+@dataclass
 class Carried:
     """What was carried over: the lines of each kind there, and how many of them were added."""
 
-    def __init__(self, hive: str) -> None:
-        self.hive = hive
-        self.kinds: dict[str, tuple[int, int]] = {}
+    hive: str
+    kinds: dict[str, tuple[int, int]] = field(default_factory=dict)
 
 
 def to_postgres(layout: Layout, hive: str) -> Carried:
@@ -57,34 +55,29 @@ def to_postgres(layout: Layout, hive: str) -> Carried:
     two clones would otherwise write to two places.
     """
     carried = Carried(hive)
-    with _database(layout) as db:
-        bring_up_to_date(db)
+    with _database(layout, hive) as db:
+        bring_up_to_date(db.link)
         setup.make_beads_dir(layout)
         setup.make_state_dir(layout)
         # 1. Nobody writes to the files, until the note says that they are no longer in use.
         with _local_lock(layout):
             # 2. All lines and the switch in the database are one transaction.
-            with db.transaction():
-                _lock(db, hive)
-                _refuse_if_carried_back(db, layout, hive)
-                db.execute(
-                    "INSERT INTO queen_hives (hive) VALUES (%s) ON CONFLICT DO NOTHING", (hive,)
-                )
+            with _turn(db):
+                _refuse_if_carried_back(db, layout)
+                db.table("INSERT INTO queen_hives (hive) VALUES ($1) ON CONFLICT DO NOTHING", hive)
                 # Not by the engine: it refuses files once the hive is elsewhere.
                 for kind in FilesEngine(layout).kinds():
                     lines = _lines_of(_files(layout, kind))
-                    added = _add(db, hive, kind, lines)
-                    carried.kinds[kind] = (_verify(db, hive, kind, lines), added)
+                    added = _add(db, kind, lines)
+                    carried.kinds[kind] = (_verify(db, kind, lines), added)
                 came = any(added for _, added in carried.kinds.values())
-                db.execute(
-                    "UPDATE queen_hives SET in_use = true, carried = carried + %s WHERE hive = %s",
-                    (int(came), hive),
+                db.table(
+                    "UPDATE queen_hives SET in_use = true, carried = carried + $1 WHERE hive = $2",
+                    int(came),
+                    hive,
                 )
-                _reached("verified")
-            _reached("committed")
             # 3. From here on, a writer with the old settings is refused.
             note_engine(layout, hive)
-            _reached("noted")
             # 4. Last: until then, repeating the command ends the switch.
             _write_settings(layout, "postgres", hive)
     return carried
@@ -93,86 +86,87 @@ def to_postgres(layout: Layout, hive: str) -> Carried:
 def to_files(layout: Layout, hive: str) -> Carried:
     """Copies the lines that the files lack, verifies all of them, and switches to files."""
     carried = Carried(hive)
-    with _database(layout) as db:
+    with _database(layout, hive) as db:
         setup.make_beads_dir(layout)
         setup.make_state_dir(layout)
         with _local_lock(layout):
-            with db.transaction():
-                _lock(db, hive)
-                for kind in _kinds(db, hive):
-                    ledger = _files(layout, kind)
-                    there = {_digest(line) for line in _lines_of(ledger)}
-                    # A row of somebody else's may hold several lines of a file, or none.
-                    rows = _rows(db, hive, kind)
-                    lines = [line for _, data, _ in rows for line in split_lines(data)]
-                    lacking = [line for line in lines if _digest(line) not in there]
-                    if lacking:
-                        receipt = ledger.append(lacking)
-                        try:
-                            receipt.sync()
-                        finally:
-                            receipt.close()
-                    kept = {_digest(line) for line in _lines_of(ledger)}
-                    if any(_digest(line) not in kept for line in lines):
-                        raise StoreError(f"lines of {kind} are missing in {ledger.path}")
-                    carried.kinds[kind] = (len(lines), len(lacking))
-                db.execute("UPDATE queen_hives SET in_use = false WHERE hive = %s", (hive,))
-                _reached("verified")
-            _reached("committed")
+            with _turn(db):
+                for kind in db.kinds():
+                    carried.kinds[kind] = _carry_to(_files(layout, kind), db, kind)
+                db.table("UPDATE queen_hives SET in_use = false WHERE hive = $1", hive)
             _write_settings(layout, "files", hive)
-            _reached("noted")
             with suppress(FileNotFoundError):
                 safe_open.unlink(layout.engine_path)
     return carried
 
 
+def _carry_to(ledger: Ledger, db: Connection, kind: str) -> tuple[int, int]:
+    """Adds the lines that a ledger lacks; returns how many there are, and how many were added."""
+    there = {_digest(line) for line in _lines_of(ledger)}
+    # A row of somebody else's may hold several lines of a file, or none.
+    lines = [line for row in db.lines(kind) for line in split_lines(row.line)]
+    lacking = [line for line in lines if _digest(line) not in there]
+    if lacking:
+        receipt = ledger.append(lacking)
+        try:
+            receipt.sync()
+        finally:
+            receipt.close()
+    kept = {_digest(line) for line in _lines_of(ledger)}
+    if any(_digest(line) not in kept for line in lines):
+        raise StoreError(f"lines of {kind} are missing in {ledger.path}")
+    return len(lines), len(lacking)
+
+
 def verified(layout: Layout, hive: str) -> dict[str, int]:
     """Returns how many lines of each kind the database has, each compared with its digest."""
-    with _database(layout) as db, db.transaction():
-        return {kind: _verify(db, hive, kind, []) for kind in _kinds(db, hive)}
+    with _database(layout, hive) as db:
+        return {kind: _verify(db, kind, []) for kind in db.kinds()}
 
 
 def only_in_files(layout: Layout, hive: str) -> dict[str, int]:
     """Returns how many lines of each kind are in this machine's files and not in the database."""
     found = {}
-    with _database(layout) as db, db.transaction():
+    with _database(layout, hive) as db:
         for kind in FilesEngine(layout).kinds():
             lines = _lines_of(_files(layout, kind))
-            rows = _rows(db, hive, kind) if lines else ()
-            there = {_digest(line) for _, data, _ in rows for line in split_lines(data)}
+            rows = db.lines(kind) if lines else ()
+            there = {_digest(line) for row in rows for line in split_lines(row.line)}
             missing = sum(_digest(line) not in there for line in lines)
             if missing:
                 found[kind] = missing
     return found
 
 
-def _reached(_step: str) -> None:
-    """Does nothing; tests stop here."""
-
-
 @contextmanager
-def _database(layout: Layout) -> Iterator[psycopg.Connection]:
+def _database(layout: Layout, hive: str) -> Iterator[Connection]:
     conninfo = layout.settings.database
     if not conninfo:
         raise faults.no_address("nothing says where the database is")
     try:
-        with psycopg.connect(conninfo, autocommit=True, connect_timeout=10) as db:
+        db = Connection(conninfo, hive, name="", patience_s=10, durable=True, idle_s=_LONG_S)
+        try:
             yield db
-    except psycopg.Error as error:
+        finally:
+            db.close()
+    except PgError as error:
         raise faults.refusal(error) from error
 
 
-def _lock(db: psycopg.Connection, hive: str) -> None:
-    db.execute("SELECT set_config('lock_timeout', %s, true)", (f"{_LONG_S}s",))
-    db.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key(hive),))
+@contextmanager
+def _turn(db: Connection) -> Iterator[None]:
+    """Runs a block in one transaction, in which nobody else writes to the hive."""
+    db.wait_for_turn(_LONG_S)
+    yield
+    db.link.run(Statement("COMMIT"))  # After an error, the connection is closed without it.
 
 
-def _refuse_if_carried_back(db: psycopg.Connection, layout: Layout, hive: str) -> None:
+def _refuse_if_carried_back(db: Connection, layout: Layout) -> None:
     if layout.settings.engine_kind == "files" and not noted_hive(layout):
         return
-    row = db.execute("SELECT in_use FROM queen_hives WHERE hive = %s", (hive,)).fetchone()
-    if row == (False,):
-        raise faults.carried_back(hive)
+    rows = db.table("SELECT in_use::text FROM queen_hives WHERE hive = $1", db.hive)
+    if rows == [["false"]]:
+        raise faults.carried_back(db.hive)
 
 
 def _local_lock(layout: Layout) -> KernelLock:
@@ -190,54 +184,34 @@ def _lines_of(ledger: Ledger) -> list[bytes]:
     return list(dict.fromkeys([*batch.archived, *batch.tracked, *batch.journal_only]))
 
 
-def _kinds(db: psycopg.Connection, hive: str) -> list[str]:
-    rows = db.execute("SELECT DISTINCT kind FROM queen_lines WHERE hive = %s ORDER BY 1", (hive,))
-    return [kind for (kind,) in rows if is_kind(kind)]
-
-
-def _rows(db: psycopg.Connection, hive: str, kind: str) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yields the lines of a kind in order, a piece at a time."""
-    with db.cursor(f"queen {kind}", binary=True) as cursor:
-        cursor.itersize = _SOME
-        cursor.execute(
-            "SELECT sequence, line, digest FROM queen_lines WHERE hive = %s AND kind = %s "
-            "ORDER BY sequence",
-            (hive, kind),
-        )
-        yield from cursor
-
-
-def _add(db: psycopg.Connection, hive: str, kind: str, lines: list[bytes]) -> int:
+def _add(db: Connection, kind: str, lines: Sequence[bytes]) -> int:
     """Adds the lines that the database lacks; returns how many."""
     sequence, last, there = 0, b"", set()
-    for number, line, digest in _rows(db, hive, kind):
-        sequence, last = number, digest
-        there.add(_digest(line))
+    for row in db.lines(kind):
+        sequence, last = row.sequence, row.digest
+        there.add(_digest(row.line))
     lacking = [line for line in lines if _digest(line) not in there]
     turn = os.urandom(16)
-    with (
-        db.cursor() as cursor,
-        cursor.copy(
-            "COPY queen_lines (hive, kind, sequence, line, digest, turn) FROM STDIN"
-        ) as copy,
-    ):
-        for line in lacking:
+    for begin in range(0, len(lacking), _SOME):
+        rows = []
+        for line in lacking[begin : begin + _SOME]:
             sequence, last = sequence + 1, chained(last, line)
-            copy.write_row((hive, kind, sequence, line, last, turn))
+            rows.append(Row(kind, sequence, line, last))
+        db.insert(rows, turn)
     return len(lacking)
 
 
-def _verify(db: psycopg.Connection, hive: str, kind: str, lines: list[bytes]) -> int:
+def _verify(db: Connection, kind: str, lines: Sequence[bytes]) -> int:
     """Returns how many lines of a kind there are. Raises `StoreError` if a line is missing, or one
     does not match its digest.
     """
     missing = {_digest(line) for line in lines}
     sequence, last = 0, b""
-    for number, line, digest in _rows(db, hive, kind):
-        sequence, last = sequence + 1, chained(last, line)
-        if (number, digest) != (sequence, last):
-            raise faults.damaged(kind, number)
-        missing.discard(_digest(line))
+    for row in db.lines(kind):
+        sequence, last = sequence + 1, chained(last, row.line)
+        if (row.sequence, row.digest) != (sequence, last):
+            raise faults.damaged(kind, row.sequence)
+        missing.discard(_digest(row.line))
     if missing:
         raise StoreError(f"{len(missing)} lines of {kind} did not arrive in the database")
     return sequence

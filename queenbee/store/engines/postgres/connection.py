@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import logging
-import select
-import sys
 from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.errors import Unreachable
-from queenbee.store.engines.postgres import faults, libpq
-from queenbee.store.engines.postgres.late import psycopg
+from queenbee.store.engines.postgres import faults
+from queenbee.store.engines.postgres.libpq import Link, PgError, Statement
 from queenbee.store.engines.postgres.schema import VERSION, channel, is_kind, lock_key
-from queenbee.store.engines.postgres.statements import Statement, Statements, Value, Values
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from queenbee.store.engines.postgres.statements import Db, Parameter, PGresult
-
-# It warns of connections that were lost, on standard error; whoever asked is told anyway.
-logging.getLogger("psycopg").addHandler(logging.NullHandler())
+    from queenbee.store.engines.postgres import libpq
 
 _FALSE = b"\0"
 AT_ONCE = 5_000
 """How many lines of one kind one question fetches at most: about 2 MiB."""
-_IDLE = Value("10s")
+_IDLE_S = 10
 """How long a turn may stay silent: its process does nothing in between but decide."""
 
 _BEGIN = Statement("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -69,30 +63,27 @@ WITH RECURSIVE each (kind) AS (
 """
 
 
+@dataclass(frozen=True, slots=True)
 class Row:
     """A line as the database has it."""
 
-    __slots__ = ("digest", "kind", "line", "sequence")
-
-    def __init__(self, kind: str, sequence: int, line: bytes, digest: bytes) -> None:
-        self.kind = kind
-        self.sequence = sequence
-        self.line = line
-        self.digest = digest
+    kind: str
+    sequence: int
+    line: bytes
+    digest: bytes
 
 
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What one question brings: the database's clock, the state of the hive, and new lines."""
 
-    __slots__ = ("carried", "in_use", "now_ms", "rows")
-
-    def __init__(self, now_ms: int, *, in_use: bool | None, carried: int, rows: list[Row]) -> None:
-        self.now_ms = now_ms
-        self.in_use = in_use
-        """Whether writes go here; a hive may have moved elsewhere. None: it was never here."""
-        self.carried = carried
-        """How often lines were carried over from files."""
-        self.rows = rows
+    now_ms: int
+    in_use: bool | None
+    """Whether writes go here; a hive may have moved elsewhere. None: it was never here."""
+    carried: int
+    """How often lines were carried over from files."""
+    rows: dict[str, list[Row]]
+    """By kind, for each that was asked for."""
 
     def refuse_if_elsewhere(self, hive: str) -> None:
         """Raises `StoreError` if the hive is not in use here."""
@@ -103,32 +94,22 @@ class Answer:
 
 
 class Connection:
-    """An open connection for one hive. Raises psycopg's errors. Not safe for threads."""
+    """One session of one hive. Not safe for threads; the engine sees to that."""
 
     def __init__(
-        self, conninfo: str, hive: str, *, name: str, patience_s: float, durable: bool
+        self,
+        conninfo: str,
+        hive: str,
+        *,
+        name: str,
+        patience_s: float,
+        durable: bool,
+        idle_s: int = _IDLE_S,
     ) -> None:
         self.hive = hive
-        self._hive = Value(hive)
-        self._lock = Value(lock_key(hive))
-        self._channel = Value(channel(hive))
-        self._durability = Value("synced" if durable else "buffered")
-        # Without a limit on silence, a cable that is pulled would stop a command for minutes.
-        parameters: dict[str, str | int] = {
-            "connect_timeout": max(2, round(patience_s)),  # libpq takes less for 2.
-            "application_name": f"queen {name}"[:63],
-            "keepalives_idle": 5,
-            "keepalives_interval": 2,
-            "keepalives_count": 3,
-            "tcp_user_timeout": max(1000, round(patience_s * 1000)),
-        }
-        self._db = _connected(conninfo, parameters)
-        self._statements = Statements(self._db)
-
-    @property
-    def db(self) -> Db:
-        """The connection itself."""
-        return self._db
+        self._durability = "synced" if durable else "buffered"
+        self._idle = f"{idle_s}s"
+        self.link = Link(conninfo, _parameters(name, patience_s))
 
     def ask(self, known: Mapping[str, int]) -> Answer:
         """Returns what came after these sequence numbers, and the last line before it with no
@@ -136,7 +117,7 @@ class Connection:
 
         Raises `StoreError` if the hive is not in use here: what is here may be old.
         """
-        answer = self._answer(known, self._statements.run(*self._questions(known)))
+        answer = _answer(known, self.link.run(*self._questions(known)))
         answer.refuse_if_elsewhere(self.hive)
         return answer
 
@@ -149,36 +130,47 @@ class Connection:
         answer.refuse_if_elsewhere(self.hive)
         return answer
 
+    def wait_for_turn(self, lock_timeout_s: float) -> None:
+        """Begins a turn without a question, also in a hive that is not in use here."""
+        self.link.run(*self._beginning(lock_timeout_s))
+
     def _begin(self, known: Mapping[str, int], lock_timeout_s: float) -> Answer:
+        # Each statement must see what was committed before it began, not before the lock.
+        beginning = self._beginning(lock_timeout_s)
+        results = self.link.run(*beginning, *self._questions(known))
+        return _answer(known, results[len(beginning) :])
+
+    def _beginning(self, lock_timeout_s: float) -> tuple[Statement, Statement]:
         timeout_ms = max(1, round(lock_timeout_s * 1000))
-        limits = (Value(timeout_ms), _IDLE, self._durability)
-        results = self._statements.run(
-            # Each statement must see what was committed before it began, not before the lock.
-            _BEGIN,
-            Statement(_LOCK, *limits, self._lock),
-            *self._questions(known),
-        )
-        return self._answer(known, results[2:])
+        limits = (timeout_ms, self._idle, self._durability, lock_key(self.hive))
+        return _BEGIN, Statement(_LOCK, limits)
 
     def commit(self, rows: Sequence[Row], turn: bytes) -> None:
-        """Records the rows and ends the turn; those who listen are told."""
-        insert = Statement(
-            _INSERT,
-            self._hive,
-            Value(turn),
-            Values([row.kind for row in rows]),
-            Values([row.sequence for row in rows]),
-            Values([row.line for row in rows]),
-            Values([row.digest for row in rows]),
-        )
+        """Records the rows and ends the turn; those who listen are told.
+
+        Whether they are recorded cannot be told from an error: ask `is_recorded`.
+        """
         # After the commit: announcements hold a lock of the whole server, which would let only one
         # hive of all commit at a time. If this one is lost, those who wait ask twice a second.
-        tell = Statement(_NOTIFY, self._channel)
-        self._statements.run(insert, _COMMIT, tell, needed=2)
+        tell = Statement(_NOTIFY, (channel(self.hive),))
+        self.link.run(self._insertion(rows, turn), _COMMIT, tell)
+
+    def insert(self, rows: Sequence[Row], turn: bytes) -> None:
+        """Adds rows in the turn that has begun, which goes on."""
+        self.link.run(self._insertion(rows, turn))
+
+    def _insertion(self, rows: Sequence[Row], turn: bytes) -> Statement:
+        columns = (
+            [row.kind for row in rows],
+            [row.sequence for row in rows],
+            [row.line for row in rows],
+            [row.digest for row in rows],
+        )
+        return Statement(_INSERT, (self.hive, turn, *columns))
 
     def roll_back(self) -> None:
         """Ends the turn without recording anything."""
-        self._statements.run(Statement("ROLLBACK"))
+        self.link.run(Statement("ROLLBACK"))
 
     def is_recorded(self, row: Row, turn: bytes, lock_timeout_s: float) -> bool:
         """Returns whether a turn is recorded that began with this row.
@@ -188,88 +180,87 @@ class Connection:
         """
         self._begin({}, lock_timeout_s)
         try:
-            line = (Value(row.kind), Value(row.sequence), Value(row.digest))
-            found = self.table(_RECORDED, self._hive, *line, Value(turn))
+            values = (self.hive, row.kind, row.sequence, row.digest, turn)
+            found = self.table(_RECORDED, *values)
         finally:
-            with suppress(psycopg.Error):
+            with suppress(PgError):
                 self.roll_back()
         return bool(found)
 
     def kinds(self) -> list[str]:
         """Returns the kinds of record that have lines."""
-        found = self.table(_KINDS, self._hive)
-        return [kind for (kind,) in found if is_kind(kind)]
+        return [kind for (kind,) in self.table(_KINDS, self.hive) if is_kind(kind)]
 
-    def table(self, query: str, *values: Parameter) -> list[list[str]]:
+    def lines(self, kind: str) -> Iterator[Row]:
+        """Yields the lines of a kind, oldest first, in as many questions as that takes."""
+        after, more = 0, True
+        while more:
+            statement = Statement(_LINES, (self.hive, kind, after, AT_ONCE))
+            rows = _rows(kind, self.link.run(statement)[0])
+            yield from rows[1:] if after else rows
+            more = len(rows) == AT_ONCE
+            after = rows[-1].sequence if rows else after
+
+    def table(self, query: str, *values: libpq.Value) -> list[list[str]]:
         """Returns the rows of a query whose columns are all text."""
-        (result,) = self._statements.run(Statement(query, *values))
-        columns = range(result.nfields)
-        return [
-            [(result.get_value(row, column) or b"").decode() for column in columns]
-            for row in range(result.ntuples)
-        ]
+        (rows,) = self.link.run(Statement(query, values))
+        return [[(value or b"").decode() for value in row] for row in rows]
 
     def listen(self) -> None:
         """Asks to be told of writes to the hive."""
-        self._statements.run(Statement(f"LISTEN {channel(self.hive)}"))
+        self.link.run(Statement(f"LISTEN {channel(self.hive)}"))
 
     def was_told(self, timeout_s: float) -> bool:
         """Returns whether a write was announced, or is within this time."""
-        pgconn = self._db.pgconn
-        select.select([pgconn.socket], [], [], timeout_s)
-        pgconn.consume_input()
-        told = False
-        while pgconn.notifies() is not None:
-            told = True
-        return told
+        return self.link.was_told(timeout_s)
 
     def close(self) -> None:
         """Closes the connection; a forked child leaves that to its parent."""
-        with suppress(psycopg.Error, OSError):
-            self._db.close()
+        self.link.close()
 
     def _questions(self, known: Mapping[str, int]) -> list[Statement]:
         lines = [
-            Statement(_LINES, self._hive, Value(kind), Value(sequence), Value(AT_ONCE))
+            Statement(_LINES, (self.hive, kind, sequence, AT_ONCE))
             for kind, sequence in known.items()
         ]
-        return [Statement(_HIVE, self._hive), *lines]
+        return [Statement(_HIVE, (self.hive,)), *lines]
 
-    def _answer(self, known: Mapping[str, int], results: Sequence[PGresult]) -> Answer:
-        now_ms, standby, version, in_use, carried = (
-            results[0].get_value(0, column) for column in range(5)
+
+def _parameters(name: str, patience_s: float) -> dict[str, str | int]:
+    # A server that vanished without a word would stop a command for minutes.
+    return {
+        "connect_timeout": max(2, round(patience_s)),  # libpq takes less for 2.
+        "application_name": f"queen {name}"[:63],
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": max(1000, round(patience_s * 1000)),
+    }
+
+
+def _answer(known: Mapping[str, int], results: Sequence[list[libpq.Row]]) -> Answer:
+    ((now_ms, standby, version, in_use, carried),) = results[0]
+    if standby != _FALSE:
+        raise Unreachable(
+            "the database is a standby, which cannot be written",
+            hint="try again, or name the primary in QUEEN_DATABASE_URL",
         )
-        if standby != _FALSE:
-            raise Unreachable(
-                "the database is a standby, which cannot be written",
-                hint="try again, or name the primary in QUEEN_DATABASE_URL",
-            )
-        steps = _number(version)
-        if steps < VERSION:
-            raise faults.no_tables()
-        if steps > VERSION:
-            raise faults.too_new(steps)
-        rows = [
-            Row(kind, _number(result.get_value(row, 0)), *_texts(result, row))
-            for kind, result in zip(known, results[1:], strict=True)
-            for row in range(result.ntuples)
-        ]
-        is_in_use = None if in_use is None else in_use != _FALSE
-        return Answer(_number(now_ms), in_use=is_in_use, carried=_number(carried), rows=rows)
+    steps = _number(version)
+    if steps < VERSION:
+        raise faults.no_tables()
+    if steps > VERSION:
+        raise faults.too_new(steps)
+    rows = {kind: _rows(kind, each) for kind, each in zip(known, results[1:], strict=True)}
+    is_in_use = None if in_use is None else in_use != _FALSE
+    return Answer(_number(now_ms), is_in_use, _number(carried), rows)
 
 
-def _connected(conninfo: str, parameters: Mapping[str, str | int]) -> Db:
-    # Once psycopg is imported, it is the faster one.
-    link = None if "psycopg" in sys.modules else libpq.connect(conninfo, parameters)
-    if link is not None:
-        return link
-    return psycopg.connect(conninfo, autocommit=True, **parameters)  # type: ignore[arg-type,return-value]
+def _rows(kind: str, found: Sequence[libpq.Row]) -> list[Row]:
+    return [
+        Row(kind, _number(sequence), line or b"", digest or b"") for sequence, line, digest in found
+    ]
 
 
 def _number(value: bytes | None) -> int:
     """Returns a number from the server's binary form; 0 for none."""
     return int.from_bytes(value or b"", "big", signed=True)
-
-
-def _texts(result: PGresult, row: int) -> tuple[bytes, bytes]:
-    return result.get_value(row, 1) or b"", result.get_value(row, 2) or b""

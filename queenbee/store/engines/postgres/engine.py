@@ -1,33 +1,32 @@
-"""The engine over PostgreSQL: a turn is a transaction, and reads go through this machine's cache.
+"""The engine over PostgreSQL: a turn is a transaction, and reads go through a copy on this machine.
 
 What was recorded is known by digest: each line's digest covers all lines of its kind before it. A
-cache that does not match the database is fetched anew, so that a server restored from a backup
+copy that does not match the database is fetched anew, so that a server restored from a backup
 does not leave two truths. ADR 0030.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
-from importlib import import_module
+from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy, QueenError, Unreachable
 from queenbee.store.engines.opening import open_records
 from queenbee.store.engines.postgres import faults, health
-from queenbee.store.engines.postgres.cache import Cache
-from queenbee.store.engines.postgres.connection import AT_ONCE, Answer, Connection
-from queenbee.store.engines.postgres.late import psycopg
+from queenbee.store.engines.postgres.connection import AT_ONCE, Answer, Connection, Row
+from queenbee.store.engines.postgres.copy import Copy, End, sum_of
+from queenbee.store.engines.postgres.libpq import PgError
 from queenbee.store.engines.postgres.schema import chained
 from queenbee.store.engines.postgres.turn import PostgresTurn
-from queenbee.store.files import START, Chunk, stamp_of
+from queenbee.store.files import START, Chunk, Mark
+from queenbee.store.ledger.journal import Journal
 from queenbee.store.ledger.ledger import Ledger
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
     from queenbee.store.engines.engine import Turn
@@ -58,38 +57,49 @@ class _OfThread(threading.local):
     """Within `reading`: the kinds to ask for with the first one."""
 
 
-class CachedLedger(Ledger):
-    """One kind of record in the database, read through the cache."""
+class CopiedJournal(Journal):
+    """The lines of one kind, in the copy on this machine: a mark is an offset with a digest."""
 
-    def __init__(self, engine: PostgresEngine, kind: str, cache: Cache, tracked_path: str) -> None:
-        super().__init__(tracked_path, cache.path)
-        self.journal = cache.journal
+    def __init__(self, engine: PostgresEngine, kind: str, path: str) -> None:
+        super().__init__(path)
         self._engine = engine
         self._kind = kind
-        self._stamped: tuple[set[str], tuple[object, ...]] | None = None
-        """The turn that the last stamp was taken in, and the stamp."""
+
+    def read(self, since: Mark, *, limit: int | None = None) -> Chunk:
+        return self._engine.read(self._kind, since, limit)
+
+    def arrived_after(self, line: bytes) -> list[bytes]:
+        return self._engine.copy.after(self._kind, line)
+
+
+class CopiedLedger(Ledger):
+    """One kind of record in the database, read through the copy on this machine."""
+
+    def __init__(self, engine: PostgresEngine, kind: str) -> None:
+        # Paths that nothing is ever written to: there is no tracked file, and one copy for all.
+        super().__init__(
+            os.path.join(engine.folder, "tracked", f"{kind}.jsonl"),
+            os.path.join(engine.folder, f"{kind}.jsonl"),
+        )
+        self.journal = CopiedJournal(engine, kind, self.journal_path)
+        self._engine = engine
+        self._kind = kind
 
     def stamp(self) -> tuple[object, ...]:
-        """Catches up with the database, and returns a value that changes with the lines.
-
-        Within a turn they do not change: nobody else writes, and the turn's own come at its end.
-        """
-        turn, stamped = self._engine.fresh, self._stamped
-        if turn is not None and stamped is not None and stamped[0] is turn and self._kind in turn:
-            return stamped[1]
+        """Catches up with the database, and returns a value that changes with the lines."""
         self._engine.catch_up(self._kind)
-        stamp = super().stamp()
-        self._stamped = (turn, stamp) if turn is not None else None
-        return stamp
+        return (self._engine.end(self._kind),)
 
     def stamps(self) -> tuple[Stamp, Stamp]:
-        return (), self._engine.agreed(self._kind, lambda: stamp_of(self.journal_path))
+        end = self._engine.end(self._kind)
+        return (), (1, end.size, sum_of(end.digest))
+
+    def size_bytes(self) -> int:
+        return self._engine.end(self._kind).size
 
     def chunks(self, since: Position, *, limit: int | None = None) -> tuple[Chunk, Chunk]:
-        chunk = self._engine.agreed(
-            self._kind, lambda: self.journal.read(since.journal, limit=limit)
-        )
-        return Chunk(b"", b"", START, restarted=False), chunk
+        none = Chunk(b"", b"", START, restarted=False)
+        return none, self.journal.read(since.journal, limit=limit)
 
     def missing(self) -> list[bytes]:
         """Returns nothing: what is in the database is not kept in tracked files."""
@@ -123,20 +133,13 @@ class PostgresEngine:
         self._told = 0
         self._thread = _OfThread()
         self._clock: tuple[int, int] | None = None
-        self._ends: dict[str, tuple[int, bytes]] = {}
-        """The last sequence number of each kind that the database said, and its digest."""
-        self._caches: dict[str, Cache] = {}
-        self._ledgers: dict[str, CachedLedger] = {}
-        self._records: dict[str, Records] = {}
+        self.copy = Copy(self.folder, layout.settings.lock_timeout_s)
+        self._ends: dict[str, End] = {}
+        """Where each kind ends, as the database said last."""
+        self._ledgers: dict[str, CopiedLedger] = {}
 
-    def ledger(self, kind: str) -> CachedLedger:
-        ledger = self._ledgers.get(kind)
-        if ledger is None:
-            # A path that nothing is ever written to: there is no tracked file.
-            tracked = os.path.join(self.folder, "tracked", f"{kind}.jsonl")
-            ledger = CachedLedger(self, kind, self.cache(kind), tracked)
-            self._ledgers[kind] = ledger
-        return ledger
+    def ledger(self, kind: str) -> CopiedLedger:
+        return self._ledgers.setdefault(kind, CopiedLedger(self, kind))
 
     @property
     def moment(self) -> object | None:
@@ -146,19 +149,14 @@ class PostgresEngine:
         """Returns the kinds that were read so far: a turn brings them up to date at once."""
         return list(self._ledgers)
 
-    def cache(self, kind: str) -> Cache:
-        """Returns the cache of one kind."""
-        if kind not in self._caches:
-            timeout_s = self.layout.settings.lock_timeout_s
-            self._caches[kind] = Cache(self.folder, kind, timeout_s)
-        return self._caches[kind]
+    def end(self, kind: str) -> End:
+        """Returns where a kind ends, as the database said last; before, where the copy does."""
+        return self._ends.get(kind) or self.copy.end(kind)
 
     def records(self, kind: str, progress: Progress | None) -> Records:
         ledger = self.ledger(kind)
         self.catch_up(kind)  # Its size decides whether it gets an index.
-        found = open_records(kind, ledger, self.index_path(kind), progress=progress)
-        self._records[kind] = found
-        return found
+        return open_records(kind, ledger, self.index_path(kind), progress=progress)
 
     def kinds(self) -> list[str]:
         return self.asked(lambda connection: connection.kinds())
@@ -183,19 +181,17 @@ class PostgresEngine:
         return now_ms
 
     def faults(self) -> list[Fault]:
-        return list(health.found(self))
+        return list(health.found(self.layout.settings.database, self.asked, self.copy))
 
     def repair(self) -> None:
         for kind in self.kinds():
-            if not self.cache(kind).is_whole():
-                self.cache(kind).discard()
+            if not self.copy.is_whole(kind):
+                self.copy.discard(kind)
 
     def close(self) -> None:
         with self.mutex:
             self.drop()
-            self._records.clear()
-            for cache in self._caches.values():
-                cache.close()
+            self.copy.close()
             listening, self._listening = self._listening, None
             if listening is not None:
                 listening.close()
@@ -220,7 +216,7 @@ class PostgresEngine:
             self._thread.read.clear()
 
     def catch_up(self, kind: str) -> None:
-        """Brings the cache of a kind up to date: one round trip, unless there is much to read."""
+        """Brings the copy of a kind up to date: one round trip, unless there is much to read."""
         if not self._thread.asks:
             return
         with self.mutex:
@@ -231,39 +227,36 @@ class PostgresEngine:
             expected = self._thread.expected if self.fresh is None else ()
             opened = self._ledgers if expected else ()
             kinds = {kind, *expected, *opened}.difference(done or ())
-            more = True
-            while more:
-                known = {each: self.cache(each).known() for each in sorted(kinds)}
-                after = {each: at.sequence for each, at in known.items()}
-                answer = self.asked(lambda connection: connection.ask(after))  # noqa: B023
-                more = self.take(answer, {k: (at.sequence, at.digest) for k, at in known.items()})
-                if more and self.fresh is None:
-                    self._expect_much()
+            while self._ask_for(kinds):
+                pass
             if done is not None:
                 done.update(kinds)
 
-    def is_agreed(self, kind: str) -> bool:
-        """Returns whether the cache is the one that the database agreed with when it was asked."""
-        return not self._thread.asks or self.cache(kind).is_agreed()
+    def _ask_for(self, kinds: set[str]) -> bool:
+        """Asks for what came after the copy of these kinds; returns whether to ask again."""
+        known = {kind: self.copy.end(kind) for kind in sorted(kinds)}
+        after = {kind: end.sequence for kind, end in known.items()}
+        return self.take(self.asked(lambda connection: connection.ask(after)), known)
 
-    def agreed(self, kind: str, read: Callable[[], Found]) -> Found:
-        """Returns what is read from a cache while it is what the database agreed with. Raises
-        `Busy` if others discard it again and again.
+    def read(self, kind: str, since: Mark, limit: int | None = None) -> Chunk:
+        """Returns lines of the copy, as the database agreed with it last. Raises `Busy` if others
+        exchange it again and again.
         """
         for _ in range(_TRIES):
-            found = read()
-            if self.is_agreed(kind):
-                return found
-            self.catch_up_again(kind)
-        path = self.cache(kind).path
+            found = self.copy.read(kind, (since.offset, since.sum), self.end(kind), limit)
+            if found is not None:
+                lines, end, restarted = found
+                mark = Mark(1, end.size, sum_of(end.digest)) if end.size else START
+                return Chunk(b"".join([line + b"\n" for line in lines]), b"", mark, restarted)
+            self._catch_up_again(kind)
         raise Busy(
-            f"{path} is replaced by another process again and again",
+            f"{self.copy.path} is changed by another process again and again",
             hint="do all processes use the same database? See: queen engine status",
-            path=path,
+            path=self.copy.path,
         )
 
-    def catch_up_again(self, kind: str) -> None:
-        """Brings a cache up to date that was replaced since. Raises `Busy` if somebody wrote to the
+    def _catch_up_again(self, kind: str) -> None:
+        """Brings a copy up to date that was exchanged since. Raises `Busy` if somebody wrote to the
         database within a turn: what was decided in it no longer holds.
         """
         with self.mutex:
@@ -276,41 +269,33 @@ class PostgresEngine:
             if in_turn and self._ends.get(kind) != before:
                 raise faults.overtaken()
 
-    def end_in_turn(self, kind: str) -> tuple[int, bytes]:
-        """Returns the last sequence number of a kind in the open turn, and its digest."""
+    def end_in_turn(self, kind: str) -> End:
+        """Returns where a kind ends in the open turn."""
         self.ledger(kind)
         self.catch_up(kind)
         return self._ends[kind]
 
-    def _expect_much(self) -> None:
-        """Goes on by psycopg, which reads many lines in a fifth of the time `libpq` takes."""
-        if "psycopg" not in sys.modules:
-            import_module("psycopg")
-            self.drop()
-
-    def take(self, answer: Answer, known: dict[str, tuple[int, bytes]] | None = None) -> bool:
-        """Writes an answer to the caches; returns whether to ask again, because it was not all or
-        because a cache did not match the database and was discarded.
+    def take(self, answer: Answer, known: Mapping[str, End] | None = None) -> bool:
+        """Writes an answer to the copy; returns whether to ask again, because it was not all or
+        because the copy did not match the database and was discarded.
         """
         self._clock = (answer.now_ms, time.monotonic_ns())
         self.carried = answer.carried
         again = False
-        for kind, (sequence, digest) in (known or {}).items():
-            rows = [row for row in answer.rows if row.kind == kind]
-            if sequence and (not rows or rows[0].sequence != sequence or rows[0].digest != digest):
-                self.cache(kind).discard()
+        for kind, after in (known or {}).items():
+            rows = answer.rows[kind]
+            again = again or len(rows) == AT_ONCE
+            if after.sequence:
+                # The first is the line that is known, without its text.
+                known_end = after.sequence, after.digest
+                if not rows or (rows[0].sequence, rows[0].digest) != known_end:
+                    self.copy.discard(kind)
+                    again = True
+                    continue
+                rows = rows[1:]
+            self._ends[kind] = _followed(kind, rows, after)
+            if rows and not self.copy.take(kind, rows, after):
                 again = True
-                continue
-            fresh, after = rows[1:] if sequence else rows, (sequence, digest)
-            for row in fresh:
-                sequence, digest = sequence + 1, chained(digest, row.line)
-                if (row.sequence, row.digest) != (sequence, digest):
-                    raise faults.damaged(kind, row.sequence)
-            if fresh and not self.cache(kind).take(fresh, after):
-                again = True
-            self.cache(kind).agree(sequence)
-            self._ends[kind] = sequence, digest
-            again = again or len(rows) >= AT_ONCE
         return again
 
     def open_connection(self, name: str = "") -> Connection:
@@ -326,7 +311,7 @@ class PostgresEngine:
                 patience_s=self.patience_s,
                 durable=self.layout.settings.durability == "synced",
             )
-        except psycopg.Error as error:
+        except PgError as error:
             raise faults.refusal(error) from error
 
     def drop(self) -> None:
@@ -346,8 +331,8 @@ class PostgresEngine:
                     self.connection = self.open_connection()
                 try:
                     return ask(self.connection)
-                except psycopg.Error as error:
-                    lost = faults.is_lost(error, self.connection.db)
+                except PgError as error:
+                    lost = faults.is_lost(error)
                     if lost and self.fresh is None:
                         self.drop()
                     if self.fresh is not None:
@@ -398,8 +383,17 @@ class PostgresEngine:
                 return
             if connection.was_told(timeout_s):
                 self._told += 1
-        except (QueenError, psycopg.Error, OSError, ValueError):
+        except (QueenError, PgError, OSError, ValueError):
             self._listening = None
             if connection is not None:
                 connection.close()
             time.sleep(min(timeout_s, _LOOK_S))
+
+
+def _followed(kind: str, rows: Sequence[Row], after: End) -> End:
+    """Returns where rows end that follow. Raises `StoreError` if one does not match its digest."""
+    for row in rows:
+        if (row.sequence, row.digest) != (after.sequence + 1, chained(after.digest, row.line)):
+            raise faults.damaged(kind, row.sequence)
+        after = after.after(row)
+    return after

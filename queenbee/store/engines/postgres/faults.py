@@ -4,27 +4,23 @@ what to do.
 
 from __future__ import annotations
 
-from queenbee.errors import Busy, OutcomeUnknown, QueenError, StoreError, Unreachable, Unwritable
-from queenbee.store.engines.postgres.late import psycopg
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+from queenbee.errors import Busy, OutcomeUnknown, QueenError, StoreError, Unreachable, Unwritable
+
 if TYPE_CHECKING:
-    from queenbee.store.engines.postgres.statements import Db
+    from queenbee.store.engines.postgres.libpq import PgError
 
 _NOTHING = "; nothing was written"
-_GONE = (
-    "AdminShutdown",
-    "CrashShutdown",
-    "CannotConnectNow",
-    "IdleInTransactionSessionTimeout",
-    "TooManyConnections",
-    "ReadOnlySqlTransaction",
-)
-"""A server that is stopping, starting, full or a standby: another attempt may find it ready."""
-_ENDED = ("AdminShutdown", "CrashShutdown", "IdleInTransactionSessionTimeout")
-"""The server ended the connection, and said so."""
-_NO_ENTRY = ("InvalidAuthorizationSpecification", "InvalidPassword", "InvalidCatalogName")
-_NO_TABLES = ("UndefinedTable", "UndefinedColumn", "UndefinedFunction")
+_ENDED = ("57P01", "57P02", "25P03")
+"""The server ended the connection, and said so: it was stopped, crashed, or waited too long."""
+_LATER = ("25006", "08", "53", "55", "57", "58")
+"""The beginnings of what a server says that is stopping, starting, full, or a standby: another
+attempt may find it ready.
+"""
+_NO_ENTRY = ("28000", "28P01", "3D000")
+_NO_TABLES = ("42P01", "42703", "42883")
+_LOCKED, _CANCELLED, _FULL, _FORBIDDEN, _TAKEN = "55P03", "57014", "53100", "42501", "23505"
 _NO_ADDRESS = (
     "in connection info string",
     " in URI",
@@ -38,13 +34,12 @@ _AUTHENTICATION = ("authentication failed", "no password supplied", "does not ex
 """What libpq says if the server turned us away: such an error has no SQLSTATE."""
 
 
-def is_lost(error: psycopg.Error, connection: Db) -> bool:
+def is_lost(error: PgError) -> bool:
     """Returns whether the connection is gone, so that nobody knows what the server did last."""
-    said_nothing = isinstance(error, psycopg.OperationalError) and error.sqlstate is None
-    return connection.closed or said_nothing or _is(error, *_ENDED)
+    return not error.sqlstate or error.sqlstate in _ENDED
 
 
-def refused_write(error: psycopg.Error | QueenError) -> QueenError:
+def refused_write(error: PgError | QueenError) -> QueenError:
     """Returns the refusal for an error in a turn, after which nothing was written."""
     refused = error if isinstance(error, QueenError) else refusal(error)
     if _NOTHING not in refused.message and not isinstance(refused, OutcomeUnknown):
@@ -53,44 +48,56 @@ def refused_write(error: psycopg.Error | QueenError) -> QueenError:
     return refused
 
 
-def refusal(error: psycopg.Error) -> QueenError:
+def refusal(error: PgError) -> QueenError:
     """Returns the refusal for an error; it does not say whether something was written."""
     text = first_line(error)
-    if _is(error, "LockNotAvailable"):
-        return Busy(
+    if not error.sqlstate:
+        return _unconnected(text)
+    if error.sqlstate in _NO_TABLES:
+        return no_tables()
+    if error.sqlstate in _NO_ENTRY:
+        return _turned_away(text)
+    known = {
+        _LOCKED: Busy(
             "timed out: the hive in the database is locked by another process",
             hint="try again",
-        )
-    if _is(error, "QueryCanceled"):
-        return Busy(
+        ),
+        _CANCELLED: Busy(
             f"the database cancelled the request ({text})",
             hint="try again; if this happens often, raise statement_timeout for this user",
-        )
-    if _is(error, "DiskFull"):
-        return Unwritable(f"the database's disk is full ({text})")
-    if _is(error, "InsufficientPrivilege"):
-        return Unwritable(
+        ),
+        _FULL: Unwritable(f"the database's disk is full ({text})"),
+        _FORBIDDEN: Unwritable(
             f"the database refuses this user ({text})",
             hint="grant the user SELECT and INSERT on queen_lines, "
             "SELECT on queen_hives and queen_schema",
-        )
-    if _is(error, *_NO_TABLES):
-        return no_tables()
-    if error.sqlstate is None and any(each in text for each in _NO_ADDRESS):
+        ),
+        _TAKEN: overtaken(),
+    }
+    if error.sqlstate in known:
+        return known[error.sqlstate]
+    if error.sqlstate.startswith(_LATER) or error.sqlstate in _ENDED:
+        return unreachable(text)
+    return StoreError(f"the database refuses the request: {text}")
+
+
+def _unconnected(text: str) -> QueenError:
+    """Returns the refusal for what libpq itself said."""
+    if any(each in text for each in _NO_ADDRESS):
         return Unwritable(
             f"the address of the database cannot be read: {text}",
             hint="correct QUEEN_DATABASE_URL: postgresql://USER@HOST/NAME",
         )
-    if _is(error, *_NO_ENTRY) or (error.sqlstate is None and _turned_away(text)):
-        return StoreError(
-            f"the database refuses the connection: {text}",
-            hint="correct the user, the password or the name in QUEEN_DATABASE_URL",
-        )
-    if _is(error, *_GONE) or error.sqlstate is None or isinstance(error, psycopg.OperationalError):
-        return unreachable(text)
-    if _is(error, "UniqueViolation"):
-        return overtaken()
-    return StoreError(f"the database refuses the request: {text}")
+    if any(each in text for each in _AUTHENTICATION):
+        return _turned_away(text)
+    return unreachable(text)
+
+
+def _turned_away(text: str) -> StoreError:
+    return StoreError(
+        f"the database refuses the connection: {text}",
+        hint="correct the user, the password or the name in QUEEN_DATABASE_URL",
+    )
 
 
 def overtaken() -> Busy:
@@ -160,16 +167,7 @@ def unknown_outcome(text: str, waited_s: float) -> OutcomeUnknown:
     )
 
 
-def _is(error: psycopg.Error, *names: str) -> bool:
-    """Returns whether an error is of one of these classes of psycopg's."""
-    return isinstance(error, tuple(getattr(psycopg.errors, name) for name in names))
-
-
-def _turned_away(text: str) -> bool:
-    return any(each in text for each in _AUTHENTICATION)
-
-
-def first_line(error: psycopg.Error) -> str:
+def first_line(error: PgError) -> str:
     """Returns what the server or libpq said, in one line."""
     lines = str(error).strip().splitlines()
     return lines[0].strip() if lines else type(error).__name__

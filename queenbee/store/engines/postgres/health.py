@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee.errors import QueenError
 from queenbee.store.engines.fault import Fault
-from queenbee.store.engines.postgres.late import psycopg
-from queenbee.store.engines.postgres.statements import Values
+from queenbee.store.engines.postgres.libpq import PgError, parsed
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Protocol, TypeVar
 
-    from queenbee.store.engines.postgres.cache import Cache
     from queenbee.store.engines.postgres.connection import Connection
-    from queenbee.store.layout import Layout
+    from queenbee.store.engines.postgres.copy import Copy
 
-    Found = TypeVar("Found")
-
-    class Examined(Protocol):
-        """What is looked at: an engine."""
-
-        layout: Layout
-        hive: str
-
-        def kinds(self) -> list[str]: ...
-        def cache(self, kind: str) -> Cache: ...
-        def asked(self, ask: Callable[[Connection], Found]) -> Found: ...
+    Examined = tuple[list[str], dict[str, str]]
 
 
 def place(conninfo: str) -> str:
     """Returns where a database is, without who asks and the password."""
     try:
-        said = psycopg.conninfo.conninfo_to_dict(conninfo)
-    except psycopg.Error:
+        said = parsed(conninfo)
+    except PgError:
         return "the database"
     if "service" in said and "host" not in said:
         return f"service {said['service']}"
@@ -42,13 +30,13 @@ def place(conninfo: str) -> str:
     return f"{host}{port}/{said.get('dbname') or ''}"
 
 
-def found(engine: Examined) -> Iterator[Fault]:
+def found(
+    conninfo: str, asked: Callable[[Callable[[Connection], Examined]], Examined], copy: Copy
+) -> Iterator[Fault]:
     """Yields what is wrong: first the server, then the copy of the lines on this machine."""
-    where = place(engine.layout.settings.database)
+    where = place(conninfo)
     try:
-        kinds = engine.kinds()
-        settings = engine.asked(_settings)
-        engine.asked(lambda connection: connection.ask({}))
+        kinds, settings = asked(_examined)
     except QueenError as error:
         yield Fault(error.code, where, error.message, hint=error.hint)
         return
@@ -63,16 +51,17 @@ def found(engine: Examined) -> Iterator[Fault]:
             text = f"the database runs with {name} = off: it may lose what it has confirmed"
             yield Fault("not_durable", where, text, hint=f"set {name} = on in postgresql.conf")
     for kind in kinds:
-        cache = engine.cache(kind)
-        if not cache.is_whole():
+        if not copy.is_whole(kind):
             text = f"the copy of {kind} on this machine differs from the database"
-            yield Fault("cache", cache.path, text, hint="queen doctor --fix")
+            yield Fault("cache", copy.path, text, hint="queen doctor --fix")
 
 
-def _settings(connection: Connection) -> dict[str, str]:
+def _examined(connection: Connection) -> Examined:
+    """Returns the kinds of record that the database has, and what matters of its settings."""
     rows = connection.table(
         "SELECT name, setting FROM pg_settings WHERE name = ANY($1) UNION ALL "
         "SELECT 'may_insert', has_table_privilege('queen_lines', 'INSERT')::text",
-        Values(["fsync", "full_page_writes", "transaction_read_only"]),
+        ["fsync", "full_page_writes", "transaction_read_only"],
     )
-    return dict(rows)
+    connection.ask({})  # It says whether the hive is in use there, in tables that we know.
+    return connection.kinds(), {row[0]: row[1] for row in rows}

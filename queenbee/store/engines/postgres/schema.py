@@ -12,22 +12,24 @@ transaction that wrote the line is known by.
 from __future__ import annotations
 
 from hashlib import sha256
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+from queenbee.store.engines.postgres.libpq import Statement
+
 if TYPE_CHECKING:
-    from typing import LiteralString
-
-    from psycopg import Connection
+    from queenbee.store.engines.postgres.libpq import Link
 
 _MOST_KIND_BYTES = 100
 _UPGRADE_LOCK = 0x7175_6565_6E  # "queen"
-STEPS: tuple[LiteralString, ...] = (
-    """
+STEPS: tuple[tuple[str, ...], ...] = (
+    (
+        """
     CREATE TABLE queen_hives (
         hive text PRIMARY KEY,
         in_use boolean NOT NULL DEFAULT false,
         carried bigint NOT NULL DEFAULT 0
-    );
+    )""",
+        """
     CREATE TABLE queen_lines (
         hive text NOT NULL REFERENCES queen_hives,
         kind text NOT NULL,
@@ -36,37 +38,46 @@ STEPS: tuple[LiteralString, ...] = (
         digest bytea NOT NULL,
         turn bytea NOT NULL,
         PRIMARY KEY (hive, kind, sequence)
-    );
+    )""",
+        """
     CREATE FUNCTION queen_append_only() RETURNS trigger LANGUAGE plpgsql AS
-        $$ BEGIN RAISE EXCEPTION 'queen_lines is append-only'; END $$;
-    CREATE TRIGGER queen_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON queen_lines
-        EXECUTE FUNCTION queen_append_only();
+        $$ BEGIN RAISE EXCEPTION 'queen_lines is append-only'; END $$
     """,
+        """
+    CREATE TRIGGER queen_append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON queen_lines
+        EXECUTE FUNCTION queen_append_only()
+    """,
+    ),
     # A copy has a line of its file for each row: one that were two would never match, and be
     # fetched again. What is there already stays, so that no digest is missing.
-    r"""
+    (
+        r"""
     ALTER TABLE queen_lines ADD CONSTRAINT queen_one_line
-        CHECK (position('\x0a'::bytea in line) = 0) NOT VALID;
+        CHECK (position('\x0a'::bytea in line) = 0) NOT VALID
     """,
+    ),
 )
 """What brings the tables from each version to the next. Add steps; never change one."""
 
 VERSION = len(STEPS)
 
 
-def bring_up_to_date(db: Connection) -> None:
+def bring_up_to_date(link: Link) -> None:
     """Takes the steps that the database lacks: all or none. Safe while others do the same."""
-    with db.transaction():
-        db.execute("SELECT pg_advisory_xact_lock(%s)", (_UPGRADE_LOCK,))
-        db.execute(
+    found = link.run(
+        Statement("BEGIN"),
+        Statement("SELECT pg_advisory_xact_lock($1)", (_UPGRADE_LOCK,)),
+        Statement(
             "CREATE TABLE IF NOT EXISTS queen_schema "
             "(step integer PRIMARY KEY, taken_at timestamptz NOT NULL DEFAULT now())"
-        )
-        found = db.execute("SELECT coalesce(max(step), 0) FROM queen_schema").fetchone()
-        assert found is not None
-        for step in range(found[0], VERSION):
-            db.execute(STEPS[step])
-            db.execute("INSERT INTO queen_schema (step) VALUES (%s)", (step + 1,))
+        ),
+        Statement("SELECT step::text FROM queen_schema"),
+    )[-1]
+    last = max((int(step or 0) for (step,) in found), default=0)
+    for number in range(last, VERSION):
+        taken = Statement("INSERT INTO queen_schema (step) VALUES ($1)", (number + 1,))
+        link.run(*map(Statement, STEPS[number]), taken)
+    link.run(Statement("COMMIT"))
 
 
 def lock_key(hive: str) -> int:

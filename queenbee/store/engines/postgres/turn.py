@@ -10,32 +10,31 @@ from __future__ import annotations
 import os
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy, OutcomeUnknown, QueenError
 from queenbee.store import setup
 from queenbee.store.engines.files_turn import add_hint
 from queenbee.store.engines.postgres import faults
 from queenbee.store.engines.postgres.connection import Row
-from queenbee.store.engines.postgres.late import psycopg
+from queenbee.store.engines.postgres.libpq import PgError
 from queenbee.store.engines.postgres.noted import note_engine, noted_hive
 from queenbee.store.engines.postgres.schema import chained
 from queenbee.store.files import stamp_of
 from queenbee.store.issues_file import append_rows
 from queenbee.store.lock import KernelLock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from threading import RLock
     from typing import Protocol
 
     from queenbee.store.engines.engine import Lines
-    from queenbee.store.engines.postgres.cache import Cache
     from queenbee.store.engines.postgres.connection import Answer, Connection
+    from queenbee.store.engines.postgres.copy import Copy, End
     from queenbee.store.files import Stamp
     from queenbee.store.issues_file import Added
     from queenbee.store.layout import Layout
-    from queenbee.store.ledger.ledger import Ledger
     from queenbee.store.records import Records
 
     class Opened(Protocol):
@@ -44,18 +43,15 @@ if TYPE_CHECKING:
         layout: Layout
         hive: str
         mutex: RLock
+        copy: Copy
         connection: Connection | None
         fresh: set[str] | None
         noted: Stamp
 
         def opened_kinds(self) -> list[str]: ...
-        def ledger(self, kind: str) -> Ledger: ...
-        def cache(self, kind: str) -> Cache: ...
-        def end_in_turn(self, kind: str) -> tuple[int, bytes]: ...
+        def end_in_turn(self, kind: str) -> End: ...
         def read_anew(self) -> None: ...
-        def take(
-            self, answer: Answer, known: dict[str, tuple[int, bytes]] | None = None
-        ) -> bool: ...
+        def take(self, answer: Answer, known: Mapping[str, End]) -> bool: ...
         def open_connection(self, name: str = "") -> Connection: ...
         def drop(self) -> None: ...
 
@@ -77,7 +73,6 @@ class PostgresTurn:
         self._is_open = False
         self._local: KernelLock | None = None
         self._receipts: list[Added] = []
-        self._kinds: list[str] = []
 
     def begin(self) -> None:
         engine = self._engine
@@ -111,7 +106,7 @@ class PostgresTurn:
             stamp = stamp_of(engine.layout.engine_path)
         engine.noted = stamp
 
-    def _begun(self) -> tuple[Answer, dict[str, tuple[int, bytes]]]:
+    def _begun(self) -> tuple[Answer, Mapping[str, End]]:
         """Begins the transaction; on a new connection if the old one was lost in the meantime."""
         engine = self._engine
         while True:
@@ -121,12 +116,12 @@ class PostgresTurn:
             except QueenError as error:
                 raise faults.refused_write(error) from error.__cause__
             engine.connection = connection
-            known = {kind: engine.cache(kind).known() for kind in engine.opened_kinds()}
-            asked = {kind: at.sequence for kind, at in known.items()}
+            known = {kind: engine.copy.end(kind) for kind in engine.opened_kinds()}
+            asked = {kind: end.sequence for kind, end in known.items()}
             try:
-                answer = connection.begin(asked, self._timeout_s)
-            except psycopg.Error as error:
-                lost = faults.is_lost(error, connection.db)
+                return connection.begin(asked, self._timeout_s), known
+            except PgError as error:
+                lost = faults.is_lost(error)
                 engine.drop()  # It may hold the lock, or wait for it.
                 if not lost or not reused:
                     raise faults.refused_write(error) from error
@@ -136,8 +131,6 @@ class PostgresTurn:
             except BaseException:
                 engine.drop()
                 raise
-            else:
-                return answer, {kind: (at.sequence, at.digest) for kind, at in known.items()}
 
     def record(self, lines: Lines, rows: Sequence[bytes], state: Callable[[str], Records]) -> None:
         if self._process != os.getpid():
@@ -145,7 +138,6 @@ class PostgresTurn:
                 "this process was forked during a write, which is its parent's",
                 hint="try again; nothing was written",
             )
-        self._kinds = list(lines)
         added = [row for kind, each in lines.items() for row in self._numbered(kind, each)]
         try:
             # The issues first: after a crash in between, an assignment is still active and can be
@@ -175,7 +167,7 @@ class PostgresTurn:
                 if engine.connection is not None:
                     try:
                         engine.connection.roll_back()
-                    except psycopg.Error:
+                    except PgError:
                         engine.drop()
         if self._local is not None:
             self._local.__exit__(None, None, None)
@@ -193,8 +185,8 @@ class PostgresTurn:
     def _numbered(self, kind: str, lines: Sequence[bytes]) -> list[Row]:
         """Returns the lines with the sequence numbers and digests that they get."""
         # As the database said it: the copy may have been exchanged since.
-        sequence, digest = self._engine.end_in_turn(kind)
-        rows = []
+        end = self._engine.end_in_turn(kind)
+        sequence, digest, rows = end.sequence, end.digest, []
         for line in lines:
             sequence, digest = sequence + 1, chained(digest, line)
             rows.append(Row(kind, sequence, line, digest))
@@ -215,22 +207,18 @@ class PostgresTurn:
             connection = engine.connection
             assert connection is not None
             engine.fresh = None  # Once the turn has ended, others write: readers ask again.
+            self._is_open = False
             try:
                 connection.commit(added, turn)
-            except psycopg.Error as error:
-                if not faults.is_lost(error, connection.db):
-                    raise faults.refused_write(error) from error
+            except PgError as error:
                 engine.drop()
-                self._is_open = False
                 if not self._was_recorded(added[0], turn, error):
                     raise faults.refused_write(error) from error
             except BaseException:
                 engine.drop()
-                self._is_open = False
                 raise
-            self._is_open = False
 
-    def _was_recorded(self, first: Row, turn: bytes, error: psycopg.Error) -> bool:
+    def _was_recorded(self, first: Row, turn: bytes, error: PgError) -> bool:
         """Returns whether the server recorded a turn before the connection was lost.
 
         Raises `OutcomeUnknown` if it does not answer in time.
@@ -239,7 +227,7 @@ class PostgresTurn:
         deadline_s = time.monotonic() + search_s
         while (left_s := deadline_s - time.monotonic()) > 0:
             connection: Connection | None = None
-            with suppress(QueenError, psycopg.Error):
+            with suppress(QueenError, PgError):
                 connection = self._engine.open_connection(self._holder)
                 return connection.is_recorded(first, turn, left_s)
             if connection is not None:
