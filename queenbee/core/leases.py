@@ -8,8 +8,8 @@ announcements exclude each other. ADR 0023.
 from __future__ import annotations
 
 from queenbee.core.records import Reservation
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -111,28 +111,6 @@ def _same(one: str | None, other: str | None) -> bool:
     return (one or None) == (other or None)
 
 
-def parts_taken(lease: Reservation, *, until_ms: int = NEVER_MS) -> dict[str, int]:
-    """Returns the literal paths for which a lease ended by `until_ms` though the rest of it goes
-    on, each with that instant in ms since 1970.
-    """
-    entries = lease.fields.get("taken_over")
-    if not isinstance(entries, list):
-        return {}
-    from queenbee.core.glob.pattern import literal_path  # noqa: PLC0415 - start-up
-
-    taken: dict[str, int] = {}
-    for each in (entry for entry in entries if isinstance(entry, dict)):
-        pattern, at_ms = each.get("pattern"), instant_ms(each.get("at"))
-        try:
-            path = literal_path(pattern) if isinstance(pattern, str) else None
-        except BadPattern:
-            path = None
-        # What cannot be read stays with the holder.
-        if path is not None and at_ms is not None and at_ms <= until_ms:
-            taken[path] = min(at_ms, taken.get(path, at_ms))
-    return taken
-
-
 def assignment_end_ms(assignment: Assignment) -> int:
     """Returns when an assignment ended, in ms since 1970; `NEVER_MS` while it is active."""
     if assignment.deleted:
@@ -150,6 +128,15 @@ def lease_end_ms(lease: Reservation) -> int:
     if lease.status == "released" and released_ms is not None:
         return min(released_ms, lease.expires_ms)
     return lease.expires_ms
+
+
+def reserving_again(lost: Sequence[Reservation]) -> str:
+    """Returns the command that asks again for leases that somebody took over; it waits as long
+    as an agent's call can.
+    """
+    shared = None if any(lease.exclusive for lease in lost) else True
+    patterns = [lease.pattern for lease in lost]
+    return suggested("queen reserve", *patterns, shared=shared, wait=f"{_UNKNOWN_WAIT_S // 60}m")
 
 
 def sensible_wait_s(holds_ms: Sequence[int], left_ms: int) -> int:

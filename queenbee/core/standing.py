@@ -19,7 +19,6 @@ from queenbee.core.leases import (
     NEVER_MS,
     assignment_end_ms,
     lease_end_ms,
-    parts_taken,
     stand_against,
 )
 from queenbee.errors import BadPattern
@@ -88,11 +87,7 @@ def superseded_leases(
             met = index.meeting(lease.pattern)
         except BadPattern:
             continue  # An invalid pattern protects nothing, and excludes nobody.
-        winners = [
-            counting[key]
-            for key in met
-            if _excludes(counting[key], lease) and _shares(counting[key], lease, fold_case)
-        ]
+        winners = [counting[key] for key in met if _excludes(counting[key], lease)]
         for older in outranking.get(lease.id, ()):
             if older.id in counting and _excludes(older, lease):
                 winners += [older] if _overlap(older, lease, fold_case=fold_case) else []
@@ -164,20 +159,3 @@ def _overlap(left: Reservation, right: Reservation, *, fold_case: bool) -> bool:
         return overlap(left.pattern, right.pattern, fold_case=fold_case) is not None
     except BadPattern:
         return False
-
-
-def _shares(older: Reservation, younger: Reservation, fold_case: bool) -> bool:
-    """Returns whether two overlapping leases overlap in what each still covered when the other
-    one was granted.
-    """
-    if younger.id in older.outranks:
-        return True
-    until_ms = NEVER_MS if older.id in younger.follows else younger.created_ms
-    gone = list(parts_taken(older, until_ms=until_ms))
-    if younger.id in older.follows:
-        gone += parts_taken(younger)
-    if not gone:
-        return True
-    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
-
-    return overlap_outside(older.pattern, younger.pattern, gone, fold_case=fold_case) is not None

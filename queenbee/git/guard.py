@@ -18,7 +18,6 @@ from queenbee.git.changes import staged
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
-from queenbee.services.leases.live import is_gone
 from queenbee.store.git_files.working_tree import read_tree_id
 from queenbee.store.layout import git_tree
 from queenbee.store.logbook import note
@@ -237,10 +236,9 @@ def refusals(hive: Services, paths: Iterable[str], env: Mapping[str, str]) -> li
     now_ms = hive.now_ms()
     found = []
     for path in paths:
-        covering = [held[key] for key in sorted(index.covering(path))]
-        against = [lease for lease in covering if not is_gone(lease, path, fold_case)]
+        against = sorted(index.covering(path))
         if against and not is_exempt(hive.layout, path):
-            found.append(Refusal(path, against[0], now_ms))
+            found.append(Refusal(path, held[against[0]], now_ms))
     return found
 
 

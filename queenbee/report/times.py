@@ -16,7 +16,7 @@ from queenbee.report import limits
 from queenbee.report.values import Bar, Conflict, Turn, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Grant, Reservation
@@ -121,7 +121,6 @@ def conflicts(
                     _text(each, "release_reason"),
                 )
             )
-        met += _parts(each)
     return sorted(
         (each for each in met if each.at_ms >= since_ms),
         key=lambda each: (-each.at_ms, each.kind, each.what, each.droid),
@@ -209,22 +208,6 @@ def _lost(grant: Grant, what: str, holders: Mapping[str, str]) -> Conflict | Non
         return None
     other = holders.get(winner)
     return Conflict(kind, grant.created_ms, what, holders[grant.id], other, _text(grant, "reason"))
-
-
-def _parts(lease: Reservation) -> Iterator[Conflict]:
-    """Yields the files that were taken over from a lease that goes on."""
-    entries = lease.fields.get("taken_over")
-    for each in entries if isinstance(entries, list) else ():
-        if isinstance(each, dict) and isinstance(each.get("pattern"), str):
-            entry = Record(each)
-            yield Conflict(
-                "taken over",
-                instant_ms(each.get("at")) or 0,
-                each["pattern"],
-                lease.droid,
-                _text(entry, "by"),
-                _text(entry, "reason"),
-            )
 
 
 def _text(record: Record, name: str) -> str | None:

@@ -14,7 +14,6 @@ from queenbee.cli.confirming import confirm_options, confirmation
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
-from queenbee.core.leases import parts_taken
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
@@ -41,7 +40,7 @@ def show_list(reservations: Sequence[Reservation]) -> None:
     short = short_ids("reservations", reservations)
     rows = [
         [
-            each.pattern + _taken(each),
+            each.pattern,
             each.droid,
             *([ago(at_ms, now_ms) if at_ms is not None else ""] if any(seen_ms) else []),
             "exclusive" if each.exclusive else "shared",
@@ -62,12 +61,6 @@ def show_list(reservations: Sequence[Reservation]) -> None:
         spare=["SEEN", "REASON", "ISSUE"],
         mine=[is_mine(each.droid) for each in reservations],
     )
-
-
-def _taken(lease: Reservation) -> str:
-    """Returns the files that were taken over from a lease, to print after its pattern."""
-    taken = parts_taken(lease)
-    return f" except {', '.join(taken)}" if taken else ""
 
 
 def _left(lease: Reservation, now_ms: int) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from queenbee.core import leases
 from queenbee.core.clocks import held_absurdly
-from queenbee.core.glob.pattern import is_literal, literal_path
+from queenbee.core.glob.pattern import is_literal
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
@@ -106,11 +106,7 @@ def grant(
     With a `queue`, those who have waited longer for the same come first; `place` is the request's
     own place in it, which a refusal takes.
     """
-    parted: dict[str, list[Reservation]] = {pattern: [] for pattern in request.patterns}
-    met = {
-        pattern: live.overlapping(state, pattern, tx.now_ms, parted=parted[pattern])
-        for pattern in request.patterns
-    }
+    met = {pattern: live.overlapping(state, pattern, tx.now_ms) for pattern in request.patterns}
     conflicts = [
         (lease, pattern, live.witness(lease, pattern))
         for pattern, leased in met.items()
@@ -123,8 +119,6 @@ def grant(
             raise _refused(tx, state, request, conflicts, ahead, queue, place)
     if conflicts:
         _take_over(tx, state, live, request, conflicts)
-        for lease, pattern, _ in conflicts:
-            parted[pattern].append(lease)
     ended = _ended_after(state, tx) if state.greatest("released_at") > tx.now else []
     return [
         _granted(
@@ -134,7 +128,7 @@ def grant(
             request,
             pattern,
             leased,
-            _followed(tx, live, request, pattern, ended, parted[pattern]),
+            _followed(tx, live, request, pattern, ended, met[pattern]),
         )
         for pattern, leased in met.items()
     ]
@@ -200,8 +194,7 @@ def _granted(
 ) -> Reservation:
     """Adds the lease on one pattern, or extends the one that the droid has on it."""
     for lease in overlapping:
-        whole = lease.pattern == pattern and not leases.parts_taken(lease)
-        if whole and leases.serves(lease, request.asker):
+        if lease.pattern == pattern and leases.serves(lease, request.asker):
             changes: dict[str, object] = {}
             if request.issue_id:
                 changes["issue_id"] = request.issue_id
@@ -269,17 +262,13 @@ def _followed(
     request: Request,
     pattern: str,
     ended: Sequence[Reservation],
-    parted: Sequence[Reservation],
+    met: Sequence[Reservation],
 ) -> list[str]:
-    """Returns what a new lease must name as `follows`: the conflicting leases that ended, or lost
-    the files of this pattern, at an instant that is dated later than now.
+    """Returns what a new lease must name as `follows`: the conflicting leases that ended at an
+    instant that is dated later than now, also those that this request takes over.
     """
     late = [lease for lease in ended if overlaps(lease, pattern, fold_case=live.fold_case)]
-    late += [
-        lease
-        for lease in parted
-        if max([lease.created_ms, *leases.parts_taken(lease).values()]) > tx.now_ms
-    ]
+    late += [lease for lease in met if lease.created_ms > tx.now_ms]
     follows = [lease.id for lease in late if leases.stand_against(lease, request.asker)]
     return list(dict.fromkeys(follows))
 
@@ -291,54 +280,21 @@ def _take_over(
     from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
 
     lost = {lease.id: lease for lease, _, _ in conflicts}
-    asked = {key: {each for lease, each, _ in conflicts if lease.id == key} for key in lost}
     for owner in dict.fromkeys(lease.droid for lease in lost.values()):
         theirs = [lease for lease in lost.values() if lease.droid == owner]
         reason = (request.relieved or {}).get(owner) or request.reason or ""
-        parts = [lease for lease in theirs if _loses_files(lease, asked[lease.id], live.fold_case)]
-        whole = [lease for lease in theirs if lease not in parts]
         changes = {"released_by": request.droid, "release_reason": reason}
-        end(tx, state, live, [lease.id for lease in whole], changes)
-        for lease in parts:
-            _end_for(tx, state, live, lease, sorted(asked[lease.id]), changes)
-        patterns = ", ".join(
-            [lease.pattern for lease in whole]
-            + [f"{each} (of {lease.pattern})" for lease in parts for each in asked[lease.id]]
-        )
+        end(tx, state, live, [lease.id for lease in theirs], changes)
+        taken = dict.fromkeys(each for lease, each, _ in conflicts if lease.droid == owner)
         fields: dict[str, object] = {
             "subject": f"Your reservation was taken over by {request.droid}",
-            "body": f"{request.droid} took over {patterns}: {reason}",
+            "body": f"{request.droid} took over {', '.join(taken)}: {reason}\n"
+            f"This ended all of your reservation of {', '.join(x.pattern for x in theirs)}. "
+            f"Reserve again what you still need: {leases.reserving_again(theirs)}",
             "issue_id": theirs[0].issue_id,
             "importance": "high",
         }
         stage(tx, request.droid, [owner], fields)
-
-
-def _loses_files(lease: Reservation, asked: Iterable[str], fold_case: bool) -> bool:
-    """Returns whether a takeover of these patterns takes single files, and leaves something."""
-    if not all(map(is_literal, asked)):
-        return False
-    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
-
-    gone = [*leases.parts_taken(lease), *(literal_path(each) or "" for each in asked)]
-    return overlap_outside(lease.pattern, lease.pattern, gone, fold_case=fold_case) is not None
-
-
-def _end_for(
-    tx: Transaction,
-    state: Records,
-    live: LiveLeases,
-    lease: Reservation,
-    files: Sequence[str],
-    changes: Mapping[str, str],
-) -> None:
-    """Ends a lease for these files only; the rest of it goes on."""
-    by, reason = changes["released_by"], changes["release_reason"]
-    entries = [{"pattern": each, "at": tx.now, "by": by, "reason": reason} for each in files]
-    known = lease.fields.get("taken_over")
-    taken_over = [*(known if isinstance(known, list) else []), *entries]
-    names = outranked(state, live, {lease.id: tx.now_ms})[lease.id]
-    tx.update(KIND, lease.id, {"taken_over": taken_over, **names})
 
 
 def _ahead(
@@ -367,8 +323,7 @@ def _is_out_of_reach(request: Request, conflicts: Sequence[Conflict]) -> bool:
 def _has(request: Request, pattern: str, leased: Sequence[Reservation]) -> bool:
     """Returns whether the droid of a request has this pattern already."""
     return any(
-        _has_in_its_tree(lease, request)
-        and ((lease.pattern == pattern and not leases.parts_taken(lease)) or is_literal(pattern))
+        _has_in_its_tree(lease, request) and (lease.pattern == pattern or is_literal(pattern))
         for lease in leased
     )
 

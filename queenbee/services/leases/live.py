@@ -10,7 +10,6 @@ import os
 from _thread import RLock
 
 from queenbee.core import leases
-from queenbee.core.glob.chars import fold
 from queenbee.core.glob.index import GlobIndex, scan_covering, scan_meeting
 from queenbee.core.glob.pattern import overlap
 from queenbee.core.glob.places import places_of_path, places_of_paths, places_of_pattern
@@ -50,13 +49,8 @@ class LiveLeases:
         self._latest_ms = 0
         self._verdicts: tuple[str, dict[str, str]] | None = None
 
-    def overlapping(
-        self, state: Records, pattern: str, now_ms: int, *, parted: list[Reservation] | None = None
-    ) -> list[Reservation]:
-        """Returns the live leases that overlap a pattern; `witness` says where.
-
-        Adds to `parted` those from which files were taken over.
-        """
+    def overlapping(self, state: Records, pattern: str, now_ms: int) -> list[Reservation]:
+        """Returns the live leases that overlap a pattern; `witness` says where."""
         with self._alone():
             index = self._followed(state, now_ms)
             if index is not None:
@@ -64,24 +58,13 @@ class LiveLeases:
             else:
                 near = _near(state, places_of_pattern(pattern))
                 keys = scan_meeting(pattern, near, self.fold_case)
-            met = self._live(state, keys, now_ms)
-        shared = []
-        for lease in met:
-            taken = leases.parts_taken(lease)
-            if parted is not None and taken:
-                parted.append(lease)
-            if not taken or _outside(lease, pattern, taken, self.fold_case) is not None:
-                shared.append(lease)
-        return shared
+            return self._live(state, keys, now_ms)
 
     def witness(self, lease: Reservation, pattern: str) -> str:
         """Returns a path that an overlapping lease and the pattern both cover.
 
         It is only asked for what a refusal names: for thousands of leases it takes a while.
         """
-        taken = leases.parts_taken(lease)
-        if taken:
-            return _outside(lease, pattern, taken, self.fold_case) or ""
         return overlap(lease.pattern, pattern, fold_case=self.fold_case) or ""
 
     def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
@@ -93,8 +76,7 @@ class LiveLeases:
             else:
                 near = _near(state, places_of_path(path))
                 keys = scan_covering(path, near, self.fold_case)
-            found = self._live(state, keys, now_ms)
-        return [lease for lease in found if not is_gone(lease, path, self.fold_case)]
+            return self._live(state, keys, now_ms)
 
     def around(self, state: Records, paths: Iterable[str], now_ms: int) -> list[Reservation]:
         """Returns the live leases that may cover one of many literal paths."""
@@ -191,25 +173,12 @@ class LiveLeases:
 
 def covers(lease: Reservation, path: str, *, fold_case: bool) -> bool:
     """Returns whether a lease covers a literal path; one that cannot be read covers none."""
-    covered = scan_covering(path, [(lease.id, lease.pattern)], fold_case)
-    return bool(covered) and not is_gone(lease, path, fold_case)
+    return bool(scan_covering(path, [(lease.id, lease.pattern)], fold_case))
 
 
 def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
     """Returns whether a lease and a pattern share a path; one that cannot be read shares none."""
     return bool(scan_meeting(pattern, [(lease.id, lease.pattern)], fold_case))
-
-
-def _outside(lease: Reservation, pattern: str, taken: Iterable[str], fold_case: bool) -> str | None:
-    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
-
-    return overlap_outside(lease.pattern, pattern, taken, fold_case=fold_case)
-
-
-def is_gone(lease: Reservation, path: str, fold_case: bool) -> bool:
-    """Returns whether a path was taken over from a lease."""
-    taken = leases.parts_taken(lease)
-    return path in taken or (fold_case and fold(path) in map(fold, taken))
 
 
 def _replace(index: GlobIndex, identifier: str, fields: Fields) -> None:
