@@ -42,10 +42,6 @@ class Kind:
     """The columns whose SQL indexes are made when somebody first asks by them, instead of with a
     new index: of a million records, each takes half a second.
     """
-    pattern = ""
-    """The field with a pattern, of which an index knows where its paths can be: with it, a table
-    has the columns `head` and `tail` too.
-    """
     exported: Mapping[str, str] = {}
     """The groups of `queen index export`, each with its field."""
     droids: tuple[str, ...] = ()
@@ -141,8 +137,7 @@ class _Reservations(Kind):
     listed_by = "queen reserved"
     aliases = _WRITTEN_BY_GO
     columns = ("droid", "status", "issue_id", "pattern", "expires_at", "released_at")
-    indexes = ("droid, created_ms", "status, head, tail, pattern, id", "released_at", "issue_id")
-    pattern = "pattern"
+    indexes = ("droid, created_ms", "status, pattern, id", "released_at", "issue_id")
     exported = _BY_DROID
     droids = ("droid",)
     signs = (("droid", "created_at"), ("droid", "updated_at"), ("droid", "released_at"))

@@ -72,9 +72,9 @@ def superseded_leases(
     """Returns the winner's id for each superseded lease of the hive, in one sweep."""
     from heapq import heappop, heappush  # noqa: PLC0415 - start-up
 
-    from queenbee.core.glob.index import GlobIndex  # noqa: PLC0415 - start-up
+    from queenbee.core.glob.by_folder import ByFolder  # noqa: PLC0415 - start-up
 
-    index = GlobIndex(fold_case=fold_case)
+    index = ByFolder(fold_case=fold_case)
     counting: dict[str, Reservation] = {}
     ends: list[tuple[int, str]] = []
     lost: dict[str, str] = {}

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.core.glob.index import GlobIndex
+from queenbee.core.glob import overlap
+from queenbee.core.glob.by_folder import ByFolder
 from queenbee.core.leases import assignment_end_ms, lease_end_ms
 from queenbee.core.records import Record
 from queenbee.core.timestamps import instant_ms
@@ -133,25 +134,19 @@ def turns(leases: Sequence[Reservation], *, fold_case: bool) -> list[Turn]:
     An exclusive lease counts if it began at most a quarter of an hour after the last one that it
     could not have beside it, and that another droid had.
     """
-    index = GlobIndex(fold_case=fold_case)
     known = {each.id: each for each in leases if each.created_ms and _how(each) not in _LOST}
-    for each in known.values():
-        index.add(each.id, each.pattern)
+    table = ByFolder(((each.id, each.pattern) for each in known.values()), fold_case=fold_case)
     found = []
     for each in known.values():
         try:
-            met = index.overlapping(each.pattern)
+            met = [known[key] for key in table.meeting(each.pattern)]
         except BadPattern:
             continue
-        before = [
-            (lease_end_ms(known[key]), witness, known[key].droid)
-            for key, witness in met
-            if known[key].droid != each.droid and (each.exclusive or known[key].exclusive)
-        ]
         gaps = [
-            (end_ms, witness, droid)
-            for end_ms, witness, droid in before
-            if 0 <= each.created_ms - end_ms <= SOON_MS
+            (end_ms, overlap(each.pattern, other.pattern, fold_case=fold_case) or "", other.droid)
+            for other in met
+            if other.droid != each.droid and (each.exclusive or other.exclusive)
+            if 0 <= each.created_ms - (end_ms := lease_end_ms(other)) <= SOON_MS
         ]
         if gaps:
             end_ms, witness, droid = max(gaps)

@@ -82,21 +82,6 @@ def sample_name(segment: str | Segment) -> str | None:
     return segment if isinstance(segment, str) else common_name(segment, _ANY_NAME)
 
 
-def literal_ends(segment: str | Segment) -> tuple[str, ...] | None:
-    """Returns the ends by which alone a valid name is covered: `.ts` and `.tsx` of `*.{ts,tsx}`.
-
-    None if more than the end of a name decides.
-    """
-    if isinstance(segment, str) or segment.choices is None:
-        return None
-    ends = []
-    for runs in segment.choices:
-        if len(runs) != 2 or runs[0] or not isinstance(runs[1], str):
-            return None
-        ends.append(runs[1])
-    return tuple(ends)
-
-
 def common_name_by_automata(one: Segment, other: Segment) -> str | None:
     """Returns what `common_name` returns, decided without the shortcuts for few choices."""
     from queenbee.core.glob.product import common_word  # noqa: PLC0415 - start-up

@@ -23,7 +23,7 @@ from queenbee.store.settings import AUTO, EXCLUSIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from queenbee.core.queue import Want
     from queenbee.services.droids import Droids
@@ -225,12 +225,9 @@ class Reservations:
             and (literal is None or covers(lease, literal, fold_case=self.fold_case))
         ]
 
-    def around(self, paths: Iterable[str]) -> list[Reservation]:
-        """Returns the live leases that may cover one of these paths from the root, oldest first.
-
-        Of thousands of leases it reads only those on the folders of the paths.
-        """
-        return self._live.around(self.store.state(KIND), paths, self.store.now_ms())
+    def covering(self, paths: Collection[str]) -> dict[str, list[Reservation]]:
+        """Returns for each of these paths from the root the live leases on it, oldest first."""
+        return self._live.covering(self.store.state(KIND), paths, self.store.now_ms())
 
     def check(self, paths: Sequence[str], *, session: str | None = None) -> list[PathStatus]:
         """Returns for each literal path whether it is free, the actor's, or held by another: by
@@ -238,11 +235,11 @@ class Reservations:
 
         What is not held may have leases of others, who edit it in their working trees.
         """
-        state, now_ms = self.store.state(KIND), self.store.now_ms()
-        asker = self.editor(session)
+        literal = [self._literal(each) for each in several(paths)]
+        met, asker = self.covering(literal), self.editor(session)
         statuses = []
-        for path in (self._literal(each) for each in several(paths)):
-            covering = self._live.covering(state, path, now_ms)
+        for path in literal:
+            covering = [*met[path]]
             against = [lease for lease in covering if leases.stand_against(lease, asker)]
             if against:
                 against.sort(key=lambda lease: not lease.exclusive)

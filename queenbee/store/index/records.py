@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from typing import Concatenate, ParamSpec, TypeVar
 
     from queenbee.core.fold import Fields
-    from queenbee.core.glob.places import Places
     from queenbee.store.ledger.ledger import Ledger, Receipt
     from queenbee.store.records import Cursor, Progress
 
@@ -257,8 +256,6 @@ class Indexed:
         self,
         columns: Sequence[str],
         equals: Mapping[str, object],
-        *,
-        places: Places | None = None,
     ) -> list[tuple[object, ...]]:
         known = {"id", *self._tables.columns}
         where, values = self._where(equals)
@@ -267,13 +264,7 @@ class Indexed:
             rows = (self._tables.fields(*row) for row in self._ask(query, *values))
             return [tuple(value_of(fields, name) for name in columns) for fields in rows]
         names = ", ".join(f'"{column}"' for column in columns)
-        query = f"SELECT {names} FROM records WHERE {where}"  # noqa: S608
-        if places is None:
-            return self._ask(query, *values)
-        found: dict[tuple[object, ...], None] = {}
-        for term, texts in _terms(places):
-            found.update(dict.fromkeys(self._ask(f"{query} AND {term}", *values, *texts)))
-        return list(found)
+        return self._ask(f"SELECT {names} FROM records WHERE {where}", *values)  # noqa: S608
 
     @_else_scanned
     def distinct(self, column: str) -> set[object]:
@@ -392,22 +383,3 @@ class Indexed:
             terms.append(f'"{name}" = ?')
             values.append(int(bool(value)) if name in FLAGS else value)
         return " AND ".join(terms), values
-
-
-def _terms(places: Places) -> list[tuple[str, list[str]]]:
-    """Returns the conditions, each with its values, one of which a record in these places meets.
-
-    A question for each: SQLite would not use its sorted heads for several at once.
-    """
-    within, tails = "", list(places.tails or ())
-    if places.tails is not None:
-        within = f" AND tail IN ({', '.join('?' * len(tails))})"
-    if places.heads is None:
-        return [(f"1{within}", tails)]
-    terms = [(f"head IN ({', '.join('?' * len(places.heads))}){within}", [*places.heads, *tails])]
-    # `0` is the character after `/`.
-    terms += [
-        (f"head >= ? AND head < ?{within}", [folder, f"{folder[:-1]}0", *tails])
-        for folder in places.below
-    ]
-    return terms

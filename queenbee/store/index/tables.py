@@ -29,11 +29,11 @@ from queenbee.store.ledger.codec import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from queenbee.core.fold import Fields, Stated
 
-VERSION = 14
+VERSION = 15
 """Of the tables below; an index of another version is rebuilt."""
 
 _SUFFIXES = ("", "-wal", "-shm", "-journal")
@@ -49,8 +49,6 @@ _WAIT_S = 30.0
 """How long a reader waits while another brings the index up to date: it would only read the same
 lines. Opening never takes that long.
 """
-_PLACE = ("head", "tail")
-"""The columns that say where the paths of a record's pattern can be: `core.glob.places`."""
 _BATCH = 500
 """Ids in one query: old builds of SQLite allow 999 parameters."""
 
@@ -357,8 +355,7 @@ def _version_when_built(db: sqlite.Connection, path: str) -> object:
 
 
 def _create(db: sqlite.Connection, kind: str) -> None:
-    columns = [*kind_of(kind).columns, *(_PLACE if kind_of(kind).pattern else ())]
-    named = "".join(f', "{column}" TEXT' for column in columns)
+    named = "".join(f', "{column}" TEXT' for column in kind_of(kind).columns)
     db.execute(
         "CREATE TABLE records (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, "
         "count INTEGER NOT NULL, created_ms INTEGER NOT NULL, read INTEGER NOT NULL, "
@@ -431,8 +428,7 @@ class Taker:
         """No id in the index sorts after this one."""
         # What `value_of` and `text_of` make of a field, without a call for each.
         self._otherwise = [(name, "active" if name == "status" else None) for name in self._columns]
-        self._places = _places_of(self._kind)
-        marks = ", ".join("?" * (8 + len(self._columns) + len(self._places({}))))
+        marks = ", ".join("?" * (8 + len(self._columns)))
         self._insert = f"INSERT INTO records VALUES ({marks})"  # noqa: S608
         self._replace = f"INSERT OR REPLACE INTO records VALUES ({marks})"  # noqa: S608
 
@@ -546,7 +542,6 @@ class Taker:
                     text if isinstance(text := value(name), str) else otherwise
                     for name, otherwise in self._otherwise
                 ],
-                *self._places(fields),
             )
             rows_of.append(row)
             if marks := marks_of(fields):
@@ -575,16 +570,6 @@ class Taker:
         # Followers read everything again: no row shows the removal.
         self._tables.put_meta("removed_at", self._seq)
         self._tables.put_meta("born", _birth())
-
-
-def _places_of(kind: str) -> Callable[[Fields], tuple[str, ...]]:
-    """Returns what gives the values of the last columns, of kinds that have patterns."""
-    field = kind_of(kind).pattern
-    if not field:
-        return lambda fields: ()
-    from queenbee.core.glob.places import place_of  # noqa: PLC0415 - start-up
-
-    return lambda fields: place_of(text_of(fields.get(field)) or "")
 
 
 def text_of(value: object) -> str | None:
