@@ -38,7 +38,7 @@ OF_HOOKS = {
 
 PATTERNS = {"queenbee.core.glob.apart", "queenbee.core.glob.sieve", "queenbee.core.glob.pattern"}
 GRANTING = {
-    "operator", "queenbee.core.clocks", "queenbee.core.standing",
+    "operator", "queenbee.core.standing",
     "queenbee.services.leases.granting", "queenbee.store.git_files.ignore_files",
     "queenbee.store.verdicts",
 }  # fmt: skip

@@ -370,13 +370,13 @@ class TestMutants:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         broken = mutant(granting, '"follows": follows or None', '"follows": None')
-        monkeypatch.setattr(granting, "grant", broken.grant)
+        monkeypatch.setattr(granting, "LeaseWriter", broken.LeaseWriter)
         with pytest.raises(AssertionError, match="lost to one that had ended"):
             wild_history([RELEASED_LATER], [("ui", START_MS, "reserve", "src/a.py", True)])
 
     def test_an_end_that_frees_what_lost_is_caught(self, monkeypatch: pytest.MonkeyPatch) -> None:
         broken = mutant(granting, "if begun_ms >= ends_ms[winner]:", "if False:")
-        monkeypatch.setattr(granting, "end", broken.end)
+        monkeypatch.setattr(granting, "LeaseWriter", broken.LeaseWriter)
         mine = ("ui", START_MS - 1, START_MS + 2 * HOUR_MS, "active", 0, "src/**", True)
         theirs = ("api", START_MS + HOUR_MS, LAST_MS, "active", 0, "src/a.py", True)
         with pytest.raises(AssertionError):

@@ -19,7 +19,7 @@ from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.errors import InvalidInput
 from queenbee.git import touched
-from queenbee.services.leases import notes
+from queenbee.services.leases.edits import notes_on_checked
 from queenbee.store.layout import working_directory
 
 if TYPE_CHECKING:
@@ -272,8 +272,8 @@ def check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer
     Exit 0 if all are free or yours, 1 if another droid holds one. A PATH is a file name, never a
     pattern; the contents of a folder are not checked.
 
-    With --token, the number that a confirmed reservation got, it is also 1 if somebody got a newer
-    one on a PATH since, even if that has ended.
+    With --token, the number that a confirmed reservation got, it also exits 1 if a newer
+    reservation has since covered a PATH, even if that one has ended.
     """
 
     def own() -> Hive:
@@ -290,7 +290,7 @@ def check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer
         )
     if token is not None:
         statuses = [call.hive.reservations.fenced(each, token) for each in statuses]
-    for note in notes.of_checked(paths, statuses, os.curdir):
+    for note in notes_on_checked(paths, statuses, os.curdir):
         tell(note)
     checked = touched.check(lambda: call.hive, statuses, tell=tell)
     return Answer(checked, yes=all(each.status not in ("held", "stale") for each in statuses))

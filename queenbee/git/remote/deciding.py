@@ -134,11 +134,11 @@ def _leases_against(
     lost = hive.reservations.verdicts()
     for row in state.select({"status": "active"}):
         each = Reservation(row)
-        if each.id == grant.id or each.deleted or not leases.stand_against(each, grant):
+        if each.id == grant.id or not leases.stand_against(each, grant):
             continue
         # Another machine's clock may be behind ours: its confirmed lease may go on there.
         margin_ms = skew_ms if each.token and each.clone != clone else 0
-        if each.expires_ms + margin_ms <= now_ms or lost.get(each.id, grant.id) not in ours:
+        if not is_live(each, now_ms - margin_ms) or lost.get(each.id, grant.id) not in ours:
             continue
         if overlaps(each, grant.pattern, fold_case=fold_case):
             yield each

@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 
 from queenbee.core import readiness
-from queenbee.core.beads import as_completed, last_completions
+from queenbee.core.beads import as_completed, last_completions, named_in
 from queenbee.core.leases import assignment_end_ms
-from queenbee.core.named_files import named_in
 from queenbee.core.readiness import BLOCKING, PARENT, Waits, estimate
 from queenbee.core.records import Assignment
 from queenbee.core.timestamps import instant_ms

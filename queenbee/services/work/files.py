@@ -10,7 +10,7 @@ import os
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from queenbee.core.named_files import named_in
+from queenbee.core.beads import named_in
 from queenbee.services.work.members import live_leases
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ def test_a_newcomer_is_refused_what_somebody_waits_for(hive: Hive, reviewer: Hiv
     ("module", "where", "old", "new"),
     [
         (core_queue, (queue_module, "ahead"), "each.droid != droid", "each.droid == droid"),
-        (granting, None, "if conflicts or ahead:", "if conflicts:"),
+        (granting, None, "if self.conflicts or ahead:", "if self.conflicts:"),
     ],
 )
 def test_a_newcomer_that_overtakes_is_caught(
@@ -46,7 +46,7 @@ def test_a_newcomer_that_overtakes_is_caught(
     if where is not None:
         monkeypatch.setattr(*where, getattr(broken, where[1]))
     else:
-        monkeypatch.setattr(granting, "grant", broken.grant)
+        monkeypatch.setattr(granting, "LeaseWriter", broken.LeaseWriter)
     with reviewer.queue.register(SRC, 60):
         assert hive.reservations.reserve(["src/a.py"])
 
