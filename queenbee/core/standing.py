@@ -74,7 +74,7 @@ def superseded_leases(
 
     from queenbee.core.glob.by_folder import ByFolder  # noqa: PLC0415 - start-up
 
-    index = ByFolder(fold_case=fold_case)
+    table = ByFolder(fold_case=fold_case)
     counting: dict[str, Reservation] = {}
     ends: list[tuple[int, str]] = []
     lost: dict[str, str] = {}
@@ -82,28 +82,29 @@ def superseded_leases(
     outranking = _outranking(all_leases)
     for lease in sorted(all_leases, key=attrgetter("age")):
         while ends and ends[0][0] <= lease.created_ms:
-            index.discard(heappop(ends)[1])
+            table.discard(heappop(ends)[1])  # It can exclude later ones only by name.
         try:
-            met = index.meeting(lease.pattern)
+            met = [counting[key] for key in table.meeting(lease.pattern)]
         except BadPattern:
             continue  # An invalid pattern protects nothing, and excludes nobody.
-        winners = [counting[key] for key in met if _excludes(counting[key], lease)]
-        for older in outranking.get(lease.id, ()):
-            if older.id in counting and _excludes(older, lease):
-                winners += [older] if _overlap(older, lease, fold_case=fold_case) else []
-        if lease.token:
-            beaten = [] if _never_was(lease) else [each for each in winners if not each.token]
-            for older in beaten:
-                lost[older.id] = lease.id
-                counting.pop(older.id, None)
-                index.discard(older.id)
-            winners = []
+        met += [
+            each
+            for each in outranking.get(lease.id, ())
+            if each.id in counting and _overlap(each, lease, fold_case=fold_case)
+        ]
+        winners = [each for each in met if _excludes(each, lease)]
         if winners and not _never_was(lease):
-            lost[lease.id] = min(winners, key=attrgetter("age")).id
-        else:
-            counting[lease.id] = lease
-            index.add(lease.id, lease.pattern)
-            heappush(ends, (lease_end_ms(lease), lease.id))
+            if not lease.token:
+                lost[lease.id] = min(winners, key=attrgetter("age")).id
+                continue
+            for older in winners:
+                if not older.token:
+                    lost[older.id] = lease.id
+                    counting.pop(older.id, None)
+                    table.discard(older.id)
+        counting[lease.id] = lease
+        table.add(lease.id, lease.pattern)
+        heappush(ends, (lease_end_ms(lease), lease.id))
     return lost
 
 

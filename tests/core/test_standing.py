@@ -350,6 +350,6 @@ class TestConfirmedGrants:
         assert superseded_leases([older, younger]) == {younger.id: older.id}
 
     def test_judging_confirmed_ones_by_age_is_caught(self):
-        by_age = mutant(standing, "if lease.token:", "if False:")
+        by_age = mutant(standing, "if not lease.token:", "if True:")
         plain, sure = lease(1, "api", 5, 90), lease(2, "ui", 6, 90, token=7)
         assert by_age.superseded_leases([plain, sure]) != {plain.id: sure.id}
