@@ -25,8 +25,10 @@ from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from typing import TypeVar
+
+    from queenbee.core.glob.chars import Part
 
     Key = TypeVar("Key")
 
@@ -131,12 +133,7 @@ def letters_before(branch: Branch) -> str:
     if len(names) < len(branch.runs[0]):
         segment = branch.runs[0][len(names)]
         assert isinstance(segment, Segment)
-        prefix += "/" if names else ""
-        if segment.choices is not None:
-            firsts = [runs[0] for runs in segment.choices]
-            prefix += shared_beginning(
-                [first if isinstance(first, str) else "" for first in firsts]
-            )
+        prefix += ("/" if names else "") + _first_letters(segment.parts)
     elif len(branch.runs) > 1 and names:
         prefix += "/"
     return prefix
@@ -148,14 +145,21 @@ def letters_after(branch: Branch) -> str:
         return ""
     segment = branch.runs[-1][-1]
     if isinstance(segment, str):
-        tail = segment
-    elif segment.choices is None:
-        return ""
-    else:
-        lasts = [runs[-1] for runs in segment.choices]
-        tails = [last[::-1] if isinstance(last, str) else "" for last in lasts]
-        tail = shared_beginning(tails)[::-1]
-    return tail
+        return segment
+    return _first_letters(segment.parts, backwards=True)[::-1]
+
+
+def _first_letters(parts: Sequence[Part], *, backwards: bool = False) -> str:
+    """Returns the letters that every name of a segment begins with; or its last ones, backwards."""
+    letters = ""
+    for part in reversed(parts) if backwards else parts:
+        if isinstance(part, tuple):
+            alternatives = [_first_letters(each, backwards=backwards) for each in part]
+            return letters + shared_beginning(alternatives)
+        if not isinstance(part, str):
+            break
+        letters += part
+    return letters
 
 
 def shared_beginning(texts: list[str]) -> str:
