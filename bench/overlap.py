@@ -16,7 +16,8 @@ from bench import results
 from bench.results import Row
 from queenbee.core.glob import chars, segments
 from queenbee.core.glob import pattern as patterns
-from queenbee.core.glob.index import GlobIndex, candidates, scan_covering, scan_meeting
+from queenbee.core.glob.by_folder import ByFolder
+from queenbee.core.glob.sieve import candidates, scan_covering, scan_meeting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,7 +74,7 @@ def figures() -> Iterator[Row]:
 
 
 def cheap() -> Iterator[Row]:
-    """Yields what takes a few seconds: pairs, and questions to the index."""
+    """Yields what takes a few seconds: pairs, and questions to the table by folder."""
     yield from _pairs()
     yield from _many()
 
@@ -119,22 +120,14 @@ def _pairs() -> Iterator[Row]:
 
 def _many() -> Iterator[Row]:
     held = live_patterns()
-    index = _built(held)
-    yield _ms(f"index of {LIVE:,}, built", _spans_s(3, _built, held))
+    table = ByFolder(held)
+    yield _ms(f"table of {LIVE:,}, built", _spans_s(3, ByFolder, held))
     for name, pattern in QUESTIONS:
-        hits = len(index.meeting(pattern))
-        cost = _spans_s(REPEATS, index.meeting, pattern)
-        yield _ms(f"index of {LIVE:,}, {name}", cost, note=f"{hits:,} hits", goal=_goal_ms(hits))
-    for name, pattern in QUESTIONS:
-        cost = _spans_s(REPEATS, index.overlapping, pattern)
-        yield _ms(f"index of {LIVE:,}, {name}, with common paths", cost)
-    cost = _spans_s(REPEATS, index.covering, PATH)
-    yield _ms(f"index of {LIVE:,}, what covers one path", cost, goal=1)
-
-
-def _goal_ms(hits: int) -> float | None:
-    """Returns the goal of a question: no goal where nearly everything is an answer."""
-    return None if hits > LIVE / 2 else 5 if hits > LIVE / 10 else 1
+        hits = len(table.meeting(pattern))
+        cost = _spans_s(3, table.meeting, pattern)
+        yield _ms(f"table of {LIVE:,}, {name}", cost, note=f"{hits:,} hits")
+    cost = _spans_s(REPEATS, table.covering, PATH)
+    yield _ms(f"table of {LIVE:,}, what covers one path", cost, goal=1)
 
 
 def _scans() -> Iterator[Row]:
@@ -154,13 +147,6 @@ def _hostile() -> Iterator[Row]:
     for name, one, other in HOSTILE:
         cost = _spans_s(5, _first_overlap, _full(*one), _full(*other))
         yield _ms(f"1,024 characters each, never seen: {name}", cost)
-
-
-def _built(held: list[tuple[str, str]]) -> GlobIndex:
-    index = GlobIndex()
-    for key, pattern in held:
-        index.add(key, pattern)
-    return index
 
 
 def _first_overlap(one: str, other: str) -> None:

@@ -36,9 +36,9 @@ OF_HOOKS = {
 }  # fmt: skip
 """For those who do without these, too: 12 ms, as much as starting Python."""
 
-PATTERNS = {"queenbee.core.glob.apart", "queenbee.core.glob.index", "queenbee.core.glob.pattern"}
+PATTERNS = {"queenbee.core.glob.apart", "queenbee.core.glob.sieve", "queenbee.core.glob.pattern"}
 GRANTING = {
-    "operator", "queenbee.core.clocks", "queenbee.core.standing",
+    "operator", "queenbee.core.standing",
     "queenbee.services.leases.granting", "queenbee.store.git_files.ignore_files",
     "queenbee.store.verdicts",
 }  # fmt: skip

@@ -21,9 +21,9 @@ from record_lines import any_lines
 
 from queenbee.cli import exits
 from queenbee.cli.main import queen
+from queenbee.cli.terminal import MEANINGS
 from queenbee.core.fold import Table
 from queenbee.core.kinds import KINDS
-from queenbee.core.meanings import MEANINGS
 from queenbee.core.records import Assignment, Flag, Message, OptionalText, Record, Reservation, Text
 from queenbee.errors import QueenError
 from queenbee.store import settings as hive_settings

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.cli.app import invocation
-from queenbee.cli.terminal import aside
-from queenbee.core.meanings import meaning_of
+from queenbee.cli.terminal import aside, meaning_of
 from queenbee.core.text import printable, shortened
 from queenbee.core.timestamps import format_duration
 

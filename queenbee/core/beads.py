@@ -7,6 +7,7 @@ The file belongs to Beads. `bd` (Go) and `br` (Rust) write it differently; both 
 from __future__ import annotations
 
 import json
+import re
 
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import Assignment, Flag, OptionalText, Record, Text
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 DONE = ("closed", "tombstone")
 DEFAULT_PRIORITY = 2
+_PATH = re.compile(r"(?<![\w/.-])[\w.-]+(?:/[\w.-]+)*\.\w{1,8}(?![\w/-])", re.ASCII)
+_TEXTS = ("title", "description", "design", "acceptance_criteria", "notes")
+_AT_MOST_CHARS = 20_000
+"""What is read of one text: longer ones are logs."""
 
 
 class Issue(Record):
@@ -172,3 +177,15 @@ def changed_ms(row: Mapping[str, object]) -> int:
     """Returns when a row last changed, in ms since 1970: of two with one id, the newer counts."""
     stamps = [instant_ms(row.get(name)) for name in ("updated_at", "deleted_at", "created_at")]
     return next((stamp for stamp in stamps if stamp is not None), 0)
+
+
+def named_in(issue: Issue) -> set[str]:
+    """Returns what looks like the path of a file (`src/app.py`, `README.md`) in the texts of an
+    issue, whether there is such a file or not.
+    """
+    named: set[str] = set()
+    for name in _TEXTS:
+        text = issue.fields.get(name)
+        if isinstance(text, str):
+            named.update(_PATH.findall(text[:_AT_MOST_CHARS]))
+    return named

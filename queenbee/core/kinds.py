@@ -38,10 +38,6 @@ class Kind:
     """The fields that an index can query; a change needs a new `VERSION` of its tables."""
     indexes: tuple[tuple[str, ...], ...] = ()
     """The columns of each SQL index; a change needs a new `VERSION` of its tables, too."""
-    pattern = ""
-    """The field with a pattern, of which an index knows where its paths can be: with it, a table
-    has the columns `head` and `tail` too.
-    """
     exported: Mapping[str, str] = {}
     """The groups of `queen index export`, each with its field."""
     droids: tuple[str, ...] = ()
@@ -138,11 +134,10 @@ class _Reservations(Kind):
     columns = ("droid", "status", "issue_id", "pattern", "expires_at", "released_at")
     indexes = (
         ("droid", "created_ms"),
-        ("status", "head", "tail", "pattern", "id"),
+        ("status", "pattern", "id"),
         ("released_at",),
         ("issue_id",),
     )
-    pattern = "pattern"
     exported = _BY_DROID
     droids = ("droid",)
     signs = (("droid", "created_at"), ("droid", "updated_at"), ("droid", "released_at"))

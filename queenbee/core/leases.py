@@ -1,4 +1,4 @@
-"""Leases: when one ends, and when two exclude each other.
+"""Leases: when one ends, when two exclude each other, and which ones a wrong clock granted.
 
 An *exclusive* lease keeps everybody else out. A *shared* one is an announcement: its droid edits
 there too, and git merges what the droids did. In one working tree git merges nothing, so there
@@ -8,15 +8,15 @@ announcements exclude each other. ADR 0023.
 from __future__ import annotations
 
 from queenbee.core.records import Reservation
+from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
-from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Protocol
 
-    from queenbee.core.records import Assignment
+    from queenbee.core.records import Assignment, Record
 
     class Mode(Protocol):
         """What of a lease, or of a wish for one, decides what it excludes."""
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 MIN_TTL_S = 1
 MAX_TTL_S = 30 * 86_400
 DEFAULT_TTL_S = 2 * 3_600
+CLOCKS_DIFFER_MS = 24 * 3_600_000
+"""Right clocks differ by less: also one that shows another time zone's hour as UTC."""
 NEVER_MS = 2**62
 _LEAST_WAIT_S = 60
 _UNKNOWN_WAIT_S = 5 * 60
@@ -75,6 +77,10 @@ class Asker:
         """The working tree of an announcement; None for one that excludes no other."""
         self.session = session
 
+    def of_session(self, session: str | None) -> Asker:
+        """Returns the same droid, asking for the same in another session."""
+        return Asker(self.droid, exclusive=self.exclusive, tree_id=self.tree_id, session=session)
+
 
 def exclude(one: Mode, other: Mode) -> bool:
     """Returns whether two leases on one path exclude each other, if others hold them."""
@@ -111,28 +117,6 @@ def _same(one: str | None, other: str | None) -> bool:
     return (one or None) == (other or None)
 
 
-def parts_taken(lease: Reservation, *, until_ms: int = NEVER_MS) -> dict[str, int]:
-    """Returns the literal paths for which a lease ended by `until_ms` though the rest of it goes
-    on, each with that instant in ms since 1970.
-    """
-    entries = lease.fields.get("taken_over")
-    if not isinstance(entries, list):
-        return {}
-    from queenbee.core.glob.pattern import literal_path  # noqa: PLC0415 - start-up
-
-    taken: dict[str, int] = {}
-    for each in (entry for entry in entries if isinstance(entry, dict)):
-        pattern, at_ms = each.get("pattern"), instant_ms(each.get("at"))
-        try:
-            path = literal_path(pattern) if isinstance(pattern, str) else None
-        except BadPattern:
-            path = None
-        # What cannot be read stays with the holder.
-        if path is not None and at_ms is not None and at_ms <= until_ms:
-            taken[path] = min(at_ms, taken.get(path, at_ms))
-    return taken
-
-
 def assignment_end_ms(assignment: Assignment) -> int:
     """Returns when an assignment ended, in ms since 1970; `NEVER_MS` while it is active."""
     if assignment.deleted:
@@ -152,6 +136,15 @@ def lease_end_ms(lease: Reservation) -> int:
     return lease.expires_ms
 
 
+def reserving_again(lost: Sequence[Reservation]) -> str:
+    """Returns the command that asks again for leases that somebody took over; it waits as long
+    as an agent's call can.
+    """
+    shared = None if any(lease.exclusive for lease in lost) else True
+    patterns = [lease.pattern for lease in lost]
+    return suggested("queen reserve", *patterns, shared=shared, wait=f"{_UNKNOWN_WAIT_S // 60}m")
+
+
 def sensible_wait_s(holds_ms: Sequence[int], left_ms: int) -> int:
     """Returns how long to wait for a holder: as long as it usually holds a lease, by the median of
     the leases that it has ended. At least a minute, and never longer than what is left of this one.
@@ -160,3 +153,42 @@ def sensible_wait_s(holds_ms: Sequence[int], left_ms: int) -> int:
     if holds_ms:
         usual_s = max(_LEAST_WAIT_S, -(-sorted(holds_ms)[len(holds_ms) // 2] // 1000))
     return max(1, min(usual_s, -(-left_ms // 1000)))
+
+
+# Clocks that are wrong: which instants no right clock can have written. Nothing of this decides who
+# holds what: that follows from the records and the present alone, so that clones never differ about
+# it. `docs/format.md`, section "Clocks"; ADR 0021.
+
+
+def is_absurd(at_ms: int, present_ms: int) -> bool:
+    """Returns whether an event is dated further in the future than clocks differ."""
+    return at_ms > present_ms + CLOCKS_DIFFER_MS
+
+
+def held_absurdly(lease: Reservation, present_ms: int) -> bool:
+    """Returns whether a live lease was granted by a wrong clock, and so may not end for years."""
+    return is_live(lease) and (
+        changed_absurdly(lease, present_ms)
+        or is_absurd(lease.expires_ms, present_ms + MAX_TTL_S * 1000)
+    )
+
+
+def ended_absurdly(lease: Reservation, present_ms: int) -> bool:
+    """Returns whether a released lease says that it ends in the future."""
+    ended = lease.status == "released" and not lease.deleted
+    return ended and is_absurd(lease_end_ms(lease), present_ms)
+
+
+def changed_absurdly(record: Record, present_ms: int) -> bool:
+    """Returns whether a record says that it was created or changed in the future."""
+    changed_ms = instant_ms(record.fields.get("updated_at")) or 0
+    return is_absurd(max(record.created_ms, changed_ms), present_ms)
+
+
+def repaired_end_ms(record: Record, present_ms: int, now_ms: int) -> int:
+    """Returns when a grant that says it ended in the future shall be read to have ended.
+
+    Its beginning, because every clone that repairs it writes the same; the present if that is in
+    the future too.
+    """
+    return now_ms if is_absurd(record.created_ms, present_ms) else record.created_ms

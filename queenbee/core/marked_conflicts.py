@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 MARKER_SIZE = 40
-"""Long enough that no line of a file is taken for a marker."""
+"""Long enough that no line of a file is read as a marker."""
 
 
 class Conflict:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from queenbee.errors import QueenError
+
 try:
     if hasattr(sys, "gettotalrefcount"):
         # A debug build ends if `_json` reports a fault while `json` is not loaded.
@@ -98,6 +100,26 @@ def writer(*, compact: bool = False) -> Callable[[object], str]:
 
 def _refuse(value: object) -> object:
     raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
+
+
+def to_plain(value: object) -> object:
+    """Returns the value as JSON types."""
+    if hasattr(value, "to_dict"):
+        return to_plain(value.to_dict())
+    if isinstance(value, dict):
+        return {key: to_plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_plain(each) for each in value]
+    return value
+
+
+def error_document(error: QueenError) -> dict[str, object]:
+    """Returns the JSON form of a refusal."""
+    document: dict[str, object] = {"code": error.code, "message": error.message}
+    if error.hint:
+        document["hint"] = error.hint
+    document.update((key, to_plain(each)) for key, each in error.details.items())
+    return {"error": document}
 
 
 loads = reader()

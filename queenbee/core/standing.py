@@ -19,7 +19,6 @@ from queenbee.core.leases import (
     NEVER_MS,
     assignment_end_ms,
     lease_end_ms,
-    parts_taken,
     stand_against,
 )
 from queenbee.errors import BadPattern
@@ -73,9 +72,9 @@ def superseded_leases(
     """Returns the winner's id for each superseded lease of the hive, in one sweep."""
     from heapq import heappop, heappush  # noqa: PLC0415 - start-up
 
-    from queenbee.core.glob.index import GlobIndex  # noqa: PLC0415 - start-up
+    from queenbee.core.glob.by_folder import ByFolder  # noqa: PLC0415 - start-up
 
-    index = GlobIndex(fold_case=fold_case)
+    table = ByFolder(fold_case=fold_case)
     counting: dict[str, Reservation] = {}
     ends: list[tuple[int, str]] = []
     lost: dict[str, str] = {}
@@ -83,32 +82,29 @@ def superseded_leases(
     outranking = _outranking(all_leases)
     for lease in sorted(all_leases, key=attrgetter("age")):
         while ends and ends[0][0] <= lease.created_ms:
-            index.discard(heappop(ends)[1])
+            table.discard(heappop(ends)[1])  # It can exclude later ones only by name.
         try:
-            met = index.meeting(lease.pattern)
+            met = [counting[key] for key in table.meeting(lease.pattern)]
         except BadPattern:
             continue  # An invalid pattern protects nothing, and excludes nobody.
-        winners = [
-            counting[key]
-            for key in met
-            if _excludes(counting[key], lease) and _shares(counting[key], lease, fold_case)
+        met += [
+            each
+            for each in outranking.get(lease.id, ())
+            if each.id in counting and _overlap(each, lease, fold_case=fold_case)
         ]
-        for older in outranking.get(lease.id, ()):
-            if older.id in counting and _excludes(older, lease):
-                winners += [older] if _overlap(older, lease, fold_case=fold_case) else []
-        if lease.token:
-            beaten = [] if _never_was(lease) else [each for each in winners if not each.token]
-            for older in beaten:
-                lost[older.id] = lease.id
-                counting.pop(older.id, None)
-                index.discard(older.id)
-            winners = []
+        winners = [each for each in met if _excludes(each, lease)]
         if winners and not _never_was(lease):
-            lost[lease.id] = min(winners, key=attrgetter("age")).id
-        else:
-            counting[lease.id] = lease
-            index.add(lease.id, lease.pattern)
-            heappush(ends, (lease_end_ms(lease), lease.id))
+            if not lease.token:
+                lost[lease.id] = min(winners, key=attrgetter("age")).id
+                continue
+            for older in winners:
+                if not older.token:
+                    lost[older.id] = lease.id
+                    counting.pop(older.id, None)
+                    table.discard(older.id)
+        counting[lease.id] = lease
+        table.add(lease.id, lease.pattern)
+        heappush(ends, (lease_end_ms(lease), lease.id))
     return lost
 
 
@@ -164,20 +160,3 @@ def _overlap(left: Reservation, right: Reservation, *, fold_case: bool) -> bool:
         return overlap(left.pattern, right.pattern, fold_case=fold_case) is not None
     except BadPattern:
         return False
-
-
-def _shares(older: Reservation, younger: Reservation, fold_case: bool) -> bool:
-    """Returns whether two overlapping leases overlap in what each still covered when the other
-    one was granted.
-    """
-    if younger.id in older.outranks:
-        return True
-    until_ms = NEVER_MS if older.id in younger.follows else younger.created_ms
-    gone = list(parts_taken(older, until_ms=until_ms))
-    if younger.id in older.follows:
-        gone += parts_taken(younger)
-    if not gone:
-        return True
-    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
-
-    return overlap_outside(older.pattern, younger.pattern, gone, fold_case=fold_case) is not None

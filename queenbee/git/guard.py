@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 
 from queenbee._light import suppress
-from queenbee.core.glob.index import GlobIndex
 from queenbee.core.leases import Asker, stand_against
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import InvalidInput, NoHive, QueenError, StoreError, Unreachable, Unreadable
@@ -18,7 +17,6 @@ from queenbee.git.changes import staged
 from queenbee.git.left_out import left_out_of
 from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
-from queenbee.services.leases.live import is_gone
 from queenbee.store.git_files.working_tree import read_tree_id
 from queenbee.store.layout import git_tree
 from queenbee.store.logbook import note
@@ -221,26 +219,16 @@ def refusals(hive: Services, paths: Iterable[str], env: Mapping[str, str]) -> li
     nameless = hive.actor_or_none is None
     tree_id = None if _lands(hive, env) else read_tree_id(hive.layout)
     asker = Asker(_name(hive), exclusive=False, tree_id=tree_id)
-    paths = list(paths)
-    held = {
-        lease.id: lease
-        for lease in hive.reservations.around(paths)
-        if stand_against(lease, asker)
-        and not (nameless and lease.session and lease.worktree == hive.layout.worktree)
-    }
-    if not held:
-        return []
-    fold_case = hive.reservations.fold_case
-    index = GlobIndex(fold_case=fold_case)
-    for lease in held.values():
-        index.add(lease.id, lease.pattern)
-    now_ms = hive.now_ms()
     found = []
-    for path in paths:
-        covering = [held[key] for key in sorted(index.covering(path))]
-        against = [lease for lease in covering if not is_gone(lease, path, fold_case)]
+    for path, leases in hive.reservations.covering(list(paths)).items():
+        against = [
+            lease
+            for lease in leases
+            if stand_against(lease, asker)
+            and not (nameless and lease.session and lease.worktree == hive.layout.worktree)
+        ]
         if against and not is_exempt(hive.layout, path):
-            found.append(Refusal(path, against[0], now_ms))
+            found.append(Refusal(path, against[0], hive.now_ms()))
     return found
 
 

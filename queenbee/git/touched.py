@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from queenbee.core.glob.index import GlobIndex
+    from queenbee.core.glob.by_folder import ByFolder
     from queenbee.core.records import Assignment
     from queenbee.git.unmerged import Work
     from queenbee.services.hive import Services
@@ -178,13 +178,13 @@ def covered(hive: Services, leases: Iterable[Reservation], *, budget_s: float = 
     """
     if not are_several(hive.layout):
         return Seen()
-    index = _index(hive, leases)
+    table = _by_folder(hive, leases)
     found = Neighbours(hive.layout, budget_s=budget_s)
     met = []
     for other in found.others:
         files = sorted(found.files(other, most_age_s=_MOST_AGE_S))
         inside = [
-            each for each in files if not is_exempt(hive.layout, each) and index.covering(each)
+            each for each in files if not is_exempt(hive.layout, each) and table.covering(each)
         ]
         met += [(other, path) for path in inside[:_MOST_FILES]]
     return _seen(hive, found, met)
@@ -219,8 +219,8 @@ def leases(
     for lease in granted:
         met: list[Touch] = []
         if seen.touches:
-            index = _index(hive, [lease])
-            met = [each for each in seen.touches if index.covering(each.path)]
+            table = _by_folder(hive, [lease])
+            met = [each for each in seen.touches if table.covering(each.path)]
         result.append(Reservation({**lease.fields, "touched_by": met}))
     return result
 
@@ -252,13 +252,11 @@ def take_next(
     return taken
 
 
-def _index(hive: Services, leases: Iterable[Reservation]) -> GlobIndex:
-    from queenbee.core.glob.index import GlobIndex  # noqa: PLC0415 - start-up
+def _by_folder(hive: Services, leases: Iterable[Reservation]) -> ByFolder:
+    from queenbee.core.glob.by_folder import ByFolder  # noqa: PLC0415 - start-up
 
-    index = GlobIndex(fold_case=hive.reservations.fold_case)
-    for lease in leases:
-        index.add(lease.id, lease.pattern)
-    return index
+    patterns = ((lease.id, lease.pattern) for lease in leases)
+    return ByFolder(patterns, fold_case=hive.reservations.fold_case)
 
 
 def _seen(hive: Services, found: Neighbours, met: Sequence[tuple[Worktree, str]]) -> Seen:

@@ -20,7 +20,7 @@ from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
 
-from queenbee.core.plain import error_document
+from queenbee.core.plain_json import error_document
 from queenbee.core.text import printable, shortened
 from queenbee.errors import Bug, Busy, InvalidInput, NotFound, QueenError
 from queenbee.mcp import arguments, resources

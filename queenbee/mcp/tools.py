@@ -20,7 +20,7 @@ from queenbee.git.remote.background import freshen
 from queenbee.git.remote.granting import Terms
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
 from queenbee.services import behind, governing, work
-from queenbee.services.leases import notes
+from queenbee.services.leases.edits import notes_on_checked
 from queenbee.services.telling import sending
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def _check(call: Call) -> object:
         statuses = governing.check(
             lambda: call.hive, paths, call.env, cwd=call.root, droid=call.droid
         )
-    call.notices += notes.of_checked(paths, statuses, call.root)
+    call.notices += notes_on_checked(paths, statuses, call.root)
     return touched.check(lambda: call.hive, statuses, tell=call.notices.append)
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from queenbee.core.glob.index import GlobIndex
+from queenbee.core.glob import overlap
+from queenbee.core.glob.by_folder import ByFolder
 from queenbee.core.leases import assignment_end_ms, lease_end_ms
 from queenbee.core.records import Record
 from queenbee.core.timestamps import instant_ms
@@ -16,7 +17,7 @@ from queenbee.report import limits
 from queenbee.report.values import Bar, Conflict, Turn, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.core.readiness import Standing
     from queenbee.core.records import Assignment, Grant, Reservation
@@ -121,7 +122,6 @@ def conflicts(
                     _text(each, "release_reason"),
                 )
             )
-        met += _parts(each)
     return sorted(
         (each for each in met if each.at_ms >= since_ms),
         key=lambda each: (-each.at_ms, each.kind, each.what, each.droid),
@@ -134,25 +134,19 @@ def turns(leases: Sequence[Reservation], *, fold_case: bool) -> list[Turn]:
     An exclusive lease counts if it began at most a quarter of an hour after the last one that it
     could not have beside it, and that another droid had.
     """
-    index = GlobIndex(fold_case=fold_case)
     known = {each.id: each for each in leases if each.created_ms and _how(each) not in _LOST}
-    for each in known.values():
-        index.add(each.id, each.pattern)
+    table = ByFolder(((each.id, each.pattern) for each in known.values()), fold_case=fold_case)
     found = []
     for each in known.values():
         try:
-            met = index.overlapping(each.pattern)
+            met = [known[key] for key in table.meeting(each.pattern)]
         except BadPattern:
             continue
-        before = [
-            (lease_end_ms(known[key]), witness, known[key].droid)
-            for key, witness in met
-            if known[key].droid != each.droid and (each.exclusive or known[key].exclusive)
-        ]
         gaps = [
-            (end_ms, witness, droid)
-            for end_ms, witness, droid in before
-            if 0 <= each.created_ms - end_ms <= SOON_MS
+            (end_ms, overlap(each.pattern, other.pattern, fold_case=fold_case) or "", other.droid)
+            for other in met
+            if other.droid != each.droid and (each.exclusive or other.exclusive)
+            if 0 <= each.created_ms - (end_ms := lease_end_ms(other)) <= SOON_MS
         ]
         if gaps:
             end_ms, witness, droid = max(gaps)
@@ -209,22 +203,6 @@ def _lost(grant: Grant, what: str, holders: Mapping[str, str]) -> Conflict | Non
         return None
     other = holders.get(winner)
     return Conflict(kind, grant.created_ms, what, holders[grant.id], other, _text(grant, "reason"))
-
-
-def _parts(lease: Reservation) -> Iterator[Conflict]:
-    """Yields the files that were taken over from a lease that goes on."""
-    entries = lease.fields.get("taken_over")
-    for each in entries if isinstance(entries, list) else ():
-        if isinstance(each, dict) and isinstance(each.get("pattern"), str):
-            entry = Record(each)
-            yield Conflict(
-                "taken over",
-                instant_ms(each.get("at")) or 0,
-                each["pattern"],
-                lease.droid,
-                _text(entry, "by"),
-                _text(entry, "reason"),
-            )
 
 
 def _text(record: Record, name: str) -> str | None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from queenbee.core.clocks import is_absurd, repaired_end_ms
-from queenbee.core.leases import assignment_end_ms
+from queenbee.core.leases import assignment_end_ms, is_absurd, repaired_end_ms
 from queenbee.core.names import checked_issue_id
 from queenbee.core.records import ASSIGNMENT_STATUSES, Assignment
 from queenbee.core.standing import superseded_assignments

@@ -156,7 +156,9 @@ class Notices:
     def _lease_ended(self, lease: Reservation, how: str, said: Callable[[str], str]) -> str:
         holders = self._holders_now(lease, said)
         now_held = f"held now by {', '.join(holders)}" if holders else "nobody holds it now"
-        return f"your lease on {mentioned(lease.pattern)} {how}; {now_held}"
+        taken_over = lease.status == "released" and not lease.session
+        again = f"; reserve what you still need: {leases.reserving_again([lease])}"
+        return f"your lease on {mentioned(lease.pattern)} {how}; {now_held}{again * taken_over}"
 
     def _holders_now(self, lease: Reservation, said: Callable[[str], str]) -> list[str]:
         """Returns the other droids that hold what a lease was on, each with its pattern."""

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from queenbee.core.fold import Fields
-from queenbee.core.glob.places import Places
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.ledger import Ledger, Receipt
 
@@ -98,13 +97,8 @@ class Records(Protocol):
         self,
         columns: Sequence[str],
         equals: Mapping[str, object],
-        *,
-        places: Places | None = None,
     ) -> list[tuple[object, ...]]:
-        """Returns some fields of the records with these values, in no particular order.
-
-        With `places`, records whose pattern has all its paths elsewhere may be left out.
-        """
+        """Returns some fields of the records with these values, in no particular order."""
 
     def distinct(self, column: str) -> set[object]:
         """Returns the values of a field."""

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from queenbee.core.fold import Fields, Stated
-    from queenbee.core.glob.places import Places
     from queenbee.store.files import Stamp
     from queenbee.store.ledger.ledger import Ledger, Receipt
     from queenbee.store.records import Cursor
@@ -191,10 +190,7 @@ class Folded:
         self,
         columns: Sequence[str],
         equals: Mapping[str, object],
-        *,
-        places: Places | None = None,
     ) -> list[tuple[object, ...]]:
-        # A ledger that is folded in memory is small: `places` would save nothing.
         return [
             tuple(value_of(fields, name) for name in columns) for fields in self._matching(equals)
         ]

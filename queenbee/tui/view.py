@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from queenbee.core.leases import as_of, is_live
 from queenbee.core.names import EVERYONE
 from queenbee.core.timestamps import instant_ms
 from queenbee.tui.cells import Cell, Column, Panel, Row, Target, age, bar, cell, left, marked
@@ -186,7 +187,8 @@ def _issue(standing: Standing) -> Row:
 
 
 def _leases(facts: Facts, now_ms: int) -> Panel:
-    live = [lease for each in facts.members for lease in each.leases if lease.expires_ms > now_ms]
+    held = [as_of(lease.fields, now_ms) for each in facts.members for lease in each.leases]
+    live = [lease for lease in held if is_live(lease)]
     rows = [
         Row(
             lease.id,

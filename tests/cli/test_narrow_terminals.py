@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 from queenbee import Hive
 from queenbee.cli import terminal
 from queenbee.cli.rendering import entry, paragraph, table
-from queenbee.cli.terminal import cut, width, wrapped
-from queenbee.core.meanings import MEANINGS
+from queenbee.cli.terminal import MEANINGS, cut, width, wrapped
 from queenbee.core.queue import Want
 from queenbee.core.text import JOINERS
 

@@ -284,24 +284,6 @@ class TestAssignments:
         assert superseded_assignments(shuffled) == superseded_assignments(grants)
 
 
-def parted(at_ms: int) -> Reservation:
-    """A lease on src/** that ended for src/a.py at this instant."""
-    entry = {"pattern": "src/a.py", "at": format_ms(at_ms), "by": "api", "reason": "urgent"}
-    return lease(1, "ui", 0, 10_000, taken_over=[entry])
-
-
-def check_a_takeover_of_a_file(module) -> None:
-    before = lease(2, "docs", 1_000, 9_000, "src/a.py")
-    after = lease(3, "api", 2_000, 9_000, "src/a.py")
-    wider = lease(4, "docs", 3_000, 9_000, "src/*.py")
-    assert module.superseded_leases([parted(2_000), before, after]) == {before.id: "qr-001"}
-    assert module.superseded_leases([parted(2_000), wider]) == {wider.id: "qr-001"}
-
-
-def test_a_grant_counts_from_the_instant_at_which_its_file_was_taken_over() -> None:
-    check_a_takeover_of_a_file(standing)
-
-
 @st.composite
 def histories_with_confirmed_leases(draw):
     """Leases of which some have a token, at times that say nothing about the tokens' order."""

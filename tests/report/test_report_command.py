@@ -150,7 +150,7 @@ def test_whatever_others_wrote_the_report_is_made(quick, repo, hostile):
         "messages": {"id": "qm-1", "from": clean, "to": clean, "subject": clean, "body": clean},
         "assignments": {"id": "qa-1", "issue_id": "qb-1", "droid": clean, "status": clean},
         "reservations": {"id": "qr-1", "pattern": clean, "droid": clean, "reason": clean}
-        | {"released_by": clean, "taken_over": [{"pattern": clean, "at": clean}, clean]},
+        | {"released_by": clean},
         "verifications": {"id": "qv-1", "subject_kind": "bead", "subject_id": clean}
         | {"verdict": clean, "results": [{"name": clean, "reason": clean}]},
     }

@@ -91,12 +91,6 @@ class TestConflicts:
         assert (met.kind, met.other, met.reason) == ("taken over", "human", "urgent")
         assert met.at_ms == START_MS + 5 * MINUTE_MS
 
-    def test_a_file_that_was_taken_over_from_a_lease_counts(self):
-        part = {"pattern": "src/a.py", "at": at(3), "by": "api", "reason": "fix"}
-        held = lease("ui", "src/**", 0, 9, taken_over=[part, "odd", {"at": at(1)}])
-        (met,) = conflicts([], [held], 0)
-        assert (met.what, met.droid, met.other, met.reason) == ("src/a.py", "ui", "api", "fix")
-
     def test_what_the_holder_ended_itself_is_no_conflict(self):
         assert conflicts([assignment("ui", "qb-1", 0, 5)], [lease("ui", "a", 0, 5)], 0) == []
 

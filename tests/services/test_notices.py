@@ -50,7 +50,8 @@ def test_a_notice_about_a_takeover_says_who_and_why(hive: Hive, reviewer: Hive) 
     reviewer.reservations.reserve(["a.py"], force=True, reason="production is down")
     [note] = hive.notes()
     assert "a.py was taken over by reviewer (production is down)" in note
-    assert note.endswith("held now by reviewer (a.py)")
+    again = "reserve what you still need: queen reserve a.py --wait 5m"
+    assert note.endswith(f"held now by reviewer (a.py); {again}")
     assert hive.notes() == []
 
 

@@ -12,6 +12,7 @@ from hives import Clock, records, write_settings
 from queenbee import Hive
 from queenbee.core.queue import Want
 from queenbee.errors import Busy, Conflict, Held, InvalidInput, NotFound
+from queenbee.services.leases import refusals
 from queenbee.store.droids import presence
 
 pytestmark = pytest.mark.both_engines
@@ -205,13 +206,14 @@ def test_one_that_comes_in_between_keeps_its_lease(
 ) -> None:
     reviewer.nudges.nudge("ui-engineer")
     clock.advance(60)
-    relieve = type(reviewer.reservations)._relieve
+    relieved = refusals.relieved
 
-    def relieved(service: object, request: object) -> None:
-        relieve(service, request)
+    def relieved_in_between(*arguments: object) -> dict[str, str]:
+        found = relieved(*arguments)
         open_as("oak").reservations.reserve(["c.py"])
+        return found
 
-    monkeypatch.setattr(type(reviewer.reservations), "_relieve", relieved)
+    monkeypatch.setattr(refusals, "relieved", relieved_in_between)
     with pytest.raises(Held):
         reviewer.reservations.reserve(["*.py"], force=True)
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from hives import records, write_lines
+from queenbee.core.glob.index import GlobIndex
 
 from queenbee import Hive
 from queenbee.core.fold import Table
-from queenbee.core.glob.index import GlobIndex
 from queenbee.errors import Held, Taken
 from queenbee.services.leases import live as live_leases
 

@@ -14,13 +14,12 @@ from queenbee.cli.confirming import confirm_options, granted
 from queenbee.cli.options import seconds
 from queenbee.cli.rendering import ago, entry, left, paragraph, purpose, table
 from queenbee.cli.terminal import say
-from queenbee.core.leases import parts_taken
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.text import printable, shortened, suggested
 from queenbee.core.timestamps import format_duration, instant_ms
 from queenbee.errors import InvalidInput
 from queenbee.git import touched
-from queenbee.services.leases import notes
+from queenbee.services.leases.edits import notes_on_checked
 from queenbee.store.layout import working_directory
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def show_list(reservations: Sequence[Reservation]) -> None:
     short = short_ids("reservations", reservations)
     rows = [
         [
-            each.pattern + _taken(each),
+            each.pattern,
             each.droid,
             *([ago(at_ms, now_ms) if at_ms is not None else ""] if any(seen_ms) else []),
             "exclusive" if each.exclusive else "shared",
@@ -62,12 +61,6 @@ def show_list(reservations: Sequence[Reservation]) -> None:
         spare=["SEEN", "REASON", "ISSUE"],
         mine=[is_mine(each.droid) for each in reservations],
     )
-
-
-def _taken(lease: Reservation) -> str:
-    """Returns the files that were taken over from a lease, to print after its pattern."""
-    taken = parts_taken(lease)
-    return f" except {', '.join(taken)}" if taken else ""
 
 
 def _left(lease: Reservation, now_ms: int) -> str:
@@ -269,8 +262,8 @@ def check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer
     Exit 0 if all are free or yours, 1 if another droid holds one. A PATH is a file name, never a
     pattern; the contents of a folder are not checked.
 
-    With --token, the number that a confirmed reservation got, it is also 1 if somebody got a newer
-    one on a PATH since, even if that has ended.
+    With --token, the number that a confirmed reservation got, it also exits 1 if a newer
+    reservation has since covered a PATH, even if that one has ended.
     """
 
     def own() -> Hive:
@@ -287,7 +280,7 @@ def check(call: Invocation, paths: tuple[str, ...], token: int | None) -> Answer
         )
     if token is not None:
         statuses = [call.hive.reservations.fenced(each, token) for each in statuses]
-    for note in notes.of_checked(paths, statuses, os.curdir):
+    for note in notes_on_checked(paths, statuses, os.curdir):
         tell(note)
     checked = touched.check(lambda: call.hive, statuses, tell=tell)
     return Answer(checked, yes=all(each.status not in ("held", "stale") for each in statuses))

@@ -1,8 +1,8 @@
 """Glob patterns as languages: what a pattern covers, and whether two cover a common path.
 
-`pattern` compares two patterns, and `index` compares one with thousands. Below them, `parse` reads
-a pattern, `segments` and `chars` compile it, `product` and `runs` decide overlap and find a
-witness, and `sieve` spares comparisons. ADR 0003.
+`pattern` compares two patterns, `sieve` one with thousands, and `by_folder` many with many. Below
+them, `parse` reads a pattern, `segments` and `chars` compile it, and `product` and `runs` decide
+overlap and find a witness. ADR 0003.
 """
 
 from __future__ import annotations
@@ -11,9 +11,6 @@ from queenbee._lazy import exports
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.core.glob.index import GlobIndex as GlobIndex
-    from queenbee.core.glob.index import scan_covering as scan_covering
-    from queenbee.core.glob.index import scan_meeting as scan_meeting
     from queenbee.core.glob.pattern import escape as escape
     from queenbee.core.glob.pattern import is_literal as is_literal
     from queenbee.core.glob.pattern import literal_path as literal_path
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = exports(
     __name__,
     {
-        "index": "GlobIndex scan_covering scan_meeting",
         "pattern": "escape is_literal literal_path literal_prefix matches normalise overlap",
     },
 )

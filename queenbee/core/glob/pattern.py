@@ -124,7 +124,14 @@ def literal_prefix(pattern: str) -> str:
 
     A literal pattern is its own prefix; `""` is the root. Raises `BadPattern`.
     """
-    heads = [literal_head(branch) for branch in compiled(pattern).branches]
+    return head_of(compiled(pattern))
+
+
+def head_of(pattern: Pattern) -> str:
+    """Returns the literal path that holds, or is, everything that the pattern covers."""
+    if pattern.path is not None:
+        return pattern.path
+    heads = [literal_head(branch) for branch in pattern.branches]
     shared: list[str] = []
     for names in zip(*heads, strict=False):
         if len(set(names)) > 1:

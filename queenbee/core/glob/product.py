@@ -1,4 +1,4 @@
-"""The product of two segment automata, for segments with many choices of alternatives.
+"""The product of two segment automata, for segments with alternatives.
 
 One automaton is walked state by state, in an order in which every edge leads forward. Each state
 has the set of the other's states that can be reached together with it, as the bits of one integer.
@@ -228,14 +228,12 @@ def _spelled(walk: _Walk, other: Automaton, together: list[int]) -> str:
 def _steps_back(
     walk: _Walk, other: Automaton, node: int, state: int
 ) -> Iterator[tuple[int, int, str]]:
-    for source, place in walk.back[node]:
-        if place is None:
-            yield source, state, ""
     for source in other.sources[state]:
         yield node, source, ""
     before = other.places[state - 1] if state else None
     for source, place in walk.back[node]:
         if place is None:
+            yield source, state, ""
             continue
         if before is not None:
             letter = common_char(place, before)

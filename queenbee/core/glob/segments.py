@@ -17,11 +17,7 @@ if TYPE_CHECKING:
     from queenbee.core.glob.product import Automaton
 
     Runs = tuple[str | tuple[str | Chars, ...], ...]
-    """The runs between the stars of one choice of alternatives."""
-
-MAX_CHOICES = 8
-"""Up to this many choices of alternatives are compared one by one, which is faster than the
-automaton (measured in `docs/adr/0003-exact-overlap.md`); the answer is the same."""
+    """The characters between the stars."""
 
 _MEMO_SIZE = 4096
 _NO_NAMES = ("", ".", "..")
@@ -30,12 +26,12 @@ _NO_NAMES = ("", ".", "..")
 class Segment:
     """A segment that holds a wildcard, a class or alternatives."""
 
-    __slots__ = ("_automaton", "_hash", "choices", "parts")
+    __slots__ = ("_automaton", "_hash", "parts", "runs")
 
     def __init__(self, parts: tuple[Part, ...]) -> None:
         self.parts = parts
-        flat = _choices(parts)
-        self.choices = None if flat is None else tuple(_runs(choice) for choice in flat)
+        self.runs = _runs(parts)
+        """None for a segment with alternatives, for which its automaton decides."""
         self._automaton: Automaton | None = None
         self._hash = hash(parts)
 
@@ -56,9 +52,7 @@ class Segment:
 
     def covers(self, name: str) -> bool:
         """Returns whether a valid name is in the segment's language."""
-        if self.choices is None:
-            return self.automaton.accepts(name)
-        return any(_covers(runs, name) for runs in self.choices)
+        return self.automaton.accepts(name) if self.runs is None else _covers(self.runs, name)
 
 
 def common_name(one: str | Segment, other: str | Segment) -> str | None:
@@ -82,46 +76,25 @@ def sample_name(segment: str | Segment) -> str | None:
     return segment if isinstance(segment, str) else common_name(segment, _ANY_NAME)
 
 
-def literal_ends(segment: str | Segment) -> tuple[str, ...] | None:
-    """Returns the ends by which alone a valid name is covered: `.ts` and `.tsx` of `*.{ts,tsx}`.
-
-    None if more than the end of a name decides.
-    """
-    if isinstance(segment, str) or segment.choices is None:
-        return None
-    ends = []
-    for runs in segment.choices:
-        if len(runs) != 2 or runs[0] or not isinstance(runs[1], str):
-            return None
-        ends.append(runs[1])
-    return tuple(ends)
-
-
 def common_name_by_automata(one: Segment, other: Segment) -> str | None:
-    """Returns what `common_name` returns, decided without the shortcuts for few choices."""
+    """Returns what `common_name` returns, decided without the shortcut for runs."""
     from queenbee.core.glob.product import common_word  # noqa: PLC0415 - start-up
 
     return common_word(one.automaton, other.automaton)
 
 
 def _meet(one: Segment, other: Segment) -> str | None:
-    if one.choices is None or other.choices is None:
+    if one.runs is None or other.runs is None:
         return common_name_by_automata(one, other)
-    unsure = False
-    for mine in one.choices:
-        for theirs in other.choices:
-            meeting = meet(mine, theirs, common_char)
-            if meeting is None:
-                continue
-            head, tail, elastic = meeting
-            name = "".join(head + tail)
-            if elastic and (name in _NO_NAMES or (not head and name[0] == ".")):
-                name = "".join([*head, "x", *tail])
-            if name not in _NO_NAMES:
-                return name
-            unsure = True
-    # The leftmost placing gave a name that no segment has; another placing may be valid.
-    return common_name_by_automata(one, other) if unsure else None
+    meeting = meet(one.runs, other.runs, common_char)
+    if meeting is None:
+        return None
+    head, tail, elastic = meeting
+    name = "".join(head + tail)
+    if elastic and (name in _NO_NAMES or (not head and name[0] == ".")):
+        return "".join([*head, "x", *tail])
+    # The leftmost placing can give a name that no segment has though another placing is valid.
+    return common_name_by_automata(one, other) if name in _NO_NAMES else name
 
 
 def _covers(runs: Runs, name: str) -> bool:
@@ -133,34 +106,16 @@ def _covers(runs: Runs, name: str) -> bool:
     return meet(runs, (name,), common_char) is not None
 
 
-def _choices(parts: Sequence[Part]) -> list[list[str | Chars | None]] | None:
-    """Returns the segment once for each choice of alternatives, or None if there are too many."""
-    results: list[list[str | Chars | None]] = [[]]
+def _runs(parts: Sequence[Part]) -> Runs | None:
+    runs: list[list[str | Chars]] = [[]]
     for part in parts:
         if isinstance(part, tuple):
-            options: list[list[str | Chars | None]] = []
-            for alternative in part:
-                flat = _choices(alternative)
-                if flat is None or len(options) + len(flat) > MAX_CHOICES:
-                    return None
-                options += flat
-            if len(results) * len(options) > MAX_CHOICES:
-                return None
-            results = [[*result, *option] for result in results for option in options]
-        else:
-            for result in results:
-                result.append(part)
-    return results
-
-
-def _runs(choice: list[str | Chars | None]) -> Runs:
-    runs: list[list[str | Chars]] = [[]]
-    for part in choice:
+            return None
         if part is None:
             runs.append([])
         else:
             runs[-1].append(part)
-    return tuple(_run(run) for run in runs)
+    return tuple(map(_run, runs))
 
 
 def _run(run: list[str | Chars]) -> str | tuple[str | Chars, ...]:

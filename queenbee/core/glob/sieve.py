@@ -1,19 +1,34 @@
-"""A sieve for the texts of many patterns: finds those that may overlap a new one without parsing.
+"""Compares one pattern, or one path, with many patterns, most of which it does not parse.
 
-A text is ruled out if one of its letters, before its first wildcard or after its last one, differs
+A sieve passes the texts that may overlap a new pattern, and those are compared exactly. A text is
+ruled out if one of its letters, before its first wildcard or after its last one, differs
 from the letter that every path of the new pattern has there.
+
+Stored patterns were checked when they were written. An invalid pattern, written by another tool,
+covers no path here, and `queen doctor` reports it.
 """
 
 from __future__ import annotations
 
 from queenbee.core.glob.chars import fold
 from queenbee.core.glob.parse import SPECIAL, unwritable
-from queenbee.core.glob.pattern import Branch, literal_head
+from queenbee.core.glob.pattern import (
+    Branch,
+    Pattern,
+    common_path,
+    compiled,
+    covers,
+    literal_head,
+)
 from queenbee.core.glob.segments import Segment
+from queenbee.errors import BadPattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from typing import TypeVar
+
+    from queenbee.core.glob.chars import Part
 
     Key = TypeVar("Key")
 
@@ -29,6 +44,57 @@ the sieve compares. Few patterns have one, and those all pass."""
 
 _VANISHING = frozenset("./")
 """Characters that the sieve cannot rely on: `a//b` and `./a` are ways to write `a/b` and `a`."""
+
+
+def candidates(
+    pattern: str, patterns: Iterable[tuple[Key, str]], *, fold_case: bool = False
+) -> list[tuple[Key, str]]:
+    """Returns the patterns that may overlap this one, in no particular order.
+
+    It is for a process that compares once: it only parses `pattern`, and rules out most others
+    by their beginnings and ends. The returned ones must still be compared; the others share no
+    path with `pattern`, or are invalid. Raises `BadPattern` for `pattern` only.
+    """
+    branches = compiled(pattern, fold_case).branches
+    prefix = shared_beginning([letters_before(branch) for branch in branches])
+    tail = shared_beginning([letters_after(branch)[::-1] for branch in branches])[::-1]
+    return sift(list(patterns), prefix, tail, fold_case)
+
+
+def scan_meeting(
+    pattern: str, patterns: Iterable[tuple[Key, str]], fold_case: bool = False
+) -> list[Key]:
+    """Returns the key of each pattern that overlaps this one.
+
+    An invalid one among the patterns overlaps nothing. Raises `BadPattern` for `pattern`.
+    """
+    new = compiled(pattern, fold_case)
+    found = []
+    for key, text in candidates(pattern, patterns, fold_case=fold_case):
+        other = _usable(text, fold_case)
+        if other is not None and common_path(new, other) is not None:
+            found.append(key)
+    return found
+
+
+def scan_covering(
+    path: str, patterns: Iterable[tuple[Key, str]], fold_case: bool = False
+) -> list[Key]:
+    """Returns the key of each pattern that covers the path, which is literal and of any length."""
+    folded = fold(path) if fold_case else path
+    found = []
+    for key, text in sift(list(patterns), folded, folded[folded.rfind("/") + 1 :], fold_case):
+        other = _usable(text, fold_case)
+        if other is not None and covers(other, folded):
+            found.append(key)
+    return found
+
+
+def _usable(text: str, fold_case: bool) -> Pattern | None:
+    try:
+        return compiled(text, fold_case)
+    except BadPattern:
+        return None
 
 
 def sift(
@@ -67,12 +133,7 @@ def letters_before(branch: Branch) -> str:
     if len(names) < len(branch.runs[0]):
         segment = branch.runs[0][len(names)]
         assert isinstance(segment, Segment)
-        prefix += "/" if names else ""
-        if segment.choices is not None:
-            firsts = [runs[0] for runs in segment.choices]
-            prefix += shared_beginning(
-                [first if isinstance(first, str) else "" for first in firsts]
-            )
+        prefix += ("/" if names else "") + _first_letters(segment.parts)
     elif len(branch.runs) > 1 and names:
         prefix += "/"
     return prefix
@@ -84,14 +145,21 @@ def letters_after(branch: Branch) -> str:
         return ""
     segment = branch.runs[-1][-1]
     if isinstance(segment, str):
-        tail = segment
-    elif segment.choices is None:
-        return ""
-    else:
-        lasts = [runs[-1] for runs in segment.choices]
-        tails = [last[::-1] if isinstance(last, str) else "" for last in lasts]
-        tail = shared_beginning(tails)[::-1]
-    return tail
+        return segment
+    return _first_letters(segment.parts, backwards=True)[::-1]
+
+
+def _first_letters(parts: Sequence[Part], *, backwards: bool = False) -> str:
+    """Returns the letters that every name of a segment begins with; or its last ones, backwards."""
+    letters = ""
+    for part in reversed(parts) if backwards else parts:
+        if isinstance(part, tuple):
+            alternatives = [_first_letters(each, backwards=backwards) for each in part]
+            return letters + shared_beginning(alternatives)
+        if not isinstance(part, str):
+            break
+        letters += part
+    return letters
 
 
 def shared_beginning(texts: list[str]) -> str:

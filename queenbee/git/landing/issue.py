@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.core.glob.index import GlobIndex
 from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git import touched
@@ -215,21 +214,16 @@ class _One:
         """Sends one message to each droid that has a lease on a file that changed, or unmerged work
         in it.
         """
-        index = GlobIndex(fold_case=self._hive.reservations.fold_case)
-        leases = {
-            each.id: each
-            for each in self._hive.reservations.find()
-            if each.droid != self._hive.actor
-        }
-        for lease in leases.values():
-            index.add(lease.id, lease.pattern)
         working = {
             (each.path, each.droid)
             for each in touched.by_others(self._hive, landing.changed, budget_s=_LOOK_S).touches
             if each.droid is not None and each.droid != self._hive.actor
         }
         working |= {
-            (path, leases[key].droid) for path in landing.changed for key in index.covering(path)
+            (path, lease.droid)
+            for path, leases in self._hive.reservations.covering(landing.changed).items()
+            for lease in leases
+            if lease.droid != self._hive.actor
         }
         files: dict[str, list[str]] = {}
         for path, droid in sorted(working):

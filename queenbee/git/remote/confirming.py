@@ -21,7 +21,7 @@ from queenbee.git.remote.following import following
 from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services.assignments import taken
-from queenbee.services.leases.refusals import held
+from queenbee.services.leases.refusals import Holder, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -228,11 +228,16 @@ def _lost(hive: Services, settled: Sequence[Grant]) -> _Lost:
 
 def _held(hive: Services, conflicts: Sequence[tuple[Reservation, Reservation]]) -> QueenError:
     fold_case = hive.reservations.fold_case
-    met = [
-        (lease, asked.pattern, overlap(lease.pattern, asked.pattern, fold_case=fold_case) or "")
+    holders = [
+        Holder(
+            lease,
+            asked.pattern,
+            overlap(lease.pattern, asked.pattern, fold_case=fold_case) or "",
+        )
         for lease, asked in conflicts
     ]
     asked = conflicts[0][1]
     asker = leases.Asker(asked.droid, exclusive=asked.exclusive, tree_id=asked.tree_id)
     patterns = {each.pattern: each.pattern for _, each in conflicts}
-    return held(hive.state(RESERVATIONS), hive.now_ms(), asker, patterns, met, [], [])
+    state, now_ms = hive.state(RESERVATIONS), hive.now_ms()
+    return Refusal(state, now_ms, asker, patterns, holders).error()

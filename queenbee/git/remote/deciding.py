@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from queenbee.core import leases
-from queenbee.core.glob.outside import overlap_outside
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.standing import superseded_assignments
 from queenbee.services.leases.live import overlaps
@@ -135,22 +134,14 @@ def _leases_against(
     lost = hive.reservations.verdicts()
     for row in state.select({"status": "active"}):
         each = Reservation(row)
-        if each.id == grant.id or each.deleted or not leases.stand_against(each, grant):
+        if each.id == grant.id or not leases.stand_against(each, grant):
             continue
         # Another machine's clock may be behind ours: its confirmed lease may go on there.
         margin_ms = skew_ms if each.token and each.clone != clone else 0
-        if each.expires_ms + margin_ms <= now_ms or lost.get(each.id, grant.id) not in ours:
+        if not is_live(each, now_ms - margin_ms) or lost.get(each.id, grant.id) not in ours:
             continue
-        if overlaps(each, grant.pattern, fold_case=fold_case) and _shares(each, grant, fold_case):
+        if overlaps(each, grant.pattern, fold_case=fold_case):
             yield each
-
-
-def _shares(one: Reservation, other: Reservation, fold_case: bool) -> bool:
-    """Returns whether two overlapping leases still share a path after takeovers of files."""
-    gone = [*leases.parts_taken(one), *leases.parts_taken(other)]
-    if not gone:
-        return True
-    return overlap_outside(one.pattern, other.pattern, gone, fold_case=fold_case) is not None
 
 
 def withdraw(hive: Services, named: Sequence[Named], lost: dict[str, str]) -> None:

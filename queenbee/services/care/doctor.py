@@ -12,8 +12,8 @@ from ulid import ULID
 
 from queenbee.core import glob
 from queenbee.core.beads import DEFAULT_PRIORITY
-from queenbee.core.clocks import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
 from queenbee.core.kinds import kind_of
+from queenbee.core.leases import CLOCKS_DIFFER_MS, changed_absurdly, is_absurd
 from queenbee.core.readiness import missing_blockers
 from queenbee.core.records import Message, Reservation
 from queenbee.core.timestamps import format_ms, instant_ms

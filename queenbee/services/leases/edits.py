@@ -18,7 +18,7 @@ from queenbee.store.settings import OFF, SHARED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from queenbee.core.records import Reservation
     from queenbee.services.leases.reservations import PathStatus, Reservations
@@ -67,6 +67,23 @@ def look(
     return reservations.check([os.path.join(tree, path) for path in paths], session=session)
 
 
+def notes_on_checked(
+    paths: Sequence[str], statuses: Sequence[PathStatus], cwd: str
+) -> Iterator[str]:
+    """Yields a note for each free path that looks like a folder or a pattern.
+
+    `cwd` is the folder that the paths are relative to.
+    """
+    for path, status in zip(paths, statuses, strict=True):
+        if status.status == "held":
+            continue
+        place = os.path.join(cwd, path)
+        if os.path.isdir(place) and not os.path.islink(place):
+            yield f"{path} is a folder: its contents were not checked; see: queen reserved"
+        elif set("*?{") & set(path) and not os.path.lexists(place):
+            yield f"{path} was treated as a file name, not as a pattern; see: queen reserved"
+
+
 def keep(
     reservations: Reservations,
     statuses: Sequence[PathStatus],
@@ -93,26 +110,27 @@ def keep(
             reservations.renew(ids=[lease_id for _, lease_id in ending], ttl_s=TTL_S)
         except NotFound:  # It ended after we looked.
             wanted += [path for path, _ in ending]
-    if wanted:
-        from queenbee.store.git_files.ignore_files import ignored  # noqa: PLC0415 - start-up
+    names = _to_lease(reservations.store.layout, wanted, os.environ if env is None else env)
+    if not names:
+        return []
+    return reservations.reserve(
+        names,
+        exclusive=editor.exclusive,
+        alone=mode != SHARED,
+        ttl_s=TTL_S,
+        session=session,
+    )
 
-        left_out = ignored(reservations.store.layout, wanted, os.environ if env is None else env)
-        wanted = [path for path in wanted if path not in left_out]
-    if wanted:
-        names = [
-            os.path.join(reservations.store.layout.tree, name)
-            for name in map(_escaped, wanted)
-            if name
-        ]
-        if names:
-            return reservations.reserve(
-                names,
-                exclusive=editor.exclusive,
-                alone=mode != SHARED,
-                ttl_s=TTL_S,
-                session=session,
-            )
-    return []
+
+def _to_lease(layout: Layout, paths: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """Returns the patterns, below the tree, of those of these paths that can be leased."""
+    if not paths:
+        return []
+    from queenbee.store.git_files.ignore_files import ignored  # noqa: PLC0415 - start-up
+
+    left_out = ignored(layout, paths, env)
+    patterns = [_escaped(path) for path in paths if path not in left_out]
+    return [os.path.join(layout.tree, each) for each in patterns if each]
 
 
 def _escaped(path: str) -> str | None:

@@ -6,8 +6,8 @@ Everything here happens inside one transaction; `reservations` decides when.
 from __future__ import annotations
 
 from queenbee.core import leases
-from queenbee.core.clocks import held_absurdly
-from queenbee.core.glob.pattern import is_literal, literal_path
+from queenbee.core.glob.pattern import is_literal
+from queenbee.core.leases import Asker, held_absurdly
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_ms
 from queenbee.errors import InvalidInput
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from queenbee.core.queue import Waiter, Want
     from queenbee.errors import Held
     from queenbee.services.leases.live import LiveLeases
-    from queenbee.services.leases.refusals import Conflict
     from queenbee.services.waiting.queue import Place, Queue
     from queenbee.services.writing.transaction import Transaction
     from queenbee.store.records import Records
@@ -31,49 +30,41 @@ class Request:
 
     def __init__(
         self,
-        droid: str,
+        asker: Asker,
         patterns: Mapping[str, str],
         *,
-        exclusive: bool,
         ttl_s: int,
         issue_id: str | None,
         reason: str | None,
-        force: bool,
-        session: str | None = None,
-        tree_id: str | None = None,
         origin: Mapping[str, object],
     ) -> None:
-        self.droid = droid
+        self.asker = asker
+        """Who asks; its session is that of an edit, and None if a droid reserves by name."""
         self.patterns = patterns
         """From the root, each with the text that was typed for it."""
-        self.exclusive = exclusive
         self.ttl_s = ttl_s
         self.issue_id = issue_id
         self.reason = reason
-        self.force = force
-        self.relieved: Mapping[str, str] | None = None
-        """The droids that `force` may take over from, each with the reason; None: from all."""
-        self.session = session
-        """The session of an edit; None if a droid reserved by name."""
-        self.tree_id = tree_id
         self.origin = origin
         """What the line of a new lease says about where it was asked for."""
+        self.force = False
+        """Whether it takes over what is in its way."""
+        self.relieved: Mapping[str, str] | None = None
+        """The droids that `force` may take over from, each with the reason; None: from all."""
 
     @property
-    def asker(self) -> leases.Asker:
-        """The request as far as it decides what excludes it."""
-        return leases.Asker(
-            self.droid, exclusive=self.exclusive, tree_id=self.tree_id, session=self.session
-        )
+    def droid(self) -> str:
+        """Who asks: a request always has a name."""
+        assert self.asker.droid is not None
+        return self.asker.droid
 
     @property
     def want(self) -> Want:
         """The request as others in the queue see it."""
-        return wish(self.asker, self.patterns)
+        return _want(self.asker, self.patterns)
 
 
-def wish(asker: leases.Asker, patterns: Iterable[str]) -> Want:
-    """Returns what somebody asks for as others in the queue see it."""
+def _want(asker: Asker, patterns: Iterable[str]) -> Want:
     from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
 
     tree_id = None if asker.exclusive else asker.tree_id
@@ -93,320 +84,227 @@ def checked_ttl_s(ttl_s: int) -> int:
     return ttl_s
 
 
-def grant(
-    tx: Transaction,
-    state: Records,
-    live: LiveLeases,
-    request: Request,
-    queue: Queue | None = None,
-    place: Place | None = None,
-) -> list[Reservation]:
-    """Grants all patterns of a request, or raises `Held`, which lists every holder.
+class LeaseWriter:
+    """Writes leases in one transaction."""
 
-    With a `queue`, those who have waited longer for the same come first; `place` is the request's
-    own place in it, which a refusal takes.
-    """
-    parted: dict[str, list[Reservation]] = {pattern: [] for pattern in request.patterns}
-    met = {
-        pattern: live.overlapping(state, pattern, tx.now_ms, parted=parted[pattern])
-        for pattern in request.patterns
-    }
-    conflicts = [
-        (lease, pattern, live.witness(lease, pattern))
-        for pattern, leased in met.items()
-        for lease in leased
-        if leases.stand_against(lease, request.asker)
-    ]
-    if not request.force or _is_out_of_reach(request, conflicts):
-        ahead = _ahead(queue, request, met, place)
-        if conflicts or ahead:
-            raise _refused(tx, state, request, conflicts, ahead, queue, place)
-    if conflicts:
-        _take_over(tx, state, live, request, conflicts)
-        for lease, pattern, _ in conflicts:
-            parted[pattern].append(lease)
-    ended = _ended_after(state, tx) if state.greatest("released_at") > tx.now else []
-    return [
-        _granted(
-            tx,
-            state,
-            live,
-            request,
-            pattern,
-            leased,
-            _followed(tx, live, request, pattern, ended, parted[pattern]),
-        )
-        for pattern, leased in met.items()
-    ]
+    def __init__(self, tx: Transaction, state: Records, live: LiveLeases) -> None:
+        self.tx = tx
+        self.state = state
+        self.live = live
 
+    def grant(
+        self, request: Request, queue: Queue | None = None, place: Place | None = None
+    ) -> list[Reservation]:
+        """Grants all patterns of a request, or raises `Held`, which lists every holder.
 
-def extend(
-    tx: Transaction,
-    state: Records,
-    live: LiveLeases,
-    lease: Reservation,
-    ttl_s: int,
-    changes: Mapping[str, object],
-) -> Reservation:
-    """Moves the end of a lease to `ttl_s` from now, but never to an earlier time: except that a
-    lease from a wrong clock, which might last for years, then lasts `ttl_s`.
-    """
-    until_ms = tx.now_ms + ttl_s * 1000
-    if lease.expires_ms > until_ms:
-        if held_absurdly(lease, tx.now_ms) and held_absurdly(lease, tx.present_ms()):
-            changes = {**changes, **outranked(state, live, {lease.id: until_ms})[lease.id]}
-        else:
-            until_ms = lease.expires_ms
-    changes = {**changes, "updated_at": tx.now, "expires_at": format_ms(until_ms)}
-    return Reservation(tx.update(KIND, lease.id, changes))
+        With a `queue`, those who have waited longer for the same come first; `place` is the
+        request's own place in it, which a refusal takes.
+        """
+        return _Grant(self, request, queue, place).made()
 
+    def extend(self, lease: Reservation, ttl_s: int, changes: Mapping[str, object]) -> Reservation:
+        """Moves the end of a lease to `ttl_s` from now, but never to an earlier time: except that
+        a lease from a wrong clock, which might last for years, then lasts `ttl_s`.
+        """
+        tx = self.tx
+        until_ms = tx.now_ms + ttl_s * 1000
+        if lease.expires_ms > until_ms:
+            if held_absurdly(lease, tx.now_ms) and held_absurdly(lease, tx.present_ms()):
+                changes = {**changes, **self.outranked({lease.id: until_ms})[lease.id]}
+            else:
+                until_ms = lease.expires_ms
+        changes = {**changes, "updated_at": tx.now, "expires_at": format_ms(until_ms)}
+        return Reservation(tx.update(KIND, lease.id, changes))
 
-def end(
-    tx: Transaction,
-    state: Records,
-    live: LiveLeases,
-    lease_ids: Sequence[str],
-    changes: Mapping[str, str],
-) -> list[Reservation]:
-    """Ends leases now, with changes such as who ended them and why."""
-    names = outranked(state, live, dict.fromkeys(lease_ids, tx.now_ms))
-    changes = {**changes, "status": "released", "released_at": tx.now}
-    return [Reservation(tx.update(KIND, each, {**changes, **names[each]})) for each in lease_ids]
-
-
-def outranked(
-    state: Records, live: LiveLeases, ends_ms: Mapping[str, int]
-) -> dict[str, dict[str, object]]:
-    """Returns what the line that ends each of these leases at an instant must add: `outranks`, the
-    grants that lost to it, if they began after that. They would count again.
-    """
-    named = {each: list(Reservation(state.get(each) or {}).outranks) for each in ends_ms}
-    for loser, winner in live.verdicts(state).items():
-        if winner in named and loser not in named[winner]:
-            begun_ms = Reservation(state.get(loser) or {}).created_ms
-            if begun_ms >= ends_ms[winner]:
-                named[winner].append(loser)
-    return {each: {"outranks": ids} if ids else {} for each, ids in named.items()}
-
-
-def _granted(
-    tx: Transaction,
-    state: Records,
-    live: LiveLeases,
-    request: Request,
-    pattern: str,
-    overlapping: Sequence[Reservation],
-    follows: Sequence[str],
-) -> Reservation:
-    """Adds the lease on one pattern, or extends the one that the droid has on it."""
-    for lease in overlapping:
-        whole = lease.pattern == pattern and not leases.parts_taken(lease)
-        if whole and leases.serves(lease, request.asker):
-            changes: dict[str, object] = {}
-            if request.issue_id:
-                changes["issue_id"] = request.issue_id
-            if request.reason:
-                changes["reason"] = request.reason
-            if lease.session and not request.session:
-                changes["session"] = ""  # Reserved by name: it no longer ends with the session.
-            return extend(tx, state, live, lease, request.ttl_s, changes)
-    shared = _replaced(tx, state, live, request, pattern, overlapping)
-    expires_ms = max(
-        tx.now_ms + request.ttl_s * 1000,
-        *(lease.expires_ms for lease in shared if not held_absurdly(lease, tx.now_ms)),
-        0,
-    )
-    fields = {
-        "expires_at": format_ms(expires_ms),
-        "pattern": pattern,
-        "droid": request.droid,
-        "issue_id": request.issue_id or next((x.issue_id for x in shared if x.issue_id), None),
-        "status": "active",
-        "exclusive": request.exclusive,
-        "reason": request.reason or next((x.reason for x in shared if x.reason), None),
-        **request.origin,
-        "follows": follows or None,
-    }
-    return Reservation(tx.create(KIND, fields))
-
-
-def _replaced(
-    tx: Transaction,
-    state: Records,
-    live: LiveLeases,
-    request: Request,
-    pattern: str,
-    overlapping: Sequence[Reservation],
-) -> list[Reservation]:
-    """Ends the shared leases that the droid has on this pattern if it now gets an exclusive one.
-
-    They cannot become exclusive themselves: others may have shared the pattern since they began,
-    and after a merge the older of the two would win.
-    """
-    if not request.exclusive:
-        return []
-    shared = [
-        lease
-        for lease in overlapping
-        if lease.droid == request.droid and lease.pattern == pattern and not lease.exclusive
-    ]
-    if shared:
-        end(tx, state, live, [lease.id for lease in shared], {})
-    return shared
-
-
-def _ended_after(state: Records, tx: Transaction) -> list[Reservation]:
-    """Returns the released leases whose end is dated later than now: by another clock than ours,
-    or by ours before it was set back. A grant that seems to begin before it would lose to them.
-    """
-    released = map(Reservation, state.select({"status": "released"}))
-    return [lease for lease in released if leases.lease_end_ms(lease) > tx.now_ms]
-
-
-def _followed(
-    tx: Transaction,
-    live: LiveLeases,
-    request: Request,
-    pattern: str,
-    ended: Sequence[Reservation],
-    parted: Sequence[Reservation],
-) -> list[str]:
-    """Returns what a new lease must name as `follows`: the conflicting leases that ended, or lost
-    the files of this pattern, at an instant that is dated later than now.
-    """
-    late = [lease for lease in ended if overlaps(lease, pattern, fold_case=live.fold_case)]
-    late += [
-        lease
-        for lease in parted
-        if max([lease.created_ms, *leases.parts_taken(lease).values()]) > tx.now_ms
-    ]
-    follows = [lease.id for lease in late if leases.stand_against(lease, request.asker)]
-    return list(dict.fromkeys(follows))
-
-
-def _take_over(
-    tx: Transaction, state: Records, live: LiveLeases, request: Request, conflicts: list[Conflict]
-) -> None:
-    """Ends the leases of the holders, recording who did it and why, and notifies their droids."""
-    from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
-
-    lost = {lease.id: lease for lease, _, _ in conflicts}
-    asked = {key: {each for lease, each, _ in conflicts if lease.id == key} for key in lost}
-    for owner in dict.fromkeys(lease.droid for lease in lost.values()):
-        theirs = [lease for lease in lost.values() if lease.droid == owner]
-        reason = (request.relieved or {}).get(owner) or request.reason or ""
-        parts = [lease for lease in theirs if _loses_files(lease, asked[lease.id], live.fold_case)]
-        whole = [lease for lease in theirs if lease not in parts]
-        changes = {"released_by": request.droid, "release_reason": reason}
-        end(tx, state, live, [lease.id for lease in whole], changes)
-        for lease in parts:
-            _end_for(tx, state, live, lease, sorted(asked[lease.id]), changes)
-        patterns = ", ".join(
-            [lease.pattern for lease in whole]
-            + [f"{each} (of {lease.pattern})" for lease in parts for each in asked[lease.id]]
-        )
-        fields: dict[str, object] = {
-            "subject": f"Your reservation was taken over by {request.droid}",
-            "body": f"{request.droid} took over {patterns}: {reason}",
-            "issue_id": theirs[0].issue_id,
-            "importance": "high",
-        }
-        stage(tx, request.droid, [owner], fields)
-
-
-def _loses_files(lease: Reservation, asked: Iterable[str], fold_case: bool) -> bool:
-    """Returns whether a takeover of these patterns takes single files, and leaves something."""
-    if not all(map(is_literal, asked)):
-        return False
-    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
-
-    gone = [*leases.parts_taken(lease), *(literal_path(each) or "" for each in asked)]
-    return overlap_outside(lease.pattern, lease.pattern, gone, fold_case=fold_case) is not None
-
-
-def _end_for(
-    tx: Transaction,
-    state: Records,
-    live: LiveLeases,
-    lease: Reservation,
-    files: Sequence[str],
-    changes: Mapping[str, str],
-) -> None:
-    """Ends a lease for these files only; the rest of it goes on."""
-    by, reason = changes["released_by"], changes["release_reason"]
-    entries = [{"pattern": each, "at": tx.now, "by": by, "reason": reason} for each in files]
-    known = lease.fields.get("taken_over")
-    taken_over = [*(known if isinstance(known, list) else []), *entries]
-    names = outranked(state, live, {lease.id: tx.now_ms})[lease.id]
-    tx.update(KIND, lease.id, {"taken_over": taken_over, **names})
-
-
-def _ahead(
-    queue: Queue | None,
-    request: Request,
-    met: Mapping[str, Sequence[Reservation]],
-    place: Place | None,
-) -> list[Waiter]:
-    """Returns the waiters that come before this request."""
-    if queue is None:
-        return []
-    # Whoever waits for what the droid has already waits for the droid, not the other way round.
-    new = [pattern for pattern, leased in met.items() if not _has(request, pattern, leased)]
-    before = place.name if place is not None else None
-    if not new:
-        return []
-    return queue.ahead_of(wish(request.asker, new), before=before)
-
-
-def _is_out_of_reach(request: Request, conflicts: Sequence[Conflict]) -> bool:
-    """Returns whether a takeover would end a lease of a droid that nobody may relieve."""
-    may = request.relieved
-    return may is not None and any(lease.droid not in may for lease, _, _ in conflicts)
-
-
-def _has(request: Request, pattern: str, leased: Sequence[Reservation]) -> bool:
-    """Returns whether the droid of a request has this pattern already."""
-    return any(
-        _has_in_its_tree(lease, request)
-        and ((lease.pattern == pattern and not leases.parts_taken(lease)) or is_literal(pattern))
-        for lease in leased
-    )
-
-
-def _has_in_its_tree(lease: Reservation, request: Request) -> bool:
-    """Returns whether the droid has this lease here, in whichever session."""
-    asker = leases.Asker(
-        request.droid,
-        exclusive=request.exclusive,
-        tree_id=request.tree_id,
-        session=lease.session,
-    )
-    return leases.serves(lease, asker)
-
-
-def _refused(
-    tx: Transaction,
-    state: Records,
-    request: Request,
-    conflicts: list[Conflict],
-    ahead: list[Waiter],
-    queue: Queue | None,
-    place: Place | None,
-) -> Held:
-    """Returns the refusal, after taking a place in the queue if the request can wait."""
-    circle: list[Waiter] = []
-    if queue is not None:
-        blockers: list[str | Waiter] = [
-            *dict.fromkeys(lease.droid for lease, _, _ in conflicts),
-            *ahead,
+    def end(self, lease_ids: Sequence[str], changes: Mapping[str, str]) -> list[Reservation]:
+        """Ends leases now, with changes such as who ended them and why."""
+        names = self.outranked(dict.fromkeys(lease_ids, self.tx.now_ms))
+        changes = {**changes, "status": "released", "released_at": self.tx.now}
+        return [
+            Reservation(self.tx.update(KIND, each, {**changes, **names[each]}))
+            for each in lease_ids
         ]
-        circle = queue.circle(blockers, own=place.name if place is not None else None)
-    if place is not None and not circle:
-        place.take(ahead)
-    from queenbee.services.leases.refusals import held  # noqa: PLC0415 - start-up
 
-    refusal = held(state, tx.now_ms, request.asker, request.patterns, conflicts, ahead, circle)
-    wrong = [lease for lease, _, _ in conflicts if held_absurdly(lease, tx.now_ms)]
-    if wrong and not circle and held_absurdly(wrong[0], tx.present_ms()):
-        refusal.hint = "a wrong clock granted it; to end it: queen doctor --fix"
-    return refusal
+    def outranked(self, ends_ms: Mapping[str, int]) -> dict[str, dict[str, object]]:
+        """Returns what the line that ends each of these leases at an instant must add: `outranks`,
+        the grants that lost to it, if they began after that. They would count again.
+        """
+        named = {each: list(self._lease(each).outranks) for each in ends_ms}
+        for loser, winner in self.live.verdicts(self.state).items():
+            if winner in named and loser not in named[winner]:
+                begun_ms = self._lease(loser).created_ms
+                if begun_ms >= ends_ms[winner]:
+                    named[winner].append(loser)
+        return {each: {"outranks": ids} if ids else {} for each, ids in named.items()}
+
+    def _lease(self, identifier: str) -> Reservation:
+        return Reservation(self.state.get(identifier) or {})
+
+
+class _Grant:
+    """One request, and the live leases that share a path with each of its patterns."""
+
+    def __init__(
+        self, writer: LeaseWriter, request: Request, queue: Queue | None, place: Place | None
+    ) -> None:
+        self.writer = writer
+        self.tx = writer.tx
+        self.request = request
+        self.queue = queue
+        self.place = place
+        live, now_ms = writer.live, writer.tx.now_ms
+        self.met = {
+            pattern: live.overlapping(writer.state, pattern, now_ms) for pattern in request.patterns
+        }
+        self.conflicts = [
+            (lease, pattern, live.witness(lease, pattern))
+            for pattern, leased in self.met.items()
+            for lease in leased
+            if leases.stand_against(lease, request.asker)
+        ]
+
+    def made(self) -> list[Reservation]:
+        """Writes the leases. Raises `Held`."""
+        if not self.request.force or self._is_out_of_reach():
+            ahead = self._ahead()
+            if self.conflicts or ahead:
+                raise self._refused(ahead)
+        if self.conflicts:
+            self._take_over()
+        follows = self._follows()
+        return [self._granted(pattern, follows[pattern]) for pattern in self.met]
+
+    def _granted(self, pattern: str, follows: Sequence[str]) -> Reservation:
+        """Adds the lease on one pattern, or extends the one that the droid has on it."""
+        request = self.request
+        for lease in self.met[pattern]:
+            if lease.pattern == pattern and leases.serves(lease, request.asker):
+                changes: dict[str, object] = {}
+                if request.issue_id:
+                    changes["issue_id"] = request.issue_id
+                if request.reason:
+                    changes["reason"] = request.reason
+                if lease.session and not request.asker.session:
+                    changes["session"] = ""  # Reserved by name: it no longer ends with the session.
+                return self.writer.extend(lease, request.ttl_s, changes)
+        shared = self._replaced(pattern)
+        now_ms = self.tx.now_ms
+        ends_ms = [each.expires_ms for each in shared if not held_absurdly(each, now_ms)]
+        fields = {
+            "expires_at": format_ms(max(now_ms + request.ttl_s * 1000, *ends_ms, 0)),
+            "pattern": pattern,
+            "droid": request.droid,
+            "issue_id": request.issue_id or next((x.issue_id for x in shared if x.issue_id), None),
+            "status": "active",
+            "exclusive": request.asker.exclusive,
+            "reason": request.reason or next((x.reason for x in shared if x.reason), None),
+            **request.origin,
+            "follows": follows or None,
+        }
+        return Reservation(self.tx.create(KIND, fields))
+
+    def _replaced(self, pattern: str) -> list[Reservation]:
+        """Ends the shared leases that the droid has on this pattern if it now gets an exclusive
+        one.
+
+        They cannot become exclusive themselves: others may have shared the pattern since they
+        began, and after a merge the older of the two would win.
+        """
+        if not self.request.asker.exclusive:
+            return []
+        shared = [
+            lease
+            for lease in self.met[pattern]
+            if lease.droid == self.request.droid
+            and lease.pattern == pattern
+            and not lease.exclusive
+        ]
+        if shared:
+            self.writer.end([lease.id for lease in shared], {})
+        return shared
+
+    def _follows(self) -> dict[str, list[str]]:
+        """Returns what the new lease on each pattern must name as `follows`: the conflicting leases
+        that ended at an instant that is dated later than now: by another clock than ours, or by
+        ours before it was set back. A grant that seems to begin before it would lose to them.
+        """
+        now_ms, fold_case = self.tx.now_ms, self.writer.live.fold_case
+        ended: list[Reservation] = []
+        if self.writer.state.greatest("released_at") > self.tx.now:
+            rows = self.writer.state.select({"status": "released"})
+            ended = [x for x in map(Reservation, rows) if leases.lease_end_ms(x) > now_ms]
+        follows = {}
+        for pattern, leased in self.met.items():
+            late = [x for x in ended if overlaps(x, pattern, fold_case=fold_case)]
+            late += [x for x in leased if x.created_ms > now_ms]  # Taken over just now.
+            against = [x.id for x in late if leases.stand_against(x, self.request.asker)]
+            follows[pattern] = list(dict.fromkeys(against))
+        return follows
+
+    def _take_over(self) -> None:
+        """Ends the leases in the way, recording who did it and why, and notifies their droids."""
+        from queenbee.services.messages import stage  # noqa: PLC0415 - start-up
+
+        request = self.request
+        lost = {lease.id: lease for lease, _, _ in self.conflicts}
+        for owner in dict.fromkeys(lease.droid for lease in lost.values()):
+            theirs = [lease for lease in lost.values() if lease.droid == owner]
+            reason = (request.relieved or {}).get(owner) or request.reason or ""
+            changes = {"released_by": request.droid, "release_reason": reason}
+            self.writer.end([lease.id for lease in theirs], changes)
+            taken = dict.fromkeys(each for lease, each, _ in self.conflicts if lease.droid == owner)
+            fields: dict[str, object] = {
+                "subject": f"Your reservation was taken over by {request.droid}",
+                "body": f"{request.droid} took over {', '.join(taken)}: {reason}\n"
+                f"This ended all of your reservation of {', '.join(x.pattern for x in theirs)}. "
+                f"Reserve again what you still need: {leases.reserving_again(theirs)}",
+                "issue_id": theirs[0].issue_id,
+                "importance": "high",
+            }
+            stage(self.tx, request.droid, [owner], fields)
+
+    def _is_out_of_reach(self) -> bool:
+        """Returns whether a takeover would end a lease of a droid that nobody may relieve."""
+        may = self.request.relieved
+        return may is not None and any(lease.droid not in may for lease, _, _ in self.conflicts)
+
+    def _ahead(self) -> list[Waiter]:
+        """Returns the waiters that come before this request."""
+        if self.queue is None:
+            return []
+        # Whoever waits for what the droid has already waits for the droid, not the other way round.
+        new = [pattern for pattern in self.met if not self._has(pattern)]
+        if not new:
+            return []
+        before = self.place.name if self.place is not None else None
+        return self.queue.ahead_of(_want(self.request.asker, new), before=before)
+
+    def _has(self, pattern: str) -> bool:
+        """Returns whether the droid has this pattern here already, in whichever session."""
+        asker = self.request.asker
+        return any(
+            leases.serves(lease, asker.of_session(lease.session))
+            and (lease.pattern == pattern or is_literal(pattern))
+            for lease in self.met[pattern]
+        )
+
+    def _refused(self, ahead: list[Waiter]) -> Held:
+        """Returns the refusal, after taking a place in the queue if the request can wait."""
+        from queenbee.services.leases.refusals import Holder, Refusal  # noqa: PLC0415 - start-up
+
+        place, holders = self.place, [Holder(*each) for each in self.conflicts]
+        circle: list[Waiter] = []
+        if self.queue is not None:
+            droids = dict.fromkeys(each.lease.droid for each in holders)
+            blockers: list[str | Waiter] = [*droids, *ahead]
+            circle = self.queue.circle(blockers, own=place.name if place is not None else None)
+        if place is not None and not circle:
+            place.take(ahead)
+        state, now_ms, request = self.writer.state, self.tx.now_ms, self.request
+        refusal = Refusal(
+            state, now_ms, request.asker, request.patterns, holders, ahead, circle
+        ).error()
+        wrong = [each.lease for each in holders if held_absurdly(each.lease, now_ms)]
+        if wrong and not circle and held_absurdly(wrong[0], self.tx.present_ms()):
+            refusal.hint = "a wrong clock granted it; to end it: queen doctor --fix"
+        return refusal

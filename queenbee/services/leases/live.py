@@ -1,35 +1,23 @@
-"""The live leases of a hive, found by pattern or path without trying each.
-
-A process that asks a few times scans: building an index would cost more than it saves. A process
-that keeps asking has an index, which the log of changes keeps up to date.
-"""
+"""The live leases of a hive, found by pattern or path without comparing each."""
 
 from __future__ import annotations
 
-import os
-from _thread import RLock
-
 from queenbee.core import leases
-from queenbee.core.glob.chars import fold
-from queenbee.core.glob.index import GlobIndex, scan_covering, scan_meeting
 from queenbee.core.glob.pattern import overlap
-from queenbee.core.glob.places import places_of_path, places_of_paths, places_of_pattern
+from queenbee.core.glob.sieve import scan_covering, scan_meeting
 from queenbee.core.records import Reservation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from contextlib import AbstractContextManager
+    from collections.abc import Collection, Iterable, Mapping
 
-    from queenbee.core.fold import Fields
-    from queenbee.core.glob.places import Places
-    from queenbee.store.records import Cursor, Records
+    from queenbee.store.records import Records
 
 KIND = "reservations"
 ACTIVE: Mapping[str, object] = {"status": "active"}
 
-_SCANS = 3
-"""How many questions are answered by a scan: of 10,000 leases one takes 9 ms, their index 70."""
+_SCANS = 8
+"""For how many paths each text is scanned: for more, parsing the patterns once costs less."""
 
 
 class LiveLeases:
@@ -38,70 +26,34 @@ class LiveLeases:
     def __init__(self, *, fold_case: bool, cache_path: str) -> None:
         self.fold_case = fold_case
         self._cache_path = cache_path
-        self._begin()
-
-    def _begin(self) -> None:
-        self._process = os.getpid()
-        self._mutex = RLock()
-        """Held for each question: an index that is half built would grant what is held."""
-        self._index: GlobIndex | None = None
-        self._cursor: Cursor | None = None
-        self._asked = 0
-        self._latest_ms = 0
         self._verdicts: tuple[str, dict[str, str]] | None = None
 
-    def overlapping(
-        self, state: Records, pattern: str, now_ms: int, *, parted: list[Reservation] | None = None
-    ) -> list[Reservation]:
-        """Returns the live leases that overlap a pattern; `witness` says where.
-
-        Adds to `parted` those from which files were taken over.
-        """
-        with self._alone():
-            index = self._followed(state, now_ms)
-            if index is not None:
-                keys = index.meeting(pattern)
-            else:
-                near = _near(state, places_of_pattern(pattern))
-                keys = scan_meeting(pattern, near, self.fold_case)
-            met = self._live(state, keys, now_ms)
-        shared = []
-        for lease in met:
-            taken = leases.parts_taken(lease)
-            if parted is not None and taken:
-                parted.append(lease)
-            if not taken or _outside(lease, pattern, taken, self.fold_case) is not None:
-                shared.append(lease)
-        return shared
+    def overlapping(self, state: Records, pattern: str, now_ms: int) -> list[Reservation]:
+        """Returns the live leases that overlap a pattern; `witness` says where."""
+        return self._live(state, scan_meeting(pattern, _patterns(state), self.fold_case), now_ms)
 
     def witness(self, lease: Reservation, pattern: str) -> str:
-        """Returns a path that an overlapping lease and the pattern both cover.
-
-        It is only asked for what a refusal names: for thousands of leases it takes a while.
-        """
-        taken = leases.parts_taken(lease)
-        if taken:
-            return _outside(lease, pattern, taken, self.fold_case) or ""
+        """Returns a path that an overlapping lease and the pattern both cover."""
         return overlap(lease.pattern, pattern, fold_case=self.fold_case) or ""
 
-    def covering(self, state: Records, path: str, now_ms: int) -> list[Reservation]:
-        """Returns the live leases that cover a literal path."""
-        with self._alone():
-            index = self._followed(state, now_ms)
-            if index is not None:
-                keys: Iterable[str] = index.covering(path)
-            else:
-                near = _near(state, places_of_path(path))
-                keys = scan_covering(path, near, self.fold_case)
-            found = self._live(state, keys, now_ms)
-        return [lease for lease in found if not is_gone(lease, path, self.fold_case)]
+    def covering(
+        self, state: Records, paths: Collection[str], now_ms: int
+    ) -> dict[str, list[Reservation]]:
+        """Returns for each literal path the live leases that cover it, oldest first."""
+        patterns = _patterns(state)
+        if len(paths) > _SCANS:
+            from queenbee.core.glob.by_folder import ByFolder  # noqa: PLC0415 - start-up
 
-    def around(self, state: Records, paths: Iterable[str], now_ms: int) -> list[Reservation]:
-        """Returns the live leases that may cover one of many literal paths."""
-        places = places_of_paths(paths)
-        with self._alone():
-            keys = [key for key, pattern in _near(state) if places.include(pattern)]
-            return self._live(state, keys, now_ms)
+            table = ByFolder(patterns, fold_case=self.fold_case)
+            met = {path: table.covering(path) for path in paths}
+        else:
+            met = {path: scan_covering(path, patterns, self.fold_case) for path in paths}
+        near = self._live(state, {key for keys in met.values() for key in keys}, now_ms)
+        by_age = {lease.id: (at, lease) for at, lease in enumerate(near)}
+        return {
+            path: [lease for _, lease in sorted(by_age[key] for key in keys if key in by_age)]
+            for path, keys in met.items()
+        }
 
     def everything(self, state: Records, now_ms: int, *, ended: bool = False) -> list[Reservation]:
         """Returns all live leases, oldest first; with `ended`, all leases ever, with the
@@ -109,27 +61,10 @@ class LiveLeases:
         """
         rows = state.select({} if ended else ACTIVE)
         found = [leases.as_of(fields, now_ms) for fields in rows]
-        with self._alone():
-            self._asked += 1
-            return self._judged(state, found) if ended else self._counting(state, found)
-
-    def _alone(self) -> AbstractContextManager[object]:
-        """Returns the mutex; in a forked child a new one, with a new index."""
-        if self._process != os.getpid():
-            self._begin()
-        return self._mutex
+        return self._judged(state, found) if ended else self._counting(state, found)
 
     def _live(self, state: Records, keys: Iterable[str], now_ms: int) -> list[Reservation]:
-        found: list[Reservation] = []
-        for key in keys:
-            fields = state.get(key)
-            lease = leases.as_of(fields, now_ms) if fields is not None else None
-            if lease is not None and leases.is_live(lease):
-                found.append(lease)
-            elif self._index is not None:
-                # An ended lease becomes live again only through a new line, which adds it here, or
-                # when the clock is set back, which `_followed` notices.
-                self._index.discard(key)
+        found = [leases.as_of(fields, now_ms) for key in keys if (fields := state.get(key))]
         # By age: the files' order differs from clone to clone.
         return sorted(self._counting(state, found), key=lambda lease: lease.age)
 
@@ -137,23 +72,6 @@ class LiveLeases:
         """Returns the live ones that have not lost to an older one."""
         live = [lease for lease in found if leases.is_live(lease)]
         return [lease for lease in self._judged(state, live) if leases.is_live(lease)]
-
-    def _followed(self, state: Records, now_ms: int) -> GlobIndex | None:
-        if now_ms < self._latest_ms:
-            self._index = None
-        self._latest_ms = now_ms
-        self._asked += 1
-        if self._asked <= _SCANS:
-            return None
-        changed, self._cursor = state.changes(self._cursor)
-        if changed is None or self._index is None:
-            self._index = GlobIndex(fold_case=self.fold_case)
-            for identifier, pattern in _near(state):
-                self._index.add(identifier, pattern)
-        else:
-            for identifier in changed:
-                _replace(self._index, identifier, state.get(identifier) or {})
-        return self._index
 
     # Grants made on one machine never exclude each other. So a verdict is only needed for lines
     # from elsewhere, and it is valid until more of them arrive.
@@ -174,6 +92,7 @@ class LiveLeases:
                 lost = superseded_leases(whole, fold_case=self.fold_case)
                 keep(self._cache_path, foreign, lost)
             self._verdicts = foreign, lost
+            return lost
         return self._verdicts[1]
 
     def _judged(self, state: Records, found: list[Reservation]) -> list[Reservation]:
@@ -191,8 +110,7 @@ class LiveLeases:
 
 def covers(lease: Reservation, path: str, *, fold_case: bool) -> bool:
     """Returns whether a lease covers a literal path; one that cannot be read covers none."""
-    covered = scan_covering(path, [(lease.id, lease.pattern)], fold_case)
-    return bool(covered) and not is_gone(lease, path, fold_case)
+    return bool(scan_covering(path, [(lease.id, lease.pattern)], fold_case))
 
 
 def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
@@ -200,26 +118,7 @@ def overlaps(lease: Reservation, pattern: str, *, fold_case: bool) -> bool:
     return bool(scan_meeting(pattern, [(lease.id, lease.pattern)], fold_case))
 
 
-def _outside(lease: Reservation, pattern: str, taken: Iterable[str], fold_case: bool) -> str | None:
-    from queenbee.core.glob.outside import overlap_outside  # noqa: PLC0415 - start-up
-
-    return overlap_outside(lease.pattern, pattern, taken, fold_case=fold_case)
-
-
-def is_gone(lease: Reservation, path: str, fold_case: bool) -> bool:
-    """Returns whether a path was taken over from a lease."""
-    taken = leases.parts_taken(lease)
-    return path in taken or (fold_case and fold(path) in map(fold, taken))
-
-
-def _replace(index: GlobIndex, identifier: str, fields: Fields) -> None:
-    index.discard(identifier)
-    pattern = fields.get("pattern")
-    if Reservation(fields).status == "active" and isinstance(pattern, str):
-        index.add(identifier, pattern)
-
-
-def _near(state: Records, places: Places | None = None) -> list[tuple[str, str]]:
-    """Returns the active leases that may be there, each with its pattern."""
-    rows = state.project(("id", "pattern"), ACTIVE, places=places)
+def _patterns(state: Records) -> list[tuple[str, str]]:
+    """Returns the active leases, each with its pattern."""
+    rows = state.project(("id", "pattern"), ACTIVE)
     return [(str(key), pattern) for key, pattern in rows if isinstance(pattern, str)]

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from queenbee.core import leases
-from queenbee.core.clocks import ended_absurdly, held_absurdly, repaired_end_ms
+from queenbee.core.leases import ended_absurdly, held_absurdly, repaired_end_ms
 from queenbee.core.records import Reservation
 from queenbee.core.timestamps import format_ms
-from queenbee.services.leases.granting import end, outranked
 from queenbee.services.leases.live import KIND
 from queenbee.services.messages import stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from queenbee.services.leases.live import LiveLeases
-    from queenbee.services.writing.transaction import Transaction
+    from queenbee.services.leases.granting import LeaseWriter
     from queenbee.store.records import Records
 
 _REASON = "a wrong clock granted it"
@@ -31,16 +29,16 @@ def absurd(
     return held, [lease for lease in released if ended_absurdly(lease, present_ms)]
 
 
-def repair(tx: Transaction, state: Records, live: LiveLeases, *, by: str) -> None:
+def repair(writer: LeaseWriter, *, by: str) -> None:
     """Repairs the leases that a wrong clock granted or ended.
 
     The first are ended as a takeover does it, and their droids get a message. The others get an
     end that is not in the future.
     """
-    present_ms = tx.present_ms()
-    held, ended = absurd(state, tx.now_ms, present_ms)
+    tx, present_ms = writer.tx, writer.tx.present_ms()
+    held, ended = absurd(writer.state, tx.now_ms, present_ms)
     changes = {"released_by": by, "release_reason": _REASON}
-    end(tx, state, live, [lease.id for lease in held], changes)
+    writer.end([lease.id for lease in held], changes)
     for owner in dict.fromkeys(lease.droid for lease in held):
         theirs = [lease for lease in held if lease.droid == owner]
         fields: dict[str, object] = {
@@ -51,6 +49,6 @@ def repair(tx: Transaction, state: Records, live: LiveLeases, *, by: str) -> Non
         }
         stage(tx, by, [owner], fields)
     ends_ms = {x.id: repaired_end_ms(x, present_ms, tx.now_ms) for x in ended}
-    names = outranked(state, live, ends_ms)
+    names = writer.outranked(ends_ms)
     for identifier, end_ms in ends_ms.items():
         tx.update(KIND, identifier, {"released_at": format_ms(end_ms), **names[identifier]})

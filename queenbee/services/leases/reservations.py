@@ -12,9 +12,9 @@ import os
 from queenbee.core import glob, leases
 from queenbee.core.names import several
 from queenbee.core.records import Reservation
-from queenbee.core.text import mentioned, suggested
-from queenbee.core.timestamps import format_duration, format_ms, instant_ms
-from queenbee.errors import Busy, Held, InvalidInput, NotFound, NotYours, QueenError
+from queenbee.core.text import suggested
+from queenbee.core.timestamps import format_ms, instant_ms
+from queenbee.errors import Busy, Held, InvalidInput
 from queenbee.services.leases.live import KIND, LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
 from queenbee.store.git_files import working_tree
@@ -23,11 +23,11 @@ from queenbee.store.settings import AUTO, EXCLUSIVE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from queenbee.core.queue import Want
     from queenbee.services.droids import Droids
-    from queenbee.services.leases.granting import Request
+    from queenbee.services.leases.granting import LeaseWriter, Request
     from queenbee.services.nudges import Nudges
     from queenbee.services.store import Store
     from queenbee.services.waiting.queue import Place, Queue
@@ -104,32 +104,12 @@ class Reservations:
         announces an edit in this working tree: others may edit the same files in theirs, and in
         this one nobody, unless it is not `alone`.
         """
-        from queenbee.services.leases.granting import Request  # noqa: PLC0415 - start-up
-
-        droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
+        asker = self._asker(exclusive=exclusive, alone=alone, session=session)
         if issue_id is not None:
             self._check_issue(issue_id)
-        wanted = self._wanted(several(patterns))
-        self.store.look({"pattern": list(wanted), "issue_id": issue_id, "reason": reason})
-        request = Request(
-            droid,
-            wanted,
-            exclusive=exclusive,
-            ttl_s=ttl_s,
-            issue_id=issue_id,
-            reason=reason,
-            force=force,
-            session=session,
-            tree_id=self._tree_id(keep=not exclusive) if alone else None,
-            origin=self._origin(session, announced=not exclusive, alone=alone),
-        )
-        if force and not (reason and reason.strip()):
-            self._relieve(request)
-        try:
-            return self._wait_and_grant(request, wait_s, on_progress)
-        except (Held, Busy) as refusal:
-            self._add_signs_of_life(refusal, request)
-            raise
+        request = self._request(asker, patterns, ttl_s, issue_id, reason)
+        request.force = force
+        return self._granted(request, wait_s, on_progress)
 
     def resolve(self, patterns: Iterable[str]) -> list[Resolved]:
         """Returns patterns from the root for what the user typed, each with a note for the user.
@@ -147,16 +127,13 @@ class Reservations:
 
         Raises `NotFound` if nobody holds one, and `NotYours` if another droid does.
         """
-        from queenbee.services.leases.granting import end  # noqa: PLC0415 - start-up
-
         droid = self.store.actor
         with self.store.transaction() as tx:
-            state = self.store.state(KIND)
             # Those that lost to older ones have no effect, but can be ended too.
             lost = [loser for _, loser in self.conflicts() if loser.droid == droid]
-            live = [*self._live.everything(state, tx.now_ms), *lost]
-            mine = self._chosen(live, droid, patterns, ids, everything=everything)
-            return end(tx, state, self._live, [lease.id for lease in mine], {})
+            live = [*self._live.everything(self.store.state(KIND), tx.now_ms), *lost]
+            mine = self._chosen(live, patterns, ids, everything=everything)
+            return self._writer(tx).end([lease.id for lease in mine], {})
 
     def renew(
         self,
@@ -167,14 +144,12 @@ class Reservations:
         ttl_s: int | None = None,
     ) -> list[Reservation]:
         """Extends leases of the actor to `ttl_s` from now; never shortens one. All or none."""
-        from queenbee.services.leases.granting import extend  # noqa: PLC0415 - start-up
-
-        droid, ttl_s = self.store.actor, self._ttl_s(ttl_s)
+        ttl_s = self._ttl_s(ttl_s)
         with self.store.transaction() as tx:
             live = self._live.everything(self.store.state(KIND), tx.now_ms)
-            mine = self._chosen(live, droid, patterns, ids, everything=everything)
-            state = self.store.state(KIND)
-            return [extend(tx, state, self._live, lease, ttl_s, {}) for lease in mine]
+            mine = self._chosen(live, patterns, ids, everything=everything)
+            writer = self._writer(tx)
+            return [writer.extend(lease, ttl_s, {}) for lease in mine]
 
     def absurd(self) -> tuple[list[Reservation], list[Reservation]]:
         """Returns the leases that a wrong clock granted and that have not ended, and the
@@ -190,7 +165,7 @@ class Reservations:
         """
         from queenbee.services.leases.repairing import repair  # noqa: PLC0415 - start-up
 
-        repair(tx, self.store.state(KIND), self._live, by=by)
+        repair(self._writer(tx), by=by)
 
     def stale(self) -> list[Reservation]:
         """Returns the live leases whose droid has written nothing for half of their TTL, so that
@@ -225,12 +200,9 @@ class Reservations:
             and (literal is None or covers(lease, literal, fold_case=self.fold_case))
         ]
 
-    def around(self, paths: Iterable[str]) -> list[Reservation]:
-        """Returns the live leases that may cover one of these paths from the root, oldest first.
-
-        Of thousands of leases it reads only those on the folders of the paths.
-        """
-        return self._live.around(self.store.state(KIND), paths, self.store.now_ms())
+    def covering(self, paths: Collection[str]) -> dict[str, list[Reservation]]:
+        """Returns for each of these paths from the root the live leases on it, oldest first."""
+        return self._live.covering(self.store.state(KIND), paths, self.store.now_ms())
 
     def check(self, paths: Sequence[str], *, session: str | None = None) -> list[PathStatus]:
         """Returns for each literal path whether it is free, the actor's, or held by another: by
@@ -238,11 +210,11 @@ class Reservations:
 
         What is not held may have leases of others, who edit it in their working trees.
         """
-        state, now_ms = self.store.state(KIND), self.store.now_ms()
-        asker = self.editor(session)
+        literal = [self._literal(each) for each in several(paths)]
+        met, asker = self.covering(literal), self.editor(session)
         statuses = []
-        for path in (self._literal(each) for each in several(paths)):
-            covering = self._live.covering(state, path, now_ms)
+        for path in literal:
+            covering = [*met[path]]
             against = [lease for lease in covering if leases.stand_against(lease, asker)]
             if against:
                 against.sort(key=lambda lease: not lease.exclusive)
@@ -324,29 +296,15 @@ class Reservations:
         self, tx: Transaction, patterns: Sequence[str], *, issue_id: str | None
     ) -> list[Reservation]:
         """Leases all of the patterns to the actor in a transaction. Raises `Held`."""
-        from queenbee.services.leases.granting import Request  # noqa: PLC0415 - start-up
-
-        request = Request(
-            self.store.actor,
-            self._wanted(several(patterns)),
-            exclusive=True,
-            ttl_s=self._ttl_s(None),
-            issue_id=issue_id,
-            reason=None,
-            force=False,
-            tree_id=self._tree_id(keep=False),
-            origin=dict(self.store.grant_marks),
-        )
-        return self._stage(tx, request)
+        asker = self._asker(exclusive=True, alone=True, session=None)
+        return self._stage(tx, self._request(asker, patterns, None, issue_id, None))
 
     def stage_release(
         self, tx: Transaction, lease_ids: Sequence[str], *, by: str, reason: str
     ) -> list[str]:
         """Ends leases in a transaction, recording who did it and why; returns their patterns."""
-        from queenbee.services.leases.granting import end  # noqa: PLC0415 - start-up
-
         changes = {"released_by": by, "release_reason": reason}
-        ended = end(tx, self.store.state(KIND), self._live, lease_ids, changes)
+        ended = self._writer(tx).end(lease_ids, changes)
         return [lease.pattern for lease in ended]
 
     def _tree_id(self, *, keep: bool) -> str | None:
@@ -357,19 +315,49 @@ class Reservations:
                 return working_tree.keep_tree_id(self.store.layout)
         return found
 
-    def _origin(self, session: str | None, *, announced: bool, alone: bool) -> dict[str, object]:
+    def _asker(self, *, exclusive: bool, alone: bool, session: str | None) -> leases.Asker:
+        return leases.Asker(
+            self.store.actor,
+            exclusive=exclusive,
+            tree_id=self._tree_id(keep=not exclusive) if alone else None,
+            session=session,
+        )
+
+    def _request(
+        self,
+        asker: leases.Asker,
+        patterns: Sequence[str],
+        ttl_s: int | None,
+        issue_id: str | None,
+        reason: str | None,
+    ) -> Request:
+        """Returns the request for what the user typed, after looking for secrets in it."""
+        from queenbee.services.leases.granting import Request  # noqa: PLC0415 - start-up
+
+        ttl_s, wanted = self._ttl_s(ttl_s), self._wanted(several(patterns))
+        self.store.look({"pattern": list(wanted), "issue_id": issue_id, "reason": reason})
+        return Request(
+            asker,
+            wanted,
+            ttl_s=ttl_s,
+            issue_id=issue_id,
+            reason=reason,
+            origin=self._origin(asker),
+        )
+
+    def _origin(self, asker: leases.Asker) -> dict[str, object]:
         """Returns what a new lease says about where it was asked for.
 
         A droid that reserves exclusively by name means the files of all working trees.
         """
         layout = self.store.layout
         origin: dict[str, object] = dict(self.store.grant_marks)
-        if session:
-            origin |= {"session": session, "worktree": layout.worktree}
-        if announced:
+        if asker.session:
+            origin |= {"session": asker.session, "worktree": layout.worktree}
+        if not asker.exclusive:
             origin["worktree"] = layout.worktree
             origin["branch"] = working_tree.branch_of(layout)
-            origin["tree_id"] = self._tree_id(keep=True) if alone else None
+            origin["tree_id"] = asker.tree_id
         return origin
 
     def _wanted(self, patterns: Sequence[str]) -> dict[str, str]:
@@ -386,62 +374,36 @@ class Reservations:
 
         return checked_ttl_s(self.store.layout.settings.ttl_s if ttl_s is None else ttl_s)
 
-    def _wait_and_grant(
+    def _granted(
         self, request: Request, wait_s: float, on_progress: Callable[[Progress], None] | None
     ) -> list[Reservation]:
-        if wait_s <= 0:
-            return self._grant(request)
-        from queenbee.services.waiting.turns import served  # noqa: PLC0415 - start-up
+        """Grants a request, in its turn. Raises `Held`, `Busy`."""
+        asked = next(iter(request.patterns.values()))
+        if request.force and not (request.reason and request.reason.strip()):
+            from queenbee.services.leases.refusals import relieved  # noqa: PLC0415 - start-up
 
-        return served(
-            self.store,
-            self._queue(),
-            request.want,
-            lambda place: self._grant(request, place),
-            wait_s=wait_s,
-            kinds=[KIND],
-            on_progress=on_progress,
-        )
+            holders = self.holders_against(request.want, request.droid)
+            request.relieved = relieved(asked, holders, self._nudges())
+        try:
+            if wait_s <= 0:
+                return self._grant(request)
+            from queenbee.services.waiting.turns import served  # noqa: PLC0415 - start-up
 
-    def _relieve(self, request: Request) -> None:
-        """Fills in why the holders may be relieved. Raises `InvalidInput` if one may not."""
-        request.relieved = {}
-        for droid in self.holders_against(request.want, request.droid):
-            why = self._nudges().may_take_over(droid)
-            if why is not None:
-                request.relieved[droid] = why
-                continue
-            asked = next(iter(request.patterns.values()))
-            step = self._nudges().next_step(droid, suggested("queen reserve", asked, force=True))
-            raise InvalidInput(
-                "a takeover needs a reason, which the holder will read",
-                hint=step or "add --reason TEXT",
+            return served(
+                self.store,
+                self._queue(),
+                request.want,
+                lambda place: self._grant(request, place),
+                wait_s=wait_s,
+                kinds=[KIND],
+                on_progress=on_progress,
             )
-        if not request.relieved:
-            raise InvalidInput(
-                "a takeover needs a reason, which the holder will read", hint="add --reason TEXT"
-            )
+        except (Held, Busy) as refusal:
+            from queenbee.services.leases.refusals import add_signs_of_life  # noqa: PLC0415 - start-up
 
-    def _add_signs_of_life(self, refusal: QueenError, request: Request) -> None:
-        """Adds to a refusal when each holder was last seen, and what to do about a quiet one."""
-        holders = refusal.details.get("holders")
-        if not isinstance(holders, list):
-            return  # The hive is locked.
-        quiet = []
-        for holder in holders:
-            seen_ms = self._droids().seen_ms(holder["droid"])
-            if seen_ms is not None:
-                holder["last_seen_at"] = format_ms(seen_ms)
-            if self._droids().is_quiet(holder["droid"]) and seen_ms is not None:
-                ago = format_duration((self.store.now_ms() - seen_ms) / 1000)
-                quiet.append((holder["droid"], ago))
-        for droid, ago in dict(quiet).items():
-            refusal.message += f"; {mentioned(str(droid))} was last seen {ago} ago"
-        refusal.args = (refusal.message,)
-        if quiet and not refusal.details.get("circle"):
-            asked = next(iter(request.patterns.values()))
-            take_over = suggested("queen reserve", asked, force=True)
-            refusal.hint = self._nudges().next_step(quiet[0][0], take_over) or refusal.hint
+            now_ms = self.store.now_ms()
+            add_signs_of_life(refusal, asked, self._droids(), self._nudges(), now_ms)
+            raise
 
     def _grant(self, request: Request, place: Place | None = None) -> list[Reservation]:
         with self.store.transaction() as tx:
@@ -450,66 +412,33 @@ class Reservations:
     def _stage(
         self, tx: Transaction, request: Request, place: Place | None = None
     ) -> list[Reservation]:
-        from queenbee.services.leases.granting import grant  # noqa: PLC0415 - start-up
-
         queue = self._queue() if self.store.layout.may_have_waiters() else None
-        return grant(tx, self.store.state(KIND), self._live, request, queue, place)
+        return self._writer(tx).grant(request, queue, place)
+
+    def _writer(self, tx: Transaction) -> LeaseWriter:
+        from queenbee.services.leases.granting import LeaseWriter  # noqa: PLC0415 - start-up
+
+        return LeaseWriter(tx, self.store.state(KIND), self._live)
 
     def _chosen(
         self,
         live: Sequence[Reservation],
-        droid: str,
         patterns: Sequence[str],
         ids: Sequence[str],
         *,
         everything: bool,
     ) -> list[Reservation]:
-        """Returns the leases of a droid that these patterns and ids name, or all of them."""
-        mine = [lease for lease in live if lease.droid == droid]
+        """Returns the leases of the actor that these patterns and ids name, or all of them."""
+        from queenbee.services.leases.owned import all_of, named  # noqa: PLC0415 - start-up
+
         if everything:
-            if not mine:
-                raise NotFound(f"{droid} holds no reservations", hint="queen reserved")
-            return mine
+            return all_of(live, self.store.actor)
         from queenbee.services.short_ids import record_id  # noqa: PLC0415 - start-up
 
-        chosen: dict[str, Reservation] = {}
-        for text in several(patterns):
-            # First what it means here, then a pattern copied from `queen reserved`.
-            meant = self.resolve([text])[0].pattern
-            named = _with_pattern(mine, meant) or _with_pattern(mine, text)
-            if not named:
-                raise _not_held(
-                    text, [each for each in live if each.pattern in (meant, text)], droid
-                )
-            chosen.update((lease.id, lease) for lease in named)
-        for text in several(ids):
-            identifier = record_id(self.store.state(KIND), text)
-            one = [lease for lease in live if lease.id == identifier]
-            if not one or one[0].droid != droid:
-                raise _not_held(text, one, droid)
-            chosen[one[0].id] = one[0]
-        if not chosen:
-            raise InvalidInput("no reservations given", hint="give patterns, --id ID, or --all")
-        return list(chosen.values())
+        state = self.store.state(KIND)
+        meant = ((text, self.resolve([text])[0].pattern) for text in several(patterns))
+        found = ((text, record_id(state, text)) for text in several(ids))
+        return named(live, self.store.actor, meant, found)
 
     def _literal(self, path: str) -> str:
         return path_of(path, tree=self.store.layout.tree, cwd=self.store.cwd)
-
-
-def _with_pattern(found: Iterable[Reservation], pattern: str) -> list[Reservation]:
-    return [lease for lease in found if lease.pattern == pattern]
-
-
-def _not_held(named: str, others: Sequence[Reservation], droid: str) -> NotFound | NotYours:
-    if others:
-        owner = others[0].droid
-        return NotYours(
-            f"{named} is reserved by {owner}, not by {droid}",
-            hint=f"ask the holder: {suggested('queen msg send', owner, 'BODY')}",
-            owner=owner,
-            reservation=others[0].to_dict(),
-        )
-    return NotFound(
-        f"{droid} holds no live reservation {named!r}",
-        hint=f"{suggested('queen reserved', droid=droid)}; if it has ended, reserve it again",
-    )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.core.named_files import named_in
+from queenbee.core.beads import named_in
 from queenbee.core.readiness import in_order_to_take
 from queenbee.services.work.members import live_leases
 

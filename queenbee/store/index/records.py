@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from queenbee.core.fold import Fields, Line
-    from queenbee.core.glob.places import Places
     from queenbee.store.ledger.ledger import Ledger, Receipt
     from queenbee.store.records import Cursor, Progress
 
@@ -267,8 +266,6 @@ class Index:
         self,
         columns: Sequence[str],
         equals: Mapping[str, object],
-        *,
-        places: Places | None = None,
     ) -> list[tuple[object, ...]]:
         known = {"id", *self.tables.columns}
         where, values = self._where(equals)
@@ -277,13 +274,7 @@ class Index:
             rows = (self.tables.fields(*row) for row in self._ask(query, *values))
             return [tuple(value_of(fields, name) for name in columns) for fields in rows]
         names = ", ".join(f'"{column}"' for column in columns)
-        query = f"SELECT {names} FROM records WHERE {where}"  # noqa: S608
-        if places is None:
-            return self._ask(query, *values)
-        found: dict[tuple[object, ...], None] = {}
-        for term, texts in _terms(places):
-            found.update(dict.fromkeys(self._ask(f"{query} AND {term}", *values, *texts)))
-        return list(found)
+        return self._ask(f"SELECT {names} FROM records WHERE {where}", *values)  # noqa: S608
 
     def distinct(self, column: str) -> set[object]:
         assert column in self.tables.columns
@@ -325,22 +316,3 @@ class Index:
 
 
 _QUESTIONS = frozenset(name for name in vars(Index) if name[0] != "_") - {"agree", "start_over"}
-
-
-def _terms(places: Places) -> list[tuple[str, list[str]]]:
-    """Returns the conditions, each with its values, one of which a record in these places meets.
-
-    A question for each: SQLite would not use its sorted heads for several at once.
-    """
-    within, tails = "", list(places.tails or ())
-    if places.tails is not None:
-        within = f" AND tail IN ({', '.join('?' * len(tails))})"
-    if places.heads is None:
-        return [(f"1{within}", tails)]
-    terms = [(f"head IN ({', '.join('?' * len(places.heads))}){within}", [*places.heads, *tails])]
-    # `0` is the character after `/`.
-    terms += [
-        (f"head >= ? AND head < ?{within}", [folder, f"{folder[:-1]}0", *tails])
-        for folder in places.below
-    ]
-    return terms

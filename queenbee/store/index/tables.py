@@ -36,8 +36,6 @@ _WAIT_S = 30.0
 """How long a reader waits while another brings the index up to date: it would only read the same
 lines. Opening never takes that long.
 """
-_PLACE = ("head", "tail")
-"""The columns that say where the paths of a record's pattern can be: `core.glob.places`."""
 
 
 _open: list[str] = []
@@ -258,8 +256,7 @@ def _version(db: sqlite.Connection) -> object:
 
 
 def _create(db: sqlite.Connection, kind: str) -> None:
-    columns = [*kind_of(kind).columns, *(_PLACE if kind_of(kind).pattern else ())]
-    named = "".join(f', "{column}" TEXT' for column in columns)
+    named = "".join(f', "{column}" TEXT' for column in kind_of(kind).columns)
     db.execute(
         "CREATE TABLE records (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, "
         "count INTEGER NOT NULL, created_ms INTEGER NOT NULL, read INTEGER NOT NULL, "

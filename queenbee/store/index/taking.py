@@ -6,7 +6,7 @@ from queenbee.core.fold import Table, explicit_rev
 from queenbee.core.ids import KEY_LENGTH
 from queenbee.core.kinds import kind_of
 from queenbee.core.timestamps import instant_ms
-from queenbee.store.index.tables import birth, text_of
+from queenbee.store.index.tables import birth
 from queenbee.store.ledger.codec import (
     decode,
     decode_records,
@@ -17,7 +17,7 @@ from queenbee.store.ledger.codec import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from queenbee.core.fold import Fields, Stated
     from queenbee.store.index.tables import Tables
@@ -56,8 +56,7 @@ class Taker:
         """No id in the index sorts after this one: new ids of ours do, and need no looking up."""
         # What `value_of` and `text_of` make of a field, without a call for each.
         self._otherwise = [(name, "active" if name == "status" else None) for name in self._columns]
-        self._places = _places_of(self._kind)
-        marks = ", ".join("?" * (8 + len(self._columns) + len(self._places({}))))
+        marks = ", ".join("?" * (8 + len(self._columns)))
         self._insert = f"INSERT INTO records VALUES ({marks})"  # noqa: S608
 
     def take(self, lines: list[bytes], *, once: bool) -> Taken:
@@ -170,7 +169,6 @@ class Taker:
                 text if isinstance(text := value(name), str) else otherwise
                 for name, otherwise in self._otherwise
             ],
-            *self._places(fields),
         )
 
     def _store_marks(self, identifier: str, fields: Fields) -> None:
@@ -187,16 +185,6 @@ class Taker:
         # Followers read everything again: no row shows the removal.
         self._tables.put_meta("removed_at", self._seq)
         self._tables.put_meta("born", birth())
-
-
-def _places_of(kind: str) -> Callable[[Fields], tuple[str, ...]]:
-    """Returns what gives the values of the last columns, of kinds that have patterns."""
-    field = kind_of(kind).pattern
-    if not field:
-        return lambda fields: ()
-    from queenbee.core.glob.places import place_of  # noqa: PLC0415 - start-up
-
-    return lambda fields: place_of(text_of(fields.get(field)) or "")
 
 
 def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:

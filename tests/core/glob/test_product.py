@@ -1,4 +1,4 @@
-"""Segments by their choices and by their automata, and what hostile patterns cost."""
+"""Segments by their runs and by their automata, and what hostile patterns cost."""
 
 from __future__ import annotations
 
@@ -36,13 +36,11 @@ segments = _texts.map(_segment).filter(lambda segment: segment is not None)
 
 @examples(300)
 @given(segments, segments)
-def test_choices_and_automata_agree_on_whether_two_segments_meet(
-    one: Segment, other: Segment
-) -> None:
-    by_choices = common_name(one, other)
+def test_runs_and_automata_agree_on_whether_two_segments_meet(one: Segment, other: Segment) -> None:
+    by_runs = common_name(one, other)
     by_automata = common_name_by_automata(one, other)
-    assert (by_choices is None) == (by_automata is None)
-    for name in (by_choices, by_automata):
+    assert (by_runs is None) == (by_automata is None)
+    for name in (by_runs, by_automata):
         if name is not None:
             assert name not in ("", ".", "..")
             assert one.covers(name)
@@ -51,14 +49,14 @@ def test_choices_and_automata_agree_on_whether_two_segments_meet(
 
 @examples(100)
 @given(segments)
-def test_choices_and_automata_agree_on_what_a_segment_covers(segment: Segment) -> None:
+def test_runs_and_automata_agree_on_what_a_segment_covers(segment: Segment) -> None:
     for name in NAMES:
         assert segment.covers(name) == segment.automaton.accepts(name)
 
 
-def test_many_choices_are_not_spread() -> None:
-    assert _segment("{a,b}{a,b}{a,b}").choices is not None
-    assert _segment("{a,b}{a,b}{a,b}{a,b}").choices is None
+def test_alternatives_are_not_spread() -> None:
+    assert _segment("a*b?[cd]").runs is not None
+    assert _segment("{a,b}*").runs is None
 
 
 def _full(unit: str, end: str = "") -> str:

@@ -58,11 +58,16 @@ def test_a_takeover_tells_each_holder_once_what_it_lost_and_why(
     tester.reservations.reserve(["src/api/**"])
     reviewer.reservations.reserve(["src/**"], force=True, reason="production is down")
     [message] = hive.messages.inbox()
-    assert message.body == "reviewer took over src/ui/**, src/css/**: production is down"
+    lost = "src/ui/**, src/css/**"
+    again = "queen reserve 'src/ui/**' 'src/css/**' --wait 5m"
+    assert message.body == (
+        "reviewer took over src/**: production is down\n"
+        f"This ended all of your reservation of {lost}. Reserve again what you still need: {again}"
+    )
     assert (message.importance, message.issue_id) == ("high", "qb-42")
-    assert [m.body for m in tester.messages.inbox()] == [
-        "reviewer took over src/api/**: production is down"
-    ]
+    [message] = tester.messages.inbox()
+    assert message.body.startswith("reviewer took over src/**: production is down\n")
+    assert message.body.endswith(": queen reserve 'src/api/**' --wait 5m")
 
 
 def test_a_takeover_ends_only_the_leases_in_the_way(
@@ -94,42 +99,36 @@ def test_a_lost_lease_cannot_be_released_or_renewed(hive: Hive, reviewer: Hive) 
         hive.reservations.release(["a.py"])
 
 
-# File by file
-
-
-def test_a_lease_taken_over_file_by_file_ends_for_those_files_only(
-    hive: Hive, reviewer: Hive, open_as: Opener, clock: Clock, beads: Path
+def test_a_takeover_of_one_file_ends_the_whole_lease(
+    hive: Hive, reviewer: Hive, beads: Path
 ) -> None:
     hive.reservations.reserve(["src/**"])
-    clock.advance(60)
-    reviewer.reservations.reserve(["src/a.py", "src/b.py"], force=True, reason="urgent")
-    _, changed, *_ = records(beads / "queen_reservations.jsonl")
-    assert changed["status"] == "active"
-    assert changed["taken_over"] == [
-        {"pattern": each, "at": "2024-12-14T10:31:00.000Z", "by": "reviewer", "reason": "urgent"}
-        for each in ("src/a.py", "src/b.py")
-    ]
-    paths = ["src/a.py", "src/b.py", "src/c.py"]
-    assert [each.status for each in hive.reservations.check(paths)] == ["held", "held", "mine"]
-    assert [each.status for each in reviewer.reservations.check(paths)] == ["mine", "mine", "held"]
-    assert [each.droid for each in hive.reservations.find(path="src/a.py")] == ["reviewer"]
-    with pytest.raises(Held) as refusal:
-        open_as("oak").reservations.reserve(["src/?.py"])
-    assert {each["droid"] for each in refusal.value.holders} == {"ui-engineer", "reviewer"}
-    assert "src/a.py (of src/**)" in hive.messages.inbox()[0].body
+    reviewer.reservations.reserve(["src/a.py"], force=True, reason="urgent")
+    _, ended, *_ = records(beads / "queen_reservations.jsonl")
+    assert (ended["status"], ended["released_by"]) == ("released", "reviewer")
+    assert [each.pattern for each in reviewer.reservations.find()] == ["src/a.py"]
+    statuses = hive.reservations.check(["src/a.py", "src/b.py"])
+    assert [each.status for each in statuses] == ["held", "free"]
 
 
-def test_what_was_taken_is_free_once_the_taker_is_done(
-    hive: Hive, reviewer: Hive, open_as: Opener
+def test_the_message_has_the_command_that_reserves_again(hive: Hive, reviewer: Hive) -> None:
+    hive.reservations.reserve(["src/**", "it's/*"])
+    reviewer.reservations.reserve(["src/a.py", "it's/x"], force=True, reason="urgent")
+    [message] = hive.messages.inbox()
+    assert message.body == (
+        "reviewer took over src/a.py, it's/x: urgent\n"
+        "This ended all of your reservation of src/**, it's/*. Reserve again what you still need: "
+        "queen reserve 'src/**' 'it'\\''s/*' --wait 5m"
+    )
+
+
+def test_the_command_asks_for_an_announcement_if_only_those_were_lost(
+    hive: Hive, reviewer: Hive
 ) -> None:
-    hive.reservations.reserve(["src/{a,b,c}.py"])
-    reviewer.reservations.reserve(["src/a.py", "src/b.py"], force=True, reason="urgent")
-    reviewer.reservations.release(everything=True)
-    oak = open_as("oak").reservations
-    assert oak.reserve(["src/a.py"])
-    assert oak.reserve(["src/[ab].py"])  # All that this pattern shares with the lease is gone.
-    with pytest.raises(Held, match=r"at src/c\.py"):
-        oak.reserve(["src/[bc].py"])
+    hive.reservations.reserve(["src/a.py"], exclusive=False)
+    reviewer.reservations.reserve(["src/**"], force=True, reason="urgent")
+    [message] = hive.messages.inbox()
+    assert message.body.endswith(": queen reserve src/a.py --shared --wait 5m")
 
 
 def test_the_holder_can_have_it_again_afterwards(hive: Hive, reviewer: Hive) -> None:
@@ -143,26 +142,19 @@ def test_the_holder_can_have_it_again_afterwards(hive: Hive, reviewer: Hive) -> 
     assert hive.reservations.check(["src/a.py"])[0].status == "mine"
 
 
-def test_the_last_file_ends_the_lease(hive: Hive, reviewer: Hive) -> None:
-    hive.reservations.reserve(["src/{a,b}.py"])
-    for name in ("src/a.py", "src/b.py"):
-        reviewer.reservations.reserve([name], force=True, reason="urgent")
-    assert hive.reservations.find(droid="ui-engineer") == []
-
-
-def test_a_pattern_takes_the_whole_lease(hive: Hive, reviewer: Hive) -> None:
-    hive.reservations.reserve(["src/**"])
-    reviewer.reservations.reserve(["src/a.py", "src/*.js"], force=True, reason="urgent")
-    assert hive.reservations.find(droid="ui-engineer") == []
-
-
-def test_an_unreadable_entry_takes_nothing_away(hive: Hive, reviewer: Hive, beads: Path) -> None:
+def test_a_lease_from_which_an_older_version_took_files_covers_them_until_it_ends(
+    hive: Hive, reviewer: Hive, open_as: Opener, beads: Path
+) -> None:
     [lease] = hive.reservations.reserve(["src/**"])
-    odd = [7, {}, {"pattern": "src/*", "at": lease.created_at}, {"pattern": "src/a.py"}]
+    gone = [{"pattern": "src/a.py", "at": lease.created_at, "by": "reviewer", "reason": "urgent"}]
     write_lines(
-        beads / "queen_reservations.jsonl", {**lease.to_dict(), "taken_over": odd, "rev": 2}
+        beads / "queen_reservations.jsonl", {**lease.to_dict(), "taken_over": gone, "rev": 2}
     )
     assert reviewer.reservations.check(["src/a.py"])[0].status == "held"
+    with pytest.raises(Held):
+        open_as("oak").reservations.reserve(["src/a.py"])
+    reviewer.reservations.reserve(["src/a.py"], force=True, reason="still urgent")
+    assert hive.reservations.find(droid="ui-engineer") == []
 
 
 def test_another_clone_agrees_on_who_has_what(
@@ -175,6 +167,5 @@ def test_another_clone_agrees_on_who_has_what(
     other = Hive.open(tree, droid="oak", env=environment(), clock=clock)
     assert other.reservations.conflicts() == []
     assert {(each.droid, each.pattern) for each in other.reservations.find()} == {
-        ("ui-engineer", "src/**"),
         ("reviewer", "src/a.py"),
     }
