@@ -40,7 +40,6 @@ PATTERNS = {"queenbee.core.glob.apart", "queenbee.core.glob.index", "queenbee.co
 GRANTING = {
     "operator", "queenbee.core.clocks", "queenbee.core.standing",
     "queenbee.services.leases.granting", "queenbee.store.git_files.ignore_files",
-    "queenbee.store.verdicts",
 }  # fmt: skip
 MESSAGES = {"queenbee.services.messages", "queenbee.cli.commands.msg"}
 LEASES = {"queenbee.services.leases.reservations", "queenbee.services.leases.live"}

@@ -38,7 +38,7 @@ from queenbee.report.saving import save
 from queenbee.report.words import GENERATOR
 from queenbee.services.care import doctor, indexes
 from queenbee.services.waiting.landing_turn import LandingTurn
-from queenbee.store import safe_open, setup, verdicts
+from queenbee.store import documents, safe_open, setup
 from queenbee.store.droids import presence
 from queenbee.store.droids import sessions as at_work
 from queenbee.store.droids.identity import remember
@@ -93,7 +93,6 @@ PLACES = {
     ".beads/.queenbee/journal/messages.jsonl.intent": "refused",
     ".beads/.queenbee/journal/messages.jsonl.gained": "refused",
     ".beads/.queenbee/journal/messages.jsonl.archived": "refused",
-    ".beads/.queenbee/journal/messages.jsonl.archived.tmp": "refused",
     ".beads/.queenbee/index/messages.sqlite3": "refused",
     ".beads/.queenbee/index/messages.sqlite3-wal": "refused",
     ".beads/.queenbee/index/messages.sqlite3-shm": "refused",
@@ -106,7 +105,6 @@ PLACES = {
     ".beads/.queenbee/sessions/lock": "not written",
     ".beads/.queenbee/sessions/git": "not written",
     ".beads/.queenbee/sessions/git/one": "the link is replaced",
-    ".beads/.queenbee/sessions/git/one.new": "not written",
     ".beads/.queenbee/told": "not written",
     ".beads/.queenbee/told/ui": "not written",
     ".beads/.queenbee/index/unmerged.json": "the link is replaced",
@@ -300,7 +298,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     )
     do("told", lambda: Told(layout, "ui").add(["key"]))
     do("seen", lambda: Told(layout, "ui").saw({}, 0))
-    do("verdicts", lambda: verdicts.keep(layout.verdicts_path("leases"), "x", {}))
+    do("verdicts", lambda: documents.keep(layout.verdicts_path("leases"), {"n": clock.now_ms}))
     do("unmerged", lambda: unmerged._store(str(state / "index" / "unmerged.json"), {}, {}))
     do("neighbours", lambda: neighbours._keep(str(state / "neighbours" / "1b4e.json"), {}))
     do("making", making)
@@ -434,7 +432,7 @@ class TestWithoutTheCheck:
     @pytest.mark.parametrize(
         ("old", "new"),
         [
-            ("but not read.\n    | _NOFOLLOW", "but not read."),
+            ("os.O_DIRECTORY\n    | os.O_NOFOLLOW", "os.O_DIRECTORY"),
             ("if handle >= 0 and _identity(handle) == known:", "if handle >= 0:"),
         ],
         ids=["a folder's link is followed", "a folder is taken for the one that it was"],
@@ -455,8 +453,8 @@ class TestWithoutTheCheck:
     def test_a_linked_file_is_written_through(
         self, copied: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        old = "must not hang.\n    | _NOFOLLOW"
-        broken = mutant(safe_open, old, "must not hang.")
+        old = "os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK"
+        broken = mutant(safe_open, old, "os.O_CLOEXEC | os.O_NONBLOCK")
         monkeypatch.setattr(safe_open, "open_file", broken.open_file)
         outside = by_a_link(copied, ".beads/.queenbee/hook.log")
         before = contents(outside)

@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 
 from queenbee._light import suppress
-from queenbee.core import plain_json
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open
+from queenbee.store.documents import is_unfinished, keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,8 +75,7 @@ def current(layout: Layout, session_id: str, now_ms: int) -> Session | None:
     if session.process and _is_running(session.process) is False:
         # Its events come from elsewhere: it was resumed, or its hooks have a runner of their own.
         session.process = ""
-        with suppress(OSError, Unreadable):
-            _write(session)
+        _write(session)
     _touch(session.path, now_ms)
     return session
 
@@ -111,7 +110,7 @@ def begin(
         return None
 
 
-def _begin(path: str, part: str, source: str, now_ms: int) -> Session:
+def _begin(path: str, part: str, source: str, now_ms: int) -> Session | None:
     """Decides who the session is, under the lock: two that begin at once are not both the first."""
     from queenbee.store.droids.processes import caller  # noqa: PLC0415 - start-up
 
@@ -131,7 +130,8 @@ def _begin(path: str, part: str, source: str, now_ms: int) -> Session:
         process=process,
         last_ms=now_ms,
     )
-    _write(session)
+    if not _write(session):
+        return None
     _touch(path, now_ms)
     for each in others:
         # A first one that was over until now must not come back as the first.
@@ -195,18 +195,18 @@ def _all_beside(path: str) -> list[Session]:
 
 def _each_in(folder: str) -> Iterator[Session]:
     for name in sorted(os.listdir(folder)):
-        session = None if name.endswith(".new") else _read(os.path.join(folder, name))
+        session = None if is_unfinished(name) else _read(os.path.join(folder, name))
         if session is not None:
             yield session
 
 
 def _read(path: str) -> Session | None:
-    try:
-        fields = plain_json.loads(safe_open.read(path, _MOST_BYTES))
-        last_ms = os.stat(path, follow_symlinks=False).st_mtime_ns // 1_000_000
-    except (OSError, Unreadable, ValueError, RecursionError):
-        return None
+    fields = recall(path, _MOST_BYTES)
     if not isinstance(fields, dict):
+        return None
+    try:
+        last_ms = os.stat(path, follow_symlinks=False).st_mtime_ns // 1_000_000
+    except OSError:
         return None
     part, process = fields.get("part"), fields.get("process")
     if not isinstance(part, str) or not isinstance(process, str):
@@ -217,16 +217,14 @@ def _read(path: str) -> Session | None:
     return session
 
 
-def _write(session: Session) -> None:
-    """Replaces the session's file: a reader without the lock sees the old one or the new one."""
+def _write(session: Session) -> bool:
+    """Replaces the session's file, also without the lock; returns whether that worked."""
     fields: dict[str, object] = {
         "part": session.part, "first": session.first, "process": session.process,
     }  # fmt: skip
     if session.handed_on:
         fields["handed_on"] = True
-    new = f"{session.path}.new"
-    safe_open.write(new, f"{plain_json.dumps(fields)}\n".encode())
-    safe_open.replace(new, session.path)
+    return keep(session.path, fields)
 
 
 def _touch(path: str, now_ms: int) -> None:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
 from queenbee.store.boot import boot_id
+from queenbee.store.documents import take_name
 from queenbee.store.engines.postgres.schema import chained
 from queenbee.store.files import (
     START,
@@ -301,9 +302,7 @@ class Cache:
             "inode": stamp_of(self.path)[:1],
             "boot": boot_id(),
         }
-        unfinished = f"{self._note_path}.new"
-        safe_open.write(unfinished, json.dumps(fields).encode())
-        safe_open.replace(unfinished, self._note_path)
+        take_name(self._note_path, json.dumps(fields).encode(), durable=False)
         self._noted_bytes = known.size
 
     @contextmanager
