@@ -20,7 +20,7 @@ from queenbee.services.governing import governed, opened
 from queenbee.services.leases.edits import is_exempt
 from queenbee.services.leases.live import is_gone
 from queenbee.store.git_files.working_tree import read_tree_id
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 from queenbee.store.logbook import note
 
 TYPE_CHECKING = False

@@ -26,7 +26,7 @@ from queenbee.store import safe_open
 from queenbee.store.documents import write_document
 from queenbee.store.droids.identity import checked_droid
 from queenbee.store.git_files.worktrees import target_branch, worktrees
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:

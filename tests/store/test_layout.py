@@ -13,7 +13,8 @@ from mutants import mutant
 from queenbee import Hive
 from queenbee.errors import NoHive, Unreadable
 from queenbee.store import layout as layout_module
-from queenbee.store.layout import OUTSIDE, discover, folds_case, git_tree
+from queenbee.store.git_trees import folds_case, git_tree
+from queenbee.store.layout import OUTSIDE, discover
 
 
 def found(cwd, env=None, **more):

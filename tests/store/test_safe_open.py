@@ -65,8 +65,7 @@ ELSEWHERE = {
     ("store/documents.py", "os.open"): "reads a document that a user names; its links are followed",
     ("store/documents.py", "os.replace"): "by the handle of the folder",
     ("workflows/branches.py", "open"): "reads the branches in the git directory",
-    ("store/layout.py", "open"): "reads pointers of git and Beads, before there is a hive",
-    ("store/machine.py", "open"): "reads in the git directory",
+    ("store/git_trees.py", "open"): "reads in the git directory, and pointers of git and Beads",
     ("store/droids/processes.py", "open"): "reads /proc",
 }
 """What is not opened by the one module, and why."""

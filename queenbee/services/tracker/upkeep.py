@@ -15,7 +15,6 @@ from queenbee.core.named_files import named_in
 from queenbee.core.readiness import BLOCKING, PARENT, Waits, estimate
 from queenbee.core.records import Assignment
 from queenbee.core.timestamps import instant_ms
-from queenbee.store.boot import run_id
 from queenbee.store.index.tracker import waits_of
 from queenbee.store.index.tracker_lines import (
     catch_up,
@@ -25,6 +24,7 @@ from queenbee.store.index.tracker_lines import (
     winning_rows,
 )
 from queenbee.store.ledger.codec import without_collection
+from queenbee.store.machine import run_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

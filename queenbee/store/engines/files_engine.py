@@ -82,9 +82,11 @@ class FilesEngine:
         return time.time_ns() // 1_000_000
 
     def present_ms(self, now_ms: int) -> int:
-        from queenbee.store.present import present_ms  # noqa: PLC0415 - start-up
+        from queenbee.store.machine import present_ms  # noqa: PLC0415 - start-up
 
-        return present_ms(self._layout, now_ms)
+        at = self._layout
+        journals = os.path.join(at.state_dir, "journal")
+        return present_ms((at.beads_dir, at.state_dir, journals, at.common_dir), now_ms)
 
     def faults(self) -> list[Fault]:
         """Returns nothing: the doctor reads the files themselves."""

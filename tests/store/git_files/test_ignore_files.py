@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mutants import mutant
 
-from queenbee.store import machine
 from queenbee.store.git_files import ignore_files
 from queenbee.store.git_files.ignore_files import ignored
+from queenbee.store.git_trees import name_in_index
 from queenbee.store.layout import Layout, discover
 
 Files = dict[str, str]
@@ -179,8 +179,8 @@ def test_each_worktree_has_an_index_of_its_own(repo: Path) -> None:
 
 def test_an_index_that_cannot_be_read_tracks_nothing(repo: Path, tmp_path: Path) -> None:
     (repo / ".git/index").write_bytes(b"DIRC\0\0\0\4 torn")
-    assert not machine.is_tracked(str(repo / ".git"), "README.md")
-    assert not machine.is_tracked(str(tmp_path / "nowhere"), "README.md")
+    assert name_in_index(str(repo / ".git"), "README.md\0") is None
+    assert name_in_index(str(tmp_path / "nowhere"), "README.md\0") is None
 
 
 # The setting
@@ -240,7 +240,7 @@ def test_pathspec_is_loaded_only_where_a_line_may_match(repo: Path) -> None:
     [
         ("                break\n    return", "    return"),
         ("range(1, len(names) + 1)", "range(len(names), len(names) + 1)"),
-        ("and not machine.is_tracked(layout.git_dir, path)", ""),
+        ('and name_in_index(layout.git_dir, f"{path}\\0") is None', ""),
         ("range(len(folders), -1, -1)", "range(len(folders) + 1)"),
     ],
 )  # fmt: skip

@@ -12,7 +12,7 @@ from queenbee.cli.app import Answer, Invocation, command, group
 from queenbee.cli.commands.care.hive import tell_without_hive
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 
 _settings = click.option(
     "--settings",

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
-from queenbee.store.boot import boot_id
 from queenbee.store.documents import take_name
 from queenbee.store.engines.postgres.schema import chained
 from queenbee.store.files import (
@@ -28,6 +27,7 @@ from queenbee.store.files import (
 )
 from queenbee.store.ledger.journal import PIECE_BYTES, Journal
 from queenbee.store.lock import KernelLock
+from queenbee.store.machine import boot_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
