@@ -61,9 +61,7 @@ def _of_message(message: Message) -> Want:
     about = f" about {_name(message.issue_id)}" if message.issue_id else ""
     asks = wants_answer(message)
     what = "wants your answer" if asks else "wrote to you"
-    text = (
-        f"{_name(message.from_)} {what}{about}: {quotation(one_line(message.subject, _TEXT_CHARS))}"
-    )
+    text = f"{_name(message.from_)} {what}{about}: {quotation(message.subject, _TEXT_CHARS)}"
     kind = "answer" if asks else "message"
     return Want(kind, message.id, text, droid=message.from_, about=message.id)
 
@@ -114,4 +112,4 @@ def _quiet(hive: Services, people: list[str]) -> Iterator[Want]:
 
 
 def _name(text: str) -> str:
-    return mentioned(one_line(text, _NAME_CHARS))
+    return mentioned(text, _NAME_CHARS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from queenbee.core.text import is_plain, mentioned, one_line, quotation, suggested
+from queenbee.core.text import is_plain, mentioned, quotation, suggested
 from queenbee.services.telling.news import MOST_UNREAD, head, wants_answer
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ def _is_done(hive: Services, assignment: Assignment) -> bool:
 
 def _claim(hive: Services, claim: Assignment, as_: str | None) -> str:
     issue = hive.issues.get_or_none(claim.issue_id)
-    title = f" {quotation(one_line(issue.title, _TITLE_CHARS))}" if issue and issue.title else ""
+    title = f" {quotation(issue.title, _TITLE_CHARS)}" if issue and issue.title else ""
     plain = is_plain(claim.issue_id) and len(claim.issue_id) <= _ID_CHARS
     word = claim.issue_id if plain else "ISSUE"
     done = suggested("queen complete", word, as_=as_)
@@ -53,7 +53,7 @@ def _claim(hive: Services, claim: Assignment, as_: str | None) -> str:
         check = None if hive.layout.has_land_check else "YOUR TESTS"
         done = suggested("queen land", check=check, as_=as_)
     back = suggested("queen release", word, reason="WHY", as_=as_)
-    name = mentioned(one_line(claim.issue_id, _ID_CHARS))
+    name = mentioned(claim.issue_id, _ID_CHARS)
     return f"- {name}{title} is yours. When it is done: {done}. To give it back: {back}"
 
 
