@@ -189,7 +189,7 @@ class OpenFile:
 class Appender:
     """A file open for appending, under the hive's lock.
 
-    `append` writes whole lines; `roll_back` removes what this appender wrote, unless somebody
+    `append` writes whole lines; `take_back` removes what this appender wrote, unless somebody
     else has written since; `sync` makes it survive a power cut. A file that is open already is
     `shared`, with its size.
     """
@@ -242,14 +242,14 @@ class Appender:
                     return
                 rest = memoryview(rest)[count:]
         except OSError as error:
-            self.roll_back()
+            self.take_back()
             raise Unwritable(
                 f"{self.path} cannot be written: {error.strerror}; nothing was recorded",
                 hint=_what_to_free(error),
                 path=self.path,
             ) from error
 
-    def roll_back(self) -> None:
+    def take_back(self) -> None:
         """Removes what was written, unless another program has appended since.
 
         Raises `Unwritable` if the disk refuses: some of it may then remain.

@@ -58,6 +58,15 @@ class Layout:
         """The git directory of the working tree that we are in; None outside git."""
         self.tree_id_paths = _tree_id_paths(state_dir, here)
         """Where the id of this working tree may be; the first that can be written has it."""
+        self._name_files()
+        anchors = [home.tree, home.common_dir] if home else [self.root]
+        self._anchors = [(path, _identity(path)) for path in anchors]
+        for path, identity in self._anchors:
+            if identity is not None:
+                safe_open.anchor(path, identity)
+
+    def _name_files(self) -> None:
+        beads_dir, state_dir = self.beads_dir, self.state_dir
         self.lock_path = os.path.join(state_dir, "lock")
         self.issues_path = os.path.join(beads_dir, "issues.jsonl")
         self.remote_dir = os.path.join(state_dir, "remote")
@@ -68,11 +77,6 @@ class Layout:
         """The note that the hive's lines are kept elsewhere than in files."""
         self.droids_dir = os.path.join(self.root, ".factory", "droids")
         """The folder that may list who works here."""
-        anchors = [home.tree, home.common_dir] if home else [self.root]
-        self._anchors = [(path, _identity(path)) for path in anchors]
-        for path, identity in self._anchors:
-            if identity is not None:
-                safe_open.anchor(path, identity)
 
     def refuse_if_moved(self) -> None:
         """Raises `Unreadable` if the repository was moved, replaced or deleted since it was found.

@@ -189,7 +189,7 @@ class TestAppending:
         write(path, b"a\n")
         appender = Appender(path)
         appender.append(b"b\n")
-        appender.roll_back()
+        appender.take_back()
         appender.close()
         assert read_after(path, START).lines == b"a\n"
 
@@ -198,7 +198,7 @@ class TestAppending:
         appender.append(b"ours\n")
         with open(path, "ab") as file:
             file.write(b"foreign\n")
-        appender.roll_back()
+        appender.take_back()
         appender.close()
         assert read_after(path, START).lines == b"ours\nforeign\n"
 
@@ -211,7 +211,7 @@ class TestAppending:
 
         monkeypatch.setattr(files.os, "ftruncate", fails)
         with pytest.raises(Unwritable, match="cannot be removed from it"):
-            appender.roll_back()
+            appender.take_back()
         appender.close()
 
     def test_to_a_missing_folder_is_refused(self, tmp_path):

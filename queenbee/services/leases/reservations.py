@@ -437,7 +437,6 @@ class Reservations:
                 quiet.append((holder["droid"], ago))
         for droid, ago in dict(quiet).items():
             refusal.message += f"; {mentioned(str(droid))} was last seen {ago} ago"
-        refusal.args = (refusal.message,)
         if quiet and not refusal.details.get("circle"):
             asked = next(iter(request.patterns.values()))
             take_over = suggested("queen reserve", asked, force=True)

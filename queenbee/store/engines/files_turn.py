@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from queenbee.store.engines.engine import Lines
-    from queenbee.store.issues_file import Added
+    from queenbee.store.files import Appender
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ends import Ends
     from queenbee.store.ledger.ledger import Receipt
@@ -57,7 +57,7 @@ class FilesTurn:
             prepare=self._make_folders,
         )
         held.lock = None  # A turn that begins before this one has ended needs its own.
-        self._receipts: list[Receipt | Added] = []
+        self._receipts: list[Receipt | Appender] = []
 
     def begin(self) -> None:
         try:
