@@ -19,12 +19,6 @@ TAIL_BYTES = 4096
 file that git replaced, and lines have similar lengths: a ledger may get other lines before the same
 last one, at the same size. Comparing a page costs 1 µs."""
 _BLOCK_BYTES = 1024 * 1024
-_AT_ONCE_BYTES = 64 * 1024 * 1024
-"""A longer file is read in pieces, in which long lines cost no memory."""
-_LINE_BYTES = 1024 * 1024
-"""No usable line is longer: `docs/format.md`, "Lines"."""
-_TOO_LONG = b"\0"
-"""Stands for a line that is too long to keep: as unusable as the line itself."""
 
 
 def checksum(data: bytes) -> int:
@@ -98,10 +92,7 @@ def read_open(
         begin = mark.offset if known else 0
         size = status.st_size if stop is None else min(stop, status.st_size)
         wanted = max(0, size - begin)
-        if limit is None and wanted > _AT_ONCE_BYTES:
-            lines, rest, end = _in_pieces(fd, begin, wanted)
-        else:
-            lines, rest, end = _piece(fd, begin, wanted, limit or wanted)
+        lines, rest, end = _piece(fd, begin, wanted, limit or wanted)
         if end - begin == len(lines) and (len(lines) >= TAIL_BYTES or begin == 0):
             tail = lines[-TAIL_BYTES:]
         else:
@@ -119,37 +110,11 @@ def _piece(fd: int, begin: int, wanted: int, limit: int) -> tuple[bytes, bytes, 
     where the lines end.
     """
     data = _pread_all(fd, begin, min(wanted, limit))
-    if len(data) < wanted and b"\n" not in data:
-        parts, size = [data], len(data)
-        while size < wanted and size <= _LINE_BYTES and b"\n" not in parts[-1]:
-            parts.append(_pread_all(fd, begin + size, min(max(limit, 4096), wanted - size)))
-            size += len(parts[-1])
-        data = b"".join(parts)
-        if size > _LINE_BYTES and b"\n" not in parts[-1]:
-            end = _end_of_line(fd, begin + size, begin + wanted)
-            return (_TOO_LONG + b"\n", b"", end) if end else (b"", _TOO_LONG, begin)
+    while len(data) < wanted and b"\n" not in data:  # A line that is longer than the limit.
+        more = max(len(data), 4096)
+        data += _pread_all(fd, begin + len(data), min(more, wanted - len(data)))
     whole = data.rfind(b"\n") + 1
     return data[:whole], data[whole:] if len(data) >= wanted else b"", begin + whole
-
-
-def _end_of_line(fd: int, at: int, stop: int) -> int:
-    """Returns where a line ends that goes on at an offset, or 0 if it does not."""
-    while at < stop and (data := os.pread(fd, min(_BLOCK_BYTES, stop - at), at)):
-        if (found := data.find(b"\n")) >= 0:
-            return at + found + 1
-        at += len(data)
-    return 0
-
-
-def _in_pieces(fd: int, begin: int, wanted: int) -> tuple[bytes, bytes, int]:
-    parts, stop, rest = [], begin + wanted, b""
-    while begin < stop and not rest:
-        lines, rest, end = _piece(fd, begin, stop - begin, _AT_ONCE_BYTES)
-        if end == begin:
-            break
-        parts.append(lines)
-        begin = end
-    return b"".join(parts), rest, begin
 
 
 def _too_large(path: str) -> Unreadable:
