@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 OF_OTHERS = {
     "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
-    "referencing", "rpds", "ruamel", "ulid", "watchdog", "yaml",
+    "referencing", "rpds", "ruamel", "ulid", "yaml",
 }  # fmt: skip
 """Packages that cost 3 to 100 ms each. None of them serves a small hive."""
 
@@ -48,7 +48,7 @@ ISSUES = {"queenbee.services.issues", "queenbee.core.beads", "queenbee.cli.comma
 WRITING = {
     "queenbee.services.writing.transaction", "queenbee.services.writing.secrets",
     "queenbee.store.lock", "queenbee.store.setup",
-    "queenbee.store.engines.files_turn", "queenbee.store.watch",
+    "queenbee.store.engines.files_turn",
 }  # fmt: skip
 RARE = {
     "queenbee.cli.progress", "queenbee.checks.check",

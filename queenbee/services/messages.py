@@ -300,8 +300,7 @@ class Messages:
             ledger = self._store.state(KIND).ledger
             before = ledger.stamp()
             found = self.inbox(unread=True, from_=from_, issue_id=issue_id)
-            paths = ledger.path, ledger.journal_path
-            if found or not self._store.wait(ledger.stamp, before, paths, deadline):
+            if found or not self._store.wait(ledger.stamp, before, deadline):
                 return found
 
     def acknowledge(self, message_ids: Sequence[str]) -> list[Message]:

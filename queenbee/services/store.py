@@ -211,13 +211,11 @@ class Store:
         self._reopen_after_fork()
         return Transaction(self, self._writing)
 
-    def wait(
-        self, stamp: Callable[[], object], before: object, paths: Sequence[str], deadline_s: float
-    ) -> bool:
+    def wait(self, stamp: Callable[[], object], before: object, deadline_s: float) -> bool:
         """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the
-        monotonic clock. `paths` are the files whose changes show in the stamp.
+        monotonic clock.
         """
-        return self.engine.wait(stamp, before, paths, deadline_s)
+        return self.engine.wait(stamp, before, deadline_s)
 
     def look(self, fields: Mapping[str, object]) -> None:
         """Raises `LooksLikeSecret` if a text to be written seems to hold a credential.

@@ -5,11 +5,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 import zlib
 
 from queenbee.errors import DurabilityUnknown, Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.documents import write_document
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Stamp = tuple[int, ...]
 """A file's inode, size in bytes and time of its last change in ns; empty without a file."""
@@ -19,6 +24,8 @@ TAIL_BYTES = 4096
 file that git replaced, and lines have similar lengths: a ledger may get other lines before the same
 last one, at the same size. Comparing a page costs 1 µs."""
 _BLOCK_BYTES = 1024 * 1024
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.01, 0.1
+"""Between two looks at what is waited for. Ten in a second take 1.4 ms of processor time."""
 
 
 def checksum(data: bytes) -> int:
@@ -367,6 +374,22 @@ def changed_in_place(before: Stamp, now: Stamp) -> bool:
     bytes in the place of some: no reader would notice who only reads on from its mark.
     """
     return before[:2] == now[:2] and before != now
+
+
+def wait_for_change(stamp: Callable[[], object], before: object, deadline_s: float) -> bool:
+    """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the
+    monotonic clock.
+
+    It looks again and again: events of the file system take 40 ms to set up, as long as most wait.
+    """
+    pause_s = _FIRST_PAUSE_S
+    while stamp() == before:
+        left_s = deadline_s - time.monotonic()
+        if left_s <= 0:
+            return False
+        time.sleep(min(pause_s, left_s))
+        pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+    return True
 
 
 def split_lines(data: bytes) -> list[bytes]:

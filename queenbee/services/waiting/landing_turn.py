@@ -21,7 +21,7 @@ from queenbee.errors import Busy, QueenError
 from queenbee.store import safe_open, waiting_line
 from queenbee.store.documents import keep, recall
 from queenbee.store.droids import presence
-from queenbee.store.watch import wait_for_change
+from queenbee.store.files import wait_for_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,7 +199,7 @@ class LandingTurn:
                     hint="queen land --wait 10m",
                 )
             until_s = min(deadline_s, time.monotonic() + _LOOK_AGAIN_S)
-            wait_for_change(self._stamp, seen, [os.path.join(self.folder, "x")], until_s)
+            wait_for_change(self._stamp, seen, until_s)
 
     def _begin(self) -> bool:
         """Begins the turn if nobody is ahead; under the lock, since a turn can also be kept."""

@@ -22,7 +22,6 @@ _LATER = (
     "queenbee.services.telling.people",
     "queenbee.services.waiting.landing_turn",
     "queenbee.store.engines.postgres",
-    "queenbee.store.watch",
 )
 """They import libraries that import `logging`. That must not begin while a fork does: it would
 release a lock after the fork that it had not taken before.

@@ -6,12 +6,13 @@ import os
 import time
 
 from queenbee._light import nullcontext
+from queenbee.store import files
 from queenbee.store.engines.opening import open_records
 from queenbee.store.ledger.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from queenbee.store.engines.engine import Turn
     from queenbee.store.engines.fault import Fault
@@ -71,12 +72,9 @@ class FilesEngine:
         self,
         stamp: Callable[[], object],
         before: object,
-        paths: Sequence[str],
         deadline_s: float,
     ) -> bool:
-        from queenbee.store.watch import wait_for_change  # noqa: PLC0415 - start-up
-
-        return wait_for_change(stamp, before, paths, deadline_s)
+        return files.wait_for_change(stamp, before, deadline_s)
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000

@@ -27,7 +27,7 @@ from queenbee.store.ledger.ledger import Ledger
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
     from typing import TypeVar
 
     from queenbee.store.engines.engine import Turn
@@ -370,7 +370,6 @@ class PostgresEngine:
         self,
         stamp: Callable[[], object],
         before: object,
-        paths: Sequence[str],
         deadline_s: float,
     ) -> bool:
         """As `Engine.wait`. A database that cannot be reached counts as one without a change."""
