@@ -111,7 +111,7 @@ PLACES = {
     ".beads/.queenbee/making/lock": "refused",
     ".beads/.queenbee/making/api.json": "refused",
     ".beads/.queenbee/seen": "not written",
-    ".beads/.queenbee/seen/ui": "not written",
+    ".beads/.queenbee/seen/ui": "the link is replaced",
     ".beads/.queenbee/hook.log": "not written",
     ".beads/.queenbee/hook.log.1": "the link is replaced",
     ".beads/.queenbee/collisions": "not written",

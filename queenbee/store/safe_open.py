@@ -179,6 +179,12 @@ def unlink(path: str) -> None:
         os.unlink(name, dir_fd=folder)
 
 
+def touch(path: str, at_ms: int) -> None:
+    """Gives a file the time of a change, in ms since 1970."""
+    with At(path) as (name, folder):
+        os.utime(name, ns=(at_ms * 1_000_000,) * 2, dir_fd=folder, follow_symlinks=False)
+
+
 def replace(source: str, target: str) -> None:
     """Gives a file the name of another one in the same folder, which it replaces."""
     with At(target) as (name, folder):

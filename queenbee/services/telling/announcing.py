@@ -52,7 +52,7 @@ class Announcer:
 
     def look(self) -> list[Want]:
         """Tells what is new, as far as the rate allows, and returns what was told."""
-        with self._memory.turn() as mine:
+        with self._memory as mine:
             if not mine:
                 return []
             known = self._known.union(self._memory.known())

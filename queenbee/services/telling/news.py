@@ -57,7 +57,7 @@ def take(hive: Services, *, pass_as: bool = False, only_once: bool = False) -> s
     it. With `only_once`, nothing is told if that cannot be remembered. Raises `Unreadable`.
     """
     told = Told(hive.layout, hive.actor)
-    with told.turn() as mine:
+    with told as mine:
         # Taken before anything is read: what comes in between is looked at again.
         stamps = told.changed(hive.now_ms()) if mine else {}
         if not stamps:

@@ -18,8 +18,6 @@ from queenbee.store.documents import is_unfinished, keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from queenbee.store.layout import Layout
 
 QUIET_MS = 12 * 3_600_000
@@ -76,7 +74,8 @@ def current(layout: Layout, session_id: str, now_ms: int) -> Session | None:
         # Its events come from elsewhere: it was resumed, or its hooks have a runner of their own.
         session.process = ""
         _write(session)
-    _touch(session.path, now_ms)
+    with suppress(OSError, Unreadable):
+        safe_open.touch(session.path, now_ms)
     return session
 
 
@@ -132,7 +131,7 @@ def _begin(path: str, part: str, source: str, now_ms: int) -> Session | None:
     )
     if not _write(session):
         return None
-    _touch(path, now_ms)
+    safe_open.touch(path, now_ms)
     for each in others:
         # A first one that was over until now must not come back as the first.
         if now_ms - each.last_ms > _KEPT_MS or (session.first and each.first):
@@ -163,7 +162,7 @@ def end(layout: Layout, session_id: str, *, reason: str, now_ms: int) -> None:
         if session is not None and reason in _SAME_AGENT:
             session.handed_on = True
             _write(session)
-            _touch(path, now_ms)
+            safe_open.touch(path, now_ms)
         else:
             safe_open.unlink(path)
 
@@ -190,14 +189,10 @@ def _plain(text: str) -> str:
 
 
 def _all_beside(path: str) -> list[Session]:
-    return list(_each_in(os.path.dirname(path)))
-
-
-def _each_in(folder: str) -> Iterator[Session]:
-    for name in sorted(os.listdir(folder)):
-        session = None if is_unfinished(name) else _read(os.path.join(folder, name))
-        if session is not None:
-            yield session
+    folder = os.path.dirname(path)
+    names = (name for name in sorted(os.listdir(folder)) if not is_unfinished(name))
+    found = (_read(os.path.join(folder, name)) for name in names)
+    return [session for session in found if session is not None]
 
 
 def _read(path: str) -> Session | None:
@@ -225,9 +220,3 @@ def _write(session: Session) -> bool:
     if session.handed_on:
         fields["handed_on"] = True
     return keep(session.path, fields)
-
-
-def _touch(path: str, now_ms: int) -> None:
-    with suppress(OSError, Unreadable), safe_open.At(path) as (name, folder):
-        times = (now_ms * 1_000_000, now_ms * 1_000_000)
-        os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
