@@ -85,7 +85,7 @@ class Messages:
         `to` is a name, several separated by commas, whose copies share one thread, or `@all`: one
         message for every droid that is in the hive, or joins it within `FRESH_MS`. The subject
         defaults to the parent's, or to the first line of the body. `ack_within_s` asks for an
-        acknowledgement within that many seconds. A name that nobody in the hive bears is refused
+        acknowledgement within that many seconds. A name that nobody in the hive has is refused
         unless `new` says that its droid is to come. Raises `InvalidInput`, also for a body without
         text, `UnknownDroid`, and `NotFound` if the parent does not exist.
         """

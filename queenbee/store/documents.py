@@ -45,22 +45,17 @@ def read_own(path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
 
 def _open_named(path: str, flags: int) -> int:
     # O_NONBLOCK: opening a FIFO must not hang.
-    return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+    safe_open.refuse_special(fd, path)
+    return fd
 
 
 def _read(path: str, open_: Callable[[str, int], int], max_bytes: int) -> bytes:
     try:
-        fd = open_(path, os.O_RDONLY)
+        with os.fdopen(open_(path, os.O_RDONLY), "rb") as file:
+            data = file.read(max_bytes + 1)
     except FileNotFoundError as error:
         raise NotFound(f"{path} does not exist", path=path) from error
-    except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise Unreadable(f"{path} is not a regular file", path=path)
-    try:
-        with os.fdopen(fd, "rb") as file:
-            data = file.read(max_bytes + 1)
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     if len(data) > max_bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 import time
 import zlib
 
@@ -421,9 +420,6 @@ def open_regular(path: str, flags: int) -> int | None:
                 f"{path} cannot be written: {error.strerror}; nothing was recorded", path=path
             ) from error
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise Unreadable(f"{path} is not a regular file", path=path)
     return fd
 
 

@@ -83,12 +83,25 @@ def open_folder(path: str) -> int:
 
 
 def open_file(path: str, flags: int, mode: int = 0o666) -> int:
-    """Returns the descriptor of a file; its folder must exist. Never waits for a FIFO."""
+    """Returns the descriptor of a regular file; its folder must exist. Never waits for a FIFO."""
     with At(path) as (name, folder):
         fd = _open_in(folder, name, path, flags | _FILE, mode)
+        refuse_special(fd, path)
         if flags & os.O_CREAT:
             _share(fd, folder)
         return fd
+
+
+def refuse_special(fd: int, path: str) -> None:
+    """Raises `Unreadable`, and closes the file, if it is not a regular one; for a folder, `OSError`,
+    as opening it for writing does.
+    """
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise Unreadable(f"{path} is not a regular file", path=path)
 
 
 def make_folder(path: str) -> bool:
@@ -193,10 +206,7 @@ def replace(source: str, target: str) -> None:
 
 def read(path: str, most_bytes: int = -1) -> bytes:
     """Returns the content of a regular file, or so many bytes of its beginning."""
-    fd = open_file(path, os.O_RDONLY)
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise Unreadable(f"{path} is not a regular file", path=path)
+    with os.fdopen(open_file(path, os.O_RDONLY), "rb") as file:
         return file.read(most_bytes)
 
 
@@ -205,8 +215,6 @@ def write(path: str, data: bytes, flags: int = os.O_CREAT | os.O_TRUNC) -> None:
     # O_TRUNC would empty a file before it is known to be ours.
     fd = open_file(path, os.O_WRONLY | flags & ~os.O_TRUNC)
     with os.fdopen(fd, "wb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise Unreadable(f"{path} is not a regular file", path=path)
         if flags & os.O_TRUNC:
             os.ftruncate(fd, 0)
         file.write(data)

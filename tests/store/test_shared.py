@@ -104,7 +104,7 @@ def test_without_the_permissions_the_second_user_is_locked_out(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = mutant(safe_open, "return mode & 0o066 if mode & stat.S_ISGID else 0", "return 0")
-    monkeypatch.setattr(safe_open, "shared_bits", broken.shared_bits)
+    monkeypatch.setattr(safe_open, "_shared_bits", broken._shared_bits)
     as_user(ANN, lambda: use(shared))
     with pytest.raises(AssertionError):
         as_user(BOB, lambda: use(shared))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from queenbee.core.names import EVERYONE, nearest
@@ -29,12 +28,12 @@ _FIELDS = {
 """What a line of a batch may have, as the tool `send` of MCP has it."""
 
 
-@dataclass(frozen=True, slots=True)
 class Broadcast:
     """A message to everyone that was sent, and the droids in the hive that it reaches."""
 
-    message: Message
-    reaches: Sequence[str]
+    def __init__(self, message: Message, reaches: Sequence[str]) -> None:
+        self.message = message
+        self.reaches = reaches
 
     def to_dict(self) -> dict[str, object]:
         """Returns the message's fields with `reaches`."""

@@ -9,6 +9,7 @@ from queenbee._light import nullcontext
 from queenbee.store import files
 from queenbee.store.engines.opening import open_records
 from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.machine import present_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,8 +81,6 @@ class FilesEngine:
         return time.time_ns() // 1_000_000
 
     def present_ms(self, now_ms: int) -> int:
-        from queenbee.store.machine import present_ms  # noqa: PLC0415 - start-up
-
         at = self._layout
         journals = os.path.join(at.state_dir, "journal")
         return present_ms((at.beads_dir, at.state_dir, journals, at.common_dir), now_ms)
