@@ -48,6 +48,9 @@ class QueenError(Exception):
         self.hint = hint
         self.details = details
 
+    def __str__(self) -> str:
+        return self.message  # Who passes an error on may have added to it.
+
     def __getattr__(self, name: str) -> object:
         details = self.__dict__.get("details", {})
         if name in details:

@@ -14,8 +14,8 @@ from queenbee.core.timestamps import format_ms
 pytestmark = pytest.mark.slow
 
 OF_OTHERS = {
-    "filelock", "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
-    "referencing", "rpds", "ruamel", "ulid", "watchdog", "yaml",
+    "jsonschema", "markdown_it", "msgspec", "orjson", "pathspec",
+    "referencing", "rpds", "ruamel", "ulid", "yaml",
 }  # fmt: skip
 """Packages that cost 3 to 100 ms each. None of them serves a small hive."""
 
@@ -40,7 +40,6 @@ PATTERNS = {"queenbee.core.glob.apart", "queenbee.core.glob.sieve", "queenbee.co
 GRANTING = {
     "operator", "queenbee.core.standing",
     "queenbee.services.leases.granting", "queenbee.store.git_files.ignore_files",
-    "queenbee.store.verdicts",
 }  # fmt: skip
 MESSAGES = {"queenbee.services.messages", "queenbee.cli.commands.msg"}
 LEASES = {"queenbee.services.leases.reservations", "queenbee.services.leases.live"}
@@ -49,7 +48,7 @@ ISSUES = {"queenbee.services.issues", "queenbee.core.beads", "queenbee.cli.comma
 WRITING = {
     "queenbee.services.writing.transaction", "queenbee.services.writing.secrets",
     "queenbee.store.lock", "queenbee.store.setup",
-    "queenbee.store.engines.files_turn", "queenbee.store.watch",
+    "queenbee.store.engines.files_turn",
 }  # fmt: skip
 RARE = {
     "queenbee.cli.progress", "queenbee.checks.check",

@@ -29,6 +29,7 @@ from queenbee.errors import QueenError
 from queenbee.store import settings as hive_settings
 from queenbee.store.engines.opening import INDEX_FROM_BYTES
 from queenbee.store.ledger.codec import Unusable, decode, is_migration
+from queenbee.store.setup import in_toml
 
 NOT_YET: set[str] = set()
 """What is linked to and still being written."""
@@ -180,9 +181,14 @@ def test_every_word_for_a_state_is_listed_with_its_color_and_symbol():
     assert listed == {(each.color, each.symbol, each.words - unlisted) for each in MEANINGS}
 
 
-def test_every_setting_is_listed():
-    listed = [words_in_code(row[0])[0] for row in first_cells(FORMAT, "Settings")]
-    assert sorted(listed) == sorted(setting.name for setting in hive_settings.SETTINGS)
+def test_every_setting_is_listed_as_its_row_in_the_code_says():
+    told = {words_in_code(row[0])[0]: row[1:] for row in first_cells(FORMAT, "Settings")}
+    assert list(told) == [setting.name for setting in hive_settings.SETTINGS]
+    for setting in hive_settings.SETTINGS:
+        allowed, default, meaning = told[setting.name]
+        assert allowed.replace("`", "") == setting.type.allowed
+        assert default == f"`{in_toml(setting.default)}`"
+        assert meaning.startswith(setting.sentence)
 
 
 def test_the_size_from_which_an_index_is_used_is_what_the_format_says():

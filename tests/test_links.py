@@ -37,14 +37,14 @@ from queenbee.report.saving import save
 from queenbee.report.words import GENERATOR
 from queenbee.services.care import doctor, indexes
 from queenbee.services.waiting.landing_turn import LandingTurn
-from queenbee.store import safe_open, setup, verdicts
+from queenbee.store import documents, safe_open, setup
 from queenbee.store.droids import presence
 from queenbee.store.droids import sessions as at_work
 from queenbee.store.droids.identity import remember
 from queenbee.store.droids.told import Told
 from queenbee.store.git_files.working_tree import keep_tree_id
 from queenbee.store.layout import discover
-from queenbee.store.lock import LongLock
+from queenbee.store.lock import KernelLock
 from queenbee.store.logbook import note
 from queenbee.workflows.locks import documents_lock, gate_runs, run_lock
 
@@ -84,15 +84,12 @@ PLACES = {
     ".beads/.queenbee/.gitignore": "made only if nothing has the name",
     ".beads/.queenbee/lock": "refused",
     ".beads/.queenbee/documents.lock": "refused",
-    ".beads/.queenbee/documents.lock.holder": "not written",
     ".beads/.queenbee/run-gt-1-a5b98aff.lock": "refused",
-    ".beads/.queenbee/run-gt-1-a5b98aff.lock.holder": "not written",
     ".beads/.queenbee/run-gt-1--547484d3.lock": "refused",
     ".beads/.queenbee/journal/messages.jsonl": "refused",
     ".beads/.queenbee/journal/messages.jsonl.intent": "refused",
     ".beads/.queenbee/journal/messages.jsonl.gained": "refused",
     ".beads/.queenbee/journal/messages.jsonl.archived": "refused",
-    ".beads/.queenbee/journal/messages.jsonl.archived.tmp": "refused",
     ".beads/.queenbee/index/messages.sqlite3": "refused",
     ".beads/.queenbee/index/messages.sqlite3-wal": "refused",
     ".beads/.queenbee/index/messages.sqlite3-shm": "refused",
@@ -105,17 +102,15 @@ PLACES = {
     ".beads/.queenbee/sessions/lock": "not written",
     ".beads/.queenbee/sessions/git": "not written",
     ".beads/.queenbee/sessions/git/one": "the link is replaced",
-    ".beads/.queenbee/sessions/git/one.new": "not written",
     ".beads/.queenbee/told": "not written",
     ".beads/.queenbee/told/ui": "not written",
     ".beads/.queenbee/index/unmerged.json": "the link is replaced",
     ".beads/.queenbee/neighbours": "not written",
     ".beads/.queenbee/neighbours/1b4e.json": "the link is replaced",
     ".beads/.queenbee/making/lock": "refused",
-    ".beads/.queenbee/making/lock.holder": "not written",
     ".beads/.queenbee/making/api.json": "refused",
     ".beads/.queenbee/seen": "not written",
-    ".beads/.queenbee/seen/ui": "not written",
+    ".beads/.queenbee/seen/ui": "the link is replaced",
     ".beads/.queenbee/hook.log": "not written",
     ".beads/.queenbee/hook.log.1": "the link is replaced",
     ".beads/.queenbee/collisions": "not written",
@@ -256,7 +251,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     def making() -> None:
         folder = state / "making"
         safe_open.make_folder(str(folder))
-        with LongLock(str(folder / "lock"), holder="ui"):
+        with KernelLock(str(folder / "lock"), holder="ui"):
             worktree_making._write_note(str(folder / "api.json"), "x", str(clock.now_ms))
 
     def compared() -> None:
@@ -299,7 +294,7 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     )
     do("told", lambda: Told(layout, "ui").add(["key"]))
     do("seen", lambda: Told(layout, "ui").saw({}, 0))
-    do("verdicts", lambda: verdicts.keep(layout.verdicts_path("leases"), "x", {}))
+    do("verdicts", lambda: documents.keep(layout.verdicts_path("leases"), {"n": clock.now_ms}))
     do("unmerged", lambda: unmerged._store(str(state / "index" / "unmerged.json"), {}, {}))
     do("neighbours", lambda: neighbours._keep(str(state / "neighbours" / "1b4e.json"), {}))
     do("making", making)

@@ -13,7 +13,8 @@ from queenbee.agents.launch import hook_command, mcp_command
 from queenbee.errors import InvalidInput, NoHive, NotFound, QueenError
 from queenbee.git import hooks as git_hooks
 from queenbee.store import safe_open
-from queenbee.store.layout import discover, git_tree
+from queenbee.store.git_trees import git_tree
+from queenbee.store.layout import discover
 from queenbee.store.setup import folders_to_grant
 
 if TYPE_CHECKING:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 MIN_TTL_S = 1
 MAX_TTL_S = 30 * 86_400
-DEFAULT_TTL_S = 2 * 3_600
 CLOCKS_DIFFER_MS = 24 * 3_600_000
 """Right clocks differ by less: also one that shows another time zone's hour as UTC."""
 NEVER_MS = 2**62

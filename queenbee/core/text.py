@@ -86,20 +86,26 @@ def suggested(command: str, *words: str, **options: str | bool | None) -> str:
     return " ".join([command, *quoted, *flags])
 
 
-def quotation(text: str) -> str:
-    """Returns the text in quotes that it cannot close, for a sentence."""
+def quotation(text: str, most: int | None = None) -> str:
+    """Returns the text in quotes that it cannot close, for a sentence; with `most`, on one line and
+    cut to so many characters.
+    """
+    text = text if most is None else one_line(text, most)
     return "“" + "".join('"' if char in _CURLY else char for char in text) + "”"
 
 
-def mentioned(name: str) -> str:
-    """Returns a name for a sentence: as it is if it is one plain word, otherwise in quotes."""
+def mentioned(name: str, most: int | None = None) -> str:
+    """Returns a name for a sentence: as it is if it is one plain word, otherwise in quotes; with
+    `most`, on one line and cut to so many characters.
+    """
+    name = name if most is None else one_line(name, most)
     plain = name and all(char.isalnum() or char in _IN_NAMES for char in name)
     return name if plain else quotation(name)
 
 
 def named(paths: Sequence[str], most: int = 5) -> str:
     """Returns files or branches for a sentence; none of them can be taken for a part of it."""
-    return ", ".join(mentioned(one_line(each, 200)) for each in paths[:most])
+    return ", ".join(mentioned(each, 200) for each in paths[:most])
 
 
 def bracketed(text: str) -> str:

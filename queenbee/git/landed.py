@@ -7,7 +7,8 @@ import os
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.run import git, without_programs
 from queenbee.store.git_files.worktrees import target_branch
-from queenbee.store.layout import Layout, git_tree
+from queenbee.store.git_trees import git_tree
+from queenbee.store.layout import Layout
 
 
 def uncommitted_records(layout: Layout) -> str | None:

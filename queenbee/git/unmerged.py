@@ -10,13 +10,11 @@ Only `refresh` starts git. No filter and no fsmonitor of a worktree runs for it.
 
 from __future__ import annotations
 
-import json
 import os
 import time
-from contextlib import suppress
 
 from queenbee.errors import ExternalFailure, QueenError
-from queenbee.store import safe_open
+from queenbee.store.documents import keep, recall
 from queenbee.store.files import Stamp, stamp_of
 from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
 
@@ -356,20 +354,15 @@ def _target(layout: Layout, found: Sequence[Worktree]) -> str | None:
 
 def _load(path: str) -> tuple[dict[str, Work], dict[str, int]]:
     try:
-        kept = json.loads(safe_open.read(path))
+        kept = recall(path)
         if kept["format"] == _FORMAT:
             slow = {str(key): int(at_ns) for key, at_ns in kept.get("slow", {}).items()}
             return {str(key): Work.of(each) for key, each in kept["of"].items()}, slow
-    except (OSError, QueenError, ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         pass
     return {}, {}
 
 
 def _store(path: str, works: Mapping[str, Work], slow: Mapping[str, int]) -> None:
     entries = {key: work.to_dict() for key, work in works.items()}
-    temporary = f"{path}.{os.urandom(4).hex()}.tmp"
-    with suppress(OSError, QueenError):
-        safe_open.make_folder(os.path.dirname(path))
-        said = json.dumps({"format": _FORMAT, "of": entries, "slow": slow})
-        safe_open.write(temporary, said.encode())
-        safe_open.replace(temporary, path)
+    keep(path, {"format": _FORMAT, "of": entries, "slow": slow})

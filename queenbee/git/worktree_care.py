@@ -13,7 +13,7 @@ from queenbee.git.touched import Owner
 from queenbee.git.unmerged import Neighbours
 from queenbee.services.leases.edits import is_exempt
 from queenbee.store.git_files.worktrees import worktrees
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment, Reservation

@@ -7,7 +7,8 @@ import os
 from queenbee._light import suppress
 from queenbee.errors import Held, NotFound, QueenError
 from queenbee.hook import events
-from queenbee.store.layout import git_tree, hives_above
+from queenbee.store.git_trees import git_tree
+from queenbee.store.layout import hives_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import os
 import time
 
 from queenbee._light import suppress
-from queenbee.core import plain_json
 from queenbee.core.text import one_line, suggested
 from queenbee.errors import NoHive, QueenError
 from queenbee.hook import answers
 from queenbee.store import safe_open
+from queenbee.store.documents import keep, recall
 from queenbee.store.git_files.worktrees import are_several
 from queenbee.store.layout import discover
 
@@ -117,21 +117,19 @@ def _text(touches: Sequence[Touch], actor: str | None) -> str:
 
 def _load(path: str) -> dict[str, tuple[float, list[str]]]:
     """Returns for each file when this was asked, and of which branches the session was told."""
+    kept = recall(path, 1 << 20)
     try:
-        kept = plain_json.loads(safe_open.read(path, 1 << 20))
         return {str(key): (float(at), [str(one) for one in known]) for key, (at, known) in kept}
-    except (OSError, QueenError, ValueError, TypeError):
+    except (ValueError, TypeError):
         return {}
 
 
 def _keep(path: str, told: Mapping[str, tuple[float, list[str]]]) -> None:
     folder = os.path.dirname(path)
-    temporary = f"{path}.{os.urandom(4).hex()}.tmp"
     with suppress(OSError, QueenError):
         if safe_open.make_folder(folder) or not os.path.exists(path):
             _forget_old(folder)
-        safe_open.write(temporary, plain_json.dumps(list(told.items())).encode())
-        safe_open.replace(temporary, path)
+    keep(path, list(told.items()))
 
 
 def _forget_old(folder: str) -> None:

@@ -18,7 +18,8 @@ from queenbee.git.worktree_making import add
 from queenbee.hook import events
 from queenbee.hook.answers import Plain
 from queenbee.services.hive import Services
-from queenbee.store.layout import discover, git_tree
+from queenbee.store.git_trees import git_tree
+from queenbee.store.layout import discover
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

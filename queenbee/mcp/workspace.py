@@ -62,7 +62,7 @@ class Workspace:
         self._own_id = uuid4().hex
         """Tells this client from others if it names no session."""
         self._mutex = threading.Lock()
-        self._holds: dict[str, tuple[str, identity.Hold]] = {}
+        self._holds: dict[str, tuple[str, int]] = {}
         """By worktree, the session that has the name which the worktree remembers."""
         self._open: dict[tuple[str, str | None], tuple[object, Hive]] = {}
 
@@ -165,7 +165,7 @@ class Workspace:
             for _, hive in self._open.values():
                 hive.close()
             for _, hold in self._holds.values():
-                hold.release()
+                os.close(hold)
             self._open.clear()
             self._holds.clear()
 

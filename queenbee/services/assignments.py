@@ -14,7 +14,7 @@ from queenbee.store.droids.identity import checked_droid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from queenbee.core.beads import Issue
     from queenbee.core.queue import Waiter
@@ -70,9 +70,9 @@ class Assignments:
         others or is set aside, unless `anyway`. With `wait_s`, waits for its turn; raises `Busy`
         when that time runs out.
         """
-        actor = self._store.actor
+        actor, said = self._store.actor, {"worktree": worktree, "reason": reason}
         if wait_s <= 0:
-            return self._give(issue_id, actor, worktree, reason, anyway=anyway)
+            return self._give(issue_id, actor, said, anyway=anyway)
         from queenbee.core.queue import Want  # noqa: PLC0415 - start-up
         from queenbee.services.waiting.turns import served  # noqa: PLC0415 - start-up
 
@@ -80,7 +80,7 @@ class Assignments:
             self._store,
             self._queue(),
             Want(issue_id=issue_id),
-            lambda place: self._give(issue_id, actor, worktree, reason, anyway=anyway, place=place),
+            lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
             wait_s=wait_s,
             kinds=[KIND],
             files=[self._store.layout.issues_path],
@@ -91,8 +91,8 @@ class Assignments:
         self, tx: Transaction, issue_id: str, *, reason: str | None = None
     ) -> Assignment:
         """Takes an issue for the actor in a transaction that has checked that it is ready."""
-        worktree = self._store.layout.worktree
-        return self._stage(tx, issue_id, self._store.actor, worktree, reason)
+        said = {"worktree": self._store.layout.worktree, "reason": reason}
+        return self._stage(tx, issue_id, self._store.actor, said)
 
     def assign(
         self,
@@ -111,7 +111,8 @@ class Assignments:
         Otherwise raises what `claim` raises.
         """
         checked_droid(self._store.layout, droid)
-        return self._give(issue_id, droid, worktree, reason, reassign=reassign, anyway=anyway)
+        said = {"worktree": worktree, "reason": reason}
+        return self._give(issue_id, droid, said, reassign=reassign, anyway=anyway)
 
     def release(self, issue_id: str, *, reason: str | None = None) -> Assignment:
         """Gives an issue back, and the leases made for it. Raises `NotFound`, `NotYours`.
@@ -140,10 +141,7 @@ class Assignments:
 
         Raises `NotFound`, or `NotYours` if another droid has it.
         """
-        actor = self._store.actor
-        return self._checked_ending(issue_id, self.active(issue_id), actor)
-
-    def _checked_ending(self, issue_id: str, current: Assignment | None, actor: str) -> Assignment:
+        actor, current = self._store.actor, self.active(issue_id)
         if current is None:
             raise NotFound(
                 f"nobody is assigned to {issue_id}",
@@ -171,13 +169,12 @@ class Assignments:
                 hint=f"one of: {', '.join(ASSIGNMENT_STATUSES)}, all",
             )
         state = self._store.state(KIND)
-        equals: dict[str, object] = {}
-        if issue_id is not None:
-            equals["issue_id"] = issue_id
-        if status != "all":
-            equals["status"] = status
-        if droid is not None:
-            equals["droid"] = droid
+        asked = {
+            "issue_id": issue_id,
+            "status": None if status == "all" else status,
+            "droid": droid,
+        }
+        equals = {name: value for name, value in asked.items() if value is not None}
         rows = [Assignment(fields) for fields in state.select(equals)]
         return [
             each for each in self._judged(rows) if not (status == "active" and each.superseded_by)
@@ -197,19 +194,21 @@ class Assignments:
 
     def active(self, issue_id: str) -> Assignment | None:
         """Returns the assignment of an issue that is in effect, or None."""
-        rows = [Assignment(row) for row in self._store.state(KIND).select({"issue_id": issue_id})]
+        rows = self._rows_of(issue_id)
         lost = superseded_assignments(rows) if len(rows) > 1 else {}
         standing = (each for each in rows if each.status == "active" and each.id not in lost)
         return next(standing, None)
 
+    def _rows_of(self, issue_id: str) -> list[Assignment]:
+        return [Assignment(row) for row in self._store.state(KIND).select({"issue_id": issue_id})]
+
     def _judged(self, found: list[Assignment]) -> list[Assignment]:
         """Returns the assignments, with `superseded_by` set in those that lost to an older one."""
-        state = self._store.state(KIND)
         lost: dict[str, str] = {}
         for issue_id in dict.fromkeys(each.issue_id for each in found):
-            rows = state.select({"issue_id": issue_id})
+            rows = self._rows_of(issue_id)
             if len(rows) > 1:
-                lost.update(superseded_assignments(Assignment(row) for row in rows))
+                lost.update(superseded_assignments(rows))
         return [
             Assignment({**each.fields, "superseded_by": lost[each.id]}) if each.id in lost else each
             for each in found
@@ -219,16 +218,15 @@ class Assignments:
         self,
         issue_id: str,
         droid: str,
-        worktree: str | None,
-        reason: str | None,
+        said: Mapping[str, str | None],
         *,
         reassign: bool = False,
         anyway: bool = False,
         place: Place | None = None,
     ) -> Assignment:
-        actor = self._store.actor
+        actor, reason = self._store.actor, said["reason"]
         if droid == actor:  # Another droid's worktree is not known here.
-            worktree = worktree or self._store.layout.worktree
+            said = {**said, "worktree": said["worktree"] or self._store.layout.worktree}
         self._look(issue_id, reason, *([f"Reassigned to {droid}", "Assigned"] if reason else []))
         with self._store.transaction() as tx:
             current = self.active(issue_id)
@@ -244,7 +242,7 @@ class Assignments:
                 self._refuse_taken(issue_id, droid, current, place)
             if current is not None:
                 self._move(tx, current, droid, reason)
-            given = self._stage(tx, issue_id, droid, worktree, reason, previous=current)
+            given = self._stage(tx, issue_id, droid, said, previous=current)
             if droid != actor:
                 title = f": {issue.title}" if issue is not None and issue.title else ""
                 body = _said("Assigned", actor, reason)
@@ -300,8 +298,7 @@ class Assignments:
         tx: Transaction,
         issue_id: str,
         droid: str,
-        worktree: str | None,
-        reason: str | None,
+        said: Mapping[str, str | None],
         *,
         previous: Assignment | None = None,
     ) -> Assignment:
@@ -311,8 +308,7 @@ class Assignments:
             "droid": droid,
             "assigned_by": self._store.actor,
             "status": "active",
-            "worktree": worktree,
-            "reason": reason,
+            **said,
             "previous_droid": previous.droid if previous else None,
             "follows": self._ended_after(issue_id, tx.now_ms, previous) or None,
             **self._store.grant_marks,
@@ -343,9 +339,8 @@ class Assignments:
         checked_issue_id(issue_id)
         self._look(issue_id, reason, *([status.capitalize()] if reason else []))
         with self._store.transaction() as tx:
-            active = self.active(issue_id)
-            lost = self._lost(issue_id, active, actor) if status == "released" else None
-            current = lost or self._checked_ending(issue_id, active, actor)
+            lost = self._lost(issue_id, actor) if status == "released" else None
+            current = lost or self.check_ending(issue_id)
             # The leases first: after a crash in between, the assignment can still be ended.
             self._reservations().stage_release(
                 tx, self._leases_for(current), by=actor, reason=f"{issue_id} was {status}"
@@ -397,10 +392,9 @@ class Assignments:
         """Returns the ended assignments of an issue whose end is dated later than now: by another
         clock than ours, or by ours before it was set back. A new one would lose to them.
         """
-        rows = map(Assignment, self._store.state(KIND).select({"issue_id": issue_id}))
         return [
             each.id
-            for each in rows
+            for each in self._rows_of(issue_id)
             if each.status != "active"
             and assignment_end_ms(each) > now_ms
             and (moved is None or each.id != moved.id)
@@ -415,8 +409,9 @@ class Assignments:
         # A row from further in the future is a mistake, which no completion should repeat.
         return [changed_ms] if changed_ms and not is_absurd(changed_ms, now_ms) else []
 
-    def _lost(self, issue_id: str, current: Assignment | None, actor: str) -> Assignment | None:
+    def _lost(self, issue_id: str, actor: str) -> Assignment | None:
         """Returns a superseded assignment for the actor to end, unless it has one in effect."""
+        current = self.active(issue_id)
         if current is not None and actor in (current.droid, *SUPERVISORS):
             return None
         lost = [loser for _, loser in self.conflicts() if loser.issue_id == issue_id]
@@ -426,21 +421,12 @@ class Assignments:
         """Returns the assignments that lost to this one and began after it ends. They would count
         again, if its line did not name them.
         """
-        rows = self._store.state(KIND).select({"issue_id": ended.issue_id})
-        all_of_it = [Assignment(row) for row in rows]
-        lost = superseded_assignments(all_of_it)
-        return list(
-            dict.fromkeys(
-                [
-                    *ended.outranks,
-                    *(
-                        each.id
-                        for each in all_of_it
-                        if lost.get(each.id) == ended.id and each.created_ms >= end_ms
-                    ),
-                ]
-            )
-        )
+        rows = self._rows_of(ended.issue_id)
+        lost = superseded_assignments(rows)
+        later = [
+            each.id for each in rows if lost.get(each.id) == ended.id and each.created_ms >= end_ms
+        ]
+        return list(dict.fromkeys([*ended.outranks, *later]))
 
     def _ending(
         self, ended: Assignment, status: str, end_ms: int, *, by: str, reason: str | None

@@ -10,7 +10,6 @@ ADR 0029.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import sys
 import time
@@ -19,6 +18,7 @@ from contextlib import suppress
 from queenbee.core.text import shortened
 from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
+from queenbee.store.documents import keep, recall, take_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def allow(layout: Layout) -> None:
         if not is_allowed(layout):
             safe_open.make_folder(layout.remote_dir)
             safe_open.write(_here(layout), b"")
-            _replace(_allowed(layout), _mark(layout))
+            take_name(_allowed(layout), _mark(layout), durable=False)
 
 
 def is_allowed(layout: Layout) -> bool:
@@ -221,21 +221,13 @@ class _Away:
     @classmethod
     def read(cls, layout: Layout) -> _Away | None:
         try:
-            said = json.loads(safe_open.read(_away_path(layout), _MOST_BYTES))
+            said = recall(_away_path(layout), _MOST_BYTES)
             return cls(int(said["at_ns"]), str(said["why"]), list(map(str, said["told"])))
-        except (OSError, Unreadable, ValueError, KeyError, TypeError, RecursionError):
+        except (ValueError, KeyError, TypeError):
             return None
 
     def write(self, layout: Layout) -> None:
-        with suppress(OSError, QueenError):
-            safe_open.make_folder(layout.remote_dir)
-            _replace(_away_path(layout), json.dumps(vars(self)).encode())
-
-
-def _replace(path: str, data: bytes) -> None:
-    new = f"{path}.{os.getpid()}.tmp"
-    safe_open.write(new, data)
-    safe_open.replace(new, path)
+        keep(_away_path(layout), vars(self))
 
 
 def _away_path(layout: Layout) -> str:

@@ -11,7 +11,8 @@ from queenbee.errors import NoHive
 from queenbee.services.hive import Services
 from queenbee.store import safe_open
 from queenbee.store.droids import identity
-from queenbee.store.layout import BEADS, git_tree, hives_above
+from queenbee.store.git_trees import git_tree
+from queenbee.store.layout import BEADS, hives_above
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

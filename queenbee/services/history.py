@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.fold import newest_ms
@@ -14,18 +15,22 @@ if TYPE_CHECKING:
     from queenbee.core.fold import Fields
 
 
+@dataclass(frozen=True, slots=True)
 class Revision:
     """One line of a record."""
 
-    def __init__(self, fields: Fields, changes: Fields, at: str | None, by: str | None) -> None:
-        self.fields = fields
-        self.changes = changes
-        """The fields that differ from the line before it."""
-        self.at = at
-        self.by = by
-        """Who wrote it, or None if the record does not say."""
-        rev = fields.get("rev")
-        self.rev = rev if isinstance(rev, int) else 1
+    fields: Fields
+    changes: Fields
+    """The fields that differ from the line before it."""
+    at: str | None
+    by: str | None
+    """Who wrote it, or None if the record does not say."""
+
+    @property
+    def rev(self) -> int:
+        """Its number among the lines of the record, from 1."""
+        rev = self.fields.get("rev")
+        return rev if isinstance(rev, int) else 1
 
     def to_dict(self) -> dict[str, object]:
         """Returns the line's fields with `at`, `by` and `changes`."""

@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import os
-
 from queenbee._light import cached_property
 from queenbee.core.kinds import KINDS
 from queenbee.core.timestamps import format_ms
@@ -31,10 +29,6 @@ if TYPE_CHECKING:
     from queenbee.services.nudges import Nudges
     from queenbee.services.waiting.queue import Queue
     from queenbee.store.ledger.rotation import Rotation
-
-
-_LINES = 10
-"""At most so many line numbers in a notice."""
 
 
 class Services(Store):
@@ -180,61 +174,6 @@ class Services(Store):
         """Returns the shortest end of each id that no other record of this kind has."""
         state = self.state(kind)
         return {identifier: state.short_id(identifier) for identifier in identifiers}
-
-    def notes(self) -> list[str]:
-        """Returns notices for the actor, each of them once."""
-        from queenbee.services.notices import Notices  # noqa: PLC0415 - start-up
-
-        notices = Notices(
-            self,
-            assignments=lambda: self.assignments,
-            reservations=lambda: self.reservations,
-            queue=lambda: self.queue,
-        )
-        told = [
-            *self._not_fetched(),
-            *self._unreached(),
-            *self._long_lines(),
-            *notices.take(),
-            *self._unread_issues(),
-        ]
-        return told + [
-            f"{state.unusable} of the lines in {state.ledger.path} cannot be used; "
-            "they are left alone; see: queen doctor"
-            for state in self.opened()
-            if state.unusable
-        ]
-
-    def _not_fetched(self) -> list[str]:
-        if self.layout.settings.sync_ledgers == "code" or os.path.isdir(self.layout.remote_dir):
-            return []
-        return ["this clone has not fetched the records yet, which are on a branch: queen sync"]
-
-    def _unreached(self) -> list[str]:
-        if self.layout.settings.sync_when == "manual":
-            return []
-        from queenbee.services.behind import look_after  # noqa: PLC0415 - start-up
-
-        return look_after(self)
-
-    def _unread_issues(self) -> list[str]:
-        issues = self.__dict__.get("issues")  # Only if the command asked for them.
-        if issues is None or not issues.unusable:
-            return []
-        lines = ", ".join(map(str, issues.unusable_lines[:_LINES]))
-        more = ", …" if issues.unusable > _LINES else ""
-        text = f"{issues.unusable} of the lines in {self.layout.issues_path} cannot be read "
-        text += f"({lines}{more}); what waits for an issue in them stays blocked; see: queen doctor"
-        return [text]
-
-    def _long_lines(self) -> list[str]:
-        written, self.long_lines = list(dict.fromkeys(self.long_lines)), []
-        if not written:
-            return []
-        more = f" and {len(written) - 1} more" if len(written) > 1 else ""
-        problem = "took a line of 64 KiB or more: the Go tool cannot read it, or anything after it"
-        advice = "put long text in a file in the repository and send its path"
-        return [f"{written[0]}{more} {problem}; {advice}"]
 
     def rotate(self, *, older_than_s: int | None = None) -> dict[str, Rotation]:
         """Moves the records that have been closed for this long (default: the setting

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from queenbee.services.store import Store
     from queenbee.services.writing.transaction import Transaction
 
+    Draft = Mapping[str, Any]
+    """A message to send: the arguments of `Messages.send`, by name."""
+
 KIND = "messages"
 FRESH_MS = 24 * 3_600_000
 """A message to everyone also reaches a droid that joins the hive within this time."""
@@ -43,39 +46,15 @@ class Hit:
         return {**self.message.to_dict(), "snippet": self.snippet}
 
 
-class _Draft:
-    """A message to send: the arguments of `Messages.send`."""
-
-    __slots__ = (
-        "ack_within_s",
-        "body",
-        "importance",
-        "issue_id",
-        "new",
-        "reply_to",
-        "subject",
-        "to",
-    )
-
-    def __init__(
-        self,
-        to: str,
-        body: str,
-        subject: str | None = None,
-        issue_id: str | None = None,
-        importance: str = "normal",
-        reply_to: str | None = None,
-        ack_within_s: int | None = None,
-        new: bool = False,
-    ) -> None:
-        self.to = to
-        self.body = body
-        self.subject = subject
-        self.issue_id = issue_id
-        self.importance = importance
-        self.reply_to = reply_to
-        self.ack_within_s = ack_within_s
-        self.new = new
+_HEADERS: Mapping[str, Any] = {
+    "subject": None,
+    "issue_id": None,
+    "importance": "normal",
+    "reply_to": None,
+    "ack_within_s": None,
+    "new": False,
+}
+"""What `Messages.send` takes besides `to` and `body`, with the defaults."""
 
 
 class Messages:
@@ -106,13 +85,22 @@ class Messages:
         `to` is a name, several separated by commas, whose copies share one thread, or `@all`: one
         message for every droid that is in the hive, or joins it within `FRESH_MS`. The subject
         defaults to the parent's, or to the first line of the body. `ack_within_s` asks for an
-        acknowledgement within that many seconds. A name that nobody in the hive bears is refused
+        acknowledgement within that many seconds. A name that nobody in the hive has is refused
         unless `new` says that its droid is to come. Raises `InvalidInput`, also for a body without
         text, `UnknownDroid`, and `NotFound` if the parent does not exist.
         """
         sender = self._store.actor
-        draft = _Draft(to, body, subject, issue_id, importance, reply_to, ack_within_s, new)
-        recipients = self._checked(draft)
+        draft = {
+            "to": to,
+            "body": body,
+            "subject": subject,
+            "issue_id": issue_id,
+            "importance": importance,
+            "reply_to": reply_to,
+            "ack_within_s": ack_within_s,
+            "new": new,
+        }
+        recipients = self._checked(draft, {}, set())
         with self._store.transaction() as tx:
             return self._stage(tx, sender, draft, recipients)
 
@@ -125,7 +113,7 @@ class Messages:
         Each is given by the arguments of `send`, by name. Raises what `send` raises; the error says
         which one is wrong, counted from 1, and calls it `noun`.
         """
-        sender, drafts = self._store.actor, [_Draft(**each) for each in messages]
+        sender, drafts = self._store.actor, [_draft(each) for each in messages]
         if not drafts:
             return []
         checked: dict[tuple[str, bool], list[str]] = {}
@@ -140,52 +128,52 @@ class Messages:
             with self._store.transaction() as tx:
                 for draft in drafts:
                     number += 1
-                    staged += self._stage(tx, sender, draft, checked[draft.to, draft.new])
+                    recipients = checked[draft["to"], draft["new"]]
+                    staged += self._stage(tx, sender, draft, recipients)
                 number = 0
         except QueenError as error:
             if number:
                 error.message = f"{noun} {number}: {error.message}"
-                error.args = (error.message,)
                 error.details[noun] = number
             raise
         return staged
 
     def _checked(
         self,
-        draft: _Draft,
-        known: dict[tuple[str, bool], list[str]] | None = None,
-        issues: set[str] | None = None,
+        draft: Draft,
+        known: dict[tuple[str, bool], list[str]],
+        issues: set[str],
     ) -> list[str]:
         """Returns the recipients of a draft that can be sent. What other drafts have asked about
         is in `known` and `issues`, and not asked again.
         """
-        _check_importance(draft.importance)
-        if not draft.body.strip():
+        if draft["importance"] not in IMPORTANCES:
+            raise InvalidInput(
+                f"{draft['importance']!r} is not an importance",
+                hint=f"one of: {', '.join(IMPORTANCES)}",
+            )
+        if not draft["body"].strip():
             raise InvalidInput("the message is empty", hint="queen msg send NAME BODY")
-        if draft.issue_id is not None and (issues is None or draft.issue_id not in issues):
-            self._check_issue(draft.issue_id)
-            if issues is not None:
-                issues.add(draft.issue_id)
-        known = {} if known is None else known
-        recipients = known.get((draft.to, draft.new))
-        if recipients is None:
-            recipients = self._recipients(draft.to, new=draft.new)
-            known[draft.to, draft.new] = recipients
-        texts = {"subject": draft.subject, "body": draft.body, "issue_id": draft.issue_id}
-        self._store.look(texts)
-        return recipients
+        if draft["issue_id"] is not None and draft["issue_id"] not in issues:
+            self._check_issue(draft["issue_id"])
+            issues.add(draft["issue_id"])
+        key = draft["to"], draft["new"]
+        if key not in known:
+            known[key] = self._recipients(draft["to"], new=draft["new"])
+        self._store.look({name: draft[name] for name in ("subject", "body", "issue_id")})
+        return known[key]
 
     def _stage(
-        self, tx: Transaction, sender: str, draft: _Draft, recipients: Sequence[str]
+        self, tx: Transaction, sender: str, draft: Draft, recipients: Sequence[str]
     ) -> list[Message]:
-        parent = self.get(draft.reply_to) if draft.reply_to is not None else None
-        within_s = draft.ack_within_s
+        parent = self.get(draft["reply_to"]) if draft["reply_to"] is not None else None
+        within_s, subject = draft["ack_within_s"], draft["subject"]
         fields = {
-            "subject": _subject_of(draft.body, parent) if draft.subject is None else draft.subject,
-            "body": draft.body,
-            "issue_id": draft.issue_id or (parent.issue_id if parent else None),
+            "subject": _subject_of(draft["body"], parent) if subject is None else subject,
+            "body": draft["body"],
+            "issue_id": draft["issue_id"] or (parent.issue_id if parent else None),
             "reply_to": parent.id if parent else None,
-            "importance": draft.importance,
+            "importance": draft["importance"],
             "ack_by": format_ms(tx.now_ms + within_s * 1000) if within_s else None,
         }
         return stage(tx, sender, recipients, fields, parent.thread if parent else None)
@@ -312,8 +300,7 @@ class Messages:
             ledger = self._store.state(KIND).ledger
             before = ledger.stamp()
             found = self.inbox(unread=True, from_=from_, issue_id=issue_id)
-            paths = ledger.path, ledger.journal_path
-            if found or not self._store.wait(ledger.stamp, before, paths, deadline):
+            if found or not self._store.wait(ledger.stamp, before, deadline):
                 return found
 
     def acknowledge(self, message_ids: Sequence[str]) -> list[Message]:
@@ -368,7 +355,7 @@ class Messages:
             )
         return message
 
-    def _get(self, message_id: str) -> Message:
+    def _get(self, message_id: str, noun: str = "message") -> Message:
         state = self._store.state(KIND)
         fields = state.get(message_id)
         if fields is None:
@@ -376,7 +363,7 @@ class Messages:
 
             fields = state.get(record_id(state, message_id) or "")
         if fields is None:
-            raise NotFound(f"there is no message {message_id!r}", hint="queen msg inbox")
+            raise NotFound(f"there is no {noun} {message_id!r}", hint="queen msg inbox")
         return Message(fields)
 
     def thread(self, identifier: str) -> list[Message]:
@@ -385,19 +372,9 @@ class Messages:
         Raises `NotFound`.
         """
         state = self._store.state(KIND)
-        fields = state.get(identifier)
-        if fields is None:
-            if about := self._about(identifier):
-                return self._as_seen(about)
-            from queenbee.services.short_ids import record_id  # noqa: PLC0415 - start-up
-
-            fields = state.get(record_id(state, identifier) or "")
-        if fields is None:
-            raise NotFound(
-                f"there is no message or issue {identifier!r} with a thread",
-                hint="queen msg inbox",
-            )
-        root = Message(fields).thread
+        if state.get(identifier) is None and (about := self._about(identifier)):
+            return self._as_seen(about)
+        root = self._get(identifier, "message or issue").thread
         found = self._select({"thread_id": root})
         first = state.get(root)
         if first is not None and all(message.id != root for message in found):
@@ -530,11 +507,12 @@ def stage(
     return staged
 
 
-def _check_importance(importance: str) -> None:
-    if importance not in IMPORTANCES:
-        raise InvalidInput(
-            f"{importance!r} is not an importance", hint=f"one of: {', '.join(IMPORTANCES)}"
-        )
+def _draft(given: Mapping[str, Any]) -> Draft:
+    """Returns the arguments of `Messages.send`, given by name. Raises `TypeError`."""
+    unknown = given.keys() - {"to", "body", *_HEADERS}
+    if unknown or not {"to", "body"} <= given.keys():
+        raise TypeError(f"no message: {sorted(given)}")
+    return {**_HEADERS, **given}
 
 
 def _is_overdue(message: Message, now_ms: int) -> bool:

@@ -18,7 +18,6 @@ from queenbee.store.layout import discover, working_directory
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import TracebackType
     from typing import Self
 
     from queenbee.services.writing.transaction import Transaction
@@ -114,12 +113,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -215,13 +209,11 @@ class Store:
         self._reopen_after_fork()
         return Transaction(self, self._writing)
 
-    def wait(
-        self, stamp: Callable[[], object], before: object, paths: Sequence[str], deadline_s: float
-    ) -> bool:
+    def wait(self, stamp: Callable[[], object], before: object, deadline_s: float) -> bool:
         """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the
-        monotonic clock. `paths` are the files whose changes show in the stamp.
+        monotonic clock.
         """
-        return self.engine.wait(stamp, before, paths, deadline_s)
+        return self.engine.wait(stamp, before, deadline_s)
 
     def look(self, fields: Mapping[str, object]) -> None:
         """Raises `LooksLikeSecret` if a text to be written seems to hold a credential.

@@ -1,23 +1,29 @@
-"""Whole documents (JSON, Markdown, YAML), read and replaced as a whole.
+"""Whole files, read and replaced as a whole: documents, and our own notes.
 
-A reader sees the old bytes or the new ones, never a mixture; a crash leaves one of the two.
+A reader sees the old bytes or the new ones, never a mixture; a crash leaves one of the two. Several
+may write one file at once: each writes beside it, under a name of its own, and the last one counts.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+import time
 
-from queenbee.errors import NotFound, Unreadable, Unwritable
+from queenbee._light import suppress
+from queenbee.core import plain_json
+from queenbee.errors import NotFound, QueenError, Unreadable, Unwritable
 from queenbee.store import safe_open
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 MAX_BYTES = 16 * 1024 * 1024
 """No document of an agent comes near this size; a larger file is an accident or an attack."""
 
+_UNFINISHED = ".tmp"
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -39,22 +45,17 @@ def read_own(path: str, *, max_bytes: int = MAX_BYTES) -> bytes:
 
 def _open_named(path: str, flags: int) -> int:
     # O_NONBLOCK: opening a FIFO must not hang.
-    return os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
+    safe_open.refuse_special(fd, path)
+    return fd
 
 
 def _read(path: str, open_: Callable[[str, int], int], max_bytes: int) -> bytes:
     try:
-        fd = open_(path, os.O_RDONLY)
+        with os.fdopen(open_(path, os.O_RDONLY), "rb") as file:
+            data = file.read(max_bytes + 1)
     except FileNotFoundError as error:
         raise NotFound(f"{path} does not exist", path=path) from error
-    except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise Unreadable(f"{path} is not a regular file", path=path)
-    try:
-        with os.fdopen(fd, "rb") as file:
-            data = file.read(max_bytes + 1)
     except OSError as error:
         raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
     if len(data) > max_bytes:
@@ -68,7 +69,7 @@ def write_document(path: str, data: bytes) -> None:
     Keeps the file's mode; creates missing folders. Raises `Unwritable`, and `Unreadable` if the
     file or a folder above it is a link; the old file is then untouched.
     """
-    _put(path, data, _replace)
+    _put(path, data, _replace, mode=_mode(path))
 
 
 def create_document(path: str, data: bytes) -> bool:
@@ -86,31 +87,81 @@ def write_named(path: str, data: bytes) -> None:
     write_document(safe_open.resolved(path), data)
 
 
-def take_name(path: str, data: bytes) -> None:
-    """Replaces a file as `write_document` does; if it is a link, the link itself is replaced."""
-    _put(path, data, _replace, new_mode=True)
+def take_name(path: str, data: bytes, *, durable: bool = True) -> None:
+    """Replaces a file as `write_document` does; if it is a link, the link itself is replaced.
+
+    What is not `durable` is not synced: after a power cut, the file may be empty, or the old one.
+    """
+    _put(path, data, _replace, durable=durable)
+
+
+def keep(path: str, value: object) -> bool:
+    """Keeps a value, as JSON, in a file that nothing depends on; returns whether that worked."""
+    try:
+        take_name(path, plain_json.dumps(value).encode(), durable=False)
+    except QueenError:
+        return False
+    return True
+
+
+def recall(path: str, most_bytes: int = -1) -> Any:
+    """Returns the value that `keep` kept, or None if there is none that can be read."""
+    try:
+        return plain_json.loads(safe_open.read(path, most_bytes))
+    except (OSError, QueenError, ValueError, RecursionError):
+        return None
+
+
+def is_unfinished(name: str) -> bool:
+    """Returns whether a file has a name of those that are written here and not complete yet."""
+    return name.startswith(".") and name.endswith(_UNFINISHED)
+
+
+def unfinished(path: str) -> str:
+    """Returns the name under which a new version of a file is written; no other writer has it."""
+    folder, name = os.path.split(path)
+    return os.path.join(folder, f".{name}.{os.urandom(4).hex()}{_UNFINISHED}")
+
+
+def sweep(folder: str, begin: str = ".", *, older_than_s: float = 0.0) -> None:
+    """Removes the unfinished files of writers that were killed. Never fails."""
+    with suppress(OSError, Unreadable):
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            if is_unfinished(name) and name.startswith(begin):
+                with suppress(OSError, Unreadable):
+                    if time.time() - os.lstat(path).st_mtime >= older_than_s:
+                        safe_open.unlink(path)
 
 
 def _put(
-    path: str, data: bytes, change_hands: Callable[[str, str], bool], *, new_mode: bool = False
+    path: str,
+    data: bytes,
+    change_hands: Callable[[str, str], bool],
+    *,
+    mode: int | None = None,
+    durable: bool = True,
 ) -> bool:
     path = os.path.abspath(path)
-    folder = os.path.dirname(path)
-    temporary = os.path.join(folder, f".{os.path.basename(path)}.{os.urandom(4).hex()}.tmp")
+    temporary = unfinished(path)
     try:
-        safe_open.make_folder(folder)
-        mode = _mode(path, new=new_mode)
+        safe_open.make_folder(os.path.dirname(path))
         # 1. The new bytes, complete and synced under another name: a crash leaves the old file.
-        fd = safe_open.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        # Nobody may open it before it has the mode of the old one, which may be private.
+        begin = 0o666 if mode is None else 0o600
+        fd = safe_open.open_file(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, begin)
         with os.fdopen(fd, "wb") as file:
-            os.fchmod(fd, mode)
+            if mode is not None:
+                os.fchmod(fd, mode)
             file.write(data)
             file.flush()
-            os.fsync(fd)
+            if durable:
+                os.fsync(fd)
         # 2. The new file gets the name; before step 1's sync, a power cut could leave it empty.
         done = change_hands(temporary, path)
         # 3. The folder is synced; otherwise a power cut may bring the old file back.
-        safe_open.sync_folder(folder)
+        if durable:
+            safe_open.sync_folder(os.path.dirname(path))
     except OSError as error:
         raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
     finally:
@@ -119,22 +170,20 @@ def _put(
 
 
 def _remove(temporary: str) -> None:
-    try:
+    with suppress(OSError, Unreadable):  # It got the name, or the disk fails: that is reported.
         safe_open.unlink(temporary)
-    except (OSError, Unreadable):
-        return  # It got the name, or the disk fails, and that is reported.
 
 
-def _mode(path: str, *, new: bool) -> int:
-    """Returns the mode of the file to replace, or that of a new one."""
-    with safe_open.At(path) as (name, folder):
-        fresh = 0o666 & ~_umask() | safe_open.shared_bits(folder)
-        if new:
-            return fresh
-        try:
+def _mode(path: str) -> int | None:
+    """Returns the mode of a file, or None if there is none. Raises `Unreadable` for a link."""
+    path = os.path.abspath(path)
+    try:
+        with safe_open.At(path) as (name, folder):
             status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-        except FileNotFoundError:
-            return fresh
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
     if stat.S_ISLNK(status.st_mode):
         raise safe_open.linked(path)
     return stat.S_IMODE(status.st_mode)
@@ -147,7 +196,7 @@ def _replace(temporary: str, path: str) -> bool:
 
 def _claim(temporary: str, path: str) -> bool:
     with safe_open.At(path) as (name, folder):
-        begin = os.path.basename(temporary) if folder is not None else temporary
+        begin = os.path.basename(temporary)
         try:
             os.link(begin, name, src_dir_fd=folder, dst_dir_fd=folder)
         except FileExistsError:
@@ -157,9 +206,3 @@ def _claim(temporary: str, path: str) -> bool:
                 return False
             os.replace(begin, name, src_dir_fd=folder, dst_dir_fd=folder)
     return True
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -34,27 +34,6 @@ UNREADABLE = "unreadable"
 """The status of an issue whose row cannot be read: it is not ready, and not done."""
 
 
-class Added:
-    """Rows that are in the file, but may not be on disk yet. The caller must `close` it."""
-
-    __slots__ = ("_file",)
-
-    def __init__(self, file: Appender) -> None:
-        self._file = file
-
-    def sync(self) -> None:
-        """Returns when the rows are on disk. Raises `DurabilityUnknown`."""
-        self._file.sync()
-
-    def take_back(self) -> None:
-        """Undoes the append. Call it only under the lock that the append was made under."""
-        self._file.roll_back()
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._file.close()
-
-
 class Read:
     """What the file says: its rows, and the lines that cannot be read."""
 
@@ -130,7 +109,7 @@ def read_rows_exactly(path: str) -> list[Fields]:
     return rows
 
 
-def append_rows(path: str, lines: Sequence[bytes]) -> Added:
+def append_rows(path: str, lines: Sequence[bytes]) -> Appender:
     """Adds the lines, given without their ends, in one write: all of them or none.
 
     A torn last line keeps its bytes and gets its newline. Needs the hive's lock, which the
@@ -138,7 +117,6 @@ def append_rows(path: str, lines: Sequence[bytes]) -> Added:
     between: the new one then has none of these lines.
     """
     file = Appender(path)
-    added = Added(file)
     try:
         torn = b"" if file.ends_with_newline() else b"\n"
         file.append(torn + joined(lines))
@@ -150,8 +128,8 @@ def append_rows(path: str, lines: Sequence[bytes]) -> Added:
             )
     except BaseException:
         try:
-            added.take_back()
+            file.take_back()
         finally:
-            added.close()
+            file.close()
         raise
-    return added
+    return file

@@ -12,6 +12,7 @@ from queenbee.core.text import suggested
 from queenbee.errors import NoHive, StoreError, Unreadable
 from queenbee.store import machine, safe_open
 from queenbee.store import settings as settings_file
+from queenbee.store.git_trees import GitTree, config_value, git_tree, name_in_index, upward, whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,31 +23,6 @@ if TYPE_CHECKING:
 BEADS = ".beads"
 OUTSIDE = "QUEEN_ALLOW_OUTSIDE"
 """The environment variable that allows a hive outside the repository it is used from."""
-
-
-_MOST_INCLUDES = 10
-"""As deep as git follows the files that its configuration includes."""
-
-
-class GitTree:
-    """One working tree, as git's own files describe it."""
-
-    __slots__ = ("common_dir", "git_dir", "main_tree", "tree")
-
-    def __init__(self, tree: str, git_dir: str, common_dir: str, main_tree: str | None) -> None:
-        self.tree = tree
-        """The top of this working tree."""
-        self.git_dir = git_dir
-        """This worktree's own git directory."""
-        self.common_dir = common_dir
-        """The git directory that all worktrees share."""
-        self.main_tree = main_tree
-        """The top of the main worktree; None with a bare main repository."""
-
-    @property
-    def linked(self) -> bool:
-        """Whether this is a linked worktree."""
-        return self.git_dir != self.common_dir
 
 
 class Layout:
@@ -65,6 +41,8 @@ class Layout:
         self.beads_dir = beads_dir
         self.state_dir = state_dir
         self.settings = settings
+        self.how = how
+        """One sentence for each step that led here."""
         self.common_dir = home.common_dir if home else None
         """The git directory that all worktrees of the hive's repository share; None outside git."""
         self.tree = here.tree if here else self.root
@@ -78,23 +56,27 @@ class Layout:
         )
         self.git_dir = here.git_dir if here else None
         """The git directory of the working tree that we are in; None outside git."""
-        own_name = f"worktree-{os.path.basename(here.git_dir)}" if here and here.linked else "main"
-        kept = os.path.join(state_dir, "trees", own_name)
-        self.tree_id_paths = (
-            (os.path.join(here.git_dir, "queenbee-tree"), kept) if here else (kept,)
-        )
+        self.tree_id_paths = _tree_id_paths(state_dir, here)
         """Where the id of this working tree may be; the first that can be written has it."""
-        self.how = how
-        """One sentence for each step that led here."""
-        self.engine_path = os.path.join(state_dir, "engine")
-        """The note that the hive's lines are kept elsewhere than in files."""
-        self.droids_dir = os.path.join(self.root, ".factory", "droids")
-        """The folder that may list who works here."""
+        self._name_files()
         anchors = [home.tree, home.common_dir] if home else [self.root]
         self._anchors = [(path, _identity(path)) for path in anchors]
         for path, identity in self._anchors:
             if identity is not None:
                 safe_open.anchor(path, identity)
+
+    def _name_files(self) -> None:
+        beads_dir, state_dir = self.beads_dir, self.state_dir
+        self.lock_path = os.path.join(state_dir, "lock")
+        self.issues_path = os.path.join(beads_dir, "issues.jsonl")
+        self.remote_dir = os.path.join(state_dir, "remote")
+        self.presence_dir = os.path.join(state_dir, "droids")
+        self.sessions_dir = os.path.join(state_dir, "sessions")
+        self.queue_dir = os.path.join(state_dir, "queue")
+        self.engine_path = os.path.join(state_dir, "engine")
+        """The note that the hive's lines are kept elsewhere than in files."""
+        self.droids_dir = os.path.join(self.root, ".factory", "droids")
+        """The folder that may list who works here."""
 
     def refuse_if_moved(self) -> None:
         """Raises `Unreadable` if the repository was moved, replaced or deleted since it was found.
@@ -131,30 +113,6 @@ class Layout:
         if self.settings.land_check or self.common_dir is None:
             return bool(self.settings.land_check)
         return bool(config_value(os.path.join(self.common_dir, "config"), "queenbee", "check"))
-
-    @property
-    def lock_path(self) -> str:
-        return os.path.join(self.state_dir, "lock")
-
-    @property
-    def issues_path(self) -> str:
-        return os.path.join(self.beads_dir, "issues.jsonl")
-
-    @property
-    def remote_dir(self) -> str:
-        return os.path.join(self.state_dir, "remote")
-
-    @property
-    def presence_dir(self) -> str:
-        return os.path.join(self.state_dir, "droids")
-
-    @property
-    def sessions_dir(self) -> str:
-        return os.path.join(self.state_dir, "sessions")
-
-    @property
-    def queue_dir(self) -> str:
-        return os.path.join(self.state_dir, "queue")
 
     def ledger_path(self, kind: str) -> str:
         """Returns the tracked file of a kind of record."""
@@ -236,7 +194,7 @@ def governing(
     if beads_dir or env.get("BEADS_DIR") or here is None:
         return
     seen = {nearest.beads_dir}
-    for folder in _upward(cwd, here)[1:]:
+    for folder in upward(cwd, here)[1:]:
         at = folder
         if here.linked and here.main_tree is not None:
             at = os.path.join(here.main_tree, os.path.relpath(folder, here.tree))
@@ -294,56 +252,18 @@ def working_directory() -> str:
         raise NoHive("the working directory no longer exists", hint="cd out of it") from error
 
 
-def git_tree(start: str) -> GitTree | None:
-    """Returns the git working tree that holds `start`, or None outside git.
-
-    Raises `Unreadable` for a `.git` file that leads nowhere.
-    """
-    for folder in _upward(start):
-        dot_git = os.path.join(folder, ".git")
-        if os.path.isdir(dot_git):
-            # Without a HEAD, git takes no notice of it either, and looks further up.
-            # A path of a hive has no links; git delivers no .git, so only its owner made one.
-            own = safe_open.real_path(dot_git) if os.path.islink(dot_git) else dot_git
-            if os.path.lexists(os.path.join(own, "HEAD")):
-                return _git_tree(folder, own)
-            continue
-        if os.path.isfile(dot_git):
-            target = _whole(dot_git)
-            if target.startswith("gitdir:"):
-                git_dir = safe_open.real_path(
-                    os.path.join(folder, target.removeprefix("gitdir:").lstrip(" "))
-                )
-                if not os.path.isdir(git_dir):
-                    # Git refuses to work here too; a lock made in a directory that is gone
-                    # would be shared with nobody.
-                    raise Unreadable(
-                        f"{dot_git} leads to {git_dir}, which does not exist",
-                        hint="git worktree repair",
-                        path=dot_git,
-                    )
-                return _git_tree(folder, git_dir)
-    return None
-
-
-def folds_case(common_dir: str | None) -> bool:
-    """Returns whether git says that this file system does not tell upper from lower case."""
-    return common_dir is not None and _config_says(common_dir, "core", "ignorecase")
-
-
-def composes_names(common_dir: str) -> bool:
-    """Returns whether git says that this file system takes the composed and the decomposed form of
-    a character, such as `é`, for one name.
-    """
-    return _config_says(common_dir, "core", "precomposeunicode")
-
-
 def _identity(path: str) -> tuple[int, int] | None:
     try:
         status = os.stat(path)
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def _tree_id_paths(state_dir: str, here: GitTree | None) -> tuple[str, ...]:
+    own_name = f"worktree-{os.path.basename(here.git_dir)}" if here and here.linked else "main"
+    kept = os.path.join(state_dir, "trees", own_name)
+    return (os.path.join(here.git_dir, "queenbee-tree"), kept) if here else (kept,)
 
 
 def _looks_like_a_hive(beads: str) -> bool:
@@ -374,7 +294,7 @@ def _find_beads(
 
 def _nearest(cwd: str, here: GitTree | None) -> tuple[str, str]:
     """Returns the folder that has a `.beads/` or should get one, and how it was found."""
-    folders = _upward(cwd, here)
+    folders = upward(cwd, here)
     if here is not None and here.main_tree is not None and here.linked:
         # Look in the main worktree: the files of this branch do not matter.
         folders = [os.path.join(here.main_tree, os.path.relpath(f, here.tree)) for f in folders]
@@ -463,7 +383,7 @@ def _refuse_two_states(home: GitTree) -> None:
 
 
 def _refuse_tracked(state_dir: str, home: GitTree) -> None:
-    found = machine.tracked(home.git_dir, os.path.relpath(state_dir, home.tree))
+    found = name_in_index(home.git_dir, f"{os.path.relpath(state_dir, home.tree)}/")
     if found is not None:
         raise Unreadable(
             f"git tracks {found}, but the state of a hive belongs to one machine",
@@ -483,19 +403,6 @@ def _shared_state(beads: str, home: GitTree) -> str:
     return shared if name == BEADS else os.path.join(shared, "at", name)
 
 
-def _git_tree(tree: str, git_dir: str) -> GitTree:
-    pointer = os.path.join(git_dir, "commondir")
-    common_dir = git_dir
-    if os.path.isfile(pointer):
-        common_dir = safe_open.real_path(os.path.join(git_dir, _whole(pointer)))
-    main_tree: str | None = tree
-    if common_dir != git_dir:
-        main_tree = None
-        if os.path.basename(common_dir) == ".git" and not _config_says(common_dir, "core", "bare"):
-            main_tree = os.path.dirname(common_dir)
-    return GitTree(tree, git_dir, common_dir, main_tree)
-
-
 def _refuse_outside(beads: str, what: str, env: Mapping[str, str], here: GitTree | None) -> None:
     if here is None or env.get(OUTSIDE) == "1":
         return
@@ -512,66 +419,7 @@ def _refuse_outside(beads: str, what: str, env: Mapping[str, str], here: GitTree
     )
 
 
-def _upward(start: str, here: GitTree | None = None) -> list[str]:
-    """Returns the folder and those above it, not past the top of the git working tree."""
-    folders = [start]
-    while folders[-1] != os.path.dirname(folders[-1]):
-        if here is not None and folders[-1] == here.tree:
-            break
-        folders.append(os.path.dirname(folders[-1]))
-    return folders
-
-
-def _whole(path: str) -> str:
-    """Returns what git says in a file that is a path, which may have several lines."""
-    try:
-        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-            return file.read(65_536).rstrip("\r\n")
-    except OSError as error:
-        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
-
-
 def _first_line(path: str) -> str:
     """Returns the first line that is neither blank nor a comment."""
-    lines = _whole(path).splitlines()
+    lines = whole(path).splitlines()
     return next((line.strip() for line in lines if line.strip() and line.lstrip()[0] != "#"), "")
-
-
-def _config_says(common_dir: str, section: str, name: str) -> bool:
-    """Returns whether git's config files set a boolean to true.
-
-    `config.worktree` belongs to the main worktree. Git moves `core.bare` there when worktrees
-    have their own settings.
-    """
-    value = "false"
-    for name_of_file in ("config", "config.worktree"):
-        value = config_value(os.path.join(common_dir, name_of_file), section, name) or value
-    return value.lower() in ("true", "yes", "on", "1")
-
-
-def config_value(
-    path: str, section: str, name: str, *, includes: int = _MOST_INCLUDES
-) -> str | None:
-    """Returns a value in one of git's config files or in those that it includes, or None.
-
-    Section and name in lower case; a file that is included on a condition is not read.
-    """
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            lines = file.read().splitlines()
-    except (OSError, ValueError):
-        return None
-    current, value = "", None
-    for line in lines:
-        text = line.partition("#")[0].partition(";")[0].strip()
-        if text.startswith("["):
-            current, _, text = text[1:].partition("]")
-            current, text = current.strip().lower(), text.strip()
-        key, equals, rest = text.partition("=")
-        if current == section and key.strip().lower() == name:
-            value = rest.strip().strip('"') if equals else "true"
-        elif current == "include" and key.strip().lower() == "path" and includes:
-            beside = os.path.expanduser(rest.strip().strip('"'))
-            beside = os.path.join(os.path.dirname(path), beside)
-            value = config_value(beside, section, name, includes=includes - 1) or value
-    return value

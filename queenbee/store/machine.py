@@ -1,4 +1,4 @@
-"""What only this machine may choose, and no clone: where the state of a repository is.
+"""What this machine alone can tell or choose: where a repository's state is, its start, its clock.
 
 A committed `queen.toml` is written by whoever the repository was cloned from. If it could choose
 where locks and journals are, it could choose a folder of the tree, which git fills. So that choice
@@ -14,13 +14,17 @@ from __future__ import annotations
 import os
 
 from queenbee.errors import Unreadable
+from queenbee.store import safe_open
+from queenbee.store.git_trees import config_value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
 STATES = ("git", "beads")
 CHOOSE = "git config queenbee.state"
+_BOOT = "/proc/sys/kernel/random/boot_id"
+_RUN = os.urandom(8).hex()
 
 
 def chosen_state(common_dir: str) -> str | None:
@@ -30,21 +34,7 @@ def chosen_state(common_dir: str) -> str | None:
     would give two processes two locks. Raises `Unreadable` for another value.
     """
     path = os.path.join(common_dir, "config")
-    try:
-        text = _read(path).decode(errors="replace")
-    except OSError:
-        return None
-    # Most have no such section, and a hook has no time to spare.
-    if "queenbee" not in text.lower():
-        return None
-    value, section = None, ""
-    for line in text.splitlines():
-        line = line.strip()
-        if line.startswith("["):
-            section, _, line = line[1:].partition("]")
-        key, equals, rest = line.partition("=")
-        if section.strip().lower() == "queenbee" and key.strip().lower() == "state" and equals:
-            value = rest.partition("#")[0].partition(";")[0].strip().strip('"')
+    value = config_value(path, "queenbee", "state", includes=0)
     if value is not None and value not in STATES:
         raise Unreadable(
             f"{path}: queenbee.state cannot be {value!r}",
@@ -54,108 +44,43 @@ def chosen_state(common_dir: str) -> str | None:
     return value
 
 
-def tracked(git_dir: str, folder: str) -> str | None:
-    """Returns a file that git tracks below a folder of the tree, or None.
-
-    `folder` is relative to the tree. Reads git's index, which takes 1 ms for 30,000 files.
+def boot_id() -> str:
+    """Returns what tells one start of this machine from the next; "" where nothing does. A power
+    cut may take back the last writes to a database.
     """
-    begin = os.fsencode(folder) + b"/"
     try:
-        names = [each for each in os.listdir(git_dir) if _is_index(each)]
-    except OSError:
-        return None
-    for name in names:
+        return safe_open.read(_BOOT, 64).decode().strip()
+    except (OSError, Unreadable, ValueError):
+        return ""
+
+
+def run_id() -> str:
+    """Returns the same, or, where nothing tells, what tells this process from any other."""
+    return boot_id() or _RUN
+
+
+def present_ms(folders: Iterable[str | None], now_ms: int) -> int:
+    """Returns the clock's instant or, if that is later, the median of when the files of a hive and
+    of git, which are in these folders, were written.
+
+    A machine whose clock is behind, perhaps in 1970, would take every record for one from the
+    future. Most of its files are then newer than its clock. The median counts, because a clock that
+    ran ahead for an hour leaves a few such files as well.
+    """
+    times = sorted(_changed_ms(folders))
+    return max(now_ms, times[(len(times) - 1) // 2])
+
+
+def _changed_ms(folders: Iterable[str | None]) -> list[int]:
+    """Returns when each file in the folders last changed, and QueenBee."""
+    found = [os.stat(__file__).st_mtime_ns // 1_000_000]
+    for folder in dict.fromkeys(filter(None, folders)):
         try:
-            data = _read(os.path.join(git_dir, name))
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    if entry.is_file(follow_symlinks=False):
+                        changed = entry.stat(follow_symlinks=False)
+                        found.append(changed.st_mtime_ns // 1_000_000)
         except OSError:
             continue
-        if data[4:8] == b"\0\0\0\4":
-            found = next(
-                (each for each in _compressed(data, git_dir) if each.startswith(begin)), b""
-            )
-        else:
-            at = data.find(begin)
-            found = data[at : data.find(b"\0", at)] if at >= 0 else b""
-        if found:
-            return os.fsdecode(found)
-    return None
-
-
-def is_tracked(git_dir: str, path: str) -> bool:
-    """Returns whether git's index names a file, given by its path from the top of the tree.
-
-    In an index that cannot be read, no file is found.
-    """
-    name = os.fsencode(path)
-    try:
-        names = [each for each in os.listdir(git_dir) if _is_index(each)]
-    except OSError:
-        return False
-    for each in names:
-        try:
-            data = _read(os.path.join(git_dir, each))
-        except OSError:
-            continue
-        if data[4:8] == b"\0\0\0\4":
-            if name in _compressed(data, git_dir):
-                return True
-        elif any(_begins(data, at, len(name)) for at in _places(data, name + b"\0")):
-            return True
-    return False
-
-
-def _places(data: bytes, wanted: bytes) -> Iterator[int]:
-    at = data.find(wanted)
-    while at >= 0:
-        yield at
-        at = data.find(wanted, at + 1)
-
-
-def _begins(data: bytes, at: int, size: int) -> bool:
-    """Returns whether the name of an entry begins here: its length stands in the flags before it,
-    two bytes, or four if they say so. Source: "gitformat-index" in git's documentation.
-    """
-    near, far = (int.from_bytes(data[at - back : at - back + 2], "big") for back in (2, 4))
-    length = min(size, 0xFFF)
-    is_extended = far & 0x4000 and far & 0xFFF == length
-    return bool(is_extended) or (not near & 0x4000 and near & 0xFFF == length)
-
-
-def _read(path: str) -> bytes:
-    # Git delivers nothing into its own directory; some tools keep links there.
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def _is_index(name: str) -> bool:
-    # With a split index, most of the names are in another file.
-    return name == "index" or name.startswith("sharedindex.")
-
-
-def _compressed(data: bytes, git_dir: str) -> list[bytes]:
-    """Returns the names in an index of version 4, where each says how much it shares with the one
-    before. Source: "gitformat-index" in git's documentation.
-    """
-    try:
-        sha256 = b"sha256" in _read(os.path.join(git_dir, "config"))
-    except OSError:
-        sha256 = False
-    fixed = 40 + (32 if sha256 else 20) + 2
-    names, name, at = list[bytes](), b"", 12
-    try:
-        for _ in range(int.from_bytes(data[8:12], "big")):
-            extended = data[at + fixed - 2] & 0x40
-            at += fixed + (2 if extended else 0)
-            byte = data[at]
-            cut = byte & 0x7F
-            while byte & 0x80:
-                at += 1
-                byte = data[at]
-                cut = (cut + 1) << 7 | byte & 0x7F
-            end = data.index(b"\0", at + 1)
-            name = name[: len(name) - cut] + data[at + 1 : end]
-            names.append(name)
-            at = end + 1
-    except (IndexError, ValueError):
-        pass  # Damaged: git refuses it too.
-    return names
+    return found

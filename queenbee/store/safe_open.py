@@ -8,9 +8,6 @@ changes nothing: the handle is the folder itself. A link is refused with `Unread
 
 Paths are absolute. The layout resolves links once, when it finds the hive; from then on, a path
 has none. What a user names on the command line is resolved by `resolved`.
-
-Without `dir_fd` (as on Windows) each component is looked at before the file is opened by its path.
-That refuses the links of a clone, but not one that another process makes in between.
 """
 
 from __future__ import annotations
@@ -22,23 +19,14 @@ import stat
 from queenbee._light import suppress
 from queenbee.errors import Unreadable
 
-_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER = (
     os.O_RDONLY
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_DIRECTORY", 0)
+    | os.O_CLOEXEC
+    | os.O_DIRECTORY
+    | os.O_NOFOLLOW
     | getattr(os, "O_PATH", 0)  # Linux: a folder above that may be entered, but not read.
-    | _NOFOLLOW
 )
-_FILE = (
-    getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_NONBLOCK", 0)  # Opening a FIFO must not hang.
-    | _NOFOLLOW
-)
-HANDLES = os.open in os.supports_dir_fd and bool(_NOFOLLOW)
-"""Whether this system has handles of folders."""
-
-_ASKS_OF_LINKS = os.access in os.supports_follow_symlinks
+_FILE = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # Opening a FIFO must not hang.
 
 _walked: dict[str, tuple[int, int]] = {}
 """The device and inode of each folder that was reached without a link. The same folder need not be
@@ -95,19 +83,25 @@ def open_folder(path: str) -> int:
 
 
 def open_file(path: str, flags: int, mode: int = 0o666) -> int:
-    """Returns the descriptor of a file; its folder must exist. Never waits for a FIFO."""
-    if not HANDLES:
-        refuse_links(path)
-        return os.open(path, flags | _FILE, mode)
-    above, name = os.path.split(path)
-    folder = open_folder(above)
-    try:
+    """Returns the descriptor of a regular file; its folder must exist. Never waits for a FIFO."""
+    with At(path) as (name, folder):
         fd = _open_in(folder, name, path, flags | _FILE, mode)
+        refuse_special(fd, path)
         if flags & os.O_CREAT:
             _share(fd, folder)
         return fd
-    finally:
-        os.close(folder)
+
+
+def refuse_special(fd: int, path: str) -> None:
+    """Raises `Unreadable`, and closes the file, if it is not a regular one; for a folder,
+    `OSError`, as opening it for writing does.
+    """
+    mode = os.fstat(fd).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(fd)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        raise Unreadable(f"{path} is not a regular file", path=path)
 
 
 def make_folder(path: str) -> bool:
@@ -116,7 +110,7 @@ def make_folder(path: str) -> bool:
     Raises `Unreadable` if one of them is an `anchor`.
     """
     try:
-        os.close(open_folder(path) if HANDLES else _checked(path))
+        os.close(open_folder(path))
     except FileNotFoundError:
         above, name = os.path.split(path)
         if not name:
@@ -128,7 +122,7 @@ def make_folder(path: str) -> bool:
         return False
     with suppress(FileExistsError):  # Another made it, or it is a link: the next line tells.
         make_new_folder(path)
-    os.close(open_folder(path) if HANDLES else _checked(path))
+    os.close(open_folder(path))
     return True
 
 
@@ -136,29 +130,29 @@ def make_new_folder(path: str) -> None:
     """Makes one folder. Raises `FileExistsError` if there is anything with its name."""
     above = os.path.dirname(path)
     with At(path) as (name, folder):
-        if above in _anchors and folder is not None and _identity(folder) != _anchors[above]:
+        if above in _anchors and _identity(folder) != _anchors[above]:
             raise moved(above)
         os.mkdir(name, dir_fd=folder)
-        bits = shared_bits(folder)
-        if bits and folder is not None:
+        bits = _shared_bits(folder)
+        if bits:
             mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
             # A folder's group must also be able to enter it, and hands itself on.
             wanted = stat.S_IMODE(mode) | bits | (bits & 0o044) >> 2 | stat.S_ISGID
             os.chmod(name, wanted, dir_fd=folder)
 
 
-def shared_bits(folder: int | None) -> int:
+def _shared_bits(folder: int) -> int:
     """Returns the permissions that files get in a folder that several users share, else 0.
 
     `git init --shared` marks the folders of a shared repository with the set-group-ID bit, and so
     do people who share one by hand. A umask of one of them must not lock the others out.
     """
-    mode = os.fstat(folder).st_mode if folder is not None else 0
+    mode = os.fstat(folder).st_mode
     return mode & 0o066 if mode & stat.S_ISGID else 0
 
 
 def _share(fd: int, folder: int) -> None:
-    bits = shared_bits(folder)
+    bits = _shared_bits(folder)
     if bits:
         status = os.fstat(fd)
         if status.st_mode & bits != bits and status.st_uid == os.geteuid():
@@ -168,26 +162,20 @@ def _share(fd: int, folder: int) -> None:
 class At:
     """The name of a file and the handle of its folder, for the functions of `os` with `dir_fd`.
 
-    Used as a context manager. Without handles, the name is the whole path, and the handle None.
+    Used as a context manager.
     """
 
-    __slots__ = ("_folder", "_path")
+    __slots__ = ("_folder", "_name")
 
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._folder: int | None = None
-
-    def __enter__(self) -> tuple[str, int | None]:
-        above, name = os.path.split(self._path)
-        if not HANDLES:
-            refuse_links(above)
-            return self._path, None
+        above, self._name = os.path.split(path)
         self._folder = open_folder(above)
-        return name, self._folder
+
+    def __enter__(self) -> tuple[str, int]:
+        return self._name, self._folder
 
     def __exit__(self, *error: object) -> None:
-        if self._folder is not None:
-            os.close(self._folder)
+        os.close(self._folder)
 
 
 def is_there(path: str) -> bool:
@@ -195,7 +183,7 @@ def is_there(path: str) -> bool:
 
     For a path that is usually missing, this takes a third of the time of `os.path.lexists`.
     """
-    return os.access(path, os.F_OK, follow_symlinks=not _ASKS_OF_LINKS)
+    return os.access(path, os.F_OK, follow_symlinks=False)
 
 
 def unlink(path: str) -> None:
@@ -204,19 +192,21 @@ def unlink(path: str) -> None:
         os.unlink(name, dir_fd=folder)
 
 
+def touch(path: str, at_ms: int) -> None:
+    """Gives a file the time of a change, in ms since 1970."""
+    with At(path) as (name, folder):
+        os.utime(name, ns=(at_ms * 1_000_000,) * 2, dir_fd=folder, follow_symlinks=False)
+
+
 def replace(source: str, target: str) -> None:
     """Gives a file the name of another one in the same folder, which it replaces."""
     with At(target) as (name, folder):
-        begin = os.path.basename(source) if folder is not None else source
-        os.replace(begin, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.replace(os.path.basename(source), name, src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def read(path: str, most_bytes: int = -1) -> bytes:
     """Returns the content of a regular file, or so many bytes of its beginning."""
-    fd = open_file(path, os.O_RDONLY)
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise Unreadable(f"{path} is not a regular file", path=path)
+    with os.fdopen(open_file(path, os.O_RDONLY), "rb") as file:
         return file.read(most_bytes)
 
 
@@ -225,8 +215,6 @@ def write(path: str, data: bytes, flags: int = os.O_CREAT | os.O_TRUNC) -> None:
     # O_TRUNC would empty a file before it is known to be ours.
     fd = open_file(path, os.O_WRONLY | flags & ~os.O_TRUNC)
     with os.fdopen(fd, "wb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise Unreadable(f"{path} is not a regular file", path=path)
         if flags & os.O_TRUNC:
             os.ftruncate(fd, 0)
         file.write(data)
@@ -239,17 +227,13 @@ def append(path: str, data: bytes) -> None:
 
 def sync_folder(path: str) -> None:
     """Makes the names in a folder survive a power cut."""
-    handle = open_folder(path) if HANDLES else _checked(path)
-    try:
-        # O_PATH gives a handle that cannot be synced.
-        fd = os.open(".", os.O_RDONLY | os.O_CLOEXEC, dir_fd=handle) if HANDLES else handle
+    # O_PATH gives a handle that cannot be synced: the folder is opened in it once more.
+    with At(os.path.join(path, ".")) as (name, handle):
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=handle)
         try:
             os.fsync(fd)
         finally:
-            if fd != handle:
-                os.close(fd)
-    finally:
-        os.close(handle)
+            os.close(fd)
 
 
 def refuse_links(path: str) -> None:
@@ -259,7 +243,7 @@ def refuse_links(path: str) -> None:
     """
     above = path
     while (upper := os.path.dirname(above)) != above:
-        if os.path.islink(above) or getattr(os.path, "isjunction", _never)(above):
+        if os.path.islink(above):
             raise linked(above)
         above = upper
 
@@ -342,12 +326,3 @@ def _handle(path: str) -> int:
 def _identity(handle: int) -> tuple[int, int]:
     status = os.fstat(handle)
     return status.st_dev, status.st_ino
-
-
-def _checked(path: str) -> int:
-    refuse_links(path)
-    return os.open(path, os.O_RDONLY)
-
-
-def _never(path: str) -> bool:
-    return False

@@ -7,212 +7,169 @@ from __future__ import annotations
 
 import os
 
-from queenbee.core.leases import DEFAULT_TTL_S, MAX_TTL_S, MIN_TTL_S
 from queenbee.core.timestamps import parse_duration_s
 from queenbee.errors import InvalidInput, NotFound, Unreadable
 from queenbee.store.documents import read_own
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from typing import Any
 
 FILE_NAME = "queen.toml"
-
-TEMPLATE = """\
-# QueenBee's settings for this repository; every line is optional.
-
-# droids = "auto"        # "strict": only names in .factory/droids/; "off": any name;
-#                        # "auto": strict if that folder lists any
-# issues = "auto"        # "strict": only ids in issues.jsonl; "off": any id;
-#                        # "auto": strict if the file exists
-# close_on_complete = true  # whether queen complete closes the tracker's issue too
-# ttl = "2h"             # how long a reservation lasts by default
-# quiet_after = "15m"    # a droid that shows no sign of life for so long can be nudged
-# durability = "synced"  # "buffered": do not wait for the disk
-# lock_timeout = "10s"   # how long a command waits for the lock
-# gate_results = 10      # how many results a phase gate keeps for each rule; 0: all
-# rotate_at = "4MiB"     # at this size, a ledger's closed records move to .beads/archive/;
-#                        # "off": only when you run queen rotate
-# archive_after = "1d"   # how long a record must be closed before it moves
-#
-# [hook]
-# reserve = "auto"       # how queen-hook leases the files that agents edit: "auto", "exclusive",
-#                        # "shared" or "off"; docs/enforcement.md
-# ignore = []            # patterns, as in .gitignore, of files that it does not lease
-# stop = "remind"        # "off": an agent may stop while it has an issue or owes an answer
-#
-# [land]
-# check = ""             # the shell command that must pass before queen land lands anything
-# check_timeout = "1h"   # how long it may take
-# strategy = "merge"     # "rebase": put your commits on top; "squash": make one commit of them
-# union = []             # files that everybody appends to, as in .gitignore: where both sides
-#                        # only added lines, queen land keeps both
-# keep_turn = "10m"      # how long your turn waits for you to resolve a conflict
-#
-# [sync]
-# remote = "origin"      # the git remote that queen sync exchanges records with
-# branch = "queenbee/hive"  # the branch there that holds them, and no code
-# ledgers = "code"       # "branch": only that branch has the ledgers; queen sync setup sets it
-# when = "manual"        # "write": what is written is pushed behind the answer; "read": and
-#                        # commands first fetch what is older than max_age
-# max_age = "30s"        # how old what was fetched may be, with when = "read"
-# confirm = "local"      # "remote": grants count once the remote has them, as with --confirm
-# timeout = "30s"        # how long to wait for a remote that says nothing
-# clock_skew = "2h"      # how far apart the clocks of two machines may be
-#
-# [engine]               # written by queen engine use; docs/machines.md
-# kind = "files"         # "postgres": the hive is in the database that QUEEN_DATABASE_URL names
-# hive = ""              # its name there
-# hook = "warn"          # what queen-hook does with an edit if the database cannot be reached:
-#                        # let it pass with a warning, or "refuse" it
-"""
 
 AUTO, EXCLUSIVE, SHARED, OFF = "auto", "exclusive", "shared", "off"
 """How the edit hook leases what agents edit."""
 _UNITS = {"KiB": 1024, "MiB": 1024 * 1024}
-_DAY_S = 86_400
 
 
-class Setting:
-    """One setting: its name in the file, its attribute in `Settings`, and its allowed values.
+class Type:
+    """What a setting may be."""
 
-    `reserve` in the table `[hook]` has the name `hook.reserve` and the attribute `hook_reserve`.
-    """
+    __slots__ = ("allowed", "read", "unit")
 
-    __slots__ = ("allowed", "attribute", "default", "name")
-
-    def __init__(self, name: str, default: object, allowed: str, *, unit: str = "") -> None:
-        self.name = name
-        self.default = default
+    def __init__(self, allowed: str, read: Callable[[Any], object], unit: str = "") -> None:
         self.allowed = allowed
-        """The allowed values, for a hint."""
-        self.attribute = name.replace(".", "_") + unit
-
-    def read(self, value: object) -> object:
+        """In words, for a hint and for the documentation."""
+        self.read = read
         """Returns the meaning of a value in the file, or None if it is not allowed."""
-        raise NotImplementedError
+        self.unit = unit
+        """What the meaning is in: the end of the attribute's name."""
 
 
-class _Choice(Setting):
-    __slots__ = ("choices",)
-
-    def __init__(self, name: str, default: str, *others: str) -> None:
-        self.choices = (default, *others)
-        super().__init__(name, default, " or ".join(f'"{each}"' for each in self.choices))
-
-    def read(self, value: object) -> object:
-        return value if value in self.choices else None
+def _choice(*words: str) -> Type:
+    *others, last = (f'"{word}"' for word in words)
+    allowed = f"{', '.join(others)} or {last}"
+    return Type(allowed, lambda value: value if value in words else None)
 
 
-class _Duration(Setting):
-    __slots__ = ("least_s", "most_s")
+def _duration(least: str, most: str) -> Type:
+    least_s, most_s = parse_duration_s(least), parse_duration_s(most)
 
-    def __init__(self, name: str, default_s: float, least_s: int, most_s: int) -> None:
-        self.least_s, self.most_s = least_s, most_s
-        allowed = f'a duration such as "2h", from {least_s} to {most_s} seconds'
-        super().__init__(name, default_s, allowed, unit="_s")
-
-    def read(self, value: object) -> object:
+    def read(value: object) -> int | None:
         try:
             seconds = parse_duration_s(value) if isinstance(value, str) else -1
         except InvalidInput:
             return None
-        return seconds if self.least_s <= seconds <= self.most_s else None
+        return seconds if least_s <= seconds <= most_s else None
+
+    return Type(f'a duration, "{least}" to "{most}"', read, "_s")
 
 
-class _Flag(Setting):
-    __slots__ = ()
-
-    def __init__(self, name: str, *, default: bool) -> None:
-        super().__init__(name, default, "true or false")
-
-    def read(self, value: object) -> object:
-        return value if isinstance(value, bool) else None
+def _number(most: int) -> Type:
+    # True is an int, but no number.
+    return Type(
+        f"a number, 0 to {most}",
+        lambda value: value if type(value) is int and 0 <= value <= most else None,
+    )
 
 
-class _Number(Setting):
-    __slots__ = ("most",)
-
-    def __init__(self, name: str, default: int, most: int) -> None:
-        self.most = most
-        super().__init__(name, default, f"a whole number from 0 to {most}")
-
-    def read(self, value: object) -> object:
-        return value if type(value) is int and 0 <= value <= self.most else None
-
-
-class _Patterns(Setting):
-    __slots__ = ()
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name, (), 'a list of patterns as in .gitignore, such as ["dist/"]')
-
-    def read(self, value: object) -> object:
-        lines = value if isinstance(value, list) else [value]
-        is_text = all(isinstance(each, str) and not set(each) & {"\n", "\0"} for each in lines)
-        return tuple(lines) if isinstance(value, list) and is_text else None
-
-
-class _Size(Setting):
-    __slots__ = ("most_bytes",)
-
-    def __init__(self, name: str, default_bytes: int, most_bytes: int) -> None:
-        self.most_bytes = most_bytes
-        most = f"{most_bytes // 2**20}MiB"
-        allowed = f'"off", or a size such as "512KiB" or "4MiB", up to "{most}"'
-        super().__init__(name, default_bytes, allowed, unit="_bytes")
-
-    def read(self, value: object) -> object:
-        if value == "off":
-            return 0
+def _size(most: str) -> Type:
+    def size(value: object) -> int:
         digits, unit = (value[:-3], value[-3:]) if isinstance(value, str) else ("", "")
-        size = int(digits) * _UNITS.get(unit, 0) if digits.isascii() and digits.isdigit() else 0
-        return size if 0 < size <= self.most_bytes else None
+        return int(digits) * _UNITS.get(unit, 0) if digits.isascii() and digits.isdigit() else 0
+
+    def read(value: object) -> int | None:
+        return 0 if value == "off" else size(value) if 0 < size(value) <= size(most) else None
+
+    return Type(f'a size, "1KiB" to "{most}", or "off"', read, "_bytes")
 
 
-class _Text(Setting):
-    __slots__ = ("most",)
+def _text(most: int) -> Type:
+    return Type(
+        f"a text of at most {most} characters",
+        lambda value: value if isinstance(value, str) and len(value) <= most else None,
+    )
 
-    def __init__(self, name: str, default: str, most: int) -> None:
-        self.most = most
-        super().__init__(name, default, f"a text of at most {most} characters")
 
-    def read(self, value: object) -> object:
-        return value if isinstance(value, str) and len(value) <= self.most else None
+def _lines(value: object) -> tuple[str, ...] | None:
+    if not isinstance(value, list):
+        return None
+    is_text = all(isinstance(each, str) and not set(each) & {"\n", "\0"} for each in value)
+    return tuple(value) if is_text else None
+
+
+_FLAG = Type("true or false", lambda value: value if isinstance(value, bool) else None)
+_PATTERNS = Type("a list of patterns, as in .gitignore", _lines)
+
+
+class Setting:
+    """One setting, as a row of `SETTINGS`.
+
+    `reserve` in the table `[hook]` has the name `hook.reserve` and the attribute `hook_reserve`.
+    """
+
+    __slots__ = ("attribute", "default", "name", "sentence", "type")
+
+    def __init__(self, name: str, type_: Type, default: object, sentence: str) -> None:
+        self.name = name
+        self.type = type_
+        self.default = default
+        """As in the file."""
+        self.sentence = sentence
+        self.attribute = name.replace(".", "_") + type_.unit
+        """Its name in `Settings`."""
 
 
 SETTINGS = (
-    _Choice("state", "git", "beads"),
-    _Choice("droids", "auto", "strict", "off"),
-    _Choice("issues", "auto", "strict", "off"),
-    _Choice("durability", "synced", "buffered"),
-    _Choice("hook.stop", "remind", "off"),
-    _Duration("ttl", DEFAULT_TTL_S, MIN_TTL_S, MAX_TTL_S),
-    _Duration("quiet_after", 15 * 60, 1, MAX_TTL_S),
-    _Duration("lock_timeout", 10.0, 0, 3600),
-    _Duration("archive_after", _DAY_S, 0, 3650 * _DAY_S),
-    _Number("gate_results", 10, 10_000),
-    _Flag("close_on_complete", default=True),
-    _Size("rotate_at", 4 * 1024 * 1024, 64 * 1024 * 1024),
-    _Choice("hook.reserve", AUTO, EXCLUSIVE, SHARED, OFF),
-    _Patterns("hook.ignore"),
-    _Text("land.check", "", 4096),
-    _Duration("land.check_timeout", 3600, 1, _DAY_S),
-    _Choice("land.strategy", "merge", "rebase", "squash"),
-    _Patterns("land.union"),
-    _Duration("land.keep_turn", 600, 0, _DAY_S),
-    _Text("sync.remote", "origin", 255),
-    _Text("sync.branch", "queenbee/hive", 255),
-    _Choice("sync.ledgers", "code", "branch"),
-    _Choice("sync.when", "manual", "write", "read"),
-    _Duration("sync.max_age", 30, 0, _DAY_S),
-    _Choice("sync.confirm", "local", "remote"),
-    _Duration("sync.timeout", 30, 1, 3600),
-    _Duration("sync.clock_skew", 7200, 0, 30 * _DAY_S),
-    _Choice("engine.kind", "files", "postgres"),
-    _Text("engine.hive", "", 200),
-    _Choice("engine.hook", "warn", "refuse"),
-)
+    Setting("state", _choice("git", "beads"), "git",
+            "where locks and journals are; beads also needs: git config queenbee.state beads"),
+    Setting("droids", _choice("auto", "strict", "off"), "auto",
+            "strict: only names in .factory/droids/; off: any name; auto: strict if it lists any"),
+    Setting("issues", _choice("auto", "strict", "off"), "auto",
+            "strict: only ids in issues.jsonl; off: any id; auto: strict if the file exists"),
+    Setting("close_on_complete", _FLAG, True,
+            "whether queen complete closes the tracker's issue too"),
+    Setting("ttl", _duration("1s", "30d"), "2h", "how long a lease lasts by default"),
+    Setting("quiet_after", _duration("1s", "30d"), "15m",
+            "a droid that shows no sign of life for so long can be nudged"),
+    Setting("durability", _choice("synced", "buffered"), "synced",
+            "buffered: do not wait for the disk before a write is acknowledged"),
+    Setting("lock_timeout", _duration("0s", "1h"), "10s", "how long a writer waits for the lock"),
+    Setting("gate_results", _number(10_000), 10,
+            "how many results a phase gate keeps for each rule; 0: all"),
+    Setting("rotate_at", _size("64MiB"), "4MiB",
+            "at this size, closed records move to .beads/archive/; off: only with queen rotate"),
+    Setting("archive_after", _duration("0s", "3650d"), "1d",
+            "how long a record must be closed before it moves there"),
+    Setting("hook.reserve", _choice(AUTO, EXCLUSIVE, SHARED, OFF), AUTO,
+            "how the edit hook leases what agents edit; off: not at all"),
+    Setting("hook.ignore", _PATTERNS, [], "files that it does not lease; they may be tracked"),
+    Setting("hook.stop", _choice("remind", "off"), "remind",
+            "off: an agent may stop while it has an issue or owes an answer"),
+    Setting("land.check", _text(4096), "",
+            "the shell command that must pass before queen land lands anything"),
+    Setting("land.check_timeout", _duration("1s", "1d"), "1h", "how long that check may take"),
+    Setting("land.strategy", _choice("merge", "rebase", "squash"), "merge",
+            "rebase: put your commits on top; squash: make one commit of them"),
+    Setting("land.union", _PATTERNS, [],
+            "files that everybody appends to: where both sides only added lines, both are kept"),
+    Setting("land.keep_turn", _duration("0s", "1d"), "10m",
+            "how long your turn waits for you to resolve a conflict; 0s: not at all"),
+    Setting("sync.remote", _text(255), "origin",
+            "the git remote that queen sync exchanges records with"),
+    Setting("sync.branch", _text(255), "queenbee/hive",
+            "the branch there that holds them, and no code"),
+    Setting("sync.ledgers", _choice("code", "branch"), "code",
+            "branch: only that branch has the ledgers; queen sync setup sets it"),
+    Setting("sync.when", _choice("manual", "write", "read"), "manual",
+            "write: pushes what is written; read: also fetches what is older than max_age"),
+    Setting("sync.max_age", _duration("0s", "1d"), "30s",
+            "how old what was fetched may be, with when = read"),
+    Setting("sync.confirm", _choice("local", "remote"), "local",
+            "remote: grants count once the remote has them, as with --confirm"),
+    Setting("sync.timeout", _duration("1s", "1h"), "30s",
+            "how long to wait for a remote that says nothing; a slow transfer goes on"),
+    Setting("sync.clock_skew", _duration("0s", "30d"), "2h",
+            "how far apart the clocks of two machines may be"),
+    Setting("engine.kind", _choice("files", "postgres"), "files",
+            "where the lines are; queen engine use writes this table"),
+    Setting("engine.hive", _text(200), "", "the name of the hive in the database"),
+    Setting("engine.hook", _choice("warn", "refuse"), "warn",
+            "refuse: no edit passes while the database cannot be reached; warn: it does"),
+)  # fmt: skip
+"""Whatever is said of a setting is in its row: the file that `queen init` writes, the check of a
+value, the default, and the table in `docs/format.md` come from it."""
 
 
 class Settings:
@@ -253,9 +210,10 @@ class Settings:
     """Where the database is, as libpq reads it, from the environment; it may hold a password."""
 
     def __init__(self, said: Mapping[str, object] | None = None, unknown: tuple[str, ...] = ()):
+        self.database = ""
         for setting in SETTINGS:
-            setattr(self, setting.attribute, (said or {}).get(setting.attribute, setting.default))
-        self.database = str((said or {}).get("database", ""))
+            setattr(self, setting.attribute, setting.type.read(setting.default))
+        vars(self).update(said or {})
         self.unknown = unknown
         """Settings that this version does not know: kept, ignored, reported by doctor."""
 
@@ -272,11 +230,11 @@ def load(beads_dir: str, env: Mapping[str, str]) -> Settings:
     for setting in SETTINGS:
         if setting.name in values:
             value = values.pop(setting.name)
-            said[setting.attribute] = setting.read(value)
+            said[setting.attribute] = setting.type.read(value)
             if said[setting.attribute] is None:
                 raise Unreadable(
                     f"{path}: {setting.name} cannot be {value!r}",
-                    hint=f"set {setting.name} to {setting.allowed}",
+                    hint=f"set {setting.name} to {setting.type.allowed}",
                     path=path,
                     setting=setting.name,
                 )

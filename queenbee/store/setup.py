@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from queenbee.errors import NotFound, Unwritable
@@ -28,12 +29,34 @@ def init(layout: Layout) -> list[str]:
     make_beads_dir(layout)
     path = os.path.join(layout.beads_dir, settings.FILE_NAME)
     if not os.path.lexists(path):
-        _write(path, settings.TEMPLATE)
+        _write(path, template())
         made.append(path)
     made.extend(add_attributes(layout))
     make_state_dir(layout)
     _refuse_broken_locks(layout)
     return made
+
+
+def template() -> str:
+    """Returns a file that sets nothing and says of each setting what it is for, and its default."""
+    from textwrap import wrap  # noqa: PLC0415 - start-up
+
+    lines = ["# QueenBee's settings for this repository; every line is optional.", "#"]
+    table = ""
+    for setting in settings.SETTINGS:
+        within, _, name = setting.name.rpartition(".")
+        if within != table:
+            table = within
+            lines += ["#", f"# [{table}]"]
+        first, *rest = wrap(setting.sentence, 70)
+        lines.append(f"# {f'{name} = {in_toml(setting.default)}':<25} # {first}")
+        lines += [f"#{'':26} # {each}" for each in rest]
+    return "\n".join([*lines, ""])
+
+
+def in_toml(value: object) -> str:
+    """Returns the default of a setting as the file says it."""
+    return str(value).lower() if isinstance(value, bool | int) else json.dumps(value)
 
 
 def _refuse_broken_locks(layout: Layout) -> None:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import time
 from contextlib import suppress
 
 from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
+from queenbee.store.documents import is_unfinished, sweep, unfinished
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 _NAME_CHARS = 26
 _MOST_BYTES = 256 * 1024
 """A request has at most some thousand patterns of at most 1,024 characters."""
-_UNFINISHED = ".new-"
 _UNFINISHED_FOR_S = 60.0
 """An entry gets its name within a millisecond: an older one belongs to a process that died."""
 
@@ -69,24 +68,24 @@ def enter(folder: str, fields: Mapping[str, object], now_ms: int) -> Entry:
     Under the hive's lock, the order is that of the calls, whatever the clocks of the processes say.
     """
     data = json.dumps(fields, ensure_ascii=False).encode(errors="surrogatepass")
-    unfinished = os.path.join(folder, f"{_UNFINISHED}{os.urandom(8).hex()}")
+    nameless = unfinished(os.path.join(folder, "entry"))
     fd = -1
     try:
         safe_open.make_folder(folder)
         # 1. Locked and complete before it has its name: nobody may take it for one left behind.
-        fd = safe_open.open_file(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        fd = safe_open.open_file(nameless, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         fcntl.flock(fd, fcntl.LOCK_EX)
         _write(fd, data)
         # 2. Behind everybody who has a name, also if the clock was set back.
         last = max(names(folder), default=None)
         after_ms = now_ms if last is None else max(now_ms, ulid_ms(last) + 1)
         name = ulid(after_ms, os.urandom(RANDOM_BYTES))
-        safe_open.replace(unfinished, os.path.join(folder, name))
+        safe_open.replace(nameless, os.path.join(folder, name))
     except OSError as error:
         if fd >= 0:
             os.close(fd)
             with suppress(OSError):
-                safe_open.unlink(unfinished)
+                safe_open.unlink(nameless)
         raise Unwritable(
             f"{folder} cannot be written: {error.strerror}; nobody can wait", path=folder
         ) from error
@@ -107,14 +106,12 @@ def live(folder: str) -> Iterator[tuple[str, Fields]]:
         found = sorted(os.listdir(folder))
     except OSError:
         return
-    for name in found:
-        path = os.path.join(folder, name)
-        if _is_name(name):
-            fields = _read(path)
-            if fields is not None:
-                yield name, fields
-        elif name.startswith(_UNFINISHED):
-            _remove_if_old(path)
+    if any(map(is_unfinished, found)):
+        sweep(folder, older_than_s=_UNFINISHED_FOR_S)
+    for name in filter(_is_name, found):
+        fields = _read(os.path.join(folder, name))
+        if fields is not None:
+            yield name, fields
 
 
 def beaten_ns(folder: str, name: str) -> int:
@@ -170,13 +167,6 @@ def _is_locked(fd: int) -> bool:
     except BlockingIOError:
         return True
     return False
-
-
-def _remove_if_old(path: str) -> None:
-    with suppress(OSError, Unreadable):
-        status = os.stat(path, follow_symlinks=False)
-        if time.time() - status.st_mtime > _UNFINISHED_FOR_S:
-            safe_open.unlink(path)
 
 
 def _write(fd: int, data: bytes) -> None:

@@ -83,22 +83,7 @@ class Reader:
         """Returns True when the stamp is no longer `before` or `stop` is set, and False at the
         deadline, on the monotonic clock.
         """
-        layout = self._hive.layout
-        folders = [
-            layout.beads_dir,
-            os.path.dirname(layout.journal_path("messages")),
-            self._gates_dir,
-            layout.queue_dir,
-            layout.presence_dir,
-            *self._landing_dirs(),
-        ]
-        paths = [os.path.join(each, "any") for each in folders]
-        return self._hive.wait(
-            lambda: (stop.is_set(), self.stamp()),
-            (False, before),
-            paths,
-            deadline_s,
-        )
+        return self._hive.wait(lambda: (stop.is_set(), self.stamp()), (False, before), deadline_s)
 
     @property
     def _gates_dir(self) -> str:

@@ -14,7 +14,7 @@ from queenbee.documents.plans.branches import PREFIXES
 from queenbee.store.git_files.worktrees import branch_head, current_branch
 
 if TYPE_CHECKING:
-    from queenbee.store.layout import GitTree
+    from queenbee.store.git_trees import GitTree
 
 DEFAULT = "main"
 _REF = re.compile(r"ref: refs/remotes/origin/(\S+)\s*\Z")

@@ -23,3 +23,9 @@ class Hive(Services):
         from queenbee.workflows.documents import HiveDocuments  # noqa: PLC0415 - start-up
 
         return HiveDocuments(self)
+
+    def notes(self) -> list[str]:
+        """Returns notices for the actor, each of them once."""
+        from queenbee.services.telling import notices  # noqa: PLC0415 - start-up
+
+        return notices.notes(self)

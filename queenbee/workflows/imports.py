@@ -24,7 +24,7 @@ from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
 from queenbee.store.files import stamp_of
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 from queenbee.workflows.branches import default_branch, usual_branch_prefix
 from queenbee.workflows.validation import agents_for
 

@@ -15,7 +15,7 @@ from queenbee.checks.evidence import slug
 from queenbee.documents.folders import lock_path, run_lock_path
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open, setup
-from queenbee.store.lock import LongLock
+from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def documents_lock(hive: Services) -> Callable[[], AbstractContextManager[object
 
     def lock() -> AbstractContextManager[object]:
         setup.make_state_dir(hive.layout)
-        return LongLock(
+        return KernelLock(
             lock_path(hive.layout),
             holder=hive.actor_or_none or "somebody",
             timeout_s=hive.layout.settings.lock_timeout_s,
@@ -48,7 +48,8 @@ def run_lock(hive: Services, bead_id: str) -> Iterator[None]:
     path = _run_lock(hive, bead_id)
     with ExitStack() as held:
         try:
-            held.enter_context(LongLock(path, holder=hive.actor_or_none or "somebody", timeout_s=0))
+            holder = hive.actor_or_none or "somebody"
+            held.enter_context(KernelLock(path, holder=holder, timeout_s=0))
         except Busy as error:
             note = error.details.get("holder")
             who = (

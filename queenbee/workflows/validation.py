@@ -21,7 +21,7 @@ from queenbee.errors import NotFound, Unreadable
 from queenbee.store.documents import MAX_BYTES as MAX_FILE_BYTES
 from queenbee.store.documents import read_document
 from queenbee.store.files import split_lines
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 from queenbee.store.ledger.codec import Unusable, decode
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from hives import commit_file, git
 
 from queenbee import Hive
 from queenbee.hook.main import respond
-from queenbee.store.layout import folds_case, git_tree
+from queenbee.store.git_trees import folds_case, git_tree
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "queen-hook"
 

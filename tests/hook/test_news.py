@@ -352,7 +352,7 @@ def test_parallel_tools_tell_a_thing_once(tree: Path) -> None:
 
 def test_while_another_process_tells_the_droid_nobody_else_does(hear: Hear, tree: Path) -> None:
     send(tree, "About the parser")
-    with store_told.Told(hive_of(tree, "tester").layout, "tester").turn() as mine:
+    with store_told.Told(hive_of(tree, "tester").layout, "tester") as mine:
         assert mine
         assert hear() == []
     assert len(hear()) == 2

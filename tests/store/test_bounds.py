@@ -36,37 +36,35 @@ def limited(repo: Path, *arguments: str, **env: str) -> subprocess.CompletedProc
     )
 
 
-@pytest.fixture(params=["of NULs", "in one line"])
-def huge(request: pytest.FixtureRequest, repo: Path) -> Path:
+@pytest.fixture
+def huge(repo: Path) -> Path:
     """A ledger of 1 GiB, most of it a hole in the file, with a record before the hole."""
     ledger = repo / ".beads" / "queen_messages.jsonl"
     ledger.parent.mkdir(exist_ok=True)
     with ledger.open("wb") as file:
         file.write(LINE)
         file.truncate(GIB)
-        if request.param == "in one line":
-            file.seek(GIB)
-            file.write(b"\n" + LINE.replace(b"qm-1", b"qm-2"))
     return ledger
 
 
 @pytest.mark.linux
 @pytest.mark.slow
 @pytest.mark.parametrize("index", ["on", "off"])
-def test_a_ledger_that_does_not_fit_into_memory_is_read(repo: Path, huge: Path, index: str) -> None:
-    sent = limited(repo, "msg", "send", "api", "x", QUEEN_INDEX=index)
-    assert (sent.returncode, sent.stderr.count("Traceback")) == (0, 0), sent.stderr
-    inbox = limited(repo, "msg", "inbox", "--json", QUEEN_INDEX=index)
-    assert inbox.returncode == 0, inbox.stderr
-    assert inbox.stdout.count('"hello"') == (2 if huge.stat().st_size > GIB + 200 else 1)
+def test_a_ledger_that_does_not_fit_into_memory_is_refused_and_left_alone(
+    repo: Path, huge: Path, index: str
+) -> None:
+    for words in (("msg", "send", "api", "x"), ("msg", "inbox", "--json")):
+        done = limited(repo, *words, QUEEN_INDEX=index)
+        assert (done.returncode, done.stderr.count("Traceback")) == (7, 0), done.stderr
+        assert "does not fit into memory" in done.stderr
+    assert huge.stat().st_size == GIB
 
 
 @pytest.mark.parametrize("limit", [None, 1, 4096, 3_000_000])
 @pytest.mark.parametrize("end", [b"", LINE])
 def test_a_line_that_is_too_long_counts_as_one_unusable_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int | None, end: bytes
+    tmp_path: Path, limit: int | None, end: bytes
 ) -> None:
-    monkeypatch.setattr(files, "_AT_ONCE_BYTES", 1024 * 1024)
     path = tmp_path / "ledger"
     path.write_bytes(LINE + b"x" * 5_000_000 + b"\n" + end + LINE)
     mark, lines = START, b""
@@ -85,7 +83,6 @@ def test_one_without_an_end_is_the_rest(tmp_path: Path) -> None:
     path.write_bytes(LINE + b"x" * 5_000_000)
     chunk = read_after(str(path), read_after(str(path), START, limit=1).end, limit=4096)
     assert (chunk.lines, bool(chunk.rest)) == (b"", True)
-    assert len(chunk.rest) < 2_000_000
     assert chunk.end.offset == len(LINE)
 
 

@@ -11,7 +11,8 @@ from hives import Queen, commit_file, git
 
 from queenbee import Hive
 from queenbee.errors import NoHive, Unreadable
-from queenbee.store.layout import OUTSIDE, discover, folds_case, git_tree
+from queenbee.store.git_trees import folds_case, git_tree
+from queenbee.store.layout import OUTSIDE, discover
 
 
 def found(cwd, env=None, **more):

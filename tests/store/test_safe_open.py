@@ -32,7 +32,6 @@ ELSEWHERE = {
     ("documents/ralph/bead.py", "open"): "reads a schema of this package",
     ("documents/sprints/bead.py", "open"): "reads a schema of this package",
     ("git/changes.py", "open"): "reads MERGE_HEAD, in the git directory",
-    ("git/collisions/cache.py", "os.unlink"): "by `_sweep`, in the folder of the cache",
     ("git/collisions/cache.py", "shutil.rmtree"): "follows no links",
     ("git/collisions/foreseen.py", "os.rmdir"): "removes folders that are empty",
     ("git/collisions/pairs.py", "open"): "copies attributes into a temporary folder",
@@ -65,8 +64,7 @@ ELSEWHERE = {
     ("store/documents.py", "os.open"): "reads a document that a user names; its links are followed",
     ("store/documents.py", "os.replace"): "by the handle of the folder",
     ("workflows/branches.py", "open"): "reads the branches in the git directory",
-    ("store/layout.py", "open"): "reads pointers of git and Beads, before there is a hive",
-    ("store/machine.py", "open"): "reads in the git directory",
+    ("store/git_trees.py", "open"): "reads in the git directory, and pointers of git and Beads",
     ("store/droids/processes.py", "open"): "reads /proc",
 }
 """What is not opened by the one module, and why."""
@@ -118,39 +116,6 @@ def test_what_is_no_folder_is_no_link(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(NotADirectoryError):
         safe_open.read(str(tmp_path / "file" / "below"))
-
-
-class TestWithoutHandles:
-    """As on a system without `dir_fd`."""
-
-    @pytest.fixture(autouse=True)
-    def _no_handles(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(safe_open, "HANDLES", False)
-
-    def test_a_file_is_written_replaced_and_removed(self, tmp_path: Path) -> None:
-        path = str(tmp_path / "new" / "folder" / "file")
-        assert safe_open.make_folder(os.path.dirname(path))
-        assert not safe_open.make_folder(os.path.dirname(path))
-        safe_open.write(path, b"text")
-        safe_open.replace(path, path + ".1")
-        safe_open.sync_folder(os.path.dirname(path))
-        assert safe_open.read(path + ".1") == b"text"
-        safe_open.unlink(path + ".1")
-        assert os.listdir(os.path.dirname(path)) == []
-
-    @pytest.mark.parametrize("linked", ["folder", "folder/file"])
-    def test_a_link_is_refused(self, tmp_path: Path, linked: str) -> None:
-        (tmp_path / "outside").mkdir()
-        (tmp_path / "outside" / "file").write_text("mine")
-        (tmp_path / "folder").mkdir()
-        place = tmp_path / linked
-        if place.is_dir():
-            place.rmdir()
-        place.symlink_to(tmp_path / "outside" / os.path.basename(linked.replace("folder", "", 1)))
-        for act in (safe_open.write, safe_open.append):
-            with pytest.raises(Unreadable, match="is a symbolic link"):
-                act(str(tmp_path / "folder" / "file"), b"theirs")
-        assert (tmp_path / "outside" / "file").read_text() == "mine"
 
 
 class TestAPathThatAUserNames:

@@ -8,6 +8,7 @@ import pytest
 
 from queenbee.errors import InvalidInput, Unreadable
 from queenbee.store import settings
+from queenbee.store.setup import template
 
 
 def load(folder, text=None, env=None):
@@ -31,8 +32,8 @@ def test_without_a_file_the_defaults_hold(tmp_path):
 
 def test_the_template_says_what_the_defaults_are(tmp_path):
     uncommented = "".join(
-        line.removeprefix("# ").partition("  #")[0] + "\n"
-        for line in settings.TEMPLATE.splitlines()
+        line.removeprefix("# ").partition(" # ")[0] + "\n"
+        for line in template().splitlines()
         if " = " in line or line.startswith("# [")
     )
     spelled, plain = load(tmp_path, uncommented), settings.Settings()
@@ -80,6 +81,11 @@ def test_what_the_file_says_holds(tmp_path, text, name, value):
         'rotate_at = "65MiB"',
         'rotate_at = "-1MiB"',
         'archive_after = "11y"',
+        "gate_results = true",
+        "gate_results = 10001",
+        "close_on_complete = 1",
+        'land.union = "NEWS.md"',
+        'land.union = ["a\\nb"]',
     ],
 )
 def test_what_no_setting_allows_is_refused_and_named(tmp_path, text):
@@ -111,7 +117,7 @@ def test_settings_of_a_later_version_are_kept_and_named(tmp_path):
 @pytest.fixture
 def zeal(monkeypatch):
     """A table of settings with one in it."""
-    found = settings._Choice("bees.zeal", "high", "low")
+    found = settings.Setting("bees.zeal", settings._choice("high", "low"), "high", "how much")
     monkeypatch.setattr(settings, "SETTINGS", (*settings.SETTINGS, found))
 
 

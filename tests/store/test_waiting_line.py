@@ -136,7 +136,7 @@ def test_a_place_that_cannot_be_taken_is_refused(folder: str) -> None:
 
 def test_what_a_process_left_before_it_had_a_name_is_removed_later(folder: str) -> None:
     enter(folder, {"droid": "a"}, 1)
-    left, fresh = Path(folder, ".new-1"), Path(folder, ".new-2")
+    left, fresh = Path(folder, ".entry.1.tmp"), Path(folder, ".entry.2.tmp")
     left.touch()
     fresh.touch()
     os.utime(left, (0, 0))

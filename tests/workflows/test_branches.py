@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hives import git
 
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 from queenbee.workflows.branches import default_branch, usual_branch_prefix
 
 

@@ -15,7 +15,7 @@ from queenbee.cli.rendering import show_findings, verdict
 from queenbee.cli.terminal import say
 from queenbee.core.text import printable, suggested
 from queenbee.errors import QueenError
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

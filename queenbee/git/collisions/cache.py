@@ -8,7 +8,6 @@ folder serves, without a memory.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING
 from queenbee.errors import QueenError
 from queenbee.git.run import git
 from queenbee.store import safe_open
+from queenbee.store.documents import keep, recall, sweep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,8 +135,8 @@ class Cache:
         safe_open.make_folder(self.run)
 
     def _load(self) -> None:
-        with suppress(OSError, QueenError, ValueError, KeyError, TypeError):
-            kept = json.loads(safe_open.read(os.path.join(self._folder, "results.json")))
+        kept = recall(os.path.join(self._folder, "results.json"))
+        with suppress(KeyError, TypeError):
             generation = str(kept["generation"])
             objects = os.path.join(self._folder, f"objects-{generation}")
             whole = generation.isalnum() and os.path.isdir(objects)
@@ -148,15 +148,12 @@ class Cache:
         generation = self._generation if _size(self.objects) <= MOST_BYTES else ""
         kept = {"version": _VERSION, "generation": generation, "results": results}
         path = os.path.join(self._folder, "results.json")
-        with suppress(OSError, QueenError):
-            temporary = f"{path}.{os.urandom(4).hex()}.tmp"
-            safe_open.write(temporary, json.dumps(kept).encode())
-            safe_open.replace(temporary, path)
-            if not generation:
-                shutil.rmtree(self.objects, ignore_errors=True)
+        if keep(path, kept) and not generation:
+            shutil.rmtree(self.objects, ignore_errors=True)
 
     def _sweep(self) -> None:
         """Removes what killed runs have left, and objects that nobody uses any more."""
+        sweep(self._folder, older_than_s=_UNUSED_AFTER_S)
         now_s = time.time()
         kept = self._current()
         for name in os.listdir(self._folder):
@@ -166,15 +163,12 @@ class Cache:
                 if name.startswith("run-"):
                     if age_s > _DEAD_AFTER_S and not _is_alive(int(name.split("-")[1])):
                         shutil.rmtree(path, ignore_errors=True)
-                elif name.startswith("objects-"):
-                    if age_s > _UNUSED_AFTER_S and name != kept:
-                        shutil.rmtree(path, ignore_errors=True)
-                elif name.endswith(".tmp") and age_s > _UNUSED_AFTER_S:
-                    os.unlink(path)
+                elif name.startswith("objects-") and age_s > _UNUSED_AFTER_S and name != kept:
+                    shutil.rmtree(path, ignore_errors=True)
 
     def _current(self) -> str:
-        with suppress(OSError, QueenError, ValueError, KeyError, TypeError):
-            kept = json.loads(safe_open.read(os.path.join(self._folder, "results.json")))
+        kept = recall(os.path.join(self._folder, "results.json"))
+        with suppress(KeyError, TypeError):
             return f"objects-{kept['generation']}"
         return ""
 

@@ -24,7 +24,7 @@ from queenbee.git.collisions.values import (
 from queenbee.git.landing.union import spec_of
 from queenbee.git.run import line, without_programs
 from queenbee.store.git_files.worktrees import target_branch, worktrees
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -15,6 +15,7 @@ from queenbee.errors import QueenError, Unreadable
 from queenbee.git.collisions.lines import CHANGES, by_file, overlaps
 from queenbee.git.run import brief
 from queenbee.store import safe_open
+from queenbee.store.documents import take_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,9 +174,7 @@ def keep(path: str, about: bytes, data: bytes) -> None:
             for name in names:
                 with suppress(OSError, QueenError):
                     safe_open.unlink(os.path.join(folder, name))
-        temporary = f"{path}.{os.urandom(4).hex()}.tmp"
-        safe_open.write(temporary, about + b"\0" + data)
-        safe_open.replace(temporary, path)
+        take_name(path, about + b"\0" + data, durable=False)
 
 
 def _write(written: list[str], path: str, data: bytes) -> None:

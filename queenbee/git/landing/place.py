@@ -11,7 +11,7 @@ from queenbee.errors import Conflict, InvalidInput
 from queenbee.git.landing.commands import git, line
 from queenbee.git.run import names_in
 from queenbee.store.git_files.worktrees import current_branch
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

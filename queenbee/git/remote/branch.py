@@ -18,7 +18,7 @@ from queenbee.core.text import printable, shell_word
 from queenbee.errors import ExternalFailure, InvalidInput, Unreachable, Unreadable
 from queenbee.git.remote import leftovers
 from queenbee.git.run import NotTrusted, Objects, TooLarge, git, network
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

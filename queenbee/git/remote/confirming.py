@@ -99,15 +99,13 @@ class _Lost(Exception):
                 left_s = (each.expires_ms + margin_ms - hive.now_ms()) / 1000
                 most_s = min(most_s, max(_PAUSE_S, left_s))
         named = [(_kind(each), each.id) for each in self._winners]
-        ledgers = [hive.state(kind).ledger for kind in dict(named)]
-        paths = [path for each in ledgers for path in (each.path, each.journal_path)]
 
         def stamp() -> list[object]:
             now = [found(hive, kind, identifier) for kind, identifier in named]
             return [each and (each.rev, each.status) for each in now]
 
         before = [(each.rev, each.status) for each in self._winners]
-        hive.wait(stamp, before, paths, time.monotonic() + most_s)
+        hive.wait(stamp, before, time.monotonic() + most_s)
 
 
 def _once(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.ids import RANDOM_BYTES, ulid
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
+from queenbee.store.documents import is_unfinished, take_name
 from queenbee.store.files import START, Mark
 from queenbee.store.ledger.batch import Position
 
@@ -85,7 +86,8 @@ class Notes:
         with suppress(FileNotFoundError):
             # Without the note everything is compared, which is right as well.
             safe_open.unlink(self._known_path)
-        self._replace(self._known_path, json.dumps({"ref": self._ref, **said}).encode())
+        data = json.dumps({"ref": self._ref, **said}).encode()
+        take_name(self._known_path, data, durable=False)
 
     def positions(self) -> dict[str, Position]:
         """Returns up to where each ledger was found to be in its journal; a cache, too."""
@@ -109,7 +111,7 @@ class Notes:
                    dict(at.segments)]
             for kind, at in positions.items()
         }  # fmt: skip
-        self._replace(self._positions_path, json.dumps(said).encode())
+        take_name(self._positions_path, json.dumps(said).encode(), durable=False)
 
     # A number is the size of an empty file: it is never seen half written, and takes no block. To
     # replace a small file waits for the disk on ext4, several times for each grant.
@@ -143,7 +145,7 @@ class Notes:
     def _new_clone(self) -> str:
         # Its time is not used: only that no other clone has the same.
         made = f"qc-{ulid(0, os.urandom(RANDOM_BYTES))}"
-        self._replace(self._clone_path, made.encode())
+        take_name(self._clone_path, made.encode(), durable=False)
         return made
 
     # A request that waits for its confirmation has a file, so that whoever pushes next confirms or
@@ -152,14 +154,14 @@ class Notes:
     def add_pending(self, grants: Sequence[tuple[str, str]]) -> str:
         """Notes grants that are confirmed together or not at all, each by kind and id."""
         name = ulid(time.time_ns() // 1_000_000, os.urandom(RANDOM_BYTES))
-        self._replace(os.path.join(self._pending_dir, name), json.dumps(grants).encode())
+        take_name(self._path_of(name), json.dumps(grants).encode(), durable=False)
         return name
 
     def pending(self) -> dict[str, list[tuple[str, str]]]:
         """Returns the requests that wait for a confirmation, oldest first."""
         found = {}
         for name in sorted(os.listdir(self._pending_dir)):
-            if name.endswith(".tmp"):
+            if is_unfinished(name):
                 continue
             try:
                 said = json.loads(safe_open.read(self._path_of(name), _MOST_BYTES))
@@ -189,14 +191,6 @@ class Notes:
                 os.ftruncate(file, size)
             finally:
                 os.close(file)
-        except OSError as error:
-            raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
-
-    def _replace(self, path: str, data: bytes) -> None:
-        temporary = f"{path}.{os.getpid()}.tmp"
-        try:
-            safe_open.write(temporary, data)
-            safe_open.replace(temporary, path)
         except OSError as error:
             raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
 

@@ -26,7 +26,7 @@ from queenbee.services.rotation import rotate_what_is_due
 from queenbee.store.files import Appender, split_lines
 from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import decoder, is_usable
-from queenbee.store.lock import LongLock
+from queenbee.store.lock import KernelLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -146,7 +146,7 @@ def _turn(
     timeout_s = min(most_s, 3 * settings.sync_timeout_s + settings.lock_timeout_s)
     until = time.monotonic() + timeout_s
     while not is_served():
-        lock = LongLock(notes.lock_path, holder=holder, timeout_s=0)
+        lock = KernelLock(notes.lock_path, holder=holder, timeout_s=0)
         try:
             lock.__enter__()
         except Busy as error:
@@ -161,7 +161,7 @@ def _turn(
         try:
             yield not is_served()
         finally:
-            lock.__exit__(None, None, None)
+            lock.close()
         return
     yield False
 

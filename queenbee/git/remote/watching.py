@@ -96,10 +96,8 @@ def _wait(
         while not stopped() and time.monotonic() < until_s:
             time.sleep(max(0.0, min(_STOP_S, until_s - time.monotonic())))
         return
-    paths = [path for kind in hive.kinds() for path in _files(hive, kind)]
-    paths.append(behind.lock_path(hive.layout))
     # Each look at the files also looks whether to stop.
-    if hive.wait(lambda: (stopped(), _stamp(hive)), (False, seen), paths, until_s):
+    if hive.wait(lambda: (stopped(), _stamp(hive)), (False, seen), until_s):
         time.sleep(_GATHER_S)
 
 

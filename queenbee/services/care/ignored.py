@@ -11,12 +11,13 @@ from queenbee.core.text import suggested
 from queenbee.errors import NotFound
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.documents import read_document
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from queenbee.store.layout import GitTree, Layout
+    from queenbee.store.git_trees import GitTree
+    from queenbee.store.layout import Layout
 
 
 def ignored_ledgers(layout: Layout, paths: Iterable[str]) -> Iterator[Diagnosis]:

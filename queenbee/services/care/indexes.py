@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import os
-import time
 from typing import TYPE_CHECKING
 
 from queenbee.core.kinds import kind_of
 from queenbee.errors import NotFound
 from queenbee.store.documents import read_document, write_document
 from queenbee.store.engines.opening import INDEX_FROM_BYTES
-from queenbee.store.files import START, read_after, size_of, split_lines, stamp_of
+from queenbee.store.files import START, read_after, size_of, split_lines, stamp_of, wait_for_change
 from queenbee.store.ledger.codec import Unusable, decoder, is_migration
-from queenbee.store.watch import wait_for_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
 
 
 _IGNORED = "queen_*.idx.json"
-_LOOK_AGAIN_S = 3600.0
 
 
 def status(store: Store) -> list[dict[str, object]]:
@@ -81,11 +79,7 @@ def keep_exported(store: Store, told: Callable[[list[str]], None]) -> None:
     while True:
         before = _stamps(store)
         told(export(store))
-        ledgers = [store.layout.ledger_path(kind) for kind in store.kinds()]
-        while not wait_for_change(
-            lambda: _stamps(store), before, ledgers, time.monotonic() + _LOOK_AGAIN_S
-        ):
-            pass
+        wait_for_change(lambda: _stamps(store), before, math.inf)
 
 
 def _stamps(store: Store) -> list[tuple[object, ...]]:

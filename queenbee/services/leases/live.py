@@ -6,6 +6,7 @@ from queenbee.core import leases
 from queenbee.core.glob.pattern import overlap
 from queenbee.core.glob.sieve import scan_covering, scan_meeting
 from queenbee.core.records import Reservation
+from queenbee.store.documents import keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ ACTIVE: Mapping[str, object] = {"status": "active"}
 
 _SCANS = 8
 """For how many paths each text is scanned: for more, parsing the patterns once costs less."""
+_RULES = 3
+"""Changes with the rules of `core.standing`: what an older version found is judged again."""
 
 
 class LiveLeases:
@@ -82,18 +85,26 @@ class LiveLeases:
         if not foreign:
             return {}
         if self._verdicts is None or self._verdicts[0] != foreign:
-            from queenbee.store.verdicts import keep, recall  # noqa: PLC0415 - start-up
-
-            lost = recall(self._cache_path, foreign)
+            lost = self._recalled(foreign)
             if lost is None:
                 from queenbee.core.standing import superseded_leases  # noqa: PLC0415 - start-up
 
                 whole = map(Reservation, state.everything())
                 lost = superseded_leases(whole, fold_case=self.fold_case)
-                keep(self._cache_path, foreign, lost)
+                keep(self._cache_path, {"rules": _RULES, "of": foreign, "lost": lost})
             self._verdicts = foreign, lost
             return lost
         return self._verdicts[1]
+
+    def _recalled(self, foreign: str) -> dict[str, str] | None:
+        """Returns the verdicts that another process found for exactly these lines, or None."""
+        kept = recall(self._cache_path)
+        try:
+            if kept["rules"] == _RULES and kept["of"] == foreign:
+                return {str(key): str(value) for key, value in kept["lost"].items()}
+        except (KeyError, TypeError, AttributeError):
+            pass
+        return None
 
     def _judged(self, state: Records, found: list[Reservation]) -> list[Reservation]:
         """Returns the leases, with `superseded_by` set in those that lost to an older one."""

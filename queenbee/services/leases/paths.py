@@ -11,7 +11,7 @@ import os
 from queenbee.core import glob
 from queenbee.errors import BadPattern, InvalidInput
 from queenbee.store import safe_open
-from queenbee.store.layout import composes_names, git_tree
+from queenbee.store.git_trees import composes_names, git_tree
 
 _SPECIAL = frozenset("*?[{")
 

@@ -18,7 +18,7 @@ from queenbee.errors import Busy, Held, InvalidInput
 from queenbee.services.leases.live import KIND, LiveLeases, covers
 from queenbee.services.leases.paths import Resolved, path_of, pattern_of
 from queenbee.store.git_files import working_tree
-from queenbee.store.layout import folds_case
+from queenbee.store.git_trees import folds_case
 from queenbee.store.settings import AUTO, EXCLUSIVE
 
 TYPE_CHECKING = False

@@ -52,7 +52,7 @@ class Announcer:
 
     def look(self) -> list[Want]:
         """Tells what is new, as far as the rate allows, and returns what was told."""
-        with self._memory.turn() as mine:
+        with self._memory as mine:
             if not mine:
                 return []
             known = self._known.union(self._memory.known())
@@ -81,12 +81,8 @@ class Announcer:
         while True:
             before = self._stamp(folders)
             self.look()
-            paths = [
-                *(path for each in self._ledgers for path in (each.path, each.journal_path)),
-                *(os.path.join(folder, "any") for folder in self._folders(folders)),
-            ]
             deadline_s = time.monotonic() + self.next_look_s()
-            self._hive.wait(lambda: self._stamp(folders), before, paths, deadline_s)
+            self._hive.wait(lambda: self._stamp(folders), before, deadline_s)
 
     def _room(self) -> int:
         """Returns how many may be told now."""

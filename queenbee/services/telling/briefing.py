@@ -134,7 +134,7 @@ def _has(member: Member) -> str:
         f"{_name(each.issue_id)} {_quoted(member.titles.get(each.issue_id, ''))}".rstrip()
         for each in member.assignments
     ]
-    patterns = [mentioned(one_line(each.pattern, _TEXT_CHARS)) for each in member.leases]
+    patterns = [mentioned(each.pattern, _TEXT_CHARS) for each in member.leases]
     return ", ".join(_some(issues) + _some(patterns))
 
 
@@ -170,8 +170,8 @@ def _some(items: Sequence[str]) -> list[str]:
 
 
 def _quoted(text: str) -> str:
-    return quotation(one_line(text, _TEXT_CHARS)) if text else ""
+    return quotation(text, _TEXT_CHARS) if text else ""
 
 
 def _name(text: str) -> str:
-    return mentioned(one_line(text, _NAME_CHARS))
+    return mentioned(text, _NAME_CHARS)

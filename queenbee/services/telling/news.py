@@ -7,12 +7,13 @@ Each thing is told once on this machine. A message that was told is not thereby 
 from __future__ import annotations
 
 from functools import partial
+from operator import itemgetter
 
 from queenbee.core.leases import assignment_end_ms
 from queenbee.core.records import Assignment
 from queenbee.core.text import is_plain, mentioned, one_line, quotation, suggested
 from queenbee.core.timestamps import format_ms, instant_ms
-from queenbee.services.notices import Notices
+from queenbee.services.telling import notices
 from queenbee.services.work.awaited import awaited_of
 from queenbee.store.droids.told import ISSUES, LEASES, MESSAGES, QUEUE, Told, key_of
 
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
     from queenbee.core.beads import Issue
     from queenbee.core.records import Message
     from queenbee.services.hive import Services
-    from queenbee.services.notices import News
+    from queenbee.services.telling.notices import News
+
+    Item = tuple[int, str, Sequence[str], Callable[[], str]]
+    """One thing to tell: how soon, where it comes from, what to remember of it, and the text."""
 
 MOST_CHARS = 600
 """Of all that is told at once: about 150 tokens."""
@@ -46,20 +50,6 @@ _CLAIM, _LEASE, _DONE, _WAITER, _MAIL = 0, 2, 3, 5, 6
 """What comes first if not everything fits; urgent mail is between a claim and a lease."""
 
 
-class Item:
-    """One thing to tell: how soon, where it comes from, what to remember of it, and the text."""
-
-    __slots__ = ("keys", "rank", "source", "text")
-
-    def __init__(
-        self, rank: int, source: str, keys: Sequence[str], text: Callable[[], str]
-    ) -> None:
-        self.rank = rank
-        self.source = source
-        self.keys = keys
-        self.text = text
-
-
 def take(hive: Services, *, pass_as: bool = False, only_once: bool = False) -> str:
     """Returns what the actor has not been told yet, in at most `MOST_CHARS`, or "" for nothing.
 
@@ -67,19 +57,18 @@ def take(hive: Services, *, pass_as: bool = False, only_once: bool = False) -> s
     it. With `only_once`, nothing is told if that cannot be remembered. Raises `Unreadable`.
     """
     told = Told(hive.layout, hive.actor)
-    with told.turn() as mine:
+    with told as mine:
         # Taken before anything is read: what comes in between is looked at again.
         stamps = told.changed(hive.now_ms()) if mine else {}
         if not stamps:
             return ""
         known = told.known()
-        items = sorted(_items(hive, stamps, known), key=lambda each: each.rank)
-        as_ = hive.actor if pass_as else None
-        text, chosen, left = _fitting(hive.actor, items, as_)
-        keys = [key for each in chosen for key in each.keys]
+        items = sorted(_items(hive, stamps, known), key=itemgetter(0))
+        text, count = _fitting(hive.actor, items, hive.actor if pass_as else None)
+        keys = [key for _, _, keys, _ in items[:count] for key in keys]
         if keys and not told.add(keys) and only_once:
             return ""
-        unseen = {each.source for each in left}
+        unseen = {source for _, source, _, _ in items[count:]}
         if unseen & {LEASES, QUEUE}:
             unseen |= {LEASES, QUEUE}
         until_ms = _next_ms(hive) if LEASES in stamps else None
@@ -99,16 +88,10 @@ def told_of_mail(hive: Services) -> None:
 
 def _items(hive: Services, sources: Collection[str], known: Sequence[str]) -> Iterator[Item]:
     """Yields what changed sources have to tell that is not known yet."""
-    seen, actor = set(known), hive.actor
-    notices = Notices(
-        hive,
-        assignments=lambda: hive.assignments,
-        reservations=lambda: hive.reservations,
-        queue=lambda: hive.queue,
-    )
+    seen = set(known)
     found: list[tuple[int, str, News]] = []
     if MESSAGES in sources:
-        yield from _mail(hive, seen, notices)
+        yield from _mail(hive, seen)
     if ISSUES in sources:
         claims: News = {
             f"{each.id}:ended": partial(_claim_ended, each) for each in _lost_claims(hive)
@@ -116,18 +99,18 @@ def _items(hive: Services, sources: Collection[str], known: Sequence[str]) -> It
         found.append((_CLAIM, ISSUES, claims))
         yield from _done(hive, known)
     if LEASES in sources:
-        found.append((_LEASE, LEASES, notices.ended_leases(actor, of_edits=False, said=_said)))
+        found.append((_LEASE, LEASES, notices.ended_leases(hive, of_edits=False, said=_said)))
     if LEASES in sources or ISSUES in sources:
-        found.append((_CLAIM, LEASES, notices.lost_grants(actor)))
+        found.append((_CLAIM, LEASES, notices.lost_grants(hive)))
     if LEASES in sources or ISSUES in sources or QUEUE in sources:
-        found.append((_WAITER, QUEUE, notices.waiters(actor)))
+        found.append((_WAITER, QUEUE, notices.waiters(hive)))
     for rank, source, news in found:
         for name, text in news.items():
             if key_of(name) not in seen:
-                yield Item(rank, source, [key_of(name)], text)
+                yield rank, source, [key_of(name)], text
 
 
-def _mail(hive: Services, seen: set[str], notices: Notices) -> Iterator[Item]:
+def _mail(hive: Services, seen: set[str]) -> Iterator[Item]:
     unread = hive.messages.inbox(unread=True, limit=MOST_UNREAD)
     fresh = [each for each in unread if key_of(each.id) not in seen]
     if not fresh:
@@ -135,17 +118,17 @@ def _mail(hive: Services, seen: set[str], notices: Notices) -> Iterator[Item]:
     # What took a claim or a lease away has also written a message about that: once is enough.
     writes = {(_ended_by(each), assignment_end_ms(each)) for each in _lost_claims(hive)}
     taken_over = any(each.importance == "high" for each in fresh)
-    for lease_id in notices.ended_leases(hive.actor, of_edits=False) if taken_over else ():
+    for lease_id in notices.ended_leases(hive, of_edits=False) if taken_over else ():
         row = hive.state("reservations").get(lease_id) or {}
         writes.add((row.get("released_by"), instant_ms(row.get("released_at")) or 0))
     fresh = [each for each in fresh if (each.from_, each.created_ms) not in writes]
     fresh.sort(key=_rank)  # Newest first among those of equal importance.
     for each in fresh[:_MESSAGES]:
-        yield Item(_rank(each), MESSAGES, [key_of(each.id)], partial(head, hive, each))
+        yield _rank(each), MESSAGES, [key_of(each.id)], partial(head, hive, each)
     rest = fresh[_MESSAGES:]
     if rest:
         text = f"{len(rest)} more unread message{'s' if len(rest) > 1 else ''}"
-        yield Item(_MAIL + 1, MESSAGES, [key_of(each.id) for each in rest], partial(str, text))
+        yield _MAIL + 1, MESSAGES, [key_of(each.id) for each in rest], partial(str, text)
 
 
 def _rank(message: Message) -> int:
@@ -224,7 +207,7 @@ def _done(hive: Services, known: Sequence[str]) -> Iterator[Item]:
             continue
         # What was done before the actor began is no news.
         if (instant_ms(issue.closed_at) or 0) >= begin_ms:
-            yield Item(_DONE, ISSUES, [key], partial(_is_done, issue))
+            yield _DONE, ISSUES, [key], partial(_is_done, issue)
 
 
 def _is_done(issue: Issue) -> str:
@@ -233,30 +216,22 @@ def _is_done(issue: Issue) -> str:
     return f"{_name(issue.id)}{title} is done{by}"
 
 
-def _fitting(
-    actor: str, items: Sequence[Item], as_: str | None
-) -> tuple[str, list[Item], list[Item]]:
-    """Returns the text, the items in it, and those that did not fit."""
+def _fitting(actor: str, items: Sequence[Item], as_: str | None) -> tuple[str, int]:
+    """Returns the text, and how many of the items are in it: those that fit, in order."""
     read = f"To read your mail: {suggested('queen msg read', as_=as_)}"
-    lines = [_HEADER.format(actor)]
+    lines, count = [_HEADER.format(actor)], 0
     # The last line has its place from the beginning.
     room = MOST_CHARS - len(lines[0]) - len(read) - 1
-    chosen: list[Item] = []
-    for number, item in enumerate(items):
-        line = f"- {_closed(one_line(item.text()), _MOST_LINE_CHARS)}"
-        if len(line) + 1 > room:
-            return _text(lines, chosen, read), chosen, list(items[number:])
+    for _, _, _, text in items:
+        line = f"- {_closed(one_line(text()), _MOST_LINE_CHARS)}"
         room -= len(line) + 1
+        if room < 0:
+            break
         lines.append(line)
-        chosen.append(item)
-    return _text(lines, chosen, read), chosen, []
-
-
-def _text(lines: list[str], chosen: Sequence[Item], read: str) -> str:
-    if not chosen:
-        return ""
-    mail = [read] if any(each.source == MESSAGES for each in chosen) else []
-    return "\n".join([*lines, *mail])
+        count += 1
+    if any(source == MESSAGES for _, source, _, _ in items[:count]):
+        lines.append(read)
+    return "\n".join(lines) if count else "", count
 
 
 def _closed(text: str, most: int) -> str:
@@ -275,11 +250,7 @@ def _closed(text: str, most: int) -> str:
 
 def _said(text: str) -> str:
     """Returns what others wrote, on one line and marked as theirs."""
-    return quotation(one_line(text, _TEXT_CHARS))
-
-
-def _name(text: str) -> str:
-    return mentioned(one_line(text, _NAME_CHARS))
+    return quotation(text, _TEXT_CHARS)
 
 
 def _next_ms(hive: Services) -> int:
@@ -289,3 +260,7 @@ def _next_ms(hive: Services) -> int:
     later = [end for (end,) in ends if isinstance(end, str) and end > now]
     first_ms = instant_ms(min(later, default=None))
     return min(first_ms or hive.now_ms() + _LATER_MS, hive.now_ms() + _LATER_MS)
+
+
+def _name(text: str) -> str:
+    return mentioned(text, _NAME_CHARS)

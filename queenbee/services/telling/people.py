@@ -6,6 +6,7 @@ does that, each thing once.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, quotation
@@ -26,20 +27,25 @@ _NAME_CHARS = 40
 _TEXT_CHARS = 80
 
 
+@dataclass(frozen=True, slots=True)
 class Want:
     """One thing that wants a person."""
 
-    def __init__(self, kind: str, key: str, text: str, *, droid: str = "", about: str = "") -> None:
-        self.kind = kind
-        """`message`, `answer`, `waits`, `landing`, `quiet`, `gate`, or `more`."""
-        self.key = f"{kind}:{key}"
-        """The same for the same thing, and another one if it happens again."""
-        self.text = text
-        """On one line, with what others wrote marked as theirs."""
-        self.droid = droid
-        """Who wants something, or is concerned."""
-        self.about = about
-        """The id of the message or issue, the pattern, the branch or the gate."""
+    kind: str
+    """`message`, `answer`, `waits`, `landing`, `quiet`, `gate`, or `more`."""
+    again: str
+    """The same for the same thing, and another one if it happens again."""
+    text: str
+    """On one line, with what others wrote marked as theirs."""
+    droid: str = ""
+    """Who wants something, or is concerned."""
+    about: str = ""
+    """The id of the message or issue, the pattern, the branch or the gate."""
+
+    @property
+    def key(self) -> str:
+        """What is remembered of it once it was told."""
+        return f"{self.kind}:{self.again}"
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -61,9 +67,7 @@ def _of_message(message: Message) -> Want:
     about = f" about {_name(message.issue_id)}" if message.issue_id else ""
     asks = wants_answer(message)
     what = "wants your answer" if asks else "wrote to you"
-    text = (
-        f"{_name(message.from_)} {what}{about}: {quotation(one_line(message.subject, _TEXT_CHARS))}"
-    )
+    text = f"{_name(message.from_)} {what}{about}: {quotation(message.subject, _TEXT_CHARS)}"
     kind = "answer" if asks else "message"
     return Want(kind, message.id, text, droid=message.from_, about=message.id)
 
@@ -114,4 +118,4 @@ def _quiet(hive: Services, people: list[str]) -> Iterator[Want]:
 
 
 def _name(text: str) -> str:
-    return mentioned(one_line(text, _NAME_CHARS))
+    return mentioned(text, _NAME_CHARS)

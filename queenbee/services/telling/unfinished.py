@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from queenbee.core.text import is_plain, mentioned, one_line, quotation, suggested
+from queenbee.core.text import is_plain, mentioned, quotation, suggested
 from queenbee.services.telling.news import MOST_UNREAD, head, wants_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from queenbee.core.beads import Issue
     from queenbee.core.records import Assignment, Message
     from queenbee.services.hive import Services
 
@@ -25,27 +26,19 @@ def leaves(hive: Services, *, pass_as: bool = False) -> str:
     `pass_as` says that the droid's commands have to name it.
     """
     as_ = hive.actor if pass_as else None
-    claims = [_claim(hive, each, as_) for each in _claims(hive)[:_SHOWN]]
+    claims = []
+    for each in hive.assignments.find(droid=hive.actor):
+        issue = hive.issues.get_or_none(each.issue_id)
+        if issue is None or not issue.done:
+            claims.append(_claim(hive, each, issue, as_))
     mail = [f"- {head(hive, each)}" for each in _unanswered(hive)[:_SHOWN]]
     if mail:
         mail.append(f"To read your mail: {suggested('queen msg read', as_=as_)}")
-    return "\n".join([_HEADER, *claims, *mail]) if claims or mail else ""
+    return "\n".join([_HEADER, *claims[:_SHOWN], *mail]) if claims or mail else ""
 
 
-def _claims(hive: Services) -> list[Assignment]:
-    """Returns the assignments of the actor whose issue is not done."""
-    active = hive.assignments.find(droid=hive.actor)
-    return [each for each in active if not _is_done(hive, each)]
-
-
-def _is_done(hive: Services, assignment: Assignment) -> bool:
-    issue = hive.issues.get_or_none(assignment.issue_id)
-    return issue is not None and issue.done
-
-
-def _claim(hive: Services, claim: Assignment, as_: str | None) -> str:
-    issue = hive.issues.get_or_none(claim.issue_id)
-    title = f" {quotation(one_line(issue.title, _TITLE_CHARS))}" if issue and issue.title else ""
+def _claim(hive: Services, claim: Assignment, issue: Issue | None, as_: str | None) -> str:
+    title = f" {quotation(issue.title, _TITLE_CHARS)}" if issue and issue.title else ""
     plain = is_plain(claim.issue_id) and len(claim.issue_id) <= _ID_CHARS
     word = claim.issue_id if plain else "ISSUE"
     done = suggested("queen complete", word, as_=as_)
@@ -53,7 +46,7 @@ def _claim(hive: Services, claim: Assignment, as_: str | None) -> str:
         check = None if hive.layout.has_land_check else "YOUR TESTS"
         done = suggested("queen land", check=check, as_=as_)
     back = suggested("queen release", word, reason="WHY", as_=as_)
-    name = mentioned(one_line(claim.issue_id, _ID_CHARS))
+    name = mentioned(claim.issue_id, _ID_CHARS)
     return f"- {name}{title} is yours. When it is done: {done}. To give it back: {back}"
 
 

@@ -8,7 +8,6 @@ for a while, without a process: that is written down. ADR 0025.
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -18,10 +17,11 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned
 from queenbee.core.timestamps import format_duration, format_ms
-from queenbee.errors import Busy, QueenError, Unreadable
+from queenbee.errors import Busy, QueenError
 from queenbee.store import safe_open, waiting_line
+from queenbee.store.documents import keep, recall
 from queenbee.store.droids import presence
-from queenbee.store.watch import wait_for_change
+from queenbee.store.files import wait_for_change
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,7 +199,7 @@ class LandingTurn:
                     hint="queen land --wait 10m",
                 )
             until_s = min(deadline_s, time.monotonic() + _LOOK_AGAIN_S)
-            wait_for_change(self._stamp, seen, [os.path.join(self.folder, "x")], until_s)
+            wait_for_change(self._stamp, seen, until_s)
 
     def _begin(self) -> bool:
         """Begins the turn if nobody is ahead; under the lock, since a turn can also be kept."""
@@ -278,17 +278,11 @@ class _Kept:
     def write(store: Store, folder: str, fields: dict[str, object], keep_s: float) -> None:
         """Keeps the turn from now on. Never fails: it is then given on."""
         said = {**fields, "kept_ms": store.now_ms(), "keep_s": keep_s}
-        with suppress(OSError, QueenError):
-            new = os.path.join(folder, f".{_KEPT}")
-            safe_open.write(new, json.dumps(said).encode())
-            safe_open.replace(new, os.path.join(folder, _KEPT))
+        keep(os.path.join(folder, _KEPT), said)
 
     @classmethod
     def read(cls, store: Store, folder: str) -> _Kept | None:
-        try:
-            fields = json.loads(safe_open.read(os.path.join(folder, _KEPT), _MOST_BYTES))
-        except (OSError, Unreadable, ValueError, RecursionError):
-            return None
+        fields = recall(os.path.join(folder, _KEPT), _MOST_BYTES)
         return cls(store, folder, fields) if isinstance(fields, dict) else None
 
     def is_of(self, tree: str) -> bool:
@@ -314,11 +308,7 @@ class _Kept:
 
     def goes_on(self, entry: str) -> None:
         """Notes the process that goes on with it: from here on, the turn ends with that."""
-        said = {**self._fields, "entry": entry}
-        with suppress(OSError, QueenError):
-            new = os.path.join(self._folder, f".{_KEPT}")
-            safe_open.write(new, json.dumps(said).encode())
-            safe_open.replace(new, os.path.join(self._folder, _KEPT))
+        keep(os.path.join(self._folder, _KEPT), {**self._fields, "entry": entry})
 
     def remove(self) -> None:
         with suppress(OSError, QueenError):

@@ -17,7 +17,6 @@ from queenbee.store import waiting_line
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from types import TracebackType
 
     from queenbee.services.store import Store
 
@@ -54,12 +53,7 @@ class Place:
     def __enter__(self) -> Place:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         if self._entry is not None:
             self._entry.leave()
 

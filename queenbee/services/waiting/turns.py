@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 
 from queenbee.core.timestamps import format_duration
@@ -116,7 +115,7 @@ class _Turn:
             # Whoever is ahead is served first: until then, no write and no expiry helps us.
             until_s = deadline_s if seen[1] else min(deadline_s, ends_s)
             tick_s = self._report(refusal)
-            self._store.wait(self._stamp, seen, self._paths(), min(until_s, tick_s))
+            self._store.wait(self._stamp, seen, min(until_s, tick_s))
             seen = self._stamp()
             now_s = time.monotonic()
             if now_s >= deadline_s and seen[1] == attempted[1]:
@@ -155,12 +154,3 @@ class _Turn:
     def _stamp_of_ledgers(self) -> tuple[object, ...]:
         stamps = (stamp_of(path) for path in self._files)
         return (*(each.stamp() for each in self._ledgers), *stamps)
-
-    def _paths(self) -> list[str]:
-        """Returns files whose folders to watch: those of the ledgers and of the line."""
-        paths = [path for each in self._ledgers for path in (each.path, each.journal_path)]
-        return [
-            *paths,
-            *self._files,
-            os.path.join(self._store.layout.queue_dir, self._place.name or ""),
-        ]

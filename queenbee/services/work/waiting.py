@@ -53,9 +53,6 @@ class Watch:
         """Returns True when it is worth reading again, or False at the deadline, on the monotonic
         clock.
         """
-        paths = [path for each in self._ledgers for path in (each.path, each.journal_path)]
-        if self._issues is not None:
-            paths.append(self._issues)
         until_s = min(deadline_s, time.monotonic() + _LOOK_AGAIN_S)
         while True:
             now_s = time.monotonic()
@@ -63,7 +60,7 @@ class Watch:
             if self._on_progress is not None:
                 self._on_progress(now_s - self._begun_s)
                 tick_s = min(until_s, now_s + _TICK_S)
-            if self._hive.wait(self._stamp, self._seen, paths, tick_s):
+            if self._hive.wait(self._stamp, self._seen, tick_s):
                 return True
             if tick_s >= until_s:
                 return time.monotonic() < deadline_s

@@ -11,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping, Sequence
-    from types import TracebackType
     from typing import Protocol
 
     from queenbee.core.fold import Fields
@@ -120,22 +119,17 @@ class Transaction:
         self.now_ms = self._store.now_ms()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, *error: object) -> None:
         assert self._turn is not None
         try:
-            if error is None:
+            if kind is None:
                 self._turn.record(self._lines, self._rows, self._store.state)
         finally:
             self._turn.end()
             self._mutex.release()
         # After the turn: waiting for the disk must not make others wait for theirs.
         self._turn.settle()
-        if error is None and self._lines:
+        if kind is None and self._lines:
             self._store.note_presence()
             self._store.long_lines += self._long
             self._store.committed(list(self._lines))

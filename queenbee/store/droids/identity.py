@@ -36,27 +36,12 @@ def find_actor(layout: Layout, env: Mapping[str, str], given: str | None) -> tup
     return (checked_name(remembered), layout.identity_path) if remembered else None
 
 
-class Hold:
-    """The name that a worktree remembers, held by one server while its process lives."""
-
-    __slots__ = ("_fd",)
-
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
-
-    def release(self) -> None:
-        """Lets another server have the name; harmless if that was done before."""
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-
-def hold(layout: Layout) -> Hold | None:
+def hold(layout: Layout) -> int | None:
     """Takes the name that the worktree remembers for a server that lives as long as its client.
 
-    Returns None if another server has it: two clients that were started in one worktree are two
-    droids. The kernel ends the hold of a process that dies. Raises `OSError` if no name is
-    remembered.
+    Returns a file to close when it is done, which the kernel does for a process that dies; None if
+    another server has the name: two clients that were started in one worktree are two droids.
+    Raises `OSError` if no name is remembered.
     """
     fd = safe_open.open_file(layout.identity_path, os.O_RDONLY)
     try:
@@ -64,7 +49,7 @@ def hold(layout: Layout) -> Hold | None:
     except BlockingIOError:
         os.close(fd)
         return None
-    return Hold(fd)
+    return fd
 
 
 def nobody() -> NoActor:

@@ -28,13 +28,13 @@ def note(layout: Layout, name: str | None, now_ms: int) -> None:
         return
     path = _path(layout, name)
     try:
-        _touch(path, now_ms)
+        safe_open.touch(path, now_ms)
     except FileNotFoundError:
         with suppress(OSError, Unreadable):
             with suppress(FileExistsError):
                 safe_open.make_new_folder(layout.presence_dir)
             safe_open.write(path, f"{now_ms}\n".encode(), os.O_CREAT | os.O_EXCL)
-            _touch(path, now_ms)
+            safe_open.touch(path, now_ms)
     except (OSError, Unreadable):
         return
 
@@ -91,12 +91,6 @@ def _remembered(layout: Layout) -> set[str]:
         with suppress(OSError, Unreadable, UnicodeDecodeError):
             found.add(safe_open.read(path, 256).decode().strip())
     return {name for name in found if is_name(name)}
-
-
-def _touch(path: str, now_ms: int) -> None:
-    times = (now_ms * 1_000_000, now_ms * 1_000_000)
-    with safe_open.At(path) as (name, folder):
-        os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
 
 
 def _path(layout: Layout, name: str) -> str:

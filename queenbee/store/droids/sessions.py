@@ -12,14 +12,12 @@ from __future__ import annotations
 import os
 
 from queenbee._light import suppress
-from queenbee.core import plain_json
 from queenbee.errors import Busy, Unreadable, Unwritable
 from queenbee.store import safe_open
+from queenbee.store.documents import is_unfinished, keep, recall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from queenbee.store.layout import Layout
 
 QUIET_MS = 12 * 3_600_000
@@ -75,9 +73,9 @@ def current(layout: Layout, session_id: str, now_ms: int) -> Session | None:
     if session.process and _is_running(session.process) is False:
         # Its events come from elsewhere: it was resumed, or its hooks have a runner of their own.
         session.process = ""
-        with suppress(OSError, Unreadable):
-            _write(session)
-    _touch(session.path, now_ms)
+        _write(session)
+    with suppress(OSError, Unreadable):
+        safe_open.touch(session.path, now_ms)
     return session
 
 
@@ -111,7 +109,7 @@ def begin(
         return None
 
 
-def _begin(path: str, part: str, source: str, now_ms: int) -> Session:
+def _begin(path: str, part: str, source: str, now_ms: int) -> Session | None:
     """Decides who the session is, under the lock: two that begin at once are not both the first."""
     from queenbee.store.droids.processes import caller  # noqa: PLC0415 - start-up
 
@@ -131,8 +129,9 @@ def _begin(path: str, part: str, source: str, now_ms: int) -> Session:
         process=process,
         last_ms=now_ms,
     )
-    _write(session)
-    _touch(path, now_ms)
+    if not _write(session):
+        return None
+    safe_open.touch(path, now_ms)
     for each in others:
         # A first one that was over until now must not come back as the first.
         if now_ms - each.last_ms > _KEPT_MS or (session.first and each.first):
@@ -163,7 +162,7 @@ def end(layout: Layout, session_id: str, *, reason: str, now_ms: int) -> None:
         if session is not None and reason in _SAME_AGENT:
             session.handed_on = True
             _write(session)
-            _touch(path, now_ms)
+            safe_open.touch(path, now_ms)
         else:
             safe_open.unlink(path)
 
@@ -190,23 +189,19 @@ def _plain(text: str) -> str:
 
 
 def _all_beside(path: str) -> list[Session]:
-    return list(_each_in(os.path.dirname(path)))
-
-
-def _each_in(folder: str) -> Iterator[Session]:
-    for name in sorted(os.listdir(folder)):
-        session = None if name.endswith(".new") else _read(os.path.join(folder, name))
-        if session is not None:
-            yield session
+    folder = os.path.dirname(path)
+    names = (name for name in sorted(os.listdir(folder)) if not is_unfinished(name))
+    found = (_read(os.path.join(folder, name)) for name in names)
+    return [session for session in found if session is not None]
 
 
 def _read(path: str) -> Session | None:
-    try:
-        fields = plain_json.loads(safe_open.read(path, _MOST_BYTES))
-        last_ms = os.stat(path, follow_symlinks=False).st_mtime_ns // 1_000_000
-    except (OSError, Unreadable, ValueError, RecursionError):
-        return None
+    fields = recall(path, _MOST_BYTES)
     if not isinstance(fields, dict):
+        return None
+    try:
+        last_ms = os.stat(path, follow_symlinks=False).st_mtime_ns // 1_000_000
+    except OSError:
         return None
     part, process = fields.get("part"), fields.get("process")
     if not isinstance(part, str) or not isinstance(process, str):
@@ -217,19 +212,11 @@ def _read(path: str) -> Session | None:
     return session
 
 
-def _write(session: Session) -> None:
-    """Replaces the session's file: a reader without the lock sees the old one or the new one."""
+def _write(session: Session) -> bool:
+    """Replaces the session's file, also without the lock; returns whether that worked."""
     fields: dict[str, object] = {
         "part": session.part, "first": session.first, "process": session.process,
     }  # fmt: skip
     if session.handed_on:
         fields["handed_on"] = True
-    new = f"{session.path}.new"
-    safe_open.write(new, f"{plain_json.dumps(fields)}\n".encode())
-    safe_open.replace(new, session.path)
-
-
-def _touch(path: str, now_ms: int) -> None:
-    with suppress(OSError, Unreadable), safe_open.At(path) as (name, folder):
-        times = (now_ms * 1_000_000, now_ms * 1_000_000)
-        os.utime(name, ns=times, dir_fd=folder, follow_symlinks=False)
+    return keep(session.path, fields)

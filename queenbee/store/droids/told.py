@@ -11,10 +11,10 @@ import fcntl
 import os
 
 from queenbee._light import suppress
-from queenbee.core import plain_json
 from queenbee.core.names import is_name
 from queenbee.errors import QueenError
 from queenbee.store import safe_open
+from queenbee.store.documents import keep, recall
 from queenbee.store.files import stamp_of
 
 TYPE_CHECKING = False
@@ -33,15 +33,25 @@ _KEPT = 1_000
 """Keys that stay when there are too many: older things are not looked at again."""
 
 
-class _Turn:
-    """A block in which a process has the turn, or not. A generator would need `contextlib`."""
+class Told:
+    """The memory of one droid. Never raises: what cannot be read or written is not there.
 
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    As a context manager, it gives the turn to tell the droid something: True, or False while
+    another process has it. Where nothing can be written, everybody has it.
+    """
+
+    def __init__(self, layout: Layout, droid: str) -> None:
+        self._layout = layout
+        self._usable = is_name(droid)
+        self._path = os.path.join(layout.state_dir, "told", droid)
+        self._seen_path = os.path.join(layout.state_dir, "seen", droid)
         self._fd = -1
 
     def __enter__(self) -> bool:
-        self._fd = self._told.open_file()
+        with suppress(OSError, QueenError):
+            if self._usable:
+                self._make(self._path)
+                self._fd = safe_open.open_file(self._path, os.O_RDWR | os.O_CREAT)
         try:
             if self._fd >= 0:
                 fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -53,23 +63,18 @@ class _Turn:
         return True
 
     def __exit__(self, *error: object) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-
-class Told:
-    """The memory of one droid. Never raises: what cannot be read or written is not there."""
-
-    def __init__(self, layout: Layout, droid: str) -> None:
-        self._layout = layout
-        self._usable = is_name(droid)
-        self._path = os.path.join(layout.state_dir, "told", droid)
-        self._seen_path = os.path.join(layout.state_dir, "seen", droid)
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
     def known(self) -> list[str]:
         """Returns the keys of what the droid was told, oldest first."""
-        return self._read(self._path).split()
+        if not self._usable:
+            return []
+        try:
+            return safe_open.read(self._path).decode(errors="replace").split()
+        except (OSError, QueenError):
+            return []
 
     def add(self, keys: Iterable[str]) -> bool:
         """Remembers keys, which have no spaces; returns whether that worked."""
@@ -85,21 +90,6 @@ class Told:
         except (OSError, QueenError):
             return False
         return True
-
-    def turn(self) -> _Turn:
-        """Gives the turn to tell the droid something: True, or False while another process has it.
-
-        Where nothing can be written, everybody has it.
-        """
-        return _Turn(self)
-
-    def open_file(self) -> int:
-        """Opens the file of what was told, to lock it; returns -1 where that is impossible."""
-        with suppress(OSError, QueenError):
-            if self._usable:
-                self._make(self._path)
-                return safe_open.open_file(self._path, os.O_RDWR | os.O_CREAT)
-        return -1
 
     def changed(self, now_ms: int) -> Stamps:
         """Returns the sources that changed since `saw`, or whose time has come, with their stamps
@@ -125,7 +115,7 @@ class Told:
             seen[_UNTIL] = until_ms
         with suppress(OSError, QueenError):
             self._make(self._seen_path)
-            safe_open.write(self._seen_path, plain_json.dumps(seen).encode())
+            keep(self._seen_path, seen)
 
     def _stamps(self) -> Stamps:
         layout = self._layout
@@ -144,10 +134,7 @@ class Told:
         return stamps
 
     def _seen(self) -> Stamps:
-        try:
-            seen = plain_json.loads(self._read(self._seen_path))
-        except (ValueError, RecursionError):
-            return {}
+        seen = recall(self._seen_path) if self._usable else None
         return seen if isinstance(seen, dict) else {}
 
     def _make(self, path: str) -> None:
@@ -157,14 +144,6 @@ class Told:
 
             make_state_dir(self._layout)
         safe_open.make_folder(os.path.dirname(path))
-
-    def _read(self, path: str) -> str:
-        if not self._usable:
-            return ""
-        try:
-            return safe_open.read(path).decode(errors="replace")
-        except (OSError, QueenError):
-            return ""
 
 
 def key_of(text: str) -> str:

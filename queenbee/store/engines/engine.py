@@ -80,11 +80,10 @@ class Engine(Protocol):
         self,
         stamp: Callable[[], object],
         before: object,
-        paths: Sequence[str],
         deadline_s: float,
     ) -> bool:
         """Returns True as soon as `stamp()` is no longer `before`, or False at the deadline, on the
-        monotonic clock. `paths` are local files whose changes show in the stamp.
+        monotonic clock.
         """
 
     def now_ms(self) -> int:

@@ -6,12 +6,14 @@ import os
 import time
 
 from queenbee._light import nullcontext
+from queenbee.store import files
 from queenbee.store.engines.opening import open_records
 from queenbee.store.ledger.ledger import Ledger
+from queenbee.store.machine import present_ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from queenbee.store.engines.engine import Turn
     from queenbee.store.engines.fault import Fault
@@ -64,20 +66,17 @@ class FilesEngine:
         self,
         stamp: Callable[[], object],
         before: object,
-        paths: Sequence[str],
         deadline_s: float,
     ) -> bool:
-        from queenbee.store.watch import wait_for_change  # noqa: PLC0415 - start-up
-
-        return wait_for_change(stamp, before, paths, deadline_s)
+        return files.wait_for_change(stamp, before, deadline_s)
 
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
     def present_ms(self, now_ms: int) -> int:
-        from queenbee.store.present import present_ms  # noqa: PLC0415 - start-up
-
-        return present_ms(self._layout, now_ms)
+        at = self._layout
+        journals = os.path.join(at.state_dir, "journal")
+        return present_ms((at.beads_dir, at.state_dir, journals, at.common_dir), now_ms)
 
     def faults(self) -> list[Fault]:
         """Returns nothing: the doctor reads the files themselves."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from queenbee.store.engines.engine import Lines
-    from queenbee.store.issues_file import Added
+    from queenbee.store.files import Appender
     from queenbee.store.layout import Layout
     from queenbee.store.ledger.ledger import Receipt
     from queenbee.store.records import Records
@@ -30,7 +30,7 @@ class FilesTurn:
             timeout_s=layout.settings.lock_timeout_s,
             prepare=self._make_folders,
         )
-        self._receipts: list[Receipt | Added] = []
+        self._receipts: list[Receipt | Appender] = []
 
     def begin(self) -> None:
         try:

@@ -13,8 +13,8 @@ import warnings
 
 from queenbee.core.glob.chars import fold
 from queenbee.errors import QueenError
-from queenbee.store import machine, safe_open
-from queenbee.store.layout import config_value, folds_case
+from queenbee.store import safe_open
+from queenbee.store.git_trees import config_value, folds_case, name_in_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def ignored(layout: Layout, paths: Iterable[str], env: Mapping[str, str]) -> set
         if _is_ignored(path, set_here, fold_case) or (
             layout.git_dir is not None
             and _is_ignored(path, list(_files(layout, path, env)), fold_case)
-            and not machine.is_tracked(layout.git_dir, path)
+            and name_in_index(layout.git_dir, f"{path}\0") is None
         ):
             found.add(path)
     return found

@@ -14,6 +14,7 @@ from queenbee._light import suppress
 from queenbee.core.ids import RANDOM_BYTES, ulid, ulid_ms
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
+from queenbee.store.documents import take_name
 from queenbee.store.git_files.worktrees import current_branch
 
 TYPE_CHECKING = False
@@ -38,20 +39,14 @@ def keep_tree_id(layout: Layout) -> str:
         return found
     # In the letters of our other ids, but all of it is chance: two trees never draw the same.
     fresh = ulid(int.from_bytes(os.urandom(6), "big"), os.urandom(RANDOM_BYTES))
-    failure: OSError | Unreadable | None = None
-    for path in layout.tree_id_paths:
-        try:
-            safe_open.make_folder(os.path.dirname(path))
-            # A reader never sees half an id.
-            temporary = f"{path}.{os.urandom(4).hex()}.tmp"
-            safe_open.write(temporary, f"{fresh}\n".encode(), os.O_CREAT | os.O_EXCL)
-            safe_open.replace(temporary, path)
-        except (OSError, Unreadable) as error:
-            failure = error
-        else:
+    *others, last = layout.tree_id_paths
+    data = f"{fresh}\n".encode()
+    for path in others:
+        with suppress(Unreadable, Unwritable):
+            take_name(path, data, durable=False)
             return fresh
-    path = layout.tree_id_paths[-1]
-    raise Unwritable(f"{path} cannot be written: {failure}", path=path) from failure
+    take_name(last, data, durable=False)
+    return fresh
 
 
 def branch_of(layout: Layout) -> str | None:

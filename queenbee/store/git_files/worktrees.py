@@ -11,7 +11,7 @@ import os
 from queenbee.core.names import is_name
 from queenbee.errors import Unreadable
 from queenbee.store import safe_open
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

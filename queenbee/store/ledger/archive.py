@@ -13,8 +13,9 @@ import time
 from itertools import count
 
 from queenbee.core import plain_json
-from queenbee.errors import Unreadable, Unwritable
+from queenbee.errors import Unreadable
 from queenbee.store import safe_open
+from queenbee.store.documents import take_name
 from queenbee.store.files import START, Mark, checksum, read_after, stamp_of
 
 TYPE_CHECKING = False
@@ -184,17 +185,9 @@ class Archive:
             },
             "settled_bytes": archived.settled_bytes,
         }
-        temporary = self._note_path + ".tmp"
-        try:
-            # Not synced: a note that a power cut damaged is detected and rebuilt.
-            safe_open.write(
-                temporary, plain_json.dumps(head).encode() + b"\n" + archived.kept + archived.back
-            )
-            safe_open.replace(temporary, self._note_path)
-        except OSError as error:
-            raise Unwritable(
-                f"{self._note_path} cannot be written: {error.strerror}", path=self._note_path
-            ) from error
+        data = plain_json.dumps(head).encode() + b"\n" + archived.kept + archived.back
+        # A note that a power cut damaged is detected and rebuilt.
+        take_name(self._note_path, data, durable=False)
 
     def _list(self) -> dict[str, Stamp]:
         found: dict[str, Stamp] = {}

@@ -58,8 +58,8 @@ class Receipt:
 
     def take_back(self) -> None:
         """Undoes the append. Call it only under the lock that the append was made under."""
-        self._ledger.roll_back()
-        self._journal.roll_back()
+        self._ledger.take_back()
+        self._journal.take_back()
 
     def close(self) -> None:
         """Closes the files."""

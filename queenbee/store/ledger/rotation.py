@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.fold import MAX_REV, explicit_rev
 from queenbee.core.timestamps import instant_ms
 from queenbee.errors import QueenError, Unwritable
-from queenbee.store import safe_open
-from queenbee.store.documents import create_document
+from queenbee.store.documents import create_document, sweep
 from queenbee.store.files import Original, size_of, split_lines
 from queenbee.store.ledger.archive import Archived, Segment, digest_of
 from queenbee.store.ledger.codec import Unusable, decoder, is_migration, without_collection
@@ -117,10 +116,7 @@ def _sweep(ledger: Ledger) -> None:
     beads, name = os.path.split(ledger.path)
     segments = name.removesuffix("jsonl")
     for folder, begin in ((beads, f".{name}."), (ledger.archive.folder, f".{segments}")):
-        with suppress(OSError):
-            for each in os.listdir(folder):
-                if each.startswith(begin) and each.endswith(".tmp"):
-                    safe_open.unlink(os.path.join(folder, each))
+        sweep(folder, begin)
 
 
 def _put_off(ledger: Ledger, base: Archived, size_bytes: int) -> None:

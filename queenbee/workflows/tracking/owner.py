@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import one_line, shell_word
 from queenbee.errors import ExternalFailure
-from queenbee.store.layout import git_tree
+from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from queenbee.store.layout import Layout

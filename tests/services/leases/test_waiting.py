@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from queenbee import Hive
 from queenbee.errors import Busy
 from queenbee.services.leases import reservations
 from queenbee.services.waiting import turns
-from queenbee.store import watch
+from queenbee.store import files
 from queenbee.store.engines.postgres import engine as postgres_engine
 from queenbee.store.engines.postgres.engine import PostgresEngine
 
@@ -36,7 +36,7 @@ class Patience:
         return round(self.waited_s * 1_000_000_000)
 
     def wait_for_change(
-        self, stamp: Callable[[], object], before: object, paths: Sequence[str], deadline_s: float
+        self, stamp: Callable[[], object], before: object, deadline_s: float
     ) -> bool:
         """Looks ten times a second, as the real one looks at its files."""
         while stamp() == before:
@@ -61,9 +61,7 @@ class Patience:
 def patience(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Patience:
     patience = Patience(clock)
     monkeypatch.setattr(turns, "time", patience)
-    monkeypatch.setattr(watch, "time", patience)
-    monkeypatch.setattr(watch, "_wait_for_events", lambda wait, folders: None)
-    monkeypatch.setattr(watch, "wait_for_change", patience.wait_for_change)
+    monkeypatch.setattr(files, "wait_for_change", patience.wait_for_change)
     monkeypatch.setattr(postgres_engine, "time", patience)
     monkeypatch.setattr(
         PostgresEngine, "_listen", lambda engine, timeout_s: patience.listen(engine, timeout_s)

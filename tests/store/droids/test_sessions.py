@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -98,3 +100,45 @@ def test_of_many_that_begin_at_once_one_is_the_first(repo: Path) -> None:
     for each in threads:
         each.join()
     assert sorted(found) == [False] * 7 + [True]
+
+
+WRITER = """
+import sys
+from queenbee.store.droids import sessions
+from queenbee.store.layout import discover
+
+layout = discover(sys.argv[1], {})
+print("ready", flush=True)
+sys.stdin.readline()
+for count in range(400):
+    sessions.end(layout, "one", reason="clear", now_ms=int(sys.argv[2]) + count)
+"""
+
+
+def test_a_reader_sees_a_whole_session_while_several_processes_write_it(repo: Path) -> None:
+    begin(repo, "one")
+    layout = discover(str(repo), {})
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(repo), str(NOW_MS)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for each in writers:
+        assert each.stdout is not None and each.stdout.readline() == "ready\n"
+    for each in writers:
+        assert each.stdin is not None
+        each.stdin.write("\n")
+        each.stdin.flush()
+    read = unreadable = 0
+    while any(each.poll() is None for each in writers):
+        read += 1
+        unreadable += sessions.noted(layout, "one") is None
+    for each in writers:
+        each.communicate()
+    assert (read > 0, unreadable) == (True, 0)
+    assert [each.returncode for each in writers] == [0, 0, 0]
+    assert [each.name for each in folder(repo).iterdir()] == ["one"]

@@ -123,7 +123,7 @@ class TestAReading:
         with ui.engine.reading("assignments"):
             before = ledger.stamp()
             api.assignments.claim("qb-1")
-            assert ui.wait(ledger.stamp, before, [], time.monotonic() + 10)
+            assert ui.wait(ledger.stamp, before, time.monotonic() + 10)
             assert taken(ui) == ["qb-1"]
 
     def test_without_that_a_wait_would_see_nothing(
@@ -135,7 +135,7 @@ class TestAReading:
         with ui.engine.reading("assignments"):
             before = ledger.stamp()
             api.assignments.claim("qb-1")
-            assert not ui.wait(ledger.stamp, before, [], time.monotonic() + 0.6)
+            assert not ui.wait(ledger.stamp, before, time.monotonic() + 0.6)
 
 
 def test_a_token_is_refused_where_grants_have_none(open_for: Open, quick: QuickQueen) -> None:

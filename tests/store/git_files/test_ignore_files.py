@@ -13,8 +13,8 @@ from hives import git, write_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from queenbee.store import machine
 from queenbee.store.git_files.ignore_files import ignored
+from queenbee.store.git_trees import name_in_index
 from queenbee.store.layout import Layout, discover
 
 Files = dict[str, str]
@@ -177,8 +177,8 @@ def test_each_worktree_has_an_index_of_its_own(repo: Path) -> None:
 
 def test_an_index_that_cannot_be_read_tracks_nothing(repo: Path, tmp_path: Path) -> None:
     (repo / ".git/index").write_bytes(b"DIRC\0\0\0\4 torn")
-    assert not machine.is_tracked(str(repo / ".git"), "README.md")
-    assert not machine.is_tracked(str(tmp_path / "nowhere"), "README.md")
+    assert name_in_index(str(repo / ".git"), "README.md\0") is None
+    assert name_in_index(str(tmp_path / "nowhere"), "README.md\0") is None
 
 
 # The setting

@@ -111,7 +111,7 @@ def test_where_nothing_can_be_written_the_error_names_the_file(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(working_tree.safe_open, "write", full)
+    monkeypatch.setattr(working_tree.safe_open, "replace", full)
     with pytest.raises(Unwritable, match="trees/main cannot be written") as refused:
         keep_tree_id(layout_of(repo))
     assert "No space left" in str(refused.value)

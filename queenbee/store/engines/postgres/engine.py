@@ -347,7 +347,6 @@ class PostgresEngine:
         self,
         stamp: Callable[[], object],
         before: object,
-        paths: Sequence[str],
         deadline_s: float,
     ) -> bool:
         """As `Engine.wait`. A database that cannot be reached counts as one without a change."""

@@ -44,7 +44,6 @@ def refused_write(error: PgError | QueenError) -> QueenError:
     refused = error if isinstance(error, QueenError) else refusal(error)
     if _NOTHING not in refused.message and not isinstance(refused, OutcomeUnknown):
         refused.message += _NOTHING
-        refused.args = (refused.message,)
     return refused
 
 

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from queenbee.store.engines.engine import Lines
     from queenbee.store.engines.postgres.connection import Answer, Connection
     from queenbee.store.engines.postgres.copy import Copy, End
-    from queenbee.store.files import Stamp
-    from queenbee.store.issues_file import Added
+    from queenbee.store.files import Appender, Stamp
     from queenbee.store.layout import Layout
     from queenbee.store.records import Records
 
@@ -72,7 +71,7 @@ class PostgresTurn:
         self._process = os.getpid()
         self._is_open = False
         self._local: KernelLock | None = None
-        self._receipts: list[Added] = []
+        self._receipts: list[Appender] = []
 
     def begin(self) -> None:
         engine = self._engine

@@ -1,0 +1,236 @@
+"""A working tree of git, its settings and what it tracks, as git's own files say.
+
+No git process runs. Git delivers nothing into its own directory, so links there are followed.
+"""
+
+from __future__ import annotations
+
+import os
+
+from queenbee.errors import Unreadable
+from queenbee.store import safe_open
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MOST_INCLUDES = 10
+"""As deep as git follows the files that its configuration includes."""
+
+
+class GitTree:
+    """One working tree, as git's own files describe it."""
+
+    __slots__ = ("common_dir", "git_dir", "main_tree", "tree")
+
+    def __init__(self, tree: str, git_dir: str, common_dir: str, main_tree: str | None) -> None:
+        self.tree = tree
+        """The top of this working tree."""
+        self.git_dir = git_dir
+        """This worktree's own git directory."""
+        self.common_dir = common_dir
+        """The git directory that all worktrees share."""
+        self.main_tree = main_tree
+        """The top of the main worktree; None with a bare main repository."""
+
+    @property
+    def linked(self) -> bool:
+        """Whether this is a linked worktree."""
+        return self.git_dir != self.common_dir
+
+
+def git_tree(start: str) -> GitTree | None:
+    """Returns the git working tree that holds `start`, or None outside git.
+
+    Raises `Unreadable` for a `.git` file that leads nowhere.
+    """
+    for folder in upward(start):
+        dot_git = os.path.join(folder, ".git")
+        if os.path.isdir(dot_git):
+            # Without a HEAD, git takes no notice of it either, and looks further up.
+            # A path of a hive has no links; git delivers no .git, so only its owner made one.
+            own = safe_open.real_path(dot_git) if os.path.islink(dot_git) else dot_git
+            if os.path.lexists(os.path.join(own, "HEAD")):
+                return _git_tree(folder, own)
+            continue
+        if os.path.isfile(dot_git):
+            target = whole(dot_git)
+            if target.startswith("gitdir:"):
+                git_dir = safe_open.real_path(
+                    os.path.join(folder, target.removeprefix("gitdir:").lstrip(" "))
+                )
+                if not os.path.isdir(git_dir):
+                    # Git refuses to work here too; a lock made in a directory that is gone
+                    # would be shared with nobody.
+                    raise Unreadable(
+                        f"{dot_git} leads to {git_dir}, which does not exist",
+                        hint="git worktree repair",
+                        path=dot_git,
+                    )
+                return _git_tree(folder, git_dir)
+    return None
+
+
+def folds_case(common_dir: str | None) -> bool:
+    """Returns whether git says that this file system does not tell upper from lower case."""
+    return common_dir is not None and _config_says(common_dir, "core", "ignorecase")
+
+
+def composes_names(common_dir: str) -> bool:
+    """Returns whether git says that this file system takes the composed and the decomposed form of
+    a character, such as `é`, for one name.
+    """
+    return _config_says(common_dir, "core", "precomposeunicode")
+
+
+def _git_tree(tree: str, git_dir: str) -> GitTree:
+    pointer = os.path.join(git_dir, "commondir")
+    common_dir = git_dir
+    if os.path.isfile(pointer):
+        common_dir = safe_open.real_path(os.path.join(git_dir, whole(pointer)))
+    main_tree: str | None = tree
+    if common_dir != git_dir:
+        main_tree = None
+        if os.path.basename(common_dir) == ".git" and not _config_says(common_dir, "core", "bare"):
+            main_tree = os.path.dirname(common_dir)
+    return GitTree(tree, git_dir, common_dir, main_tree)
+
+
+def upward(start: str, here: GitTree | None = None) -> list[str]:
+    """Returns the folder and those above it, not past the top of the git working tree."""
+    folders = [start]
+    while folders[-1] != os.path.dirname(folders[-1]):
+        if here is not None and folders[-1] == here.tree:
+            break
+        folders.append(os.path.dirname(folders[-1]))
+    return folders
+
+
+def whole(path: str) -> str:
+    """Returns what git says in a file that is a path, which may have several lines."""
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            return file.read(65_536).rstrip("\r\n")
+    except OSError as error:
+        raise Unreadable(f"{path} cannot be read: {error.strerror}", path=path) from error
+
+
+def _config_says(common_dir: str, section: str, name: str) -> bool:
+    """Returns whether git's config files set a boolean to true.
+
+    `config.worktree` belongs to the main worktree. Git moves `core.bare` there when worktrees
+    have their own settings.
+    """
+    value = "false"
+    for name_of_file in ("config", "config.worktree"):
+        value = config_value(os.path.join(common_dir, name_of_file), section, name) or value
+    return value.lower() in ("true", "yes", "on", "1")
+
+
+def config_value(
+    path: str, section: str, name: str, *, includes: int = _MOST_INCLUDES
+) -> str | None:
+    """Returns a value in one of git's config files or in those that it includes, or None.
+
+    Section and name in lower case; a file that is included on a condition is not read.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except (OSError, ValueError):
+        return None
+    current, value = "", None
+    for line in lines:
+        text = line.partition("#")[0].partition(";")[0].strip()
+        if text.startswith("["):
+            current, _, text = text[1:].partition("]")
+            current, text = current.strip().lower(), text.strip()
+        key, equals, rest = text.partition("=")
+        if current == section and key.strip().lower() == name:
+            value = rest.strip().strip('"') if equals else "true"
+        elif current == "include" and key.strip().lower() == "path" and includes:
+            beside = os.path.expanduser(rest.strip().strip('"'))
+            beside = os.path.join(os.path.dirname(path), beside)
+            value = config_value(beside, section, name, includes=includes - 1) or value
+    return value
+
+
+def name_in_index(git_dir: str, begin: str) -> str | None:
+    """Returns a name in git's index that begins so, or None; with a final NUL, a whole name.
+
+    1 ms for 30,000 files. In an index that cannot be read, there is none.
+    """
+    wanted = os.fsencode(begin)
+    for data in _indexes(git_dir):
+        if data[4:8] == b"\0\0\0\4":
+            names = iter(_compressed(data, git_dir))
+        else:
+            names = _names_at(data, wanted)
+        found = next((name for name in names if f"{os.fsdecode(name)}\0".startswith(begin)), None)
+        if found is not None:
+            return os.fsdecode(found)
+    return None
+
+
+def _indexes(git_dir: str) -> Iterator[bytes]:
+    """Yields the content of the index; if it is split, most of the names are in another file."""
+    try:
+        for name in os.listdir(git_dir):
+            if name == "index" or name.startswith("sharedindex."):
+                yield _read(os.path.join(git_dir, name))
+    except OSError:
+        return
+
+
+def _names_at(data: bytes, wanted: bytes) -> Iterator[bytes]:
+    """Yields the names that begin where an index holds these bytes."""
+    at = data.find(wanted)
+    while at >= 0:
+        name = data[at : data.find(b"\0", at)]
+        if _begins(data, at, len(name)):
+            yield name
+        at = data.find(wanted, at + 1)
+
+
+def _begins(data: bytes, at: int, size: int) -> bool:
+    """Returns whether the name of an entry begins here: its length stands in the flags before it,
+    two bytes, or four if they say so. Source: "gitformat-index" in git's documentation.
+    """
+    near, far = (int.from_bytes(data[at - back : at - back + 2], "big") for back in (2, 4))
+    length = min(size, 0xFFF)
+    is_extended = far & 0x4000 and far & 0xFFF == length
+    return bool(is_extended) or (not near & 0x4000 and near & 0xFFF == length)
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def _compressed(data: bytes, git_dir: str) -> list[bytes]:
+    """Returns the names in an index of version 4, where each says how much it shares with the one
+    before. Source: "gitformat-index" in git's documentation.
+    """
+    try:
+        sha256 = b"sha256" in _read(os.path.join(git_dir, "config"))
+    except OSError:
+        sha256 = False
+    fixed = 40 + (32 if sha256 else 20) + 2
+    names, name, at = list[bytes](), b"", 12
+    try:
+        for _ in range(int.from_bytes(data[8:12], "big")):
+            extended = data[at + fixed - 2] & 0x40
+            at += fixed + (2 if extended else 0)
+            byte = data[at]
+            cut = byte & 0x7F
+            while byte & 0x80:
+                at += 1
+                byte = data[at]
+                cut = (cut + 1) << 7 | byte & 0x7F
+            end = data.index(b"\0", at + 1)
+            name = name[: len(name) - cut] + data[at + 1 : end]
+            names.append(name)
+            at = end + 1
+    except (IndexError, ValueError):
+        pass  # Damaged: git refuses it too.
+    return names
