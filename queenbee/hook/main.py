@@ -6,7 +6,7 @@
     sessions         the start and the end of a session and of its subagents
     names            the name that each of them acts under
     news             what the agent should hear: at a prompt, after a tool, when it stops
-    neighbours       whose unmerged work is in a file that is edited
+    neighbours       whose unmerged work is in a file that is edited, and whether it conflicts
     worktree_events  a worktree that an agent makes or removes
     answers          the JSON that the asking agent reads
 
@@ -118,10 +118,6 @@ def _answer(event: Event, env: Mapping[str, str]) -> Answer | answers.Plain | No
         from queenbee.hook import editing  # noqa: PLC0415 - start-up
 
         answer = editing.answer(event, env)
-        if answer is None:
-            from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
-
-            answer = neighbours.answer(event, env)
         if answer is not None or event.kind != events.AFTER_EDIT:
             return answer
     if event.kind in (events.AFTER_EDIT, events.PROMPT, events.STOP):

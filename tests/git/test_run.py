@@ -129,7 +129,7 @@ def test_a_call_that_lets_a_program_run_is_noticed(
 ) -> None:
     broken = mutant(run, old, new)
     for module in (changes, left_out, hooks):
-        for name in ("git", "line", "without_filters"):
+        for name in ("git", "line", "without_programs"):
             monkeypatch.setattr(module, name, getattr(broken, name), raising=False)
     ask_everything(repo)
     assert os.listdir(marks)
@@ -226,7 +226,6 @@ class TestNetwork:
     def test_passes_on_a_question_that_is_longer_than_a_pipe(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(run, "_LOOK_S", 0.02)
         self._git(tmp_path, monkeypatch, "sleep 0.1; exec cat")
         asked = b"0123456789abcdef\n" * 20_000
         status, out, _ = run.network("fetch", cwd=str(tmp_path), timeout_s=5, stdin=asked)

@@ -11,7 +11,7 @@ from queenbee.core.glob.index import GlobIndex
 from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git import touched
-from queenbee.git.announced import end_landed
+from queenbee.git.landed import end_landed
 from queenbee.git.landing.landing import Landing, land
 from queenbee.git.landing.place import SHOWN
 from queenbee.git.remote.granting import Terms

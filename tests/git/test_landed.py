@@ -10,8 +10,8 @@ from hives import commit_file, git
 from mutants import mutant
 
 from queenbee import Hive
-from queenbee.git import announced
-from queenbee.git.announced import end_landed
+from queenbee.git import landed
+from queenbee.git.landed import end_landed
 from queenbee.services.leases import edits
 
 pytestmark = pytest.mark.slow
@@ -50,20 +50,20 @@ def check_what_ends(module: object, hive: Hive) -> None:
 
 
 def test_what_landed_or_is_gone_is_no_longer_announced(worked: Hive) -> None:
-    check_what_ends(announced, worked)
+    check_what_ends(landed, worked)
     assert end_landed(worked) == []
 
 
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        ("(differing + untracked)", "differing"),
-        ("(differing + untracked)", "untracked"),
+        ("differing + untracked", "differing"),
+        ("differing + untracked", "untracked"),
         ("if path not in found", ""),
     ],
 )
 def test_a_change_that_would_be_forgotten_is_caught(worked: Hive, old: str, new: str) -> None:
-    broken = mutant(announced, old, new)
+    broken = mutant(landed, old, new)
     with pytest.raises(AssertionError):
         check_what_ends(broken, worked)
 
