@@ -23,11 +23,10 @@ from queenbee.errors import ExternalFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-_QUIET = (
+QUIET = (
     "--no-pager",
     # Without this, `status` writes the index, and git then runs the hook `post-index-change`.
     "--no-optional-locks",
@@ -84,14 +83,6 @@ class TooSlow(ExternalFailure):
     code = "external"
 
 
-class TooLarge(Exception):
-    """An object has so many bytes that it is not read."""
-
-    def __init__(self, size_bytes: int) -> None:
-        super().__init__(size_bytes)
-        self.size_bytes = size_bytes
-
-
 def git(
     *arguments: str,
     cwd: str,
@@ -106,9 +97,9 @@ def git(
     repository, tree and index that are meant, in place of a calling hook's. After `limit_s`, git
     is ended, and `TooSlow` raised: it waits for ever for a FIFO in place of a `.gitignore`.
     """
-    env = _environment(config, repository)
+    env = quiet_environment(config, repository)
     try:
-        status, out, err = _run((*_QUIET, *arguments), cwd, env, _Patience(limit_s), stdin)
+        status, out, err = _run((*QUIET, *arguments), cwd, env, _Patience(limit_s), stdin)
     except _GivenUp:
         what = f"git did not answer within {limit_s:g}s in {cwd}"
         raise TooSlow(what, program="git") from None
@@ -157,13 +148,13 @@ def network(
     address names. The status is 124 if it said nothing for `timeout_s`, or took longer than
     `most_s`: with `--progress`, a slow transfer goes on. Raises `NotTrusted`.
     """
-    env = _environment({**_NO_HOOKS, **(config or {})}, {})
+    env = quiet_environment({**_NO_HOOKS, **(config or {})}, {})
     del env["GIT_NO_LAZY_FETCH"]
     env |= {"GIT_ALLOW_PROTOCOL": os.environ.get("GIT_ALLOW_PROTOCOL", _PROTOCOLS)}
     env |= {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
     patience = _Patience(min(most_s, _LONGEST * timeout_s), timeout_s)
     try:
-        status, out, err = _run((*_QUIET, *arguments), cwd, env, patience, stdin)
+        status, out, err = _run((*QUIET, *arguments), cwd, env, patience, stdin)
     except _GivenUp as reason:
         return TIMED_OUT, "", str(reason)
     if status != 0 and b"safe.directory" in err:
@@ -397,7 +388,7 @@ def _failure(command: str, cwd: str, status: int, err: bytes) -> ExternalFailure
     )
 
 
-def _environment(
+def quiet_environment(
     config: Mapping[str, str] | None, repository: Mapping[str, str] | None
 ) -> dict[str, str]:
     """Returns the environment of a git that runs no programs."""
@@ -411,72 +402,3 @@ def _environment(
         env[f"GIT_CONFIG_KEY_{number}"], env[f"GIT_CONFIG_VALUE_{number}"] = key, value
         env["GIT_CONFIG_COUNT"] = str(number + 1)
     return env
-
-
-class Objects:
-    """Reads objects of a repository through one git that runs until it is closed.
-
-    To start a git for each takes longer than what it is asked. Used as a context manager.
-    """
-
-    def __init__(self, cwd: str) -> None:
-        self._cwd = cwd
-        self._git: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Objects:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        process, self._git = self._git, None
-        if process is None:
-            return
-        process.kill()
-        for each in (process.stdin, process.stdout):
-            with suppress(OSError):  # It may have ended before it read the last question.
-                each.close()  # type: ignore[union-attr]
-        process.wait()
-
-    def read(self, name: str, most_bytes: int | None = None) -> tuple[str, str, bytes] | None:
-        """Returns the id, type and content of an object; None if there is none of this name.
-
-        Raises `TooLarge` if it has more than `most_bytes`, and `ExternalFailure`.
-        """
-        process = self._git or self._start()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        try:
-            process.stdin.write(os.fsencode(name) + b"\n")
-            process.stdin.flush()
-        except OSError as error:
-            raise ExternalFailure("git cat-file ended", program="git") from error
-        said = process.stdout.readline()
-        fields = said.split()
-        if said.endswith((b" missing\n", b" ambiguous\n")):
-            return None
-        if len(fields) != 3 or not fields[2].isdigit():
-            raise ExternalFailure(f"git cat-file failed: {os.fsdecode(said)}", program="git")
-        size_bytes = int(fields[2])
-        if most_bytes is not None and size_bytes > most_bytes:
-            self.__exit__()
-            raise TooLarge(size_bytes)
-        data = process.stdout.read(size_bytes + 1)
-        if len(data) != size_bytes + 1:
-            raise ExternalFailure("git cat-file ended", program="git")
-        return fields[0].decode(), fields[1].decode(), data[:-1]
-
-    def _start(self) -> subprocess.Popen[bytes]:
-        import subprocess  # noqa: PLC0415 - start-up
-
-        pipe = subprocess.PIPE
-        try:
-            self._git = subprocess.Popen(
-                ["git", *_QUIET, "cat-file", "--batch"],
-                cwd=self._cwd,
-                env=_environment({}, {}),
-                stdin=pipe,
-                stdout=pipe,
-                stderr=subprocess.DEVNULL,
-            )
-        except OSError as error:
-            raise ExternalFailure(f"git cannot be run: {error.strerror}", program="git") from error
-        return self._git

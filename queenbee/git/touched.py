@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from queenbee._light import cached_property
+from queenbee.core.glob.pattern import matches
 from queenbee.core.records import Reservation
 from queenbee.core.text import mentioned, one_line
 from queenbee.errors import ExternalFailure, NoHive, QueenError, Unreadable
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import Any
 
-    from queenbee.core.glob.index import GlobIndex
     from queenbee.core.records import Assignment
     from queenbee.git.lines import Hunk, Overlap
     from queenbee.git.unmerged import Snapshot
@@ -56,9 +57,6 @@ class Touch:
         self.path = path
         """From the root of the repository."""
         self.owner = owner
-        self.droid = owner.droid
-        self.branch = owner.branch
-        self.worktree = owner.worktree
         self.committed = path in work.committed
         self.uncommitted = path in work.changed
         self.how = work.changed.get(path, CHANGED)
@@ -68,22 +66,27 @@ class Touch:
         None if that is not known or makes no sense."""
 
     @property
+    def droid(self) -> str | None:
+        """Whose work it is, or None if no record says."""
+        return self.owner.droid
+
+    @property
     def name(self) -> str:
         """Whose it is, for people: the droid, else the branch, else the folder."""
-        return self.droid or self.branch or self.worktree
+        return self.droid or self.branch_or_folder
 
     @property
     def branch_or_folder(self) -> str:
         """What tells it from other work in the same file."""
-        return self.branch or self.worktree
+        return self.owner.branch or self.owner.worktree
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
         return {
             "path": self.path,
             "droid": self.droid,
-            "branch": self.branch,
-            "worktree": self.worktree,
+            "branch": self.owner.branch,
+            "worktree": self.owner.worktree,
             "issue_id": self.owner.issue_id,
             "how": self.how,
             "lines": self.lines,
@@ -98,7 +101,8 @@ class Touch:
 
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""
-        place = f"branch {_safe(self.branch)}" if self.branch else f"in {_safe(self.worktree)}"
+        branch, folder = self.owner.branch, self.owner.worktree
+        place = f"branch {_safe(branch)}" if branch else f"in {_safe(folder)}"
         facts = [
             *([place] if self.droid else []),
             *([_safe(self.owner.issue_id)] if self.owner.issue_id else []),
@@ -158,18 +162,25 @@ class Seen:
 
 
 class Owner:
-    """Whose worktree it is, and what for."""
+    """Whose worktree it is, and what for; the records are only asked if somebody wants to know."""
 
     def __init__(self, hive: Services, place: Worktree) -> None:
+        self._hive = hive
         self.place = place
         self.branch = place.branch
         self.worktree = os.path.basename(place.path)
         """The name of its folder."""
-        known = self.worktree if place.linked else None
-        self.droid = place.droid or _last_droid(hive, known, place.branch)
+        self._known_as = self.worktree if place.linked else None
+
+    @cached_property
+    def droid(self) -> str | None:
         """Whose work it is, or None if no record says."""
-        self.issue_id = _issue(hive, self.droid, known) if self.droid is not None else None
+        return self.place.droid or _last_droid(self._hive, self._known_as, self.branch)
+
+    @cached_property
+    def issue_id(self) -> str | None:
         """What the droid works on there, or what it completed last."""
+        return _issue(self._hive, self.droid, self._known_as) if self.droid is not None else None
 
 
 class Checked:
@@ -200,25 +211,6 @@ def by_others(hive: Services, paths: Iterable[str], *, budget_s: float = BUDGET_
     return _seen(hive, found, met)
 
 
-def covered(hive: Services, leases: Iterable[Reservation], *, budget_s: float = BUDGET_S) -> Seen:
-    """Returns the unmerged work of other worktrees in the files that leases cover.
-
-    What is not committed is as of at most half a minute ago.
-    """
-    if not are_several(hive.layout):
-        return Seen()
-    index = _index(hive, leases)
-    found = Neighbours(hive.layout, budget_s=budget_s)
-    met = []
-    for other in found.others:
-        files = sorted(found.files(other, most_age_s=_MOST_AGE_S))
-        inside = [
-            each for each in files if not is_exempt(hive.layout, each) and index.covering(each)
-        ]
-        met += [(other, path) for path in inside[:_MOST_FILES]]
-    return _seen(hive, found, met)
-
-
 def check(
     open_hive: Callable[[], Services],
     statuses: Sequence[PathStatus],
@@ -241,17 +233,36 @@ def check(
 def leases(
     hive: Services, granted: Sequence[Reservation], *, tell: Callable[[str], None]
 ) -> list[Reservation]:
-    """Returns leases, each with `touched_by`: the unmerged work of others in what it covers."""
-    seen = covered(hive, granted)
+    """Returns leases, each with `touched_by`: the unmerged work of others in what it covers.
+
+    What is not committed is as of at most half a minute ago.
+    """
+    if not are_several(hive.layout):
+        return [_with(lease, []) for lease in granted]
+
+    def covers(lease: Reservation, path: str) -> bool:
+        return matches(lease.pattern, path, fold_case=hive.reservations.fold_case)
+
+    found = Neighbours(hive.layout, budget_s=BUDGET_S)
+    met = []
+    for other in found.others:
+        files = sorted(found.files(other, most_age_s=_MOST_AGE_S))
+        inside = [
+            each
+            for each in files
+            if not is_exempt(hive.layout, each) and any(covers(lease, each) for lease in granted)
+        ]
+        met += [(other, path) for path in inside[:_MOST_FILES]]
+    seen = _seen(hive, found, met)
     seen.report(tell)
-    result = []
-    for lease in granted:
-        met: list[Touch] = []
-        if seen.touches:
-            index = _index(hive, [lease])
-            met = [each for each in seen.touches if index.covering(each.path)]
-        result.append(Reservation({**lease.fields, "touched_by": met}))
-    return result
+    return [
+        _with(lease, [each for each in seen.touches if covers(lease, each.path)])
+        for lease in granted
+    ]
+
+
+def _with(lease: Reservation, touches: list[Touch]) -> Reservation:
+    return Reservation({**lease.fields, "touched_by": touches})
 
 
 def of_lease(lease: Reservation) -> list[Touch]:
@@ -281,17 +292,10 @@ def take_next(
     return taken
 
 
-def _index(hive: Services, leases: Iterable[Reservation]) -> GlobIndex:
-    from queenbee.core.glob.index import GlobIndex  # noqa: PLC0415 - start-up
-
-    index = GlobIndex(fold_case=hive.reservations.fold_case)
-    for lease in leases:
-        index.add(lease.id, lease.pattern)
-    return index
-
-
 def _seen(hive: Services, found: Neighbours, met: Sequence[tuple[Worktree, str]]) -> Seen:
-    touches = sorted(_touches(hive, found, met), key=lambda each: (each.path, each.name))
+    touches = sorted(
+        _touches(hive, found, met), key=lambda each: (each.path, each.branch_or_folder)
+    )
     found.keep()
     return Seen(found, touches)
 

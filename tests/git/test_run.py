@@ -15,6 +15,7 @@ from queenbee import Hive
 from queenbee.errors import ExternalFailure
 from queenbee.git import changes, hooks, left_out, run
 from queenbee.git.collisions.comparing import compare
+from queenbee.git.objects import Objects, TooLarge
 from queenbee.services.care import doctor
 
 PROGRAMS = {
@@ -153,7 +154,7 @@ class TestARepositoryOfAnotherUser:
 class TestObjects:
     def test_are_read_by_one_git_that_ends_with_the_block(self, repo: Path) -> None:
         commit_file(repo, "a.txt", "one\n")
-        with run.Objects(str(repo)) as objects:
+        with Objects(str(repo)) as objects:
             head = objects.read("HEAD")
             assert head is not None
             assert head[:2] == (git(repo, "rev-parse", "HEAD").strip(), "commit")
@@ -171,21 +172,21 @@ class TestObjects:
 
     def test_that_are_not_there_are_none(self, repo: Path) -> None:
         commit_file(repo, "a.txt", "")
-        with run.Objects(str(repo)) as objects:
+        with Objects(str(repo)) as objects:
             assert objects.read("refs/heads/none^{commit}") is None
             assert objects.read("0" * 40) is None
             assert objects.read("HEAD:a.txt") is not None
 
     def test_that_are_too_large_are_not_read(self, repo: Path) -> None:
         commit_file(repo, "a.txt", "x" * 100_000)
-        with run.Objects(str(repo)) as objects:
-            with pytest.raises(run.TooLarge) as error:
+        with Objects(str(repo)) as objects:
+            with pytest.raises(TooLarge) as error:
                 objects.read("HEAD:a.txt", 99_999)
             assert error.value.size_bytes == 100_000
             assert (objects.read("HEAD:a.txt", 100_000) or ("", "", b""))[2] == b"x" * 100_000
 
     def test_a_git_that_ends_is_an_error(self, tmp_path: Path) -> None:
-        with run.Objects(str(tmp_path)) as objects, pytest.raises(ExternalFailure):
+        with Objects(str(tmp_path)) as objects, pytest.raises(ExternalFailure):
             objects.read("HEAD")
 
 

@@ -144,7 +144,7 @@ def test_new_and_deleted_files_are_seen(mine: Path, worktree: Worktree) -> None:
 def test_the_main_worktree_is_one_of_the_others(repo: Path, mine: Path) -> None:
     edit(repo, 1)
     found = one(mine)
-    assert (found.branch, found.worktree, found.committed) == ("main", "repo", False)
+    assert (found.owner.branch, found.owner.worktree, found.committed) == ("main", "repo", False)
     assert found.name == "main"
 
 
@@ -293,7 +293,7 @@ def test_a_detached_worktree_has_unmerged_work_too(mine: Path, worktree: Worktre
     git(other, "checkout", "-q", "--detach")
     edit(other, 4)
     git(other, "commit", "-qam", "four")
-    assert (one(mine).branch, one(mine).committed) == (None, True)
+    assert (one(mine).owner.branch, one(mine).committed) == (None, True)
 
 
 def test_a_damaged_cache_costs_nothing(repo: Path, mine: Path, worktree: Worktree) -> None:
@@ -339,7 +339,7 @@ def test_after_any_edits_the_answer_is_that_of_git(
             git(tree, "stash", "-uq")
         else:
             (tree / name).write_text(f"{choose.random()}\n{TEN}")
-        found = {(each.worktree, each.path) for each in seen(mine, *names).touches}
+        found = {(each.owner.worktree, each.path) for each in seen(mine, *names).touches}
         wanted = {(tree.name, path) for tree in trees for path in expected(tree)}
         # What a commit adds and the working tree takes back again is no work of anybody.
         assert found <= wanted

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 FOLDER = "collisions"
 LIMIT_S = 30.0
 """A git that takes longer in a worktree waits for a file that will never be read: a FIFO."""
-_DEAD_AFTER_S = 60
-"""A process may be alive in another container, where its number means nothing here."""
+_LONGEST_S = 3_600
+"""No comparison takes so long: what is older is from one that was killed."""
 _CONFIG = {
     "core.hooksPath": os.devnull,
     "core.splitIndex": "false",
@@ -59,7 +59,7 @@ class Cache:
         """The folder."""
 
     def __enter__(self) -> Cache:
-        self.run = os.path.join(self._above, f"run-{os.getpid()}-{os.urandom(4).hex()}")
+        self.run = os.path.join(self._above, f"run-{os.urandom(8).hex()}")
         try:
             safe_open.make_folder(self._above)
             _sweep(self._above)
@@ -117,17 +117,6 @@ def _sweep(folder: str) -> None:
     """Removes what killed runs have left."""
     for name in os.listdir(folder):
         path = os.path.join(folder, name)
-        with suppress(OSError, ValueError, IndexError):
-            old = time.time() - os.lstat(path).st_mtime > _DEAD_AFTER_S
-            if old and not _is_alive(int(name.split("-")[1])):
+        with suppress(OSError):
+            if time.time() - os.lstat(path).st_mtime > _LONGEST_S:
                 shutil.rmtree(path, ignore_errors=True)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
