@@ -136,17 +136,20 @@ class Seen:
         """
         found, place, path = self._found, touch.owner.place, touch.path
         here = found.here if found is not None else None
-        if found is None or here is None or here.head is None or place.head is None:
+        if found is None or here is None or not found.may_ask(place, sure=True):
             return None
         mine, theirs = _content(here, path), _content(place, path)
         if mine is None or theirs is None or mine == theirs:
             return None
         if touch.how == ADDED:
             return []
+        if here.head is None or place.head is None:  # Only git can tell.
+            return None
         try:
             of_mine = _changes(found.diff(here, place.head, path, *CHANGES))
             of_theirs = _changes(found.diff(place, here.head, path, *CHANGES))
         except ExternalFailure:
+            found.keep()  # Where git was too slow, nobody asks again at once.
             return None
         if of_mine[0] != CHANGED or of_theirs[0] != CHANGED:
             return None

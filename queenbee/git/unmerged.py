@@ -187,7 +187,7 @@ class Neighbours:
         try:
             return git(
                 *("--literal-pathspecs", "diff", "--merge-base", "--no-renames", "--no-relative"),
-                *("--ignore-submodules=all", *options, commit, "--", path),
+                *("--ignore-submodules=all", *options, "--end-of-options", commit, "--", path),
                 cwd=other.path,
                 config=self._programs.none_in(other, {}, self.limit_s),
                 repository={},
