@@ -14,6 +14,7 @@ from queenbee._light import suppress
 from queenbee.core import plain_json
 from queenbee.core.text import mentioned, one_line, suggested
 from queenbee.errors import QueenError
+from queenbee.git.lines import shown
 from queenbee.hook import answers
 from queenbee.hook.events import AFTER_EDIT
 from queenbee.store import safe_open
@@ -94,8 +95,6 @@ def _where(met: Sequence[Overlap]) -> str:
 
 
 def _conflict(touch: Touch, met: Sequence[Overlap], actor: str | None) -> str:
-    from queenbee.git.lines import shown  # noqa: PLC0415 - start-up
-
     what = "both of you added it"
     if met:
         pairs = [f"your lines {shown(one.a)} against theirs {shown(one.b)}" for one in met]
