@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import resource
-import shutil
 import statistics
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +18,6 @@ from collections.abc import Iterator
 from bench import results
 from bench.processes import Command, git, installed, python, seconds
 from bench.results import TIMES, Row
-from queenbee import Hive
 
 FILES = 20_000
 CHANGED = 10
@@ -82,19 +80,12 @@ def _compared(repo: str, trees: list[str]) -> list[Row]:
     if not os.path.exists(command[0]):
         command = python("-P", "-c", "from queenbee.cli.main import main; main()")
     command = [*command, "collisions"]
-    cache = os.path.join(repo, ".git", "queenbee", "collisions")
-    cases: dict[str, list[float]] = {"first": [], "one worktree has changed": [], "again": []}
-    floor = []
+    floor, took = [], []
     for run in range(RUNS):
-        shutil.rmtree(cache, ignore_errors=True)
-        floor.append(seconds(_STATUS, trees[0]))
-        cases["first"].append(_took(command, repo))
         _edit(trees[0], 99, f"run {run}")
-        cases["one worktree has changed"].append(_took(command, repo))
-        _took(command, repo)
-        cases["again"].append(_took(command, repo))
-    what = f"{len(trees)} worktrees"
-    return [_against(f"{what}, {case}", took, floor) for case, took in cases.items()]
+        floor.append(seconds(_STATUS, trees[0]))
+        took.append(_took(command, repo))
+    return [_against(f"{len(trees)} worktrees", took, floor)]
 
 
 def _took(command: Command, folder: str) -> float:
@@ -109,30 +100,22 @@ def _against(name: str, took_s: list[float], floor_s: list[float]) -> Row:
 
 
 def _hook(repo: str, trees: list[str]) -> list[Row]:
-    """Returns what the hook's check adds: one other worktree announced the file, or four did."""
+    """Returns what the hook's check adds where all the other worktrees have changed the file."""
     script = installed("queen-hook")
     command = script if os.path.exists(script[0]) else python("-P", "-m", "queenbee.hook.main")
     mine = trees[0]
     path = _edit(mine, 0, "mine")
     alone = _edit(mine, 1_000, "alone")
-    rows = []
-    for others in (1, 4):
-        for number, tree in enumerate(trees[1 : others + 1], 1):
-            # The agent's own announcements elsewhere count like those of others.
-            with Hive.open(tree, droid="bench-bench", env={}) as hive:
-                hive.reservations.reserve([path], exclusive=False, session=f"other{number}")
-        for name in (path, alone) * 2:
-            seconds(command, mine, stdin=_event(mine, name))
-        with_check, without = [], []
-        for run in range(HOOK_RUNS):
-            _edit(mine, 0, f"mine {run}")
-            with_check.append(_processor_s(command, mine, _event(mine, path)))
-            without.append(_processor_s(command, mine, _event(mine, alone)))
-        added_ms = [(one - other) * 1000 for one, other in zip(with_check, without, strict=True)]
-        note = f"processor time, added to {statistics.median(without) * 1000:.0f} ms"
-        name = f"the hook's check, {others} announced it"
-        rows.append(results.of(name, added_ms, "ms", goal=25, note=note))
-    return rows
+    for name in (path, alone) * 2:
+        seconds(command, mine, stdin=_event(mine, name))
+    with_check, without = [], []
+    for run in range(HOOK_RUNS):
+        _edit(mine, 0, f"mine {run}")
+        with_check.append(_processor_s(command, mine, _event(mine, path)))
+        without.append(_processor_s(command, mine, _event(mine, alone)))
+    added_ms = [(one - other) * 1000 for one, other in zip(with_check, without, strict=True)]
+    note = f"processor time, added to {statistics.median(without) * 1000:.0f} ms"
+    return [results.of("the hook's check", added_ms, "ms", goal=25, note=note)]
 
 
 def _processor_s(command: Command, folder: str, stdin: bytes) -> float:

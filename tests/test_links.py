@@ -31,7 +31,6 @@ from queenbee.documents.sessions.files import write_session_folder
 from queenbee.errors import QueenError
 from queenbee.git import hooks, unmerged, worktree_making
 from queenbee.git.collisions.cache import Cache
-from queenbee.git.collisions.foreseen import keep
 from queenbee.hook import neighbours
 from queenbee.report.saving import save
 from queenbee.report.words import GENERATOR
@@ -114,25 +113,16 @@ PLACES = {
     ".beads/.queenbee/hook.log": "not written",
     ".beads/.queenbee/hook.log.1": "the link is replaced",
     ".beads/.queenbee/collisions": "not written",
-    ".beads/.queenbee/collisions/results.json": "the link is replaced",
-    ".beads/.queenbee/collisions/objects-0123abcd": "not written",
-    ".beads/.queenbee/collisions/objects-0123abcd/info": "not written",
-    ".beads/.queenbee/collisions/objects-0123abcd/info/alternates": "not written",
-    ".beads/.queenbee/collisions/bases": "not written",
-    ".beads/.queenbee/collisions/bases/1": "the link is replaced",
     ".beads/.queenbee/droid": "refused",
     ".beads/.queenbee/trees/main": "the link is replaced",
 }
 """Every file of the tree that is opened for writing, and what happens if it is a link."""
-
-GENERATION = "0123abcd"
 
 ALSO = (
     ".beads/queen_*.idx.json",
     ".beads/archive/queen_*.jsonl",
     ".beads/evidence/gt-1/*-2/01-tests.log",
     ".beads/.queenbee/droids/ui-*",
-    ".beads/.queenbee/collisions/objects-*/info/alternates",
     ".git/*",
     "sessions/*",
 )
@@ -254,15 +244,14 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
         with KernelLock(str(folder / "lock"), holder="ui"):
             worktree_making._write_note(str(folder / "api.json"), "x", str(clock.now_ms))
 
+    def looked() -> None:
+        cache = unmerged.Cache(layout)
+        cache.is_new = True
+        cache.store()
+
     def compared() -> None:
-        known = {"version": 1, "generation": GENERATION, "results": {}}
-        objects = state / "collisions" / f"objects-{GENERATION}"
-        if not os.path.lexists(state / "collisions"):
-            objects.mkdir(parents=True)
-            (state / "collisions" / "results.json").write_text(json.dumps(known))
-        with Cache(layout, str(repo / ".git")) as cache:
-            cache.results["x"], cache.changed = clock.now_ms, True
-        keep(str(state / "collisions" / "bases" / "1"), b"x", str(clock.now_ms).encode())
+        with Cache(layout, str(repo / ".git")):
+            pass
 
     def keep_turn() -> None:
         with LandingTurn(hive, "main", 0, lambda _: None) as turn:
@@ -295,8 +284,8 @@ def everything(repo: Path, clock: Clock) -> dict[str, QueenError]:
     do("told", lambda: Told(layout, "ui").add(["key"]))
     do("seen", lambda: Told(layout, "ui").saw({}, 0))
     do("verdicts", lambda: documents.keep(layout.verdicts_path("leases"), {"n": clock.now_ms}))
-    do("unmerged", lambda: unmerged._store(str(state / "index" / "unmerged.json"), {}, {}))
-    do("neighbours", lambda: neighbours._keep(str(state / "neighbours" / "1b4e.json"), {}))
+    do("unmerged", looked)
+    do("neighbours", lambda: neighbours._Told(layout, "1b4e").keep([], whole=True))
     do("making", making)
     do("index", indexed)
     do("rebuild", hive.rebuild_indexes)

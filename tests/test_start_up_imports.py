@@ -112,15 +112,16 @@ def hook_runs(tree: Path, outside: Path) -> Iterator[set[str]]:
     )
     for event in events:
         yield loaded(tree, HOOK, stdin=event)
-    # What somebody announced is compared after the edit.
+    # What others do in a file is compared after the edit, if the agent can be told of it.
     loaded(tree, QUEEN, "reserve", "src/shared.py", "--shared")
     linked = outside / "linked"
     git(tree, "worktree", "add", "-q", str(linked))
     for place in (tree, linked):
         (place / "src").mkdir(exist_ok=True)
         (place / "src" / "shared.py").write_text(place.name)
-    event = edit_event(linked, "src/shared.py", hook_event_name="PostToolUse")
-    yield loaded(linked, HOOK, stdin=event)
+    for name in ("PostToolUse", "afterFileEdit"):
+        event = edit_event(linked, "src/shared.py", hook_event_name=name)
+        yield loaded(linked, HOOK, stdin=event)
 
 
 def hot_runs(small: Path, outside: Path) -> Iterator[set[str]]:

@@ -85,6 +85,8 @@ class Verdict:
         """Whether the commits are there already, so that git asks nothing."""
         self.nameless = False
         """Whether the committer gave no name."""
+        self.hive: Services | None = None
+        """The first hive that was asked, which keeps the log."""
         self.left_out: Sequence[Diagnosis] = ()
         self.notes: list[str] = []
         """Extra remarks: the guard could not check, or could not log."""
@@ -138,51 +140,62 @@ def check(
     """
     verdict = Verdict(change.what, _mode(env))
     verdict.is_history = change.is_history
-    hive: Hive | None = None
-    asked: Services | None = None
     try:
-        with suppress(NoHive):
-            hive = open_hive()
-            asked = hive
-        tree = hive.layout.tree if hive is not None else _tree()
-        if tree is None:
-            return verdict
-        if hive is not None and verdict.mode == OFF:
-            return _not_looked(verdict, hive)
-        try:
-            changed = change.find(tree)
-        except QueenError:
-            if hive is None:
-                return verdict
-            raise
-        if hive is not None:
-            verdict.held = refusals(hive, changed, env)
-        seen = {each.path for each in verdict.held}
-        own = hive.layout.beads_dir if hive is not None else None
-        named = hive.actor_or_none if hive is not None else None
-        for layout, paths in governed(tree, changed, env, besides=own):
-            other = opened(layout, env, named or droid, layout.tree)
-            asked = asked or other
-            if verdict.mode == OFF:
-                return _not_looked(verdict, other)
-            left = [there for there, path in paths.items() if path not in seen]
-            verdict.held += refusals(other, left, env)
+        _look(verdict, change, open_hive, env, droid)
     except QueenError as error:
-        return _unchecked(verdict, asked, error)
-    if asked is None:
-        return verdict
-    verdict.paths, verdict.nameless = len(changed), asked.actor_or_none is None
-    if change.is_next_commit and hive is not None:
-        verdict.left_out = left_out_of(hive, changed)
+        return _unchecked(verdict, error)
     if verdict.held and verdict.mode == WARN:
         names = ", ".join(f"{each.path} ({each.lease.droid})" for each in verdict.held[:_LOGGED])
-        _log(verdict, asked, f"{change.what} by {_name(asked)}: allowed, {VARIABLE}=warn: {names}")
+        _log(verdict, f"{change.what} by {_name(verdict.hive)}: allowed, {VARIABLE}=warn: {names}")
     return verdict
 
 
-def _not_looked(verdict: Verdict, hive: Services) -> Verdict:
-    _log(verdict, hive, f"{verdict.what} by {_name(hive)}: not checked, {VARIABLE}=off")
-    return verdict
+def _look(
+    verdict: Verdict,
+    change: Change,
+    open_hive: Callable[[], Hive],
+    env: Mapping[str, str],
+    droid: str | None,
+) -> None:
+    """Adds to a verdict what others hold of a change, in the hive of the tree and in all others
+    that govern its files.
+    """
+    hive: Hive | None = None
+    with suppress(NoHive):
+        verdict.hive = hive = open_hive()
+    tree = hive.layout.tree if hive is not None else _tree()
+    if tree is None or _is_off(verdict):
+        return
+    try:
+        changed = change.find(tree)
+    except QueenError:
+        if hive is None:
+            return
+        raise
+    own, named = None, droid
+    if hive is not None:
+        own, named = hive.layout.beads_dir, hive.actor_or_none or droid
+        verdict.held = refusals(hive, changed, env)
+    seen = {each.path for each in verdict.held}
+    for layout, paths in governed(tree, changed, env, besides=own):
+        other = opened(layout, env, named, layout.tree)
+        verdict.hive = verdict.hive or other
+        if _is_off(verdict):
+            return
+        left = [there for there, path in paths.items() if path not in seen]
+        verdict.held += refusals(other, left, env)
+    if verdict.hive is not None:
+        verdict.paths, verdict.nameless = len(changed), verdict.hive.actor_or_none is None
+    if change.is_next_commit and hive is not None:
+        verdict.left_out = left_out_of(hive, changed)
+
+
+def _is_off(verdict: Verdict) -> bool:
+    """Returns whether nothing is checked although there is a hive, and logs that."""
+    if verdict.hive is None or verdict.mode != OFF:
+        return False
+    _log(verdict, f"{verdict.what} by {_name(verdict.hive)}: not checked, {VARIABLE}=off")
+    return True
 
 
 def _tree() -> str | None:
@@ -193,7 +206,7 @@ def _tree() -> str | None:
     return None
 
 
-def _unchecked(verdict: Verdict, hive: Services | None, error: QueenError) -> Verdict:
+def _unchecked(verdict: Verdict, error: QueenError) -> Verdict:
     """Returns the verdict that lets the change pass. Raises the error if the guard is on."""
     if verdict.mode == ON:
         if isinstance(error, (StoreError, Unreachable)):
@@ -201,8 +214,7 @@ def _unchecked(verdict: Verdict, hive: Services | None, error: QueenError) -> Ve
             error.hint = f"{error.hint}; {way}" if error.hint else way
         raise error
     verdict.notes.append(f"{error.message}; {verdict.what} not checked")
-    text = f"{verdict.what}: not checked, {VARIABLE}={verdict.mode}: {error.message}"
-    _log(verdict, hive, text)
+    _log(verdict, f"{verdict.what}: not checked, {VARIABLE}={verdict.mode}: {error.message}")
     return verdict
 
 
@@ -250,10 +262,10 @@ def _mode(env: Mapping[str, str]) -> str:
     return said
 
 
-def _log(verdict: Verdict, hive: Services | None, text: str) -> None:
+def _log(verdict: Verdict, text: str) -> None:
     """Logs in the hive's state directory what passes the guard unchecked or against its verdict."""
-    if hive is not None:
-        logged = note(hive.layout.state_dir, "guard", text)
+    if verdict.hive is not None:
+        logged = note(verdict.hive.layout.state_dir, "guard", text)
     else:
         home = git_tree(os.path.realpath(os.getcwd()))
         folder = os.path.join(home.common_dir, "queenbee") if home is not None else None
@@ -262,5 +274,5 @@ def _log(verdict: Verdict, hive: Services | None, text: str) -> None:
         verdict.notes.append("this could not be logged")
 
 
-def _name(hive: Services) -> str:
-    return hive.actor_or_none or _NAMELESS
+def _name(hive: Services | None) -> str:
+    return (hive.actor_or_none if hive is not None else None) or _NAMELESS

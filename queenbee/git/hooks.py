@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 
 from queenbee.errors import Conflict, NotFound, Unwritable
 from queenbee.git.hook_scripts import (
@@ -83,27 +84,23 @@ _SET_ASIDE = ".legacy"
 _HUSKY_FIRST_LINE = "#!/usr/bin/env sh\n"
 
 
+@dataclass(frozen=True, slots=True)
 class HookState:
     """The state of one hook."""
 
-    __slots__ = ("chained", "hook", "path", "state")
-
-    def __init__(self, hook: str, path: str, state: str, chained: str | None) -> None:
-        self.hook = hook
-        self.path = path
-        self.state = state
-        self.chained = chained
-        """The hook that was there before and runs after the guard, or None."""
+    hook: str
+    state: str
+    path: str
+    chained: str | None
+    """The hook that was there before and runs after the guard, or None."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the state as plain values."""
-        return {name: getattr(self, name) for name in ("hook", "state", "path", "chained")}
+        return asdict(self)
 
 
 class HookFolder:
     """The hooks of a working tree: what runs them, and where they are."""
-
-    __slots__ = ("common_dir", "folder", "framework", "tree")
 
     def __init__(self, cwd: str) -> None:
         tree = line("rev-parse", "--show-toplevel", cwd=cwd)
@@ -212,9 +209,9 @@ def states(hooks: HookFolder) -> list[HookState]:
     named = config is not None and b"queen guard" in (_read(config) or b"")
     aside = [hooks.path(hook) + _SET_ASIDE for hook in _OF_FRAMEWORKS]
     return [
-        HookState(hook, legacy, INSTALLED, None)
+        HookState(hook, INSTALLED, legacy, None)
         if _is_ours(_read(legacy) or b"")
-        else HookState(hook, config or hooks.path(hook), INSTALLED if named else ABSENT, None)
+        else HookState(hook, INSTALLED if named else ABSENT, config or hooks.path(hook), None)
         for hook, legacy in zip(_OF_FRAMEWORKS, aside, strict=True)
     ]
 
@@ -223,9 +220,9 @@ def _state(hook: str, path: str) -> HookState:
     content = _read(path)
     chained = os.path.join(os.path.dirname(path), hook + CHAINED)
     if content is None:
-        return HookState(hook, path, ABSENT, None)
+        return HookState(hook, ABSENT, path, None)
     state = INSTALLED if BEGIN.encode() in content else OTHER
-    return HookState(hook, path, state, chained if os.path.lexists(chained) else None)
+    return HookState(hook, state, path, chained if os.path.lexists(chained) else None)
 
 
 def _install_whole(hook: str, path: str) -> None:

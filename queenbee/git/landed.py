@@ -1,33 +1,58 @@
-"""Whether the work of a linked worktree is on the branch of the main worktree."""
+"""What of one's work is on the branch of the main worktree, and what follows once it is: announced
+edits end, and a completed issue says what has not landed.
+"""
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
+from queenbee.core.glob.pattern import literal_path
 from queenbee.errors import ExternalFailure, Unreadable
-from queenbee.git.run import git, without_programs
+from queenbee.git.run import git, names_in, without_programs
+from queenbee.services.leases import edits
 from queenbee.store.git_files.worktrees import target_branch
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import Layout
+from queenbee.workflows.completing import complete as complete_issue
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from queenbee.checks.engine import Progress
+    from queenbee.core.records import Reservation
+    from queenbee.services.hive import Services
+    from queenbee.workflows.completing import Completion
+    from queenbee.workflows.hive import Hive
+
+_NAMES = ("--name-only", "-z", "--no-renames", "--no-relative", "--no-ext-diff", "--no-textconv")
 
 
-def uncommitted_records(layout: Layout) -> str | None:
-    """Returns the folder of the hive's records if git tracks it, or would, and something in it is
-    not committed; else None.
+def complete(
+    hive: Hive,
+    issue_id: str,
+    *,
+    env: Mapping[str, str],
+    reason: str | None = None,
+    unverified: bool = False,
+    on_progress: Callable[[Progress], None] | None = None,
+) -> Completion:
+    """Completes an issue as `workflows.completing` does; `issue_id` may be a part of an id.
+
+    In a linked worktree, a note says what is not landed yet.
     """
-    if layout.common_dir is None:
-        return None
-    try:
-        config = without_programs(layout.root, {})[0]
-        said = git(
-            *("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--", layout.beads_dir),
-            cwd=layout.root,
-            config=config,
-            repository={},
-        )
-    except (OSError, ExternalFailure):
-        return None
-    return layout.beads_dir if said else None
+    done = complete_issue(
+        hive,
+        hive.issue_id(issue_id, recorded=True),
+        env=env,
+        reason=reason,
+        unverified=unverified,
+        on_progress=on_progress,
+    )
+    left = unlanded(hive.layout) if done.completed else None
+    if left is None:
+        return done
+    return done.with_note(f"{done.assignment.issue_id} is completed, but {left}")
 
 
 def unlanded(layout: Layout) -> str | None:
@@ -49,3 +74,50 @@ def unlanded(layout: Layout) -> str | None:
         return None
     verb = "commit of this worktree is" if count == 1 else "commits of this worktree are"
     return f"{count} {verb} not on {target} yet" if count else None
+
+
+def uncommitted_records(layout: Layout) -> str | None:
+    """Returns the folder of the hive's records if git tracks it, or would, and something in it is
+    not committed; else None.
+    """
+    if layout.common_dir is None:
+        return None
+    try:
+        said = git(
+            *("status", "--porcelain=v1", "-z", "--untracked-files=normal", "--", layout.beads_dir),
+            cwd=layout.root,
+            config=without_programs(layout.root, {}),
+            repository={},
+        )
+    except (OSError, ExternalFailure):
+        return None
+    return layout.beads_dir if said else None
+
+
+def end_landed(hive: Services) -> list[Reservation]:
+    """Ends what the actor's edits announced in this working tree, as far as the files are now as
+    on the branch of the main worktree; returns the leases that ended.
+
+    A file counts as changed if it is committed differently here, or not committed, or not tracked
+    there. What a droid reserved by name stays. Raises `ExternalFailure`.
+    """
+    layout = hive.layout
+    target = target_branch(layout)
+    announced = edits.announced_here(hive.reservations)
+    by_path = {path: each for each in announced if (path := literal_path(each.pattern))}
+    if target is None or not by_path:
+        return []
+    found = _changed(layout.tree, f"refs/heads/{target}", list(by_path))
+    return edits.end(
+        hive.reservations, [each.id for path, each in by_path.items() if path not in found]
+    )
+
+
+def _changed(tree: str, target: str, paths: list[str]) -> set[str]:
+    """Returns those of these paths whose content in the tree is not that of the target."""
+    literal = "--literal-pathspecs"
+    # Without its filters, a file that has some counts as changed: it stays announced.
+    config = without_programs(tree)
+    differing = git(literal, "diff", *_NAMES, target, "--", *paths, cwd=tree, config=config)
+    untracked = git(literal, "ls-files", "--others", "-z", "--", *paths, cwd=tree)
+    return set(names_in(differing + untracked))

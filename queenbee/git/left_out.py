@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from queenbee.core.text import suggested
 from queenbee.errors import ExternalFailure, QueenError
-from queenbee.git.run import git, line, without_filters
+from queenbee.git.run import git, line, without_programs
 from queenbee.services.diagnosis import Diagnosis
 from queenbee.store.files import START, read_after, split_lines
 
@@ -38,7 +38,7 @@ def left_out(hive: Hive) -> list[Diagnosis]:
             *("status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=all"),
             *("--ignored", "--untracked-files=all", "--", beads),
             cwd=top,
-            config=without_filters(top),
+            config=without_programs(top),
         )
     except ExternalFailure:
         return []

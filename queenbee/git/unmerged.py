@@ -1,11 +1,11 @@
-"""What each worktree has that the main branch lacks: files, from its commits and its working tree.
+"""Snapshots of worktrees: what each has that the main branch lacks, committed or not.
 
 Git is asked once; the answer is kept in the state folder, with what it depends on: the commits and
 the index, by their stamps, and the moment at which git looked. For one file, nothing more is needed
 as long as the file has not changed since that moment, which its own times say. So a question costs
 no git process unless there was a commit, or an edit of that very file.
 
-Only `refresh` starts git. No filter and no fsmonitor of a worktree runs for it.
+Only `look` starts git. No filter and no fsmonitor of a worktree runs for it.
 """
 
 from __future__ import annotations
@@ -13,31 +13,38 @@ from __future__ import annotations
 import os
 import time
 
+from queenbee._light import suppress
 from queenbee.errors import ExternalFailure, QueenError
+from queenbee.git.run import TooSlow, git, line, names_in, without_programs
 from queenbee.store.documents import keep, recall
-from queenbee.store.files import Stamp, stamp_of
+from queenbee.store.files import stamp_of
 from queenbee.store.git_files.worktrees import branch_head, target_branch, worktrees
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from queenbee.store.git_files.worktrees import Worktree
     from queenbee.store.layout import Layout
 
-UNTRACKED, DELETED, CHANGED = "untracked", "deleted", "changed"
+ADDED, DELETED, CHANGED = "added", "deleted", "changed"
+STATUS = (
+    *("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind"),
+    *("--untracked-files=all", "--no-renames", "--ignore-submodules=dirty"),
+)
 
-_FORMAT = 1
+_FORMAT = 2
 _MOST_FILES = 2_000
 """Of one worktree: more are a folder that somebody forgot to ignore."""
-_MOST_NOTES = 500
-"""Of files that were not there, and of line numbers."""
+_MOST_LINES = 500
+"""Files of one worktree whose line numbers are kept."""
 _RACE_NS = 100_000_000
 """A file may change in the same tick of the clock in which git looked at it."""
 _FIRST_S = 0.5
 """More, for worktrees that nobody has looked at: that happens once."""
 _LIMIT_S = 2.0
-"""Git is killed after so long where somebody only has a moment: in another worktree, whose files
+"""Git is ended after so long where somebody only has a moment: in another worktree, whose files
 are another agent's, it may wait for ever for one that is a FIFO."""
 _LONG_LIMIT_S = 60.0
 _NOT_AGAIN_NS = 600 * 1_000_000_000
@@ -46,35 +53,50 @@ _STALE_NS = 300 * 1_000_000_000
 """What no stamp says, such as another `.gitignore`, is seen after five minutes."""
 
 
-class Work:
+class Status:
+    """What `git status`, called with the options `STATUS`, says of a worktree."""
+
+    def __init__(self, said: bytes) -> None:
+        self.head: str | None = None
+        self.is_conflicted = False
+        """Whether a merge is under way whose conflicts are not resolved."""
+        self.changed: dict[str, str] = {}
+        """The files that differ from the last commit, each as `changed`, `deleted` or `added`."""
+        for record in said.split(b"\0"):
+            kind, _, rest = record.partition(b" ")
+            if kind == b"#" and rest.startswith(b"branch.oid "):
+                oid = rest.split(b" ")[1].decode()
+                self.head = oid if oid.isalnum() else None
+            elif kind == b"1":
+                states, _, mode, *_, name = rest.split(b" ", 7)
+                here = ADDED if mode == b"000000" else CHANGED
+                self._add(name, DELETED if b"D" in states else here)
+            elif kind == b"?":
+                self._add(rest, ADDED)
+            elif kind == b"u":
+                self.is_conflicted = True
+                self._add(rest.split(b" ", 9)[9], CHANGED)
+
+    def _add(self, name: bytes, how: str) -> None:
+        if not name.endswith(b"/"):  # A repository in the tree is not part of it.
+            self.changed[os.fsdecode(name)] = how
+
+
+class Snapshot:
     """What one worktree has that the main branch lacks, as of the moment at which git looked."""
 
-    __slots__ = (
-        "absent",
-        "at_ns",
-        "changed",
-        "committed",
-        "cut",
-        "head",
-        "index",
-        "lines",
-        "target",
-    )
-
-    def __init__(self, head: str | None, target: str | None, index: Stamp) -> None:
-        self.head = head
-        self.target = target
-        self.index = index
-        self.at_ns = 0
-        self.committed: set[str] = set()
+    def __init__(self, **parts: Any) -> None:
+        self.head: str | None = parts["head"]
+        self.target: str | None = parts["target"]
+        self.index: list[int] = parts["index"]
+        self.at_ns: int = int(parts["at_ns"])
+        self.committed: set[str] = set(parts["committed"])
         """The files that its commits change, and that the main branch has in another form."""
-        self.changed: dict[str, str] = {}
-        """What is not committed: each file as `changed`, `deleted` or `untracked`."""
-        self.cut = False
+        self.changed: dict[str, str] = dict(parts["changed"])
+        """What is not committed: each file as `changed`, `deleted` or `added`."""
+        self.cut: bool = parts["cut"]
         """Whether more files are changed than are kept here."""
-        self.absent: list[str] = []
-        """Files that were asked for, and that were not there."""
-        self.lines: dict[str, object] = {}
+        self.lines: dict[str, Any] = dict(parts["lines"])
         """Line numbers that were asked for, for `touched`."""
 
     @property
@@ -83,30 +105,25 @@ class Work:
         return self.committed | set(self.changed)
 
     def to_dict(self) -> dict[str, object]:
-        """Returns the parts as plain values."""
-        return {
-            "head": self.head,
-            "target": self.target,
-            "index": list(self.index),
-            "at_ns": self.at_ns,
-            "committed": sorted(self.committed),
-            "changed": self.changed,
-            "cut": self.cut,
-            "absent": self.absent[-_MOST_NOTES:],
-            "lines": dict(list(self.lines.items())[-_MOST_NOTES:]),
-        }
+        """Returns what makes the same snapshot again."""
+        lines = dict(list(self.lines.items())[-_MOST_LINES:])
+        return {**vars(self), "committed": sorted(self.committed), "lines": lines}
 
-    @classmethod
-    def of(cls, kept: Mapping[str, object]) -> Work:
-        """Returns what `to_dict` gave. Raises `KeyError`, `TypeError` or `ValueError`."""
-        work = cls(kept["head"], kept["target"], tuple(kept["index"]))  # type: ignore[arg-type]
-        work.at_ns = int(kept["at_ns"])  # type: ignore[call-overload]
-        work.committed = set(kept["committed"])  # type: ignore[call-overload]
-        work.changed = dict(kept["changed"])  # type: ignore[call-overload]
-        work.cut = bool(kept["cut"])
-        work.absent = list(kept["absent"])  # type: ignore[call-overload]
-        work.lines = dict(kept["lines"])  # type: ignore[call-overload]
-        return work
+    def has(self, path: str) -> bool:
+        """Returns whether the worktree has a file in another form than the main branch."""
+        return path in self.committed or path in self.changed
+
+    def shows(self, top: str, path: str) -> bool:
+        """Returns whether a file is still as it was when git looked: if it is not there, whether
+        its folder is.
+        """
+        while True:
+            try:
+                return os.lstat(os.path.join(top, path)).st_ctime_ns < self.at_ns - _RACE_NS
+            except OSError:
+                if not path:
+                    return False
+                path = os.path.dirname(path)
 
 
 class Neighbours:
@@ -118,222 +135,231 @@ class Neighbours:
 
     def __init__(self, layout: Layout, *, budget_s: float, own: bool = False) -> None:
         found = worktrees(layout)
-        self.others = [each for each in found if own or each.path != layout.tree]
+        self.here = next((each for each in found if each.path == layout.tree), None)
+        self.others = [each for each in found if own or each is not self.here]
         self.unlooked: dict[str, Worktree] = {}
-        self._layout = layout
-        self._deadline_s = time.monotonic() + budget_s
-        self._first_deadline_s = self._deadline_s + (_FIRST_S if budget_s > 0 else 0)
-        self._path = os.path.join(layout.state_dir, "index", "unmerged.json")
-        self._kept, self._slow = _load(self._path) if self.others else ({}, {})
-        """The second: where git was killed because it did not answer, and when."""
         self.limit_s = min(max(_LIMIT_S, budget_s), _LONG_LIMIT_S)
         """What one git may take, in seconds."""
-        self._known: set[str] = set()
-        """The worktrees that git was asked about just now."""
-        self._dirty = False
-        self._filters: dict[str, dict[str, str]] = {}
+        self._deadline_s = time.monotonic() + budget_s
+        self._first_deadline_s = self._deadline_s + (_FIRST_S if budget_s > 0 else 0)
+        self._cache = Cache(layout)
+        self._just_looked: set[str] = set()
+        self._programs = Programs()
         self._target = _target(layout, found) if self.others else None
         # Whoever was asked longest ago comes first, so that everybody's turn comes.
-        self.others.sort(key=lambda each: self._asked_ns(each.git_dir))
+        known = self._cache.snapshots
+        self.others.sort(key=lambda each: known[each.git_dir].at_ns if each.git_dir in known else 0)
 
     def has(self, other: Worktree, path: str) -> bool:
         """Returns whether a worktree has a file in another form than the main branch."""
-        work = self._current(other)
-        if work is not None and other.git_dir not in self._known:
-            settled = _is_settled(work, os.path.join(other.path, path), path)
-            work = work if settled else self._refreshed(other)
+        work = self._current(other, lambda known: known.shows(other.path, path))
         if work is None:
             return False
-        if path in work.committed or path in work.changed:
-            return True
-        if work.cut:
+        if work.cut and not work.has(path):
             self.unlooked[other.git_dir] = other
-        elif path not in work.absent and not os.path.lexists(os.path.join(other.path, path)):
-            work.absent.append(path)
-            self._dirty = True
-        return False
+        return work.has(path)
 
     def files(self, other: Worktree, *, most_age_s: float = 0) -> set[str]:
         """Returns all files that a worktree has in another form, as of so many seconds ago."""
-        work = self._current(other)
-        if work is not None and other.git_dir not in self._known:
-            is_old = time.time_ns() - work.at_ns > most_age_s * 1_000_000_000
-            work = self._refreshed(other) if is_old else work
+        oldest_ns = time.time_ns() - int(most_age_s * 1_000_000_000)
+        work = self._current(other, lambda known: known.at_ns >= oldest_ns)
         if work is not None and work.cut:
             self.unlooked[other.git_dir] = other
         return work.files if work is not None else set()
 
-    def work(self, other: Worktree) -> Work | None:
+    def work(self, other: Worktree) -> Snapshot | None:
         """Returns what is known of a worktree's work, without asking again."""
-        return self._kept.get(other.git_dir)
+        return self._cache.snapshots.get(other.git_dir)
 
-    @property
-    def in_time(self) -> bool:
-        """Whether there is time left to ask git."""
-        return time.monotonic() < self._deadline_s
+    def may_ask(self, other: Worktree, *, sure: bool = False) -> bool:
+        """Returns whether to ask git more about a worktree: whether there is time left, unless it
+        is `sure`, and git has answered there lately.
+        """
+        in_time = sure or time.monotonic() < self._deadline_s
+        return in_time and not self._was_slow(other)
 
-    def note_slow(self, other: Worktree, error: Exception) -> None:
-        """Remembers a worktree in which git did not answer."""
-        from queenbee.git.run import TooSlow  # noqa: PLC0415 - start-up
+    def diff(self, other: Worktree, commit: str, path: str, *options: str) -> bytes:
+        """Returns how a worktree changes a file since its branch and a commit have parted.
 
-        if isinstance(error, TooSlow):
-            self._slow[other.git_dir] = time.time_ns()
-            self._dirty = True
-
-    def was_slow(self, other: Worktree) -> bool:
-        """Returns whether git did not answer there lately, and somebody has but a moment."""
-        age_ns = time.time_ns() - self._slow.get(other.git_dir, 0)
-        return self.limit_s <= _LIMIT_S and 0 <= age_ns < _NOT_AGAIN_NS
+        Raises `ExternalFailure`.
+        """
+        try:
+            return git(
+                *("--literal-pathspecs", "diff", "--merge-base", "--no-renames", "--no-relative"),
+                *("--ignore-submodules=all", *options, "--end-of-options", commit, "--", path),
+                cwd=other.path,
+                config=self._programs.none_in(other, {}, self.limit_s),
+                repository={},
+                limit_s=self.limit_s,
+            )
+        except TooSlow:
+            self._cache.note_slow(other)
+            raise
 
     def note_lines(self, other: Worktree, path: str, lines: object) -> None:
         """Keeps the line numbers of a file for the next question."""
-        work = self._kept.get(other.git_dir)
-        if work is not None:
-            work.lines[path] = lines
-            self._dirty = True
+        self._cache.snapshots[other.git_dir].lines[path] = lines
+        self._cache.is_new = True
 
     def keep(self) -> None:
         """Keeps what was learned for the next process, if possible."""
-        if not self._dirty:
-            return
-        known = {each.git_dir for each in worktrees(self._layout)}
-        slow = {key: at_ns for key, at_ns in self._slow.items() if key in known}
-        _store(self._path, {key: each for key, each in self._kept.items() if key in known}, slow)
-        self._dirty = False
+        self._cache.store()
 
-    def _asked_ns(self, git_dir: str) -> int:
-        return self._kept[git_dir].at_ns if git_dir in self._kept else 0
+    def _was_slow(self, other: Worktree) -> bool:
+        """Returns whether git did not answer there lately, and somebody has but a moment."""
+        age_ns = time.time_ns() - self._cache.slow.get(other.git_dir, 0)
+        return self.limit_s <= _LIMIT_S and 0 <= age_ns < _NOT_AGAIN_NS
 
-    def config(self, other: Worktree) -> dict[str, str]:
-        """Returns the config without which git would run a program that is named as a filter."""
-        from queenbee.git.run import without_programs  # noqa: PLC0415 - start-up
-
-        # The settings are shared, unless a worktree has some of its own.
-        own = os.path.join(other.git_dir, "config.worktree")
-        key = own if os.path.exists(own) else ""
-        if key not in self._filters:
-            self._filters[key] = without_programs(other.path, {}, limit_s=self.limit_s)[0]
-        return self._filters[key]
-
-    def _current(self, other: Worktree) -> Work | None:
-        """Returns the work of a worktree, for the commits and the index that it has now."""
-        work = self._kept.get(other.git_dir)
-        if work is not None and (
-            other.git_dir in self._known
-            or (
-                work.head is not None
-                and (work.head, work.target) == (other.head, self._target)
-                and work.index == _index(other)
-                and time.time_ns() - work.at_ns < _STALE_NS
-            )
+    def _current(self, other: Worktree, is_fresh: Callable[[Snapshot], bool]) -> Snapshot | None:
+        """Returns the work of a worktree as it is now; if there is no time to ask, as it was."""
+        known = self.work(other)
+        if other.git_dir in self._just_looked or (
+            known is not None
+            and known.head is not None
+            and (known.head, known.target) == (other.head, self._target)
+            and known.index == _index(other)
+            and time.time_ns() - known.at_ns < _STALE_NS
+            and is_fresh(known)
         ):
-            return work
-        return self._refreshed(other)
-
-    def _refreshed(self, other: Worktree) -> Work | None:
-        """Returns the work of a worktree as it is now; if there is no time, as it was."""
-        before = self._kept.get(other.git_dir)
-        if other.git_dir in self._known:
-            return before
-        deadline_s = self._deadline_s if before is not None else self._first_deadline_s
-        if time.monotonic() >= deadline_s or self.was_slow(other):
+            return known
+        deadline_s = self._deadline_s if known is not None else self._first_deadline_s
+        if time.monotonic() >= deadline_s or self._was_slow(other):
             self.unlooked[other.git_dir] = other
-            return before
+            return known
         try:
-            work = refresh(other, self._target, self.config(other), before, limit_s=self.limit_s)
+            config = self._programs.none_in(other, {}, self.limit_s)
+            work = look(other, self._target, config, known, limit_s=self.limit_s)
         except (OSError, QueenError) as error:  # Another user's, or removed at this moment.
             self.unlooked[other.git_dir] = other
-            self.note_slow(other, error)
-            return before
-        self._slow.pop(other.git_dir, None)
-        self._known.add(other.git_dir)
-        self._kept[other.git_dir] = work
-        self._dirty = True
+            if isinstance(error, TooSlow):
+                self._cache.note_slow(other)
+            return known
+        self._just_looked.add(other.git_dir)
+        self._cache.note(other, work)
         return work
 
 
-def refresh(
+class Cache:
+    """What earlier processes have found, in the state folder. Nothing breaks without it."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._layout = layout
+        self._path = os.path.join(layout.state_dir, "index", "unmerged.json")
+        self.is_new = False
+        """Whether there is something that the next process should find."""
+        self.snapshots: dict[str, Snapshot] = {}
+        self.slow: dict[str, int] = {}
+        """Where git was ended because it did not answer, and when."""
+        self.added: dict[str, list[str]] = {}
+        """Files in which two sides only added lines and conflict, each with such pairs."""
+        kept = recall(self._path)
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            if kept["format"] == _FORMAT:
+                found = {str(key): Snapshot(**each) for key, each in kept["of"].items()}
+                self.slow = {str(key): int(at_ns) for key, at_ns in kept["slow"].items()}
+                self.added = {str(key): list(each) for key, each in kept["added"].items()}
+                self.snapshots = found
+
+    def note(self, place: Worktree, work: Snapshot) -> None:
+        """Takes what git said of a worktree."""
+        self.slow.pop(place.git_dir, None)
+        self.snapshots[place.git_dir] = work
+        self.is_new = True
+
+    def note_slow(self, place: Worktree) -> None:
+        """Remembers a worktree in which git did not answer."""
+        self.slow[place.git_dir] = time.time_ns()
+        self.is_new = True
+
+    def store(self) -> None:
+        """Keeps it for the next process, if there is something new and it is possible."""
+        if not self.is_new:
+            return
+        known = {each.git_dir for each in worktrees(self._layout)}
+        kept = {
+            "format": _FORMAT,
+            "of": {key: each.to_dict() for key, each in self.snapshots.items() if key in known},
+            "slow": {key: at_ns for key, at_ns in self.slow.items() if key in known},
+            "added": self.added,
+        }
+        keep(self._path, kept)
+        self.is_new = False
+
+
+class Programs:
+    """The programs that worktrees name, asked for once where they share their settings."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, dict[str, str]] = {}
+
+    def none_in(
+        self, place: Worktree, repository: Mapping[str, str], limit_s: float | None = None
+    ) -> dict[str, str]:
+        """Returns the config without which git would run programs in a worktree."""
+        own = os.path.join(place.git_dir, "config.worktree")
+        key = own if os.path.exists(own) else ""
+        if key not in self._found:
+            self._found[key] = without_programs(place.path, repository, limit_s=limit_s)
+        return self._found[key]
+
+
+def look(
     other: Worktree,
     target: str | None,
     config: Mapping[str, str],
-    before: Work | None = None,
+    before: Snapshot | None = None,
     *,
     limit_s: float | None = None,
-) -> Work:
+) -> Snapshot:
     """Returns what a worktree has that the commit `target` lacks. Raises `ExternalFailure`, also if
     a git takes longer than `limit_s`.
 
     `config` overrides the repository's own, and `before` is what was found before.
     """
-    from queenbee.git.run import git, line, names_in  # noqa: PLC0415 - start-up
-
-    def names(*arguments: str) -> set[str]:
-        return set(names_in(git(*arguments, cwd=other.path, repository={}, limit_s=limit_s)))
-
-    index = _index(other)
-    at_ns = time.time_ns()
-    ask_head = ("rev-parse", "--verify", "HEAD")
-    head = other.head or line(*ask_head, cwd=other.path, repository={}, limit_s=limit_s)
-    work = Work(head, target, index)
-    work.at_ns = at_ns
+    index, at_ns = _index(other), time.time_ns()
+    said = git(*STATUS, cwd=other.path, config=config, repository={}, limit_s=limit_s)
+    status = Status(said)
+    head = other.head or status.head
     if before is not None and (before.head, before.target) == (head, target):
-        work.committed, work.lines = before.committed, before.lines
-    elif head is not None and target is not None and head != target:
-        diff = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
-        base = line("merge-base", target, head, cwd=other.path, repository={}, limit_s=limit_s)
-        if base != head:
-            work.committed = names(*diff, target, head)
-            if base not in (None, target):
-                # A change that landed in another commit is on both sides.
-                work.committed &= names(*diff, str(base), head)
-    status = git(
-        *("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=all"),
-        "--ignore-submodules=dirty",
-        cwd=other.path,
-        config=config,
-        repository={},
-        limit_s=limit_s,
+        committed, lines = before.committed, before.lines
+    else:
+        committed, lines = _committed(other.path, head, target, limit_s), {}
+    return Snapshot(
+        head=head,
+        target=target,
+        index=index,
+        at_ns=at_ns,
+        committed=sorted(committed)[:_MOST_FILES],
+        changed=dict(sorted(status.changed.items())[:_MOST_FILES]),
+        cut=max(len(status.changed), len(committed)) > _MOST_FILES,
+        lines=lines,
     )
-    entries = names_in(status)
-    found = {text[3:]: _how(text[:2]) for text in entries if not text.endswith("/")}
-    work.cut = max(len(found), len(work.committed)) > _MOST_FILES
-    work.changed = dict(sorted(found.items())[:_MOST_FILES])
-    work.committed = set(sorted(work.committed)[:_MOST_FILES])
-    return work
 
 
-def base_of(other: Worktree, work: Work) -> str | None:
-    """Returns the commit that a worktree's branch has in common with the main branch.
-
-    Raises `ExternalFailure`.
+def _committed(tree: str, head: str | None, target: str | None, limit_s: float | None) -> set[str]:
+    """Returns the files that the commits of a worktree change, and that the commit `target` has in
+    another form.
     """
-    from queenbee.git.run import line  # noqa: PLC0415 - start-up
 
-    if work.head is None or work.target in (None, work.head):
-        return work.head
-    return line("merge-base", str(work.target), work.head, cwd=other.path, repository={})
+    def differing(old: str, new: str) -> set[str]:
+        diff = ("diff-tree", "-r", "-z", "--name-only", "--no-renames", old, new)
+        return set(names_in(git(*diff, cwd=tree, repository={}, limit_s=limit_s)))
+
+    if head is None or target is None or head == target:
+        return set()
+    base = line("merge-base", target, head, cwd=tree, repository={}, limit_s=limit_s)
+    if base == head:
+        return set()
+    found = differing(target, head)
+    # A change that landed in another commit is on both sides.
+    return found if base in (None, target) else found & differing(str(base), head)
 
 
-def _is_settled(work: Work, file: str, path: str) -> bool:
-    """Returns whether a file is as it was when git looked."""
+def _index(other: Worktree) -> list[int]:
     try:
-        status = os.lstat(file)
-    except OSError:
-        return work.changed.get(path) == DELETED or path in work.absent
-    return path not in work.absent and status.st_ctime_ns < work.at_ns - _RACE_NS
-
-
-def _how(code: str) -> str:
-    if code == "??":
-        return UNTRACKED
-    return DELETED if "D" in code else CHANGED
-
-
-def _index(other: Worktree) -> Stamp:
-    try:
-        return stamp_of(os.path.join(other.git_dir, "index"))
+        return list(stamp_of(os.path.join(other.git_dir, "index")))
     except QueenError:
-        return ()
+        return []
 
 
 def _target(layout: Layout, found: Sequence[Worktree]) -> str | None:
@@ -344,25 +370,7 @@ def _target(layout: Layout, found: Sequence[Worktree]) -> str | None:
     main = next((each for each in found if not each.linked), None)
     if main is None or main.head is not None:
         return main.head if main is not None else None
-    from queenbee.git.run import line  # noqa: PLC0415 - start-up
-
     try:
         return line("rev-parse", "--verify", "HEAD", cwd=main.path, repository={})
     except ExternalFailure:
         return None
-
-
-def _load(path: str) -> tuple[dict[str, Work], dict[str, int]]:
-    try:
-        kept = recall(path)
-        if kept["format"] == _FORMAT:
-            slow = {str(key): int(at_ns) for key, at_ns in kept.get("slow", {}).items()}
-            return {str(key): Work.of(each) for key, each in kept["of"].items()}, slow
-    except (ValueError, KeyError, TypeError, AttributeError):
-        pass
-    return {}, {}
-
-
-def _store(path: str, works: Mapping[str, Work], slow: Mapping[str, int]) -> None:
-    entries = {key: work.to_dict() for key, work in works.items()}
-    keep(path, {"format": _FORMAT, "of": entries, "slow": slow})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
@@ -17,7 +18,7 @@ from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:
     from queenbee.core.records import Assignment, Reservation
-    from queenbee.git.unmerged import Work
+    from queenbee.git.unmerged import Snapshot
     from queenbee.services.hive import Services
     from queenbee.store.git_files.worktrees import Worktree
 
@@ -29,7 +30,7 @@ _NAMED = 5
 class Place:
     """One worktree: whose it is, what for, and what it has that the main branch lacks."""
 
-    def __init__(self, hive: Services, found: Worktree, work: Work | None) -> None:
+    def __init__(self, hive: Services, found: Worktree, work: Snapshot | None) -> None:
         owner = Owner(hive, found)
         self.name = owner.worktree
         """The name of its folder."""
@@ -64,15 +65,15 @@ class Place:
         }
 
 
+@dataclass(frozen=True, slots=True)
 class Removed:
     """A worktree that was removed."""
 
-    def __init__(self, place: Place, *, keeps_branch: bool, released: list[str]) -> None:
-        self.place = place
-        self.keeps_branch = keeps_branch
-        """Whether its branch is still there, because it has commits that are not landed."""
-        self.released = released
-        """The patterns of the leases that ended with it."""
+    place: Place
+    keeps_branch: bool
+    """Whether its branch is still there, because it has commits that are not landed."""
+    released: list[str]
+    """The patterns of the leases that ended with it."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -198,7 +199,7 @@ def _refuse_unfinished(place: Place) -> None:
         )
 
 
-def _unlanded(found: Worktree, work: Work | None) -> int | None:
+def _unlanded(found: Worktree, work: Snapshot | None) -> int | None:
     if work is None:
         return None
     if not work.committed or work.head is None or work.target is None:

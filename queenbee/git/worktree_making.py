@@ -16,6 +16,7 @@ import json
 import os
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
@@ -40,18 +41,16 @@ _INITIALIZING = "initializing"
 """What git writes into `locked` while it makes a worktree."""
 
 
+@dataclass(frozen=True, slots=True)
 class Made:
     """A worktree that was made for a droid."""
 
-    def __init__(
-        self, path: str, branch: str, droid: str, issue: Assignment | None, *, guarded: bool
-    ) -> None:
-        self.path = path
-        self.branch = branch
-        self.droid = droid
-        self.assignment = issue
-        self.guarded = guarded
-        """Whether git's hooks run the guard there, as they do in all worktrees or in none."""
+    path: str
+    branch: str
+    droid: str
+    assignment: Assignment | None
+    guarded: bool
+    """Whether git's hooks run the guard there, as they do in all worktrees or in none."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
@@ -93,7 +92,7 @@ def add(hive: Services, name: str, *, issue_id: str | None = None, path: str | N
             raise
         write_document(os.path.join(git_dir, "queenbee-droid"), f"{name}\n".encode())
         making.end()
-    return Made(making.path, name, name, claimed, guarded=_is_guarded(making.path))
+    return Made(making.path, name, name, claimed, _is_guarded(making.path))
 
 
 class _Making:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from queenbee.hook.events import Event
 
     Answer = dict[str, object]
+    Plain = tuple[str, int]
+    """An answer that is no JSON: text for standard output, and an exit status."""
 
 _CONTEXT = {
     CODEX: frozenset(("sessionstart", "userpromptsubmit", "posttooluse", "subagentstart")),
@@ -27,16 +29,6 @@ _CONTEXT_OF_ANY = frozenset((
     "sessionstart", "userpromptsubmit", "pretooluse", "posttooluse", "subagentstart",
 ))  # fmt: skip
 _STOPS = frozenset(("stop", "subagentstop", "agentstop", "afteragent"))
-
-
-class Plain:
-    """An answer that is no JSON: text for standard output, and an exit status."""
-
-    __slots__ = ("status", "text")
-
-    def __init__(self, text: str, status: int = 0) -> None:
-        self.text = text
-        self.status = status
 
 
 def denial(event: Event, reason: str) -> Answer:

@@ -6,7 +6,7 @@ import os
 
 from queenbee._light import suppress
 from queenbee.errors import Held, NotFound, QueenError
-from queenbee.hook import events
+from queenbee.store.git_files.worktrees import are_several
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import hives_above
 
@@ -14,12 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from queenbee.core.records import Reservation
     from queenbee.hook.answers import Answer
     from queenbee.hook.events import Event
     from queenbee.services.hive import Services
     from queenbee.services.leases.reservations import PathStatus
     from queenbee.store.layout import Layout
+
+    Governed = tuple[Layout, bool, list[str]]
+    """A hive, whether it is the nearest one of these files, and the files."""
 
 _OF_PARENT = "of parent"
 """The status of a path that a subagent's session has reserved by name."""
@@ -56,37 +58,19 @@ def answer(event: Event, env: Mapping[str, str]) -> Answer | None:
                 raise
     if errors:
         raise errors[0]
-    return _foreseen(places, event)
+    return _warned(places, event)
 
 
-def _foreseen(places: Sequence[_Place], event: Event) -> Answer | None:
-    """Returns what to tell of a conflict with what others announced in their worktrees."""
-    if event.kind != events.AFTER_EDIT:
-        return None
+def _warned(places: Sequence[_Place], event: Event) -> Answer | None:
+    """Returns what to tell of others' unmerged work in the files of an edit."""
     for place in places:
-        leases = [each for status in place.statuses for each in status.leases]
-        if place.writes and any(_is_elsewhere(lease, place.hive) for lease in leases):
-            from queenbee.hook import foreseen  # noqa: PLC0415 - start-up
+        if place.writes and are_several(place.hive.layout):
+            from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
 
-            return foreseen.answer(event, place.hive, place.statuses)
+            said = neighbours.answer(event, place.hive, place.statuses)
+            if said is not None:
+                return said
     return None
-
-
-def _is_elsewhere(lease: Reservation, hive: Services) -> bool:
-    own = (hive.actor_or_none, hive.layout.worktree)
-    return not lease.exclusive and (lease.droid, lease.worktree) != own
-
-
-class _Governed:
-    """Files of an edit and a hive that governs them."""
-
-    __slots__ = ("files", "layout", "writes")
-
-    def __init__(self, layout: Layout, *, writes: bool) -> None:
-        self.layout = layout
-        self.writes = writes
-        """Whether it is the files' nearest hive, which leases them."""
-        self.files: list[str] = []
 
 
 class _Place:
@@ -100,29 +84,31 @@ class _Place:
         self.hive = hive
         self.paths = paths
         self.writes = writes
+        """Whether it is the files' nearest hive, which leases them."""
         self.statuses = _look(hive, paths, session)
         self.granted: list[str] = []
         """The ids of the leases that were granted for this edit."""
 
 
 def _opened(
-    governed: _Governed, event: Event, env: Mapping[str, str], errors: list[Exception]
+    governed: Governed, event: Event, env: Mapping[str, str], errors: list[Exception]
 ) -> _Place | None:
+    layout, writes, files = governed
     # An edit that concerns no hive loads none of these.
     from queenbee.hook.sessions import open_hive  # noqa: PLC0415 - start-up
     from queenbee.services.leases import edits  # noqa: PLC0415 - start-up
 
     paths: list[str] = []
-    for file in governed.files:
+    for file in files:
         try:
-            paths += edits.changed_paths(governed.layout, [file])
+            paths += edits.changed_paths(layout, [file])
         except (QueenError, OSError, ValueError) as error:
             errors.append(error)
     if not paths:
         return None
     try:
-        hive = open_hive(governed.layout, env, event)
-        place = _Place(hive, list(dict.fromkeys(paths)), event.session, writes=governed.writes)
+        hive = open_hive(layout, env, event)
+        place = _Place(hive, list(dict.fromkeys(paths)), event.session, writes=writes)
         if event.subagent is not None and _held(place.statuses):
             _take_from_parent(place, event, env)
         return place
@@ -191,15 +177,15 @@ def _held(statuses: Sequence[PathStatus]) -> list[PathStatus]:
     return [each for each in statuses if each.status == "held"]
 
 
-def _by_hive(event: Event, env: Mapping[str, str], errors: list[Exception]) -> list[_Governed]:
+def _by_hive(event: Event, env: Mapping[str, str], errors: list[Exception]) -> list[Governed]:
     """Returns the hives that an edit concerns, each with its files; nearly always one."""
-    found: dict[tuple[str, str, bool], _Governed] = {}
+    found: dict[tuple[str, str, bool], Governed] = {}
     for file in filter(_is_file_name, event.files):
         writes = True
         try:
             for layout in _hives_of(file, event, env):
                 key = (layout.beads_dir, layout.tree, writes)
-                found.setdefault(key, _Governed(layout, writes=writes)).files.append(file)
+                found.setdefault(key, (layout, writes, []))[2].append(file)
                 writes = False
         except (QueenError, OSError, ValueError) as error:
             errors.append(error)

@@ -6,7 +6,7 @@
     sessions         the start and the end of a session and of its subagents
     names            the name that each of them acts under
     news             what the agent should hear: at a prompt, after a tool, when it stops
-    neighbours       whose unmerged work is in a file that is edited
+    neighbours       whose unmerged work is in a file that is edited, and whether it conflicts
     worktree_events  a worktree that an agent makes or removes
     answers          the JSON that the asking agent reads
 
@@ -31,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from queenbee.hook.answers import Answer
+    from queenbee.hook.answers import Answer, Plain
     from queenbee.hook.events import Event
 
 _USAGE = """\
@@ -68,9 +68,9 @@ def _exchange() -> int:
         sys.stdout.write(_USAGE)
     elif sys.stdin is not None:
         answer = respond(sys.stdin.buffer.read(), os.environ, _cwd())
-        if isinstance(answer, answers.Plain):
-            sys.stdout.write(answer.text)
-            status = answer.status
+        if isinstance(answer, tuple):
+            text, status = answer
+            sys.stdout.write(text)
         elif answer is not None:
             # ASCII: an agent's locale may not be UTF-8, and a file name may not be valid text.
             sys.stdout.write(plain_json.dumps(answer) + "\n")
@@ -78,7 +78,7 @@ def _exchange() -> int:
     return status
 
 
-def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | answers.Plain | None:
+def respond(data: bytes, env: Mapping[str, str], cwd: str) -> Answer | Plain | None:
     """Returns the answer to an event, or None if there is nothing to say."""
     if env.get("QUEEN_HOOK") == "off":
         return None
@@ -113,15 +113,11 @@ def _unguarded(event: Event, env: Mapping[str, str], error: QueenError) -> Answe
     return answers.denial(event, f"{text}; try again, or set QUEEN_HOOK=off")
 
 
-def _answer(event: Event, env: Mapping[str, str]) -> Answer | answers.Plain | None:
+def _answer(event: Event, env: Mapping[str, str]) -> Answer | Plain | None:
     if event.files:
         from queenbee.hook import editing  # noqa: PLC0415 - start-up
 
         answer = editing.answer(event, env)
-        if answer is None:
-            from queenbee.hook import neighbours  # noqa: PLC0415 - start-up
-
-            answer = neighbours.answer(event, env)
         if answer is not None or event.kind != events.AFTER_EDIT:
             return answer
     if event.kind in (events.AFTER_EDIT, events.PROMPT, events.STOP):

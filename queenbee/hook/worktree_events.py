@@ -16,7 +16,6 @@ from queenbee.errors import InvalidInput, QueenError
 from queenbee.git.worktree_care import abandon
 from queenbee.git.worktree_making import add
 from queenbee.hook import events
-from queenbee.hook.answers import Plain
 from queenbee.services.hive import Services
 from queenbee.store.git_trees import git_tree
 from queenbee.store.layout import discover
@@ -25,6 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from queenbee.hook.answers import Plain
     from queenbee.hook.events import Event
 
 _FAILED = 1
@@ -36,13 +36,13 @@ def answer(event: Event, env: Mapping[str, str]) -> Plain:
         raise InvalidInput("the event names no worktree")
     if event.kind == events.WORKTREE_CREATE:
         hive = Services(discover(event.cwd, env))
-        return Plain(f"{add(hive, _droid(event.worktree)).path}\n")
+        return f"{add(hive, _droid(event.worktree)).path}\n", 0
     try:
         path = os.path.realpath(os.path.join(event.cwd, event.worktree))
         abandon(Services(discover(_main_tree(path) or _main_tree(event.cwd) or path, env)), path)
     except QueenError as error:
         sys.stderr.write(f"queen-hook: {error.message}\n")
-    return Plain("", _FAILED if os.path.lexists(path) else 0)
+    return "", _FAILED if os.path.lexists(path) else 0
 
 
 def _droid(name: str) -> str:

@@ -15,7 +15,7 @@ from queenbee.core.text import suggested
 from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
 from queenbee.git import touched
-from queenbee.git.completing import complete as complete_issue
+from queenbee.git.landed import complete as complete_issue
 from queenbee.git.remote.background import freshen
 from queenbee.git.remote.granting import Terms
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word

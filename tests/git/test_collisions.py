@@ -14,11 +14,9 @@ import pytest
 from hives import Queen, QuickQueen, commit_file, git
 
 from queenbee.errors import ExternalFailure, InvalidInput
-from queenbee.git.collisions import cache as cache_module
 from queenbee.git.collisions import comparing, order, snapshots
-from queenbee.git.collisions.cache import Cache
-from queenbee.git.collisions.lines import Hunk, hunks, overlaps, shown
 from queenbee.git.collisions.values import Collisions
+from queenbee.git.lines import Hunk, hunks, overlaps, shown
 from queenbee.store.layout import discover
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 31))
@@ -379,7 +377,7 @@ class TestNothingIsTouched:
 def test_a_worktree_in_which_git_does_not_answer_holds_up_nobody(
     base: Path, api: Path, ui: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(snapshots, "_LIMIT_S", 0.5)
+    monkeypatch.setattr(snapshots, "LIMIT_S", 0.5)
     change(api, 5, "api")
     change(base, 5, "main")
     os.mkfifo(ui / ".gitignore")
@@ -464,48 +462,12 @@ class TestPrograms:
         assert not (tmp_path / "elsewhere").exists()
 
 
-class TestTheCache:
-    @pytest.fixture
-    def folder(self, base: Path, api: Path, ui: Path) -> Path:
-        """The cache, after a comparison of two worktrees that conflict."""
+class TestTheFolder:
+    def test_it_goes_with_the_comparison(self, base: Path, api: Path, ui: Path) -> None:
         for tree in (api, ui):
             change(tree, 5, tree.name)
-            self.settle(tree)
-        compared(base)
-        return base / ".git" / "queenbee" / "collisions"
-
-    @staticmethod
-    def settle(tree: Path) -> None:
-        """Makes the files so old that nobody can have changed them since without a trace."""
-        deadline = time.time_ns() + 150_000_000
-        while time.time_ns() < deadline:
-            os.stat(tree)
-
-    def calls(self, base: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-        """Returns the git commands of one more comparison."""
-        said: list[str] = []
-        ask = Cache.git
-
-        def noting(cache: Cache, *arguments: str, **more: object) -> bytes:
-            said.append(next(each for each in arguments if not each.startswith("-")))
-            return ask(cache, *arguments, **more)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(Cache, "git", noting)
-        compared(base)
-        monkeypatch.setattr(Cache, "git", ask)
-        return sorted(said)
-
-    def test_what_is_known_is_not_merged_again(
-        self, base: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        assert self.calls(base, monkeypatch) == ["status"] * 3
-
-    def test_one_new_change_makes_one_new_snapshot(
-        self, base: Path, api: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        change(api, 6, "api")
-        calls = self.calls(base, monkeypatch)
-        assert (calls.count("commit-tree"), calls.count("merge-tree")) == (1, 1)
+        assert compared(base).pairs
+        assert list((base / ".git" / "queenbee" / "collisions").iterdir()) == []
 
     def test_an_edit_of_the_same_size_and_time_is_noticed(
         self, base: Path, api: Path, ui: Path
@@ -518,51 +480,18 @@ class TestTheCache:
         os.utime(api / "src" / "app.py", ns=(status.st_atime_ns, status.st_mtime_ns))
         assert conflicts(compared(base)) == {("api", "ui"): {"src/app.py": "content"}}
 
-    @pytest.mark.parametrize("damage", ["removed", "torn", "objects removed", "of a later version"])
-    def test_answers_are_the_same_without_it(
-        self, base: Path, api: Path, ui: Path, folder: Path, damage: str
-    ) -> None:
-        before = compared(base).to_dict()
-        if damage == "removed":
-            for each in folder.iterdir():
-                subprocess.run(["rm", "-rf", str(each)], check=True)
-        elif damage == "torn":
-            (folder / "results.json").write_text('{"version": 1, "gener')
-        elif damage == "of a later version":
-            (folder / "results.json").write_text('{"version": 99, "generation": "x"}')
-        else:
-            for each in folder.glob("objects-*/??"):
-                subprocess.run(["rm", "-rf", str(each)], check=True)
-        assert compared(base).to_dict() == before
-        change(api, 6, "api")
-        assert conflicts(compared(base)) == {("api", "ui"): {"src/app.py": "content"}}
-
-    def test_it_is_bounded(
-        self, base: Path, api: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(cache_module, "MOST_BYTES", 1)
-        change(api, 6, "api")
-        compared(base)
-        assert not list(folder.glob("objects-*"))
-        assert conflicts(compared(base)) == {("api", "ui"): {"src/app.py": "content"}}
-
     def test_a_killed_run_is_swept_by_a_later_one(
-        self, base: Path, folder: Path, tmp_path: Path
+        self, base: Path, api: Path, tmp_path: Path
     ) -> None:
-        dead = subprocess.Popen(["true"])
-        dead.wait()
-        old, young, mine = (
-            folder / f"run-{dead.pid}-old",
-            folder / f"run-{dead.pid}-young",
-            folder / f"run-{os.getpid()}-mine",
-        )
-        for each in (old, young, mine):
+        folder = base / ".git" / "queenbee" / "collisions"
+        compared(base)
+        old, young = folder / "run-old", folder / "run-young"
+        for each in (old, young):
             each.mkdir()
             (each / "index-1").write_text("x")
-        for each in (old, mine):
-            os.utime(each, (0, 0))
+        os.utime(old, (0, 0))
         compared(base)
-        assert {each.name for each in folder.glob("run-*")} == {young.name, mine.name}
+        assert list(folder.iterdir()) == [young]
 
     def test_killed_anywhere_it_leaves_nothing_in_git(
         self, base: Path, api: Path, ui: Path, queen: Queen

@@ -14,6 +14,7 @@ from queenbee import Hive
 from queenbee.errors import ExternalFailure
 from queenbee.git import changes, hooks, left_out, run
 from queenbee.git.collisions.comparing import compare
+from queenbee.git.objects import Objects, TooLarge
 from queenbee.services.care import doctor
 
 PROGRAMS = {
@@ -133,7 +134,7 @@ class TestARepositoryOfAnotherUser:
 class TestObjects:
     def test_are_read_by_one_git_that_ends_with_the_block(self, repo: Path) -> None:
         commit_file(repo, "a.txt", "one\n")
-        with run.Objects(str(repo)) as objects:
+        with Objects(str(repo)) as objects:
             head = objects.read("HEAD")
             assert head is not None
             assert head[:2] == (git(repo, "rev-parse", "HEAD").strip(), "commit")
@@ -151,21 +152,21 @@ class TestObjects:
 
     def test_that_are_not_there_are_none(self, repo: Path) -> None:
         commit_file(repo, "a.txt", "")
-        with run.Objects(str(repo)) as objects:
+        with Objects(str(repo)) as objects:
             assert objects.read("refs/heads/none^{commit}") is None
             assert objects.read("0" * 40) is None
             assert objects.read("HEAD:a.txt") is not None
 
     def test_that_are_too_large_are_not_read(self, repo: Path) -> None:
         commit_file(repo, "a.txt", "x" * 100_000)
-        with run.Objects(str(repo)) as objects:
-            with pytest.raises(run.TooLarge) as error:
+        with Objects(str(repo)) as objects:
+            with pytest.raises(TooLarge) as error:
                 objects.read("HEAD:a.txt", 99_999)
             assert error.value.size_bytes == 100_000
             assert (objects.read("HEAD:a.txt", 100_000) or ("", "", b""))[2] == b"x" * 100_000
 
     def test_a_git_that_ends_is_an_error(self, tmp_path: Path) -> None:
-        with run.Objects(str(tmp_path)) as objects, pytest.raises(ExternalFailure):
+        with Objects(str(tmp_path)) as objects, pytest.raises(ExternalFailure):
             objects.read("HEAD")
 
 
@@ -206,7 +207,6 @@ class TestNetwork:
     def test_passes_on_a_question_that_is_longer_than_a_pipe(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(run, "_LOOK_S", 0.02)
         self._git(tmp_path, monkeypatch, "sleep 0.1; exec cat")
         asked = b"0123456789abcdef\n" * 20_000
         status, out, _ = run.network("fetch", cwd=str(tmp_path), timeout_s=5, stdin=asked)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import threading
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hives import QuickQueen, git
@@ -249,13 +252,22 @@ class TestSync:
         two.hive("ada").assignments.claim("shop-1")
         sync(two.hive("ada"))
         two.hive("ada").assignments.claim("shop-2")
-        started, popen = [], subprocess.Popen.__init__
+        started = []
+        popen, spawn = subprocess.Popen.__init__, os.posix_spawnp
 
-        def counted(process: subprocess.Popen[bytes], command: list[str], **more: object) -> None:
+        def note(command: Sequence[str]) -> None:
             started.append(next(each for each in command[1:] if each in _GITS))
+
+        def popened(process: subprocess.Popen[bytes], command: list[str], **more: object) -> None:
+            note(command)
             popen(process, command, **more)  # type: ignore[call-overload]
 
-        monkeypatch.setattr(subprocess.Popen, "__init__", counted)
+        def spawned(path: str, command: Sequence[str], *more: Any, **options: Any) -> int:
+            note(command)
+            return spawn(path, command, *more, **options)
+
+        monkeypatch.setattr(subprocess.Popen, "__init__", popened)
+        monkeypatch.setattr(os, "posix_spawnp", spawned)
         sync(two.hive("ada"))
         assert started == [*_GITS]
 

@@ -502,7 +502,8 @@ def test_no_git_is_needed(repo, linked, tmp_path):
 def test_no_process_is_spawned_to_find_the_hive(linked, monkeypatch):
     for name in ("Popen", "run"):
         monkeypatch.setattr(subprocess, name, pytest.fail)
-    monkeypatch.setattr(os, "posix_spawn", pytest.fail)
+    for name in ("posix_spawn", "posix_spawnp"):
+        monkeypatch.setattr(os, name, pytest.fail)
     assert found(linked).worktree == "linked"
 
 

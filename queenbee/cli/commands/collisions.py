@@ -10,7 +10,7 @@ from queenbee.cli.app import Answer, command
 from queenbee.cli.rendering import entry, paragraph
 from queenbee.core.marked_conflicts import union_setting
 from queenbee.core.text import mentioned, printable
-from queenbee.git.collisions.lines import shown
+from queenbee.git.lines import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

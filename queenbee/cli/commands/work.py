@@ -272,7 +272,7 @@ def complete(
     With --next it also takes the next issue, and exits with status 0 if there is none for you.
     """
     from queenbee.cli.progress import watcher  # noqa: PLC0415 - start-up
-    from queenbee.git.completing import complete as complete_issue  # noqa: PLC0415 - start-up
+    from queenbee.git.landed import complete as complete_issue  # noqa: PLC0415 - start-up
 
     done = complete_issue(
         hive,

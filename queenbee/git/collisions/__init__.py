@@ -1,7 +1,6 @@
 """Conflicts between worktrees before anybody merges: ADR 0024, docs/worktrees.md.
 
-`comparing.compare` is the whole of it. `cache` is a folder for objects and results that belong to
-nobody's repository; `snapshots` makes a commit of what a worktree has now; `pairs` merges each two
-in memory; `lines` says where; `order` finds an order to land in; `values` are the answers.
-`foreseen` compares one file, for the edit hook.
+`comparing.compare` is the whole of it. `cache` is a folder for objects that belong to nobody's
+repository; `snapshots` makes a commit of what a worktree has now; `pairs` merges each two in
+memory; `order` finds an order to land in; `values` are the answers.
 """

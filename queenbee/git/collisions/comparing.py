@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import combinations, repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from queenbee.errors import ExternalFailure, InvalidInput
+from queenbee.errors import InvalidInput
+from queenbee.git import unmerged
 from queenbee.git.collisions import order, snapshots
-from queenbee.git.collisions.cache import Cache, repository_of
-from queenbee.git.collisions.lines import locate
+from queenbee.git.collisions.cache import Cache
 from queenbee.git.collisions.pairs import Merger
-from queenbee.git.collisions.values import (
-    Collisions,
-    ConflictingFile,
-    Overlap,
-    Pair,
-    Side,
-    Step,
-)
+from queenbee.git.collisions.values import Collisions, Pair, Side, Step
 from queenbee.git.landing.union import spec_of
-from queenbee.git.run import line, without_programs
+from queenbee.git.run import line
 from queenbee.store.git_files.worktrees import target_branch, worktrees
 from queenbee.store.git_trees import git_tree
 
@@ -34,6 +26,7 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 4
 """Snapshots wait for the disk, and for git's own threads."""
+_TWICE = 2
 
 
 def compare(layout: Layout, *, with_order: bool = False) -> Collisions:
@@ -49,37 +42,18 @@ def compare(layout: Layout, *, with_order: bool = False) -> Collisions:
     target = target_branch(layout)
     # Asked where we are, so that git refuses a repository of another user.
     line("rev-parse", "--verify", "HEAD", cwd=here.path)
-    with Cache(layout, own.common_dir) as cache:
-        try:
-            found = _compare(cache, places, here, target, with_order=with_order)
-        except ExternalFailure:
-            if not cache.results:
-                raise
-            # An object that an earlier result names may be gone from the repository.
-            cache.forget()
-            found = _compare(cache, places, here, target, with_order=with_order)
-        found.everybody_adds_to = _added_to(found, cache, layout.settings.land_union)
-    return found
-
-
-def _compare(
-    cache: Cache,
-    places: Sequence[Worktree],
-    here: Worktree,
-    target: str | None,
-    *,
-    with_order: bool,
-) -> Collisions:
     sides = _sides(places)
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        list(pool.map(snapshots.take, sides, places, repeat(cache)))
-    tip = _tip(sides, places, here, target)
-    if tip is not None and tip not in sides:
-        sides = [tip, *sides]
-    merger = Merger(cache, here, without_programs(here.path, repository_of(here))[0])
-    found = Collisions(target, sides, _pairs(cache, sides, merger))
-    if with_order:
-        found.order = _order(found, tip, merger)
+    with Cache(layout, own.common_dir) as cache:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(snapshots.take, sides, places, repeat(cache)))
+        tip = _tip(sides, places, here, target)
+        if tip is not None and tip not in sides:
+            sides = [tip, *sides]
+        merger = Merger(cache, here)
+        found = Collisions(target, sides, _pairs(sides, merger))
+        if with_order:
+            found.order = _order(found, tip, merger)
+    found.everybody_adds_to = _added_to(layout, found.pairs)
     return found
 
 
@@ -89,7 +63,7 @@ def _sides(places: Sequence[Worktree]) -> list[Side]:
         name = place.branch or os.path.basename(place.path)
         if any(side.name == name for side in sides):
             name = place.path
-        sides.append(Side(name, worktree=place.path, branch=place.branch, droid=place.droid))
+        sides.append(Side(name, place.path, place.branch, place.droid))
     return sides
 
 
@@ -102,8 +76,7 @@ def _tip(
         if main.commit == main.head:
             return main
         # What its worktree has beyond that is somebody's work, too.
-        tip = Side(main.name, worktree=None, branch=target, droid=None)
-        tip.head = tip.commit = main.head
+        tip = Side(main.name, None, target, head=main.head, commit=main.head)
         main.name = f"{main.name} (uncommitted)"
         return tip
     if target is None:
@@ -111,37 +84,20 @@ def _tip(
     held = next((each for each in sides if each.branch == target), None)
     if held is not None:
         return held
-    tip = Side(target, worktree=None, branch=target, droid=None)
-    tip.head = tip.commit = line("rev-parse", "--verify", f"refs/heads/{target}", cwd=here.path)
-    return tip
+    head = line("rev-parse", "--verify", f"refs/heads/{target}", cwd=here.path)
+    return Side(target, None, target, head=head, commit=head)
 
 
-def _pairs(cache: Cache, sides: Sequence[Side], merger: Merger) -> list[Pair]:
+def _pairs(sides: Sequence[Side], merger: Merger) -> list[Pair]:
     compared = [each for each in sides if each.commit is not None]
-    both = list(combinations(compared, 2))
-    keys = [f"pair {a.commit} {b.commit}" for a, b in both]
-    missing = [
-        number
-        for number, (a, b) in enumerate(both)
-        if a.commit != b.commit and not isinstance(cache.results.get(keys[number]), list)
-    ]
-    merged = merger.merge([(str(both[n][0].commit), str(both[n][1].commit)) for n in missing])
+    both = [(a, b) for a, b in combinations(compared, 2) if a.commit != b.commit]
+    merged = merger.merge([(str(a.commit), str(b.commit)) for a, b in both])
     files = [each for one in merged for each in one.files]
-    locate(files, merger.diff)
-    for number, one in zip(missing, merged, strict=True):
-        cache.results[keys[number]] = [_kept(each) for each in one.files]
-        cache.changed = True
-    found = [
-        Pair(a, b, [_restored(each) for each in kept])
-        for (a, b), key in zip(both, keys, strict=True)
-        if isinstance(kept := cache.results.get(key), list) and kept
-    ]
-    paths = sorted({each.path for pair in found for each in pair.files})
-    programs = merger.programs(paths) if paths else {}
-    for pair in found:
-        for each in pair.files:
-            each.program = programs.get(each.path)
-    return found
+    merger.locate(files)
+    programs = merger.programs(sorted({each.path for each in files}))
+    for each in files:
+        each.program = programs.get(each.path)
+    return [Pair(a, b, one.files) for (a, b), one in zip(both, merged, strict=True) if one.files]
 
 
 def _order(found: Collisions, tip: Side | None, merger: Merger) -> list[Step]:
@@ -170,37 +126,23 @@ def _order(found: Collisions, tip: Side | None, merger: Merger) -> list[Step]:
     return order.rehearse(row, onto, files, merger)
 
 
-def _added_to(found: Collisions, cache: Cache, union: Sequence[str]) -> list[str]:
+def _added_to(layout: Layout, pairs: Sequence[Pair]) -> list[str]:
     """Returns the files of the present conflicts that everybody adds lines to, without those of
-    the setting `[land] union`.
+    the setting `[land] union`; remembers the present ones.
     """
-    paths = {each.path for pair in found.pairs for each in pair.files if each.only_added}
-    if not paths:
-        return []
-    known = [files for files in cache.results.values() if isinstance(files, list)]
-    seen = Counter(
-        os.fsdecode(bytes.fromhex(each["path"]))
-        for files in known
-        for each in files
-        if each["only_added"]
-    )
-    named = spec_of(union)
-    return sorted(each for each in paths if seen[each] > 1 and not named.match_file(each))
-
-
-def _kept(file: ConflictingFile) -> dict[str, object]:
-    return {
-        "path": os.fsencode(file.path).hex(),
-        "kind": file.kind,
-        "stages": file.stages,
-        "lines": [[*each.base, *each.a, *each.b] for each in file.lines],
-        "only_added": file.only_added,
-    }
-
-
-def _restored(kept: dict[str, Any]) -> ConflictingFile:
-    stages = {int(stage): (mode, oid) for stage, (mode, oid) in kept["stages"].items()}
-    file = ConflictingFile(os.fsdecode(bytes.fromhex(kept["path"])), kept["kind"], stages)
-    file.lines = [Overlap((n[0], n[1]), (n[2], n[3]), (n[4], n[5])) for n in kept["lines"]]
-    file.only_added = kept["only_added"]
-    return file
+    cache = unmerged.Cache(layout)
+    named = spec_of(layout.settings.land_union)
+    paths = set()
+    for pair in pairs:
+        both = f"{pair.a.commit} {pair.b.commit}"
+        for path in (each.path for each in pair.files if each.only_added):
+            known = cache.added.setdefault(path, [])
+            if both not in known:
+                known.append(both)
+                cache.is_new = True
+            # More of them say no more.
+            del known[_TWICE:]
+            if len(known) == _TWICE and not named.match_file(path):
+                paths.add(path)
+    cache.store()
+    return sorted(paths)

@@ -1,12 +1,13 @@
 """An order to land in: as many as possible without a conflict, and the others behind them.
 
 Whoever lands first merges by itself; each conflict is met by the later of the two. So those with
-the fewest conflicting files among what remains go first. Clean in pairs is not clean in a row, so
-the row is then merged, one after the other; where one does not merge by itself, the next is tried.
+the fewest conflicting files go first. Clean in pairs is not clean in a row, so the row is then
+merged, one after the other; where one does not merge by itself, the next is tried.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.git.collisions.values import Step
@@ -17,49 +18,32 @@ if TYPE_CHECKING:
     from queenbee.git.collisions.pairs import Merger
     from queenbee.git.collisions.values import Side
 
+    Files = Mapping[tuple[str, str], Sequence[str]]
+    """The conflicting files of two sides by name, under both orders."""
 
 _TRIES = 3
 
 
-def best(names: Sequence[str], files: Mapping[tuple[str, str], Sequence[str]]) -> list[str]:
-    """Returns the names in an order in which few meet a conflict.
-
-    `files` are the conflicting files of two names, under both orders. Those that meet none come
-    first; of equal ones, the first in `names`.
+def best(names: Sequence[str], files: Files) -> list[str]:
+    """Returns the names in the order of how many files conflict with the others; of equal ones,
+    the first in `names` comes first.
     """
-    clean: list[str] = []
-    behind: list[str] = []
-    left = list(names)
-    while left:
-        costs = [sum(len(files.get((one, other), ())) for other in left) for one in left]
-        name = left.pop(costs.index(min(costs)))
-        meets = any(files.get((name, other)) for other in clean)
-        (behind if meets else clean).append(name)
-    # Of those behind, the one with the fewest files to resolve against all that has landed.
-    row = clean
-    while behind:
-        costs = [sum(len(files.get((one, other), ())) for other in row) for one in behind]
-        row = [*row, behind.pop(costs.index(min(costs)))]
-    return row
+    return sorted(names, key=lambda one: sum(len(files.get((one, each), ())) for each in names))
 
 
-def rehearse(
-    sides: Sequence[Side],
-    tip: str,
-    files: Mapping[tuple[str, str], Sequence[str]],
-    merger: Merger,
-) -> list[Step]:
+def rehearse(sides: Sequence[Side], tip: str, files: Files, merger: Merger) -> list[Step]:
     """Returns the steps of landing everything on a commit, each with what conflicts there.
 
     Who conflicts only with several of the others together is tried before them.
     """
-    row, best_steps = list(sides), _row(sides, tip, files, merger)
+    rehearsal = _Rehearsal(tip, files, merger)
+    row, best_steps = list(sides), rehearsal.steps(sides)
     for _ in range(_TRIES):
         late = [step.side for step in best_steps if step.files and not step.after]
         if not late or row[: len(late)] == late:
             break
         row = [*late, *(side for side in row if side not in late)]
-        steps = _row(row, tip, files, merger)
+        steps = rehearsal.steps(row)
         if _cost(steps) >= _cost(best_steps):
             break
         best_steps = steps
@@ -70,39 +54,36 @@ def _cost(steps: Sequence[Step]) -> tuple[int, int]:
     return sum(bool(each.files) for each in steps), sum(len(each.files) for each in steps)
 
 
-def _row(
-    sides: Sequence[Side],
-    tip: str,
-    files: Mapping[tuple[str, str], Sequence[str]],
-    merger: Merger,
-) -> list[Step]:
-    """Returns the steps of one row: the first that merges by itself lands next, in the order of
-    `sides`; if none does, the one with the fewest files to resolve.
-    """
-    steps: list[Step] = []
-    left = list(sides)
-    while left:
-        merged = merger.merge([(tip, str(side.commit)) for side in left])
-        landed = [step.side.name for step in steps]
-        found = [
-            _step(side, [each.path for each in one.files], landed, files)
-            for side, one in zip(left, merged, strict=True)
-        ]
-        number = min(range(len(left)), key=lambda number: len(found[number].files))
-        side = left.pop(number)
-        steps.append(found[number])
-        # How a conflict will be resolved, nobody knows: the rest is merged without that side.
-        if not merged[number].files:
-            tip = merger.commit(merged[number].tree, tip, str(side.commit))
-    return steps
+@dataclass(frozen=True, slots=True)
+class _Rehearsal:
+    """Landing one after the other in memory."""
 
+    tip: str
+    files: Files
+    merger: Merger
 
-def _step(
-    side: Side,
-    conflicting: Sequence[str],
-    landed: Sequence[str],
-    files: Mapping[tuple[str, str], Sequence[str]],
-) -> Step:
-    after = {name: list(files[side.name, name]) for name in landed if files.get((side.name, name))}
-    met = [*conflicting, *(path for paths in after.values() for path in paths)]
-    return Step(side, list(dict.fromkeys(met)), after)
+    def steps(self, sides: Sequence[Side]) -> list[Step]:
+        """Returns the steps of one row: the first that merges by itself lands next, in the order
+        of `sides`; if none does, the one with the fewest files to resolve.
+        """
+        steps: list[Step] = []
+        left, tip = list(sides), self.tip
+        while left:
+            merged = self.merger.merge([(tip, str(side.commit)) for side in left])
+            found = [
+                self._step(side, [each.path for each in one.files], steps)
+                for side, one in zip(left, merged, strict=True)
+            ]
+            number = min(range(len(left)), key=lambda number: len(found[number].files))
+            side = left.pop(number)
+            steps.append(found[number])
+            # How a conflict will be resolved, nobody knows: the rest is merged without that side.
+            if not merged[number].files:
+                tip = self.merger.commit(merged[number].tree, tip, str(side.commit))
+        return steps
+
+    def _step(self, side: Side, conflicting: Sequence[str], landed: Sequence[Step]) -> Step:
+        met = {step.side.name: self.files.get((side.name, step.side.name)) for step in landed}
+        after = {name: list(paths) for name, paths in met.items() if paths}
+        every = [*conflicting, *(path for paths in after.values() for path in paths)]
+        return Step(side, list(dict.fromkeys(every)), after)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.errors import ExternalFailure
-from queenbee.git.collisions.lines import CHANGES
 from queenbee.git.collisions.values import ConflictingFile
+from queenbee.git.lines import CHANGES, hunks, overlaps
 from queenbee.git.run import git
 
 if TYPE_CHECKING:
@@ -41,25 +42,23 @@ _KINDS = {
 """Git's names of conflicts, which never change, and ours. The others follow from the stages."""
 
 
+@dataclass(frozen=True, slots=True)
 class Merged:
     """What came out of a merge: the tree, and the files that conflict."""
 
-    __slots__ = ("files", "tree")
-
-    def __init__(self, tree: str, files: list[ConflictingFile]) -> None:
-        self.tree = tree
-        self.files = files
+    tree: str
+    files: list[ConflictingFile]
 
 
 class Merger:
     """Merges commits in the cache's objects, for the worktree whose attributes count."""
 
-    def __init__(self, cache: Cache, place: Worktree, config: Mapping[str, str]) -> None:
+    def __init__(self, cache: Cache, place: Worktree) -> None:
         self._cache = cache
         self._place = place
-        self._config = config
+        self._programs = cache.programs(place)
         self._cwd: str | None = None
-        if any(key.startswith("merge.") for key in config):
+        if any(key.startswith("merge.") for key in self._programs):
             self._cwd = self._apart()
 
     def merge(self, pairs: Sequence[tuple[str, str]]) -> list[Merged]:
@@ -79,7 +78,30 @@ class Merger:
         words = [word for each in parents for word in ("-p", each)]
         return self._git("commit-tree", *words, tree).decode().strip()
 
-    def diff(self, blobs: Sequence[tuple[str, str]]) -> bytes:
+    def locate(self, files: Iterable[ConflictingFile]) -> None:
+        """Sets the lines of these files, by one diff of all of them."""
+        wanted: dict[tuple[str, str], int] = {}
+        texts = [each for each in files if each.kind == "content" and len(each.stages) == 3]
+        for each in texts:
+            for side in (2, 3):
+                wanted.setdefault((each.stages[1][1], each.stages[side][1]), len(wanted))
+        if not wanted:
+            return
+        # A line of a text has a sign before it, and is never taken for a heading.
+        sections = (b"\n" + self._diff(list(wanted))).split(b"\ndiff --git ")[1:]
+        diffs = {int(each.split(b"\n", 1)[0].rpartition(b"/")[2]): each for each in sections}
+        for each in texts:
+            base = each.stages[1][1]
+            of_a, of_b = (diffs.get(wanted[base, each.stages[side][1]], b"") for side in (2, 3))
+            if b"\nBinary files " in of_a + of_b:
+                each.kind = "binary"
+                continue
+            each.lines = overlaps(hunks(of_a.split(b"\n")), hunks(of_b.split(b"\n")))
+            each.only_added = bool(each.lines) and all(
+                one.base[1] < one.base[0] for one in each.lines
+            )
+
+    def _diff(self, blobs: Sequence[tuple[str, str]]) -> bytes:
         """Returns git's changes, without context, from the one to the other of each pair; the
         names of the files are their places in the list.
         """
@@ -90,15 +112,12 @@ class Merger:
                 for number, pair in enumerate(blobs)
             )
             trees.append(self._git("mktree", stdin=rows).decode().strip())
-        return self._git(
-            *("diff-tree", "-p", "--no-renames", *CHANGES),
-            *trees,
-        )
+        return self._git("diff-tree", "-p", "--no-renames", *CHANGES, *trees)
 
-    def programs(self, paths: Iterable[str]) -> dict[str, str]:
+    def programs(self, paths: Sequence[str]) -> dict[str, str]:
         """Returns the filter or merge driver that git would run for each of these paths."""
-        known = {key.rpartition(".")[0] for key in self._config}
-        if not known:
+        known = {key.rpartition(".")[0] for key in self._programs}
+        if not known or not paths:
             return {}
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
         said = self._git("check-attr", "-z", "--stdin", "merge", "filter", stdin=names)
@@ -111,8 +130,7 @@ class Merger:
         return found
 
     def _git(self, *arguments: str, stdin: bytes = b"") -> bytes:
-        place, config, cwd = self._place, self._config, self._cwd
-        return self._cache.git(*arguments, place=place, config=config, stdin=stdin, cwd=cwd)
+        return self._cache.git(*arguments, place=self._place, stdin=stdin, cwd=self._cwd)
 
     def _apart(self) -> str:
         """Returns a folder with this worktree's attributes and nothing else.
@@ -125,7 +143,6 @@ class Merger:
         listed = self._cache.git(
             *("--glob-pathspecs", "ls-files", "-z", "--cached", "--others", *wanted),
             place=self._place,
-            config=self._config,
         )
         for name in dict.fromkeys(listed.split(b"\0")):
             source = os.path.join(self._place.path, os.fsdecode(name))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Program, run_process
@@ -30,16 +31,10 @@ _PATIENCE_S = 10.0
 _AGAIN_S = 0.1
 
 
-def git(*arguments: str, cwd: str, stdin: bytes = b"") -> bytes:
-    """Returns what git prints about the repository of a folder, whatever repository or index a
-    calling hook or alias names. Raises `ExternalFailure`.
-    """
-    return run.git(*arguments, cwd=cwd, stdin=stdin, repository={})
-
-
-def line(*arguments: str, cwd: str) -> str | None:
-    """Returns the one line that git prints about the repository of a folder, or None."""
-    return run.line(*arguments, cwd=cwd, repository={})
+git = partial(run.git, repository={})
+"""Asks about the repository of a folder, whatever one a calling hook or alias names."""
+line = partial(run.line, repository={})
+"""The same for one line, or None."""
 
 
 @dataclass(frozen=True)

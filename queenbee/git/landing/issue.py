@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git import touched
-from queenbee.git.announced import end_landed
+from queenbee.git.landed import end_landed
 from queenbee.git.landing.landing import Landing, land
 from queenbee.git.landing.place import SHOWN
 from queenbee.git.remote.granting import Terms

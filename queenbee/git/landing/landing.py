@@ -15,7 +15,6 @@ A note says which step is under way, before it begins. ADR 0025.
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ from queenbee.git.landing.incoming import Incoming
 from queenbee.git.landing.joining import MERGE, Joining
 from queenbee.git.landing.notes import Note, left_behind
 from queenbee.git.landing.place import SHOWN, NotLanded, Place, Unresolved
-from queenbee.git.run import environment_of_user
+from queenbee.git.run import user_git
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 
 if TYPE_CHECKING:
@@ -417,13 +416,8 @@ def _refuse_held(files: Sequence[str]) -> None:
 
 def _merged(ours: str, theirs: str, tree: str) -> str | None:
     """Returns the tree that a merge writes, also one with conflicts."""
-    done = subprocess.run(
-        ["git", "merge-tree", "--write-tree", "--no-messages", ours, theirs],
-        cwd=tree,
-        env=environment_of_user(),
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
+    status, out, _ = user_git(
+        *("merge-tree", "--write-tree", "--no-messages", ours, theirs), cwd=tree
     )
-    first = done.stdout.split(b"\n")[0].decode(errors="replace")
-    return first if done.returncode in (0, 1) and first else None
+    first = out.split(b"\n")[0].decode(errors="replace")
+    return first if status in (0, 1) and first else None

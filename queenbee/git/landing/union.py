@@ -6,7 +6,6 @@ Only in the files that the setting `[land] union` names; for the others, the ref
 from __future__ import annotations
 
 import os
-import subprocess
 import tempfile
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from queenbee.core.marked_conflicts import MARKER_SIZE, keeping_both, ranges_of_
 from queenbee.core.text import mentioned, one_line
 from queenbee.errors import InvalidInput
 from queenbee.git.landing.commands import git
-from queenbee.git.run import environment_of_user
+from queenbee.git.run import user_git
 from queenbee.store import safe_open
 
 if TYPE_CHECKING:
@@ -137,12 +136,5 @@ class Unmerged:
 
 def _merge_file(*arguments: str, cwd: str) -> bytes | None:
     """Returns the marked text, or None if git cannot merge it. Its status is that of conflicts."""
-    done = subprocess.run(
-        ["git", "merge-file", "--stdout", "--quiet", *arguments],
-        cwd=cwd,
-        env=environment_of_user(),
-        capture_output=True,
-        stdin=subprocess.DEVNULL,
-        check=False,
-    )
-    return done.stdout if 0 < done.returncode < 128 else None
+    status, out, _ = user_git("merge-file", "--stdout", "--quiet", *arguments, cwd=cwd)
+    return out if 0 < status < 128 else None

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.text import printable, shell_word
 from queenbee.errors import ExternalFailure, InvalidInput, Unreachable, Unreadable
+from queenbee.git.objects import Objects, TooLarge
 from queenbee.git.remote import leftovers
-from queenbee.git.run import NotTrusted, Objects, TooLarge, git, network
+from queenbee.git.run import NotTrusted, git, network
 from queenbee.store.git_trees import git_tree
 
 if TYPE_CHECKING:

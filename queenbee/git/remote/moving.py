@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.errors import NotFound
 from queenbee.git.remote.syncing import Synced, sync
-from queenbee.git.run import git, without_filters
+from queenbee.git.run import git, without_programs
 from queenbee.store import safe_open
 from queenbee.store import settings as settings_file
 from queenbee.store.documents import read_own, write_document
@@ -125,7 +125,7 @@ def _stage_new(hive: Services, files: list[str]) -> list[str]:
 
 def _git(hive: Services, *arguments: str, stdin: bytes = b"") -> bytes:
     root = hive.layout.root
-    config = {**without_filters(root), "core.hooksPath": os.devnull}
+    config = {**without_programs(root), "core.hooksPath": os.devnull}
     return git(*arguments, cwd=root, stdin=stdin, repository={}, config=config)
 
 

@@ -1,10 +1,10 @@
-"""After an edit, the agent learns that its change conflicts with one announced elsewhere."""
+"""After an edit, the agent learns that its change conflicts with another worktree's."""
 
 from __future__ import annotations
 
-import os
 import random
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,12 @@ from hives import commit_file, git
 from start_up import HOOK, edit_event, loaded
 
 from queenbee import Hive
-from queenbee.git.collisions import foreseen as one_file
-from queenbee.git.collisions.foreseen import foresee
-from queenbee.hook import foreseen
+from queenbee.git import run, touched
+from queenbee.hook import neighbours
 from queenbee.hook.events import Event
 from queenbee.hook.main import respond
 from queenbee.services.leases.reservations import PathStatus
-from queenbee.store.git_files.worktrees import Worktree, worktrees
+from queenbee.store.droids.identity import remember
 from queenbee.store.layout import discover
 
 TEXT = "".join(f"line {number}\n" for number in range(1, 31))
@@ -47,25 +46,32 @@ def api(repo: Path, tmp_path: Path) -> Path:
     return tmp_path / "api"
 
 
+@pytest.fixture(autouse=True)
+def _time_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "_BUDGET_S", 60)
+
+
 @pytest.fixture
 def ui(api: Path) -> Path:
     """The worktree of another agent, which has announced the file."""
     ui = api.parent / "ui"
+    remember(discover(str(ui), {}), "ui-droid")
     hive_in(ui, "ui-droid").reservations.reserve([PATH], exclusive=False, session="other")
     return ui
 
 
 @pytest.fixture
 def tell(api: Path) -> Tell:
-    """Returns what the agent in `api` is told after an edit, or None."""
+    """Returns what the agent in `api` is told of conflicts after an edit, or None."""
 
     def told(path: str = PATH, session: str = "s") -> str | None:
         hive = hive_in(api, "api-droid")
         leases = hive.reservations.overlapping(path)
         fields = {"hook_event_name": "PostToolUse", "session_id": session, "cwd": str(api)}
         event = Event(fields, str(api))
-        answer: Any = foreseen.answer(event, hive, [PathStatus(path, "free", leases)])
-        return None if answer is None else answer["hookSpecificOutput"]["additionalContext"]
+        answer: Any = neighbours.answer(event, hive, [PathStatus(path, "free", leases)])
+        text = "" if answer is None else str(answer["hookSpecificOutput"]["additionalContext"])
+        return text if "conflict" in text else None
 
     return told
 
@@ -100,7 +106,7 @@ def test_an_event_that_carries_nothing_to_the_model_uses_nothing_up(
     hive = hive_in(api, "api-droid")
     fields = {"hook_event_name": "afterFileEdit", "conversation_id": "s", "cwd": str(api)}
     status = PathStatus(PATH, "free", hive.reservations.overlapping(PATH))
-    assert foreseen.answer(Event(fields, str(api)), hive, [status]) is None
+    assert neighbours.answer(Event(fields, str(api)), hive, [status]) is None
     assert tell() is not None
 
 
@@ -124,10 +130,33 @@ def test_equal_changes_and_those_of_one_side_are_not_told(api: Path, ui: Path, t
     assert tell() is None
 
 
-def test_who_announced_nothing_is_not_compared(api: Path, tell: Tell) -> None:
+def test_who_announced_nothing_is_compared_too(api: Path, tell: Tell) -> None:
     for tree in (api, api.parent / "ui"):
         change(tree, 5, tree.name)
-    assert tell() is None
+    assert str(tell()).startswith(
+        "Your change of src/app.py would conflict with the one on ui: your lines 5 against theirs "
+        "5. Nothing is lost, but one of you will have to merge it."
+    )
+
+
+def test_one_edit_brings_one_warning_and_each_is_told_once(api: Path, ui: Path, tell: Tell) -> None:
+    """The conflict if there is one, and the others' work in the file at the next edit."""
+    third = api.parent / "third"
+    git(api, "worktree", "add", "-q", "-b", "third", str(third))
+    change(api, 5, "api")
+    change(ui, 5, "ui")
+    change(third, 25, "third")
+    event = edit_event(api, PATH, hook_event_name="PostToolUse", session_id="s").encode()
+
+    def said() -> str:
+        return str(respond(event, {"QUEEN_DROID": "api-droid"}, str(api)))
+
+    first = said()
+    assert "would conflict" in first and "third" not in first
+    second = said()
+    assert "Not merged yet: third changed src/app.py line 25" in second
+    assert "conflict" not in second and "ui" not in second
+    assert said() == "None"
 
 
 def test_a_file_that_both_added(api: Path, ui: Path, tell: Tell) -> None:
@@ -148,30 +177,35 @@ def test_what_it_cannot_judge_is_left_to_the_whole_comparison(
     elif odd == "a folder":
         (ui / PATH).mkdir()
     elif odd == "large":
-        monkeypatch.setattr(one_file, "MOST_BYTES", 200)
+        monkeypatch.setattr(touched, "MOST_BYTES", 200)
         (ui / PATH).write_text("x" * 1000)
     elif odd == "binary":
         (ui / PATH).write_bytes(b"\0" + TEXT.encode())
     assert tell() is None
 
 
-def test_no_git_process_is_started_to_find_the_base_again(
+def test_a_series_of_edits_costs_two_differences_each(
     api: Path, ui: Path, tell: Tell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for tree in (api, ui):
         change(tree, 5, tree.name)
     tell()
-    said: list[str] = []
-    ask = one_file.brief
-
-    def noting(*arguments: str, **more: Any) -> tuple[int, bytes]:
-        said.append(arguments[0])
-        return ask(*arguments, **more)
-
-    monkeypatch.setattr(one_file, "brief", noting)
+    time.sleep(0.2)  # After a moment, no file can have changed without a trace.
     change(api, 6, "more")
+    tell()
+    said: list[str] = []
+    ask = run._run
+
+    def noting(arguments: Any, *more: Any) -> tuple[int, bytes, bytes]:
+        said.append(
+            next(each for each in ("status", "config", "diff", "other") if each in arguments)
+        )
+        return ask(arguments, *more)
+
+    monkeypatch.setattr(run, "_run", noting)
+    change(api, 7, "more")
     assert tell() is not None
-    assert said == ["diff"]
+    assert said == ["config", "diff", "diff"]
 
 
 def test_names_of_others_add_nothing_to_the_command(api: Path, ui: Path, tell: Tell) -> None:
@@ -214,54 +248,44 @@ def test_nothing_of_git_is_touched(repo: Path, api: Path, ui: Path, tell: Tell) 
     assert list((repo / ".git" / "queenbee" / "collisions").glob("run-*")) == []
 
 
-def test_an_edit_that_nobody_announced_loads_nothing_of_it(small: Path) -> None:
+def test_an_edit_in_the_only_worktree_loads_nothing_of_it(small: Path) -> None:
     event = edit_event(small, "src/x.py", hook_event_name="PostToolUse")
     modules = loaded(small, HOOK, stdin=event)
     assert not [name for name in modules if name.startswith("queenbee.git")]
-    assert "queenbee.hook.foreseen" not in modules
+    assert "queenbee.hook.neighbours" not in modules
 
 
 def test_it_does_not_load_what_costs_more_than_the_call(api: Path, ui: Path, repo: Path) -> None:
-    """The agent's own announcement in another worktree is one to compare with, too."""
-    hive_in(ui, "ui-engineer").reservations.reserve(["own.py"], exclusive=False, session="x")
     for tree in (api, ui):
-        (tree / "own.py").write_text(tree.name)
-    event = edit_event(api, "own.py", hook_event_name="PostToolUse", session_id="y")
+        change(tree, 5, tree.name)
+    event = edit_event(api, PATH, hook_event_name="PostToolUse", session_id="y")
     modules = loaded(api, HOOK, stdin=event)
-    assert "queenbee.git.collisions.foreseen" in modules
-    assert not modules & {"subprocess", "hashlib", "tempfile", "concurrent.futures"}
+    assert "queenbee.git.touched" in modules
+    assert not modules & {"subprocess", "hashlib", "tempfile", "dataclasses", "signal"}
 
 
 @pytest.mark.slow
 def test_it_says_what_git_merge_says(repo: Path, api: Path) -> None:
     """Of 60 pairs of versions of a text, all are judged as `git merge-file` judges them."""
     chance = random.Random(7)
-    here, other = (each for each in worktrees(discover(str(api), {})) if each.linked)
-    assert isinstance(here, Worktree)
-    layout = discover(str(api), {})
+    other = api.parent / "ui"
+    hive = hive_in(api, "api-droid")
     wrong = []
     for number in range(60):
-        for place in (here, other):
+        for tree in (api, other):
             lines = TEXT.splitlines(keepends=True)
             for _ in range(chance.randint(0, 2)):
                 first = chance.randint(0, len(lines) - 1)
                 new = [f"new {chance.randint(0, 2)}\n"] * chance.randint(0, 2)
                 lines[first : first + chance.randint(0, 3)] = new
-            (Path(place.path) / PATH).write_text("".join(lines))
+            (tree / PATH).write_text("".join(lines))
         (repo / "base").write_text(TEXT)
-        files = [os.path.join(here.path, PATH), "base", os.path.join(other.path, PATH)]
+        files = [str(api / PATH), "base", str(other / PATH)]
         merged = subprocess.run(["git", "merge-file", "-p", *files], cwd=repo, capture_output=True)
-        if bool(foresee(layout, here, PATH, [other])) != (merged.returncode > 0):
+        seen = touched.by_others(hive, [PATH], budget_s=60)
+        if any(map(seen.conflict, seen.touches)) != (merged.returncode > 0):
             wrong.append(number)
     assert wrong == []
-
-
-def test_an_agent_that_edits_alone_loads_nothing_of_it(api: Path) -> None:
-    """Its own announcement of the file, from the edit before, is none of others."""
-    event = edit_event(api, PATH, hook_event_name="PostToolUse")
-    for _ in range(2):
-        modules = loaded(api, HOOK, stdin=event)
-    assert "queenbee.hook.foreseen" not in modules
 
 
 def test_two_agents_that_edit_one_file_in_two_worktrees(api: Path, tmp_path: Path) -> None:
@@ -283,7 +307,7 @@ def test_two_agents_that_edit_one_file_in_two_worktrees(api: Path, tmp_path: Pat
         return after
 
     assert edited(ui, 5, "ui-droid") is None
-    assert edited(api, 20, "api-droid") is None
+    edited(api, 20, "api-droid")
     told: Any = edited(api, 5, "api-droid")
     assert "would conflict with that of ui-droid on ui: your lines 5 against theirs 5" in str(told)
     assert edited(ui, 6, "ui-droid") is not None

@@ -5,13 +5,12 @@ Git's merge takes changes for a conflict too where no unchanged line is left bet
 
 from __future__ import annotations
 
-from queenbee.git.collisions.values import Overlap, Range
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from queenbee.git.collisions.values import ConflictingFile
+Range = tuple[int, int]
+"""The first and the last line; the last is below the first for a place between two lines."""
 
 CHANGES = (
     *("-U0", "--diff-algorithm=histogram", "--no-ext-diff", "--no-textconv", "--no-color"),
@@ -22,10 +21,21 @@ MOST = 20
 """Places that are named in one file."""
 
 
+class Overlap:
+    """Lines that both sides changed, each in a numbering of its own."""
+
+    def __init__(self, base: Range, a: Range, b: Range) -> None:
+        self.base = base
+        self.a = a
+        self.b = b
+
+    def to_dict(self) -> dict[str, object]:
+        """Returns the first and last line in the base and on both sides."""
+        return {"base": list(self.base), "a": list(self.a), "b": list(self.b)}
+
+
 class Hunk:
     """One change of a text: lines of the base, and what is there instead."""
-
-    __slots__ = ("after", "after_count", "base", "base_count", "text")
 
     def __init__(self, base: int, base_count: int, after: int, after_count: int) -> None:
         # Where there are no lines, git names the line before.
@@ -35,9 +45,15 @@ class Hunk:
         self.after_count = after_count
         self.text: list[bytes] = []
 
+    @property
+    def range(self) -> Range:
+        """The first and last line of the base; of a new text, the line before it."""
+        first = self.base if self.base_count else max(self.base - 1, 1)
+        return first, max(first + self.base_count - 1, first)
+
 
 def hunks(diff: Iterable[bytes]) -> list[Hunk]:
-    """Returns the hunks of a diff without context; `diff` are its lines, after the headings."""
+    """Returns the hunks of a diff of one file without context, given its lines."""
     found: list[Hunk] = []
     for line in diff:
         if line.startswith(b"@@ "):
@@ -61,30 +77,6 @@ def overlaps(of_a: Sequence[Hunk], of_b: Sequence[Hunk]) -> list[Overlap]:
         group[side].append(hunk)
         end = max(end, base + hunk.base_count)
     return (found + _met(group))[:MOST]
-
-
-def locate(
-    files: Sequence[ConflictingFile], diff: Callable[[Sequence[tuple[str, str]]], bytes]
-) -> None:
-    """Sets the lines of these files. `diff` returns the changes from the one object to the other
-    of each pair, and is called once, whatever the number of files.
-    """
-    wanted: dict[tuple[str, str], int] = {}
-    texts = [each for each in files if each.kind == "content" and len(each.stages) == 3]
-    for each in texts:
-        for side in (2, 3):
-            wanted.setdefault((each.stages[1][1], each.stages[side][1]), len(wanted))
-    if not wanted:
-        return
-    diffs = by_file(diff(list(wanted)))
-    for each in texts:
-        base = each.stages[1][1]
-        of_a, of_b = (diffs.get(wanted[base, each.stages[side][1]]) for side in (2, 3))
-        if of_a is None or of_b is None:
-            each.kind = "binary"
-            continue
-        each.lines = overlaps(of_a, of_b)
-        each.only_added = bool(each.lines) and all(one.base[1] < one.base[0] for one in each.lines)
 
 
 def shown(one: Range) -> str:
@@ -111,38 +103,6 @@ def _after(group: Sequence[Hunk]) -> Range:
 
 def _told(group: Sequence[Hunk]) -> list[tuple[int, int, tuple[bytes, ...]]]:
     return [(each.base, each.base_count, tuple(each.text)) for each in group]
-
-
-def by_file(diff: bytes) -> dict[int, list[Hunk]]:
-    """Returns the hunks of each file of a diff by its number; a binary one is left out."""
-    found: dict[int, list[Hunk]] = {}
-    for number, lines in _sections(diff):
-        if not any(line.startswith(b"Binary files ") for line in lines[:6]):
-            found[number] = hunks(lines)
-    return found
-
-
-def _sections(diff: bytes) -> Iterator[tuple[int, list[bytes]]]:
-    lines: list[bytes] = []
-    number = -1
-    left = 0
-    for line in diff.split(b"\n"):
-        # A text may have a line that looks like a heading; within a hunk, none is.
-        if left <= 0 and line.startswith(b"diff --git "):
-            if number >= 0:
-                yield number, lines
-            number, lines = int(line.rpartition(b"/")[2]), []
-        elif left <= 0 and line.startswith(b"@@ "):
-            _, minus, plus, *_ = line.split(b" ")
-            left = _range(minus)[1] + _range(plus)[1]
-            lines.append(line)
-        elif left > 0 and line[:1] != b"\\":
-            left -= 1
-            lines.append(line)
-        elif line[:1] == b"\\" or line.startswith(b"Binary files "):
-            lines.append(line)
-    if number >= 0:
-        yield number, lines
 
 
 def _range(text: bytes) -> tuple[int, int]:

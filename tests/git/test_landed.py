@@ -9,8 +9,8 @@ import pytest
 from hives import commit_file, git
 
 from queenbee import Hive
-from queenbee.git import announced
-from queenbee.git.announced import end_landed
+from queenbee.git import landed
+from queenbee.git.landed import end_landed
 from queenbee.services.leases import edits
 
 pytestmark = pytest.mark.slow
@@ -49,7 +49,7 @@ def check_what_ends(module: object, hive: Hive) -> None:
 
 
 def test_what_landed_or_is_gone_is_no_longer_announced(worked: Hive) -> None:
-    check_what_ends(announced, worked)
+    check_what_ends(landed, worked)
     assert end_landed(worked) == []
 
 
