@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned
@@ -45,7 +45,7 @@ def folder_of(store: Store, target: str) -> str:
     return os.path.join(store.layout.state_dir, "landing", name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Lander:
     """Somebody who lands on a branch, waits for that, or has a conflict to resolve first."""
 
@@ -57,12 +57,7 @@ class Lander:
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
-        return {
-            "droid": self.droid,
-            "target": self.target,
-            "since": self.since,
-            "state": self.state,
-        }
+        return asdict(self)
 
 
 def landers(store: Store) -> list[Lander]:
@@ -77,7 +72,7 @@ def landers(store: Store) -> list[Lander]:
         kept = _Kept.read(store, folder)
         keeps = kept is not None and kept.holds()
         if kept is not None and keeps and not kept.runs():
-            found.append(kept.lander("resolving"))
+            found.append(kept.lander())
         for number, (_, fields) in enumerate(waiting_line.live(folder)):
             first = str(fields.get("droid")) == kept.droid if kept and keeps else number == 0
             found.append(_lander(fields, "landing" if first else "waiting"))
@@ -133,8 +128,8 @@ class LandingTurn:
         """Raises `Busy` if the turn went to somebody else, because this process did not move."""
         if self._entry is None or self._entry.is_lost:
             raise Busy(
-                f"the turn to land on {self._target} was given on, because this process did not "
-                f"move for {format_duration(STALLED_S)}; nothing was landed",
+                f"the turn to land on {self._target} was given on, because this process was not "
+                f"responding for {format_duration(STALLED_S)}; nothing was landed",
                 hint="queen land",
             )
 
@@ -145,7 +140,8 @@ class LandingTurn:
         if keep_s:
             with self._store.transaction():
                 if self._entry is not None and not self._entry.is_lost:
-                    _Kept.write(self._store, self.folder, self._fields(), keep_s)
+                    now = {"kept_ms": self._store.now_ms(), "keep_s": keep_s}
+                    _Kept(self._store, self.folder, self._fields() | now).write()
 
     def __enter__(self) -> LandingTurn:
         with self._store.transaction():  # The order is that of the lock.
@@ -238,7 +234,7 @@ class LandingTurn:
             droid = mentioned(str(fields.get("droid")))
             if not self._is_stalled(name):
                 return droid, f"lands on {self._target}"
-            self._tell(f"passing over {droid}, whose process does not move")
+            self._tell(f"passing over {droid}, whose process is not responding")
             waiting_line.remove(self.folder, name)
         return None
 
@@ -274,14 +270,12 @@ class _Kept:
         self.entry = str(fields.get("entry") or "")
         """The place of the process that goes on with it, or empty."""
 
-    @staticmethod
-    def write(store: Store, folder: str, fields: dict[str, object], keep_s: float) -> None:
+    def write(self) -> None:
         """Keeps the turn from now on. Never fails: it is then given on."""
-        said = {**fields, "kept_ms": store.now_ms(), "keep_s": keep_s}
         with suppress(OSError, QueenError):
-            new = os.path.join(folder, f".{_KEPT}")
-            safe_open.write(new, json.dumps(said).encode())
-            safe_open.replace(new, os.path.join(folder, _KEPT))
+            new = os.path.join(self._folder, f".{_KEPT}")
+            safe_open.write(new, json.dumps(self._fields).encode())
+            safe_open.replace(new, os.path.join(self._folder, _KEPT))
 
     @classmethod
     def read(cls, store: Store, folder: str) -> _Kept | None:
@@ -314,18 +308,14 @@ class _Kept:
 
     def goes_on(self, entry: str) -> None:
         """Notes the process that goes on with it: from here on, the turn ends with that."""
-        said = {**self._fields, "entry": entry}
-        with suppress(OSError, QueenError):
-            new = os.path.join(self._folder, f".{_KEPT}")
-            safe_open.write(new, json.dumps(said).encode())
-            safe_open.replace(new, os.path.join(self._folder, _KEPT))
+        _Kept(self._store, self._folder, {**self._fields, "entry": entry}).write()
 
     def remove(self) -> None:
         with suppress(OSError, QueenError):
             safe_open.unlink(os.path.join(self._folder, _KEPT))
 
-    def lander(self, state: str) -> Lander:
-        return _lander(self._fields, state)
+    def lander(self) -> Lander:
+        return _lander(self._fields, "resolving")
 
 
 def _lander(fields: Fields, state: str) -> Lander:
