@@ -85,8 +85,8 @@ _SECTIONS = {
 }
 """The commands in the order of the help, each with its module in `cli.commands`."""
 
-_HIDDEN = {"hooks": "care.hooks", "behind": "care.sync"}
-"""Commands that another one has replaced, which work as before, or that nobody types."""
+_HIDDEN = {"hooks": "care.hooks"}
+"""Commands that another one has replaced, which work as before."""
 
 _HELP = """Share one repository among coding agents: who works on what, messages, and file
 reservations in .beads/, with no server.
@@ -181,6 +181,7 @@ def run(arguments: list[str]) -> int:
     try:
         code = _invoke(arguments, call)
         sys.stdout.flush()
+        call.send()
     except QueenError as error:
         refusal = error
     except click.exceptions.NoArgsIsHelpError as error:

@@ -15,7 +15,7 @@ from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
 from queenbee.git import touched
 from queenbee.git.completing import complete as complete_issue
-from queenbee.git.remote.background import freshen
+from queenbee.git.remote.following import freshen, send
 from queenbee.git.remote.granting import Terms
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
 from queenbee.services import behind, governing, work
@@ -68,12 +68,14 @@ class Call:
         """The hive, opened when first used."""
         if self._hive is None:
             self._hive = self._open_hive()
-            self._freshen(self._hive)
+            if behind.wants_fetch(self._hive):
+                freshen(self._hive)
         return self._hive
 
-    def _freshen(self, hive: Hive) -> None:
-        if hive.layout.settings.sync_when != behind.MANUAL and behind.wants_fetch(hive):
-            freshen(hive)
+    def send(self) -> None:
+        """Sends what was written to the remote, if the settings say so."""
+        if self._hive is not None and behind.wants_exchange(self._hive.layout):
+            send(self._hive)
 
     @property
     def terms(self) -> Terms:

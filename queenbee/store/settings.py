@@ -53,7 +53,7 @@ TEMPLATE = """\
 # remote = "origin"      # the git remote that queen sync exchanges records with
 # branch = "queenbee/hive"  # the branch there that holds them, and no code
 # ledgers = "code"       # "branch": only that branch has the ledgers; queen sync setup sets it
-# when = "manual"        # "write": what is written is pushed behind the answer; "read": and
+# when = "manual"        # "write": what is written is pushed after the answer; "read": and
 #                        # commands first fetch what is older than max_age
 # max_age = "30s"        # how old what was fetched may be, with when = "read"
 # confirm = "local"      # "remote": grants count once the remote has them, as with --confirm

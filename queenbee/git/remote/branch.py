@@ -88,7 +88,8 @@ class Tree:
 class Branch:
     """One branch of one remote. Raises `InvalidInput` if this hive has none to be on.
 
-    Used as a context manager for as long as it is read: one git reads all objects.
+    Used as a context manager for as long as it is read: one git reads all objects. All that talks
+    to the remote takes no longer than `most_s` together.
     """
 
     def __init__(self, store: Store, *, most_s: float = math.inf) -> None:
@@ -102,7 +103,8 @@ class Branch:
         settings = layout.settings
         self.remote, self.name = settings.sync_remote, settings.sync_branch
         self._cwd = layout.root
-        self._timeout_s, self._most_s = settings.sync_timeout_s, most_s
+        self._timeout_s = settings.sync_timeout_s
+        self._until_s = time.monotonic() + most_s
         # The settings came with a clone: they may only choose among what this machine configured.
         remotes = self._line("config", "--null", "--get-regexp", r"^remote\.") or ""
         said = dict(each.partition("\n")[::2] for each in remotes.split("\0"))
@@ -132,6 +134,10 @@ class Branch:
     def __exit__(self, *exits: object) -> None:
         self._objects.__exit__(*exits)
 
+    def left_s(self) -> float:
+        """Returns how long the remote may still take."""
+        return max(0.0, self._until_s - time.monotonic())
+
     def fetch(self) -> str | None:
         """Returns the newest commit there; None if there is no such branch yet.
 
@@ -155,7 +161,7 @@ class Branch:
             *(self.remote, f"+refs/heads/{self.name}:{self.ref}"),
             cwd=self._cwd,
             timeout_s=self._timeout_s,
-            most_s=self._most_s,
+            most_s=self.left_s(),
             config={"fetch.fsckObjects": "true", "core.logAllRefUpdates": "false"},
         )
         if status == 0:
@@ -184,7 +190,7 @@ class Branch:
             *("--filter=blob:none", "--stdin", self.remote),
             cwd=self._cwd,
             timeout_s=self._timeout_s,
-            most_s=self._most_s,
+            most_s=self.left_s(),
             stdin="".join(f"{each}\n" for each in missing).encode(),
             config={"fetch.negotiationAlgorithm": "noop"},
         )
@@ -359,7 +365,7 @@ class Branch:
             *("--recurse-submodules=no", self.remote, f"{commit}:refs/heads/{self.name}"),
             cwd=self._cwd,
             timeout_s=self._timeout_s,
-            most_s=self._most_s,
+            most_s=self.left_s(),
             config={"core.logAllRefUpdates": "false"},
         )
         if status == 0:

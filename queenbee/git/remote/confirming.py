@@ -26,7 +26,7 @@ from queenbee.services.leases.refusals import held
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from queenbee.git.remote.patience import Patience
+    from queenbee.git.remote.granting import Patience
     from queenbee.services.hive import Services
 
     Grant = Assignment | Reservation

@@ -6,8 +6,9 @@ if a confirmation is asked for. ADR 0029.
 
 from __future__ import annotations
 
+import time
+
 from queenbee.errors import Busy, Taken, Unreachable
-from queenbee.git.remote.patience import Patience
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,18 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 8
 """How often another issue is tried when other machines are faster."""
+
+
+class Patience:
+    """The time that a caller has for a grant, from now on: it may take several attempts."""
+
+    def __init__(self, wait_s: float) -> None:
+        self._deadline_s = time.monotonic() + wait_s
+        self.is_none = wait_s <= 0
+
+    def left_s(self) -> float:
+        """Returns the seconds that are left, at least 0."""
+        return 0.0 if self.is_none else max(0.0, self._deadline_s - time.monotonic())
 
 
 class Terms:

@@ -15,7 +15,8 @@ import math
 import os
 import random
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy
@@ -48,26 +49,26 @@ _ATTEMPTS = 40
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
+@dataclass
 class Synced:
     """What one exchange did."""
 
-    def __init__(self, remote: str, branch: str) -> None:
-        self.remote = remote
-        self.branch = branch
-        self.taken = 0
-        """How many lines came from the remote."""
-        self.sent = 0
-        """How many lines went there."""
-        self.only_there = 0
-        """How many new lines there were not taken in, because this is a copy of a shared engine."""
-        self.confirmed = 0
-        self.refused = 0
-        self.number = 0
-        """The number of the newest commit on the branch; 0 if there is no such branch."""
+    remote: str
+    branch: str
+    taken: int = 0
+    """How many lines came from the remote."""
+    sent: int = 0
+    """How many lines went there."""
+    only_there: int = 0
+    """How many new lines there were not taken in, because this is a copy of a shared engine."""
+    confirmed: int = 0
+    refused: int = 0
+    number: int = 0
+    """The number of the newest commit on the branch; 0 if there is no such branch."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the fields for `--json`."""
-        return dict(vars(self))
+        return asdict(self)
 
 
 def sync(
@@ -83,18 +84,18 @@ def sync(
     confirmed or ended meanwhile needs no exchange of its own. Raises `Unreachable`, and `Busy` if
     another process, or others' pushes, take too long.
     """
-    if branch is None:
-        with Branch(hive) as own:
-            return sync(hive, fetch=fetch, request=request, branch=own)
-    # What was only copied there is not known to be here, if the records are in files again.
-    notes = Notes(hive, f"copy of {branch.ref}" if hive.engine.shared else branch.ref)
-    asked = notes.round()
-    with _turn(
-        hive, notes, lambda: request is not None and not notes.is_pending(request)
-    ) as is_needed:
-        if not is_needed:
-            return Synced(branch.remote, branch.name)
-        return _Exchange(hive, branch, notes).run(asked, fetch=fetch)
+    with Branch(hive) if branch is None else nullcontext(branch) as there:
+        # What was only copied there is not known to be here, if the records are in files again.
+        notes = Notes(hive, f"copy of {there.ref}" if hive.engine.shared else there.ref)
+        asked = notes.round()
+
+        def is_served() -> bool:
+            return request is not None and not notes.is_pending(request)
+
+        with _turn(hive, notes, is_served, there.left_s()) as is_needed:
+            if not is_needed:
+                return Synced(there.remote, there.name)
+            return _Exchange(hive, there, notes).run(asked, fetch=fetch)
 
 
 def take_in(
@@ -110,34 +111,26 @@ def take_in(
     Another process's fetch serves as well, if it began after this was called, or ended less than
     `older_than_s` ago.
     """
-    if branch is None:
-        with Branch(hive, most_s=most_s) as own:
-            if hive.engine.shared:
-                return Synced(own.remote, own.name)
-            return _take_in(hive, own, older_than_s, most_s, keep=True)
-    # A grant follows, and what it notes is more.
-    return _take_in(hive, branch, older_than_s, most_s, keep=False)
+    with Branch(hive, most_s=most_s) if branch is None else nullcontext(branch) as there:
+        if hive.engine.shared:
+            return Synced(there.remote, there.name)
+        notes = Notes(hive, there.ref)
+        asked = notes.round()
 
+        def is_served() -> bool:
+            # A round that began after we asked has brought whatever was there then.
+            return notes.fetched() > asked or behind.fetched_s(hive.layout) < older_than_s
 
-def _take_in(
-    hive: Services, branch: Branch, older_than_s: float, most_s: float, *, keep: bool
-) -> Synced:
-    notes = Notes(hive, branch.ref)
-    asked = notes.round()
-
-    def is_served() -> bool:
-        # A round that began after we asked has brought whatever was there then.
-        return notes.fetched() > asked or behind.fetched_s(hive.layout) < older_than_s
-
-    with _turn(hive, notes, is_served, most_s) as is_needed:
-        if not is_needed:
-            return Synced(branch.remote, branch.name)
-        return _Exchange(hive, branch, notes).fetch_only(keep=keep)
+        with _turn(hive, notes, is_served, there.left_s()) as is_needed:
+            if not is_needed:
+                return Synced(there.remote, there.name)
+            # With a branch, a grant follows, and what it notes is more.
+            return _Exchange(hive, there, notes).fetch_only(keep=branch is None)
 
 
 @contextmanager
 def _turn(
-    hive: Services, notes: Notes, is_served: Callable[[], bool], most_s: float = math.inf
+    hive: Services, notes: Notes, is_served: Callable[[], bool], most_s: float
 ) -> Iterator[bool]:
     """Waits for the lock of the branch, or until another process has done what is asked for.
 
@@ -145,27 +138,24 @@ def _turn(
     many who took it in turn, only to see that, would keep those waiting who push.
     """
     settings = hive.layout.settings
-    holder = hive.actor_or_none or "somebody"
     timeout_s = min(most_s, 3 * settings.sync_timeout_s + settings.lock_timeout_s)
-    until = time.monotonic() + timeout_s
+    until_s = time.monotonic() + timeout_s
+    lock = LongLock(notes.lock_path, holder=hive.actor_or_none or "somebody", timeout_s=0)
     while not is_served():
-        lock = LongLock(notes.lock_path, holder=holder, timeout_s=0)
-        try:
-            lock.__enter__()
-        except Busy as error:
-            if time.monotonic() < until:
-                time.sleep(random.uniform(*_PAUSES_S))  # noqa: S311 - jitter, not a secret
-                continue
-            raise Busy(
-                f"timed out after {timeout_s:g} s: another process exchanges with the remote",
-                hint="try again; nothing was granted",
-                **error.details,
-            ) from error
-        try:
+        with ExitStack() as held:
+            try:
+                held.enter_context(lock)
+            except Busy as error:
+                if time.monotonic() < until_s:
+                    time.sleep(random.uniform(*_PAUSES_S))  # noqa: S311 - jitter, not a secret
+                    continue
+                raise Busy(
+                    f"timed out after {timeout_s:g} s: another process exchanges with the remote",
+                    hint="try again; nothing was granted",
+                    **error.details,
+                ) from error
             yield not is_served()
-        finally:
-            lock.__exit__(None, None, None)
-        return
+            return
     yield False
 
 
@@ -217,10 +207,12 @@ class _Exchange:
                 self._done.sent += sum(map(len, outgoing.values()))
                 self._done.number = token
                 return self._done
+            if not self._branch.left_s():
+                break
             pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)
             time.sleep(random.uniform(0, pause_s))  # noqa: S311 - jitter, not a secret
         raise Busy(
-            f"others pushed to {self._branch.name} {_ATTEMPTS} times meanwhile",
+            f"others pushed to {self._branch.name} {attempt + 1} times meanwhile",
             hint="try again; nothing was granted",
         )
 
@@ -250,6 +242,7 @@ class _Exchange:
         return head
 
     def _finish(self, decisions: Decisions, head: str | None, commit: str, known: Known) -> None:
+        behind.note_fetch(self._hive.layout)
         # The remote has the confirmations: from here on a crash loses nothing, since the next
         # round takes them in like others' lines.
         self._append(decisions.lines)
