@@ -92,7 +92,7 @@ def test_a_reservation_made_during_the_check_counts_too(two: World, queen: Quick
 def test_looking_only_before_the_check_would_land_it(
     two: World, queen: QuickQueen, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blind = mutant(issue, "            take_in(self._hive)", "            pass")
+    blind = mutant(issue, "            take_in(self.hive)", "            pass")
     monkeypatch.setattr(issue, "land_issue", blind.land_issue)
     queen("land", "--confirm", "--check", during_the_check(two))
     assert is_landed(two)

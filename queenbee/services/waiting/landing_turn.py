@@ -140,8 +140,7 @@ class LandingTurn:
         if keep_s:
             with self._store.transaction():
                 if self._entry is not None and not self._entry.is_lost:
-                    now = {"kept_ms": self._store.now_ms(), "keep_s": keep_s}
-                    _Kept(self._store, self.folder, self._fields() | now).write()
+                    _Kept.write(self._store, self.folder, self._fields(), keep_s)
 
     def __enter__(self) -> LandingTurn:
         with self._store.transaction():  # The order is that of the lock.
@@ -270,12 +269,14 @@ class _Kept:
         self.entry = str(fields.get("entry") or "")
         """The place of the process that goes on with it, or empty."""
 
-    def write(self) -> None:
+    @staticmethod
+    def write(store: Store, folder: str, fields: dict[str, object], keep_s: float) -> None:
         """Keeps the turn from now on. Never fails: it is then given on."""
+        said = {**fields, "kept_ms": store.now_ms(), "keep_s": keep_s}
         with suppress(OSError, QueenError):
-            new = os.path.join(self._folder, f".{_KEPT}")
-            safe_open.write(new, json.dumps(self._fields).encode())
-            safe_open.replace(new, os.path.join(self._folder, _KEPT))
+            new = os.path.join(folder, f".{_KEPT}")
+            safe_open.write(new, json.dumps(said).encode())
+            safe_open.replace(new, os.path.join(folder, _KEPT))
 
     @classmethod
     def read(cls, store: Store, folder: str) -> _Kept | None:
@@ -308,7 +309,11 @@ class _Kept:
 
     def goes_on(self, entry: str) -> None:
         """Notes the process that goes on with it: from here on, the turn ends with that."""
-        _Kept(self._store, self._folder, {**self._fields, "entry": entry}).write()
+        said = {**self._fields, "entry": entry}
+        with suppress(OSError, QueenError):
+            new = os.path.join(self._folder, f".{_KEPT}")
+            safe_open.write(new, json.dumps(said).encode())
+            safe_open.replace(new, os.path.join(self._folder, _KEPT))
 
     def remove(self) -> None:
         with suppress(OSError, QueenError):
