@@ -15,8 +15,7 @@ from queenbee.store.documents import write_document
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from queenbee.checks.check import CheckResult
-    from queenbee.checks.output import Output
+    from queenbee.checks.check import CheckResult, Output
     from queenbee.checks.verification import ResultRecord
 
 FAILURES_MAX_CHARS = 256 * 1024

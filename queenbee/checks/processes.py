@@ -16,8 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.checks.bounds import LONGEST_S
-from queenbee.checks.output import NOTHING, Output
+from queenbee.checks.check import LONGEST_S, NOTHING, Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

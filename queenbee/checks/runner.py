@@ -84,39 +84,36 @@ class CheckRunner:
                 # killed run leaves what it did.
                 on_result(result, evidence.add(result))
 
-            run_checks(
-                checks,
-                cwd=self.cwd,
-                env=self.env,
-                interrupts=interrupts,
-                on_progress=self.on_progress,
-                on_result=ended,
-                time_left=time_left,
-            )
+            self._run_checks(checks, interrupts, time_left, ended)
             record = verification_record(
-                subject,
-                started_ms=started_ms,
-                finished_ms=self.now_ms(),
-                verdict=verdict(results),
-                results=results,
-                evidence=evidence.paths,
+                subject, (started_ms, self.now_ms()), verdict(results), results, evidence.paths
             )
             # 3. The record before the document, which may say that its checks have passed.
             yield CheckRun(self.record(record), results)
         if interrupts.count:
             raise ChecksInterrupted(results)
 
+    def _run_checks(
+        self,
+        checks: Sequence[Check],
+        interrupts: Interrupts,
+        time_left: Callable[[], float] | None,
+        ended: Callable[[CheckResult], None],
+    ) -> None:
+        run_checks(
+            checks,
+            cwd=self.cwd,
+            env=self.env,
+            interrupts=interrupts,
+            on_progress=self.on_progress,
+            on_result=ended,
+            time_left=time_left,
+        )
+
     def record_unverified(self, subject: Subject, reason: str) -> CheckRun:
         """Records why the subject counts as done without a check. Raises as `record` does."""
         now_ms = self.now_ms()
-        record = verification_record(
-            subject,
-            started_ms=now_ms,
-            finished_ms=now_ms,
-            verdict="not_verified",
-            results=(),
-            evidence=(),
-        )
+        record = verification_record(subject, (now_ms, now_ms), "not_verified")
         return CheckRun(self.record({**record, "reason": reason}), results=())
 
     def missing_evidence(self, run: CheckRun) -> list[str]:

@@ -64,20 +64,20 @@ class Subject:
 
 def verification_record(
     subject: Subject,
-    *,
-    started_ms: int,
-    finished_ms: int,
+    times_ms: tuple[int, int],
     verdict: str,
-    results: Sequence[CheckResult],
-    evidence: Sequence[str | None],
+    results: Sequence[CheckResult] = (),
+    evidence: Sequence[str | None] = (),
 ) -> VerificationRecord:
-    """Returns the record of one run; `evidence` has the file of each result, or None."""
+    """Returns the record of one run, from its start to its end; `evidence` has the file of each
+    result, or None.
+    """
     return {
         "subject_kind": subject.kind,
         "subject_id": subject.subject_id,
         "attempt": subject.attempt,
-        "started_at": format_ms(started_ms),
-        "finished_at": format_ms(finished_ms),
+        "started_at": format_ms(times_ms[0]),
+        "finished_at": format_ms(times_ms[1]),
         "verdict": verdict,
         "results": _result_records(results, evidence),
     }

@@ -91,7 +91,7 @@ def check(
     from queenbee.documents.findings import Finding  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.check import check_plan  # noqa: PLC0415 - start-up
     from queenbee.documents.plans.plan import Plan, parse_plan  # noqa: PLC0415 - start-up
-    from queenbee.workflows.branches import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
+    from queenbee.workflows.imports import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
     from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
 
     agents = agents_for(os.getcwd(), agents_dir)

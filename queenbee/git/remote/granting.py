@@ -25,18 +25,6 @@ _ATTEMPTS = 8
 """How often another issue is tried when other machines are faster."""
 
 
-class Patience:
-    """The time that a caller has for a grant, from now on: it may take several attempts."""
-
-    def __init__(self, wait_s: float) -> None:
-        self._deadline_s = time.monotonic() + wait_s
-        self.is_none = wait_s <= 0
-
-    def left_s(self) -> float:
-        """Returns the seconds that are left, at least 0."""
-        return 0.0 if self.is_none else max(0.0, self._deadline_s - time.monotonic())
-
-
 class Terms:
     """Whether grants need the remote's confirmation, and what to do if it cannot be reached.
 
@@ -67,17 +55,17 @@ class Terms:
         `grant` gets the seconds that it may wait. Raises what `grant` raises, and, if it is to be
         confirmed, what `confirmed` raises.
         """
-        patience = Patience(wait_s)
+        left_s = _left(wait_s)
         if not self.confirm:
-            return grant(patience.left_s())
+            return grant(left_s())
         from queenbee.git.remote.confirming import confirmed  # noqa: PLC0415 - start-up
 
         return confirmed(
             self.hive,
-            lambda: grant(patience.left_s()),
+            lambda: grant(left_s()),
             local_if_offline=self.local_if_offline,
             tell=self.tell,
-            patience=patience,
+            left_s=left_s,
         )
 
     def take_next(
@@ -104,11 +92,11 @@ class Terms:
                 return []
             return [taken.assignment, *(lease for lease in taken.leases if not lease.token)]
 
-        patience = Patience(wait_s)
+        left_s = _left(wait_s)
         given: Sequence[Grant] = ()
         for attempt in range(_ATTEMPTS):
             try:
-                given = self.granted(grant, wait_s=patience.left_s())
+                given = self.granted(grant, wait_s=left_s())
                 break
             except Taken:
                 if attempt == _ATTEMPTS - 1:
@@ -131,3 +119,9 @@ class Terms:
                 raise
             self.tell(f"no next issue was taken: {error.message}; try: queen next")
             return None
+
+
+def _left(wait_s: float) -> Callable[[], float]:
+    """Returns what tells how much of a wait is left, in seconds: it may take several attempts."""
+    deadline_s = time.monotonic() + wait_s
+    return lambda: max(0.0, deadline_s - time.monotonic()) if wait_s > 0 else 0.0

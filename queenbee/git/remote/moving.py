@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.errors import NotFound
@@ -32,21 +33,20 @@ _TABLE = f"\n[sync]\n{_SETTING}\n"
 _OURS = re.compile(r"queen_[^/]+\.jsonl|archive/queen_[^/]+\.jsonl")
 
 
+@dataclass
 class Moved:
     """What a setup changed: files of `.beads/`, and ledgers in the index of the main worktree."""
 
-    def __init__(self, synced: Synced | None) -> None:
-        self.synced = synced
-        self.files: list[str] = []
-        self.untracked: list[str] = []
-        """Ledgers and segments that are no longer in the index."""
-        self.tracked: list[str] = []
-        """Those that are in it again."""
+    synced: Synced | None
+    files: list[str] = field(default_factory=list)
+    untracked: list[str] = field(default_factory=list)
+    """Ledgers and segments that are no longer in the index."""
+    tracked: list[str] = field(default_factory=list)
+    """Those that are in it again."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the fields for `--json`."""
-        synced = self.synced.to_dict() if self.synced is not None else None
-        return {**vars(self), "synced": synced}
+        return asdict(self)
 
 
 def set_up(hive: Services) -> Moved:

@@ -9,6 +9,7 @@ import json
 import os
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.ids import RANDOM_BYTES, ulid
@@ -25,22 +26,18 @@ if TYPE_CHECKING:
 _MOST_BYTES = 2**20
 
 
+@dataclass(slots=True)
 class Known:
     """What both sides have: all lines of the commit `taken` are here, and all lines before the
     marks in the journals are in the commit `sent`.
     """
 
-    __slots__ = ("done", "marks", "sent", "taken")
-
-    def __init__(
-        self, taken: str | None, sent: str | None, marks: Mapping[str, Mark], done: int
-    ) -> None:
-        self.taken = taken
-        self.sent = sent
-        self.marks = marks
-        self.done = done
-        """The round that found this. Rounds are counted, so that no clock is needed to tell
-        whether one began after somebody had asked for it."""
+    taken: str | None
+    sent: str | None
+    marks: Mapping[str, Mark]
+    done: int
+    """The round that found this. Rounds are counted, so that no clock is needed to tell whether
+    one began after somebody had asked for it."""
 
     def mark(self, kind: str) -> Mark:
         """Returns the mark in the journal of a kind."""

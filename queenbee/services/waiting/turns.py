@@ -55,9 +55,9 @@ class Watch:
         """Returns whether something was written since it last looked."""
         return self._stamp() != self._seen
 
-    def wait(self, until_s: float, true: Callable[[], bool] | None = None) -> None:
-        """Returns as soon as `true()` (default: `has_changed`), asked at every change, or at
-        `until_s` on the monotonic clock.
+    def wait(self, until_s: float, true: Callable[[], bool] | None = None) -> bool:
+        """Returns True as soon as `true()` (default: `has_changed`), asked at every change, or
+        False at `until_s` on the monotonic clock.
         """
         paths = [path for each in self._ledgers for path in (each.path, each.journal_path)]
         while (now_s := time.monotonic()) < until_s:
@@ -66,7 +66,8 @@ class Watch:
                 self._on_tick(now_s - self._begun_s)
                 tick_s = min(until_s, now_s + _TICK_S)
             if self._store.wait(true or self.has_changed, False, [*paths, *self._files], tick_s):
-                return
+                return True
+        return False
 
     def _stamp(self) -> tuple[object, ...]:
         return (*(each.stamp() for each in self._ledgers), *map(stamp_of, self._files))
@@ -129,13 +130,12 @@ def served(
                 # Neither gets better by waiting.
                 if refusal.details.get("circle") or isinstance(refusal, IssueClosed):
                     raise
-                if time.monotonic() >= deadline_s:
+                if time.monotonic() >= deadline_s or not turn.wait(refusal, deadline_s):
                     raise Busy(
                         f"timed out after {format_duration(place.wait_s)}: {refusal.message}",
                         hint=refusal.hint,
                         **refusal.details,
                     ) from refusal
-                turn.wait(refusal, deadline_s)
 
 
 class _Turn:
@@ -158,16 +158,19 @@ class _Turn:
         tick = self._report if on_progress is not None else None
         self.watch = Watch(self._store, kinds, [*files, line], tick)
 
-    def wait(self, refusal: Conflict, deadline_s: float) -> None:
-        """Returns when another attempt may succeed, or at the deadline."""
+    def wait(self, refusal: Conflict, deadline_s: float) -> bool:
+        """Returns whether another attempt may succeed, or would be refused by somebody else; False
+        at the deadline.
+        """
         self._refusal, self._ahead = refusal, self._place.ahead
-        ends_ms = refusal.details.get("ends_ms")
+        until_s, ends_ms = deadline_s, refusal.details.get("ends_ms")
         # Whoever is ahead is served first: until then, no write and no expiry helps us.
         if not self._ahead and isinstance(ends_ms, int):
             # The store's clock decides when a lease expires, and it may be set while we wait.
             left_s = max(0, ends_ms - self._store.now_ms()) / 1000
-            deadline_s = min(deadline_s, time.monotonic() + left_s)
-        self.watch.wait(deadline_s, self._is_ours if self._ahead else None)
+            until_s = min(deadline_s, time.monotonic() + left_s)
+        has_changed = self.watch.wait(until_s, self._is_ours if self._ahead else None)
+        return has_changed or until_s < deadline_s or self._ahead != self._place.ahead
 
     def _is_ours(self) -> bool:
         """Returns whether all who were ahead have left; nobody can join them."""

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mutants import mutant
 
-from queenbee.checks.bounds import MAX_CHECKS
+from queenbee.checks.check import MAX_CHECKS
 from queenbee.documents.gates import gate as gate_module
 from queenbee.documents.gates import judgement
 from queenbee.documents.gates.gate import (
