@@ -39,7 +39,7 @@ _CHUNK_BYTES = 64 * 1024
 _REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ProcessResult:
     """How a program ended; `exit_code` is negative for a signal, None if it did not exit."""
 
@@ -52,7 +52,7 @@ class ProcessResult:
     """Why it was not started."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Program:
     """One program to run, and its limits.
 

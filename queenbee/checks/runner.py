@@ -28,7 +28,7 @@ class ChecksInterrupted(KeyboardInterrupt):
         self.results = results
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CheckRun:
     """One run of a list of checks: its record as the ledger has it, and its results."""
 
@@ -36,7 +36,7 @@ class CheckRun:
     results: Sequence[CheckResult]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CheckRunner:
     """Runs lists of checks in the folder `cwd`, and keeps a record and the evidence of each run.
 

@@ -53,7 +53,7 @@ class VerificationRecord(TypedDict):
     reason: NotRequired[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Subject:
     """What a run of checks is about: a bead or a gate, and the attempt at it."""
 

@@ -12,13 +12,13 @@ import json
 import os
 import time
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from queenbee.core.text import shortened
 from queenbee.errors import QueenError, Unreadable
 from queenbee.store import safe_open
 from queenbee.store.lock import is_held
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.services.store import Store
     from queenbee.store.layout import Layout

@@ -34,7 +34,7 @@ _SESSION_FIELDS = ("session_id", "session_task", "role", "role_spec", "session_p
 _RALPH_FIELDS = ("attempt_count", "last_attempt", "failure_reason")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BeadView:
     """One bead. `waits` says why it is not ready, or is None."""
 

@@ -46,7 +46,7 @@ _NOBODY = "queen"
 """The importer that a dry run names if no actor is known."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlanImport:
     """How to import a plan; a default comes from the tracker's rows or the repository.
 
@@ -62,7 +62,7 @@ class PlanImport:
     accept: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Annotated:
     """The result of annotating a plan: beads under their headings, and those without one."""
 
@@ -71,7 +71,7 @@ class Annotated:
     changed: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SessionProgress:
     """A session with the progress of its beads: the bead of each task that was imported.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -235,7 +236,7 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     return {
         "path": path,
         "dry_run": dry_run,
-        **vars(annotate_plan_file(hive, path, dry_run=dry_run)),
+        **asdict(annotate_plan_file(hive, path, dry_run=dry_run)),
     }
 
 

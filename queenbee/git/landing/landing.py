@@ -289,7 +289,6 @@ class _One:
         raise NotLanded(
             f"{self.place.target} was moved {_TRIES} times while this worktree was being landed",
             hint="try again; nothing was landed",
-            files=[],
         )
 
     def _try(self, turn: LandingTurn, note: Note, check: str | None) -> Landing | None:
@@ -391,7 +390,6 @@ class _One:
             raise NotLanded(
                 f"git is at work in {tree}, or was killed there: {kept[0]}",
                 hint="if no git command runs there, remove that file",
-                files=[],
             )
         if fields.get("step") == "rebase" and place.is_rebasing:
             # What git wrote for the first of its moves; aborting knows only what git tracks.

@@ -7,10 +7,10 @@ if a confirmation is asked for. ADR 0029.
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy, Taken, Unreachable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

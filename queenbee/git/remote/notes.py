@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from queenbee.core.ids import RANDOM_BYTES, ulid
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
-from queenbee.store.files import START, Mark
+from queenbee.store.files import START, Mark, size_of
 from queenbee.store.ledger.batch import Position
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Notes:
     def round(self) -> int:
         """Returns the number of the round that began last."""
         # At least that of what was fetched: if a file was lost, nobody waits for less than that.
-        return max(_size(self._rounds_path), self.fetched())
+        return max(size_of(self._rounds_path), self.fetched())
 
     def begin_round(self) -> int:
         """Returns the number of a new round. Needs the branch's lock."""
@@ -124,7 +124,7 @@ class Notes:
 
     def fetched(self) -> int:
         """Returns the number of the round that has taken in last what the remote had."""
-        return max(_size(self._fetches_path), self.known().done)
+        return max(size_of(self._fetches_path), self.known().done)
 
     def note_fetched(self, number: int) -> None:
         """Notes that a round took in what the remote had, and sent nothing. Needs the lock."""
@@ -196,14 +196,3 @@ class Notes:
             safe_open.replace(temporary, path)
         except OSError as error:
             raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
-
-
-def _size(path: str) -> int:
-    try:
-        file = safe_open.open_file(path, os.O_RDONLY)
-    except (OSError, Unreadable):
-        return 0
-    try:
-        return os.fstat(file).st_size
-    finally:
-        os.close(file)

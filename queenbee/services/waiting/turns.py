@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, Conflict, IssueClosed
 from queenbee.store.files import stamp_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import TypeVar
@@ -90,17 +91,15 @@ def until(
         watch.wait(min(deadline_s, now_s + again_s))
 
 
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How a wait stands, for whoever shows it."""
 
-    def __init__(
-        self, place: Place, refusal: Conflict, ahead: Sequence[Waiter], waited_s: float
-    ) -> None:
-        self.want: Want = place.want
-        self.whole_s = place.wait_s
-        self.refusal = refusal
-        self.ahead = ahead
-        self.waited_s = waited_s
+    want: Want
+    refusal: Conflict
+    ahead: Sequence[Waiter]
+    waited_s: float
+    whole_s: float
 
 
 def served(
@@ -179,4 +178,5 @@ class _Turn:
 
     def _report(self, waited_s: float) -> None:
         assert self._on_progress is not None
-        self._on_progress(Progress(self._place, self._refusal, self._ahead, waited_s))
+        place = self._place
+        self._on_progress(Progress(place.want, self._refusal, self._ahead, waited_s, place.wait_s))
