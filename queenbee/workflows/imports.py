@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -279,9 +280,10 @@ def default_branch(tree: GitTree | None) -> str:
     """
     if tree is None:
         return DEFAULT
-    remote = _named_by(os.path.join(tree.common_dir, "refs", "remotes", "origin", "HEAD"))
-    if remote is not None:
-        return remote
+    head = os.path.join(tree.common_dir, "refs", "remotes", "origin", "HEAD")
+    with suppress(OSError), open(head, encoding="utf-8", errors="replace") as file:
+        if match := _REF.match(file.read()):
+            return match[1]
     for name in (DEFAULT, "master"):
         if _has_branch(tree, name):
             return name
@@ -297,16 +299,3 @@ def usual_branch_prefix(tree: GitTree | None) -> str | None:
 
 def _has_branch(tree: GitTree, name: str) -> bool:
     return branch_head(tree.common_dir, name) is not None
-
-
-def _named_by(path: str) -> str | None:
-    match = _REF.match(_read(path))
-    return match[1] if match else None
-
-
-def _read(path: str) -> str:
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            return file.read()
-    except OSError:
-        return ""
