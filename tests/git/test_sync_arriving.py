@@ -195,7 +195,6 @@ STEPS = {
     "in the middle of the journal": (Appender, "append", 2),
     "before the journal has the rest": (Journal, "append", 0),
     "before the archive is noted": (Archive, "note", 0),
-    "before it is noted": (syncing._Exchange, "_note_reached", 0),
     "before the exchange is noted": (Notes, "write", 0),
 }
 

@@ -16,7 +16,6 @@ from queenbee.core.ids import RANDOM_BYTES, ulid
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.files import START, Mark, size_of
-from queenbee.store.ledger.batch import Position
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -53,7 +52,6 @@ class Notes:
         self._known_path = os.path.join(self.folder, "known.json")
         self._rounds_path = os.path.join(self.folder, "rounds")
         self._fetches_path = os.path.join(self.folder, "fetches")
-        self._positions_path = os.path.join(self.folder, "positions.json")
         self._pending_dir = os.path.join(self.folder, "pending")
         self._clone_path = os.path.join(self.folder, "clone")
         self._ref = ref
@@ -83,30 +81,6 @@ class Notes:
             # Without the note everything is compared, which is right as well.
             safe_open.unlink(self._known_path)
         self._replace(self._known_path, json.dumps({"ref": self._ref, **said}).encode())
-
-    def positions(self) -> dict[str, Position]:
-        """Returns up to where each ledger was found to be in its journal; a cache, too."""
-        try:
-            said = json.loads(safe_open.read(self._positions_path, _MOST_BYTES))
-            return {
-                str(kind): Position(
-                    Mark(*map(int, tracked)),
-                    Mark(*map(int, journal)),
-                    {str(name): tuple(map(int, stamp)) for name, stamp in segments.items()},
-                )
-                for kind, (tracked, journal, segments) in said.items()
-            }
-        except (OSError, Unreadable, ValueError, TypeError, AttributeError):
-            return {}
-
-    def note_positions(self, positions: Mapping[str, Position]) -> None:
-        """Replaces the note of them. Needs the branch's lock."""
-        said = {
-            kind: [*([each.inode, each.offset, each.sum] for each in (at.tracked, at.journal)),
-                   dict(at.segments)]
-            for kind, at in positions.items()
-        }  # fmt: skip
-        self._replace(self._positions_path, json.dumps(said).encode())
 
     # A number is the size of an empty file: it is never seen half written, and takes no block. To
     # replace a small file waits for the disk on ext4, several times for each grant.

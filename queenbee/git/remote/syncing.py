@@ -27,12 +27,11 @@ from queenbee.services import behind
 from queenbee.services.rotation import closing
 from queenbee.store.files import Appender, split_lines
 from queenbee.store.ledger.arriving import arrive, has_nothing
-from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.lock import LongLock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from queenbee.git.remote.branch import File
     from queenbee.services.hive import Services
@@ -43,8 +42,6 @@ SEGMENT_BYTES = 2**20
 what a push has to pack stays small."""
 _PAUSES_S = 0.01, 0.04
 """How long one who waits for the lock sleeps, between looks whether another has done it."""
-_FAR_BYTES = 2**18
-"""So much is read again rather than noted: to replace the note waits for the disk."""
 _ATTEMPTS = 40
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
@@ -198,9 +195,8 @@ class _Exchange:
                 behind.served(self._hive.layout)
                 self._done.number = token - 1
                 return self._done
-            commit = self._branch.write(
-                self._tree, self._contents(outgoing, decisions.lines), head, token
-            )
+            contents = self._contents(outgoing, decisions.lines)
+            commit = self._branch.write(self._tree, contents, head, token)
             # 3. The push is refused unless `head` is still the newest commit there.
             if self._branch.push(commit):
                 self._finish(decisions, head, commit, Known(head, commit, ends, number))
@@ -324,7 +320,6 @@ class _Exchange:
             if noted is not None and noted.mark.offset == each.archived_bytes:
                 marks[kind] = noted.mark
         self._known.marks = {**self._known.marks, **marks}
-        self._note_reached(arrived)
         return {kind: each.staying for kind, each in arrived.items()}
 
     def _new_lines(self, old: Tree) -> dict[str, list[bytes]]:
@@ -373,26 +368,18 @@ class _Exchange:
                     ledger.close()
                 tx.touch(kind)
 
-    def _note_reached(self, kinds: Iterable[str]) -> None:
-        """Notes up to where ledgers that were just written are recorded."""
-        noted = self._notes.positions()
-        reached = {kind: self._hive.state(kind).agreed for kind in kinds}
-        if any(_is_far(noted.get(kind, Position()), at) for kind, at in reached.items()):
-            self._notes.note_positions({**noted, **reached})
-
     def _record_gained(self) -> None:
         """Takes lines that another program or a merge wrote to the ledgers to the journals."""
-        if self._hive.engine.shared:
+        hive = self._hive
+        if hive.engine.shared:
             return
-        noted = self._notes.positions()
-        read = {kind: self._hive.ledger(kind).read(noted.get(kind)) for kind in self._hive.kinds()}
-        reached = {kind: each.position for kind, each in read.items() if not each.unrecorded}
-        if any(_is_far(noted.get(kind, Position()), at) for kind, at in reached.items()):
-            # Else the next exchange reads a large ledger from its beginning.
-            self._notes.note_positions({**noted, **reached})
-        gained = [kind for kind, each in read.items() if each.unrecorded]
+        gained = [
+            kind
+            for kind in hive.kinds()
+            if hive.ledger(kind).read(hive.state(kind).agreed).unrecorded
+        ]
         if gained:
-            with self._hive.transaction() as tx:
+            with hive.transaction() as tx:
                 for kind in gained:
                     tx.touch(kind)
 
@@ -447,11 +434,3 @@ def _free_numbers(taken: Collection[int]) -> Iterator[int]:
     yield from range(last + 1, MOST_NUMBER + 1)
     # Somebody used up the numbers: lines under any free one arrive, those beyond would not.
     yield from (each for each in range(1, MOST_NUMBER) if each not in taken and each < last)
-
-
-def _is_far(noted: Position, reached: Position) -> bool:
-    """Returns whether it is worth a note that a ledger was read up to here."""
-    return reached.segments != noted.segments or any(
-        now.offset - (before.offset if before.inode == now.inode else 0) > _FAR_BYTES
-        for before, now in ((noted.tracked, reached.tracked), (noted.journal, reached.journal))
-    )
