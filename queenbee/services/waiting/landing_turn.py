@@ -121,7 +121,7 @@ class LandingTurn:
 
     @property
     def token(self) -> str:
-        """What `is_turn` recognises while the turn lasts."""
+        """What `is_turn` recognizes while the turn lasts."""
         return f"{self._target}/{self.name}"
 
     def check(self) -> None:
