@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.check import CheckResult, verdict
 from queenbee.checks.engine import run_checks
-from queenbee.checks.evidence import EvidenceOfRun, missing_evidence, write_failures
 from queenbee.checks.processes import Interrupts
-from queenbee.checks.verification import verification_record
+from queenbee.checks.verification import (
+    EvidenceOfRun,
+    missing_evidence,
+    verification_record,
+    write_failures,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -89,11 +89,7 @@ def complete(
     for a Ralph bead that waits for something or lacks its evidence.
     """
     hive.look({"issue_id": issue_id, "reason": reason})  # Before the checks, which take minutes.
-    if unverified and not (reason and reason.strip()):
-        raise InvalidInput(
-            "completing without checks needs a reason",
-            hint=suggested("queen complete", issue_id, no_verify=True, reason="WHY"),
-        )
+    because = _reason_against_checks(issue_id, reason) if unverified else None
     done = hive.issues.completion(issue_id)
     if done is not None and done.droid == hive.actor and hive.assignments.active(issue_id) is None:
         return Completion(done)
@@ -103,7 +99,6 @@ def complete(
             running.mark_completed(hive, bead)
         record: VerificationRecord | None = checked
     else:
-        because = reason if unverified else None
         completed = partial(
             running.complete_ralph,
             hive,
@@ -115,6 +110,16 @@ def complete(
     if record is not None and record["verdict"] not in GOOD:
         return Completion(assignment, record)
     return end(hive, issue_id, _reason(record, reason), record)
+
+
+def _reason_against_checks(issue_id: str, reason: str | None) -> str:
+    """Returns why no check is to run. Raises `InvalidInput` without a reason."""
+    if reason and reason.strip():
+        return reason
+    raise InvalidInput(
+        "completing without checks needs a reason",
+        hint=suggested("queen complete", issue_id, no_verify=True, reason="WHY"),
+    )
 
 
 def check(

@@ -11,7 +11,7 @@ import zlib
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from queenbee.checks.evidence import slug
+from queenbee.checks.verification import slug
 from queenbee.documents.folders import lock_path, run_lock_path
 from queenbee.errors import Busy, Unwritable
 from queenbee.store import safe_open, setup

@@ -7,15 +7,17 @@ import os
 import pytest
 
 from queenbee.checks.check import MAX_CHECKS, Check, CheckResult, Command, Output
-from queenbee.checks.evidence import (
+from queenbee.checks.verification import (
     FAILURES_MAX_CHARS,
     EvidenceOfRun,
+    Subject,
     failures_text,
     missing_evidence,
+    result_record,
     slug,
+    verification_record,
     write_failures,
 )
-from queenbee.checks.verification import Subject, result_record, verification_record
 from queenbee.errors import Unwritable
 from queenbee.store.ledger.codec import MAX_LINE_BYTES, encode
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.check import LONGEST_S, Check, Command
-from queenbee.checks.evidence import failures_text
-from queenbee.checks.verification import Subject
+from queenbee.checks.verification import Subject, failures_text
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.ralph.bead import (
     backoff_s,
