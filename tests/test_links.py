@@ -22,7 +22,7 @@ from queenbee.agents.files.edits import gathered
 from queenbee.agents.files.edits import write as write_edits
 from queenbee.agents.setup import AGENTS
 from queenbee.checks.check import Check, CheckResult, Command
-from queenbee.checks.evidence import EvidenceOfRun, write_failures
+from queenbee.checks.verification import EvidenceOfRun, write_failures
 from queenbee.cli.exits import UNREADABLE, exit_code
 from queenbee.documents.gates.store import create_gate
 from queenbee.documents.plans.files import annotate_file

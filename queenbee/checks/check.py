@@ -10,18 +10,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from queenbee.checks.bounds import DEFAULT_TIMEOUT_S
-from queenbee.checks.output import NOTHING, Output
 from queenbee.core.text import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Literal
 
+DEFAULT_TIMEOUT_S = 300
+"""The timeout of a check whose document names none."""
+
+LONGEST_S = 7 * 24 * 3600
+"""No wait is longer than a week, which also keeps a document's number within a clock's range."""
+
+MAX_CHECKS = 500
+"""The limit of one bead or gate: the record of a run is one ledger line, of 1 MiB at most."""
+
 _QUOTED_CHARS = 200
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Command:
     """A line for a shell: `sh`, `bash`, `zsh`, or PowerShell (`pwsh`, `powershell`)."""
 
@@ -38,7 +45,7 @@ class Command:
         return [self.shell, "-c", self.text]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Script:
     """A program and its arguments, started without a shell."""
 
@@ -46,7 +53,7 @@ class Script:
     args: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class FileExists:
     """A path that must exist and have this type."""
 
@@ -54,7 +61,7 @@ class FileExists:
     file_type: Literal["file", "directory", "any"] = "file"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pattern:
     """One text, or regular expression, to find."""
 
@@ -63,7 +70,7 @@ class Pattern:
     case_sensitive: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ContentMatch:
     """A file in which every pattern must occur."""
 
@@ -71,14 +78,14 @@ class ContentMatch:
     patterns: tuple[Pattern, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Unknown:
     """A check of an unknown type: it is skipped, and so never passes."""
 
     type_name: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Expectation:
     """What a program must do to pass; the two texts are literal."""
 
@@ -87,7 +94,7 @@ class Expectation:
     stderr_contains: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Check:
     """One thing to verify. Relative paths start at the working directory of the run.
 
@@ -105,7 +112,37 @@ class Check:
     environment: Mapping[str, str | None] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a program wrote to one stream; beyond the cap, the middle is left out."""
+
+    head: bytes = b""
+    tail: bytes = b""
+    total_bytes: int = 0
+    found: bool = True
+    """Whether the wanted text occurred, even in the part that was left out."""
+
+    @property
+    def left_out_bytes(self) -> int:
+        """The bytes between `head` and `tail` that were not kept."""
+        return self.total_bytes - len(self.head) - len(self.tail)
+
+    def data(self) -> bytes:
+        """Returns what was kept, with a line in the middle that says how much was not."""
+        if not self.left_out_bytes:
+            return self.head + self.tail
+        return self.head + f"\n[… {self.left_out_bytes:,} bytes left out …]\n".encode() + self.tail
+
+    def text(self) -> str:
+        """Returns `data` as text; bytes that are not UTF-8 become the replacement character."""
+        return self.data().decode(errors="replace")
+
+
+NOTHING = Output()
+"""The output of a program that wrote nothing, or never started."""
+
+
+@dataclass(frozen=True, slots=True)
 class CheckResult:
     """The result of one check; `reason` is a sentence for people, whatever the status."""
 

@@ -31,7 +31,7 @@ _UNKNOWN = 127
 """The exit code of a shell that finds no program for a command."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Progress:
     """The progress of a run: sent when a check starts, about once a second, and when it ends."""
 
@@ -90,7 +90,7 @@ def environment_for(check: Check, env: Mapping[str, str]) -> dict[str, str]:
     return allowed | named
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Run:
     cwd: str
     env: Mapping[str, str]

@@ -16,8 +16,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.checks.bounds import LONGEST_S
-from queenbee.checks.output import NOTHING, Output
+from queenbee.checks.check import LONGEST_S, NOTHING, Output
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +39,7 @@ _CHUNK_BYTES = 64 * 1024
 _REQUESTS_TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ProcessResult:
     """How a program ended; `exit_code` is negative for a signal, None if it did not exit."""
 
@@ -53,7 +52,7 @@ class ProcessResult:
     """Why it was not started."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Program:
     """One program to run, and its limits.
 

@@ -8,9 +8,13 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.check import CheckResult, verdict
 from queenbee.checks.engine import run_checks
-from queenbee.checks.evidence import EvidenceOfRun, missing_evidence, write_failures
 from queenbee.checks.processes import Interrupts
-from queenbee.checks.verification import verification_record
+from queenbee.checks.verification import (
+    EvidenceOfRun,
+    missing_evidence,
+    verification_record,
+    write_failures,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,7 +32,7 @@ class ChecksInterrupted(KeyboardInterrupt):
         self.results = results
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CheckRun:
     """One run of a list of checks: its record as the ledger has it, and its results."""
 
@@ -36,7 +40,7 @@ class CheckRun:
     results: Sequence[CheckResult]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class CheckRunner:
     """Runs lists of checks in the folder `cwd`, and keeps a record and the evidence of each run.
 
@@ -84,39 +88,36 @@ class CheckRunner:
                 # killed run leaves what it did.
                 on_result(result, evidence.add(result))
 
-            run_checks(
-                checks,
-                cwd=self.cwd,
-                env=self.env,
-                interrupts=interrupts,
-                on_progress=self.on_progress,
-                on_result=ended,
-                time_left=time_left,
-            )
+            self._run_checks(checks, interrupts, time_left, ended)
             record = verification_record(
-                subject,
-                started_ms=started_ms,
-                finished_ms=self.now_ms(),
-                verdict=verdict(results),
-                results=results,
-                evidence=evidence.paths,
+                subject, (started_ms, self.now_ms()), verdict(results), results, evidence.paths
             )
             # 3. The record before the document, which may say that its checks have passed.
             yield CheckRun(self.record(record), results)
         if interrupts.count:
             raise ChecksInterrupted(results)
 
+    def _run_checks(
+        self,
+        checks: Sequence[Check],
+        interrupts: Interrupts,
+        time_left: Callable[[], float] | None,
+        ended: Callable[[CheckResult], None],
+    ) -> None:
+        run_checks(
+            checks,
+            cwd=self.cwd,
+            env=self.env,
+            interrupts=interrupts,
+            on_progress=self.on_progress,
+            on_result=ended,
+            time_left=time_left,
+        )
+
     def record_unverified(self, subject: Subject, reason: str) -> CheckRun:
         """Records why the subject counts as done without a check. Raises as `record` does."""
         now_ms = self.now_ms()
-        record = verification_record(
-            subject,
-            started_ms=now_ms,
-            finished_ms=now_ms,
-            verdict="not_verified",
-            results=(),
-            evidence=(),
-        )
+        record = verification_record(subject, (now_ms, now_ms), "not_verified")
         return CheckRun(self.record({**record, "reason": reason}), results=())
 
     def missing_evidence(self, run: CheckRun) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -78,9 +79,25 @@ class Invocation:
         from queenbee.services.behind import wants_fetch  # noqa: PLC0415 - start-up
 
         if wants_fetch(self.hive):
-            from queenbee.git.remote.background import freshen  # noqa: PLC0415 - start-up
+            from queenbee.git.remote.following import freshen  # noqa: PLC0415 - start-up
 
             freshen(self.hive)
+
+    def send(self) -> None:
+        """Sends what was written to the remote, after the answer, if the settings say so."""
+        hive = self._hive
+        if hive is None or hive.layout.settings.sync_when == "manual":
+            return
+        from queenbee.services.behind import news, wants_exchange  # noqa: PLC0415 - start-up
+
+        if wants_exchange(hive.layout):
+            from queenbee.git.remote.following import send  # noqa: PLC0415 - start-up
+
+            # Whoever ends it has its answer already; the next command sends the rest.
+            with suppress(KeyboardInterrupt):
+                send(hive)
+            for each in news(hive):
+                self.tell(each)
 
     def arrive(self) -> None:
         """Lets the hive remember the actor, if the command opened it."""

@@ -85,8 +85,6 @@ _SECTIONS = {
 }
 """The commands in the order of the help, each with its module in `cli.commands`."""
 
-_HIDDEN = {"behind": "care.sync"}
-"""Commands that nobody types."""
 
 _HELP = """Share one repository among coding agents: who works on what, messages, and file
 reservations in .beads/, with no server.
@@ -135,7 +133,6 @@ def _status_or_help(context: click.Context) -> int | None:
 queen = QueenGroup(
     "queen",
     sections=_SECTIONS,
-    hidden=_HIDDEN,
     invoke_without_command=True,
     callback=_status_or_help,
     params=[
@@ -181,6 +178,7 @@ def run(arguments: list[str]) -> int:
     try:
         code = _invoke(arguments, call)
         sys.stdout.flush()
+        call.send()
     except QueenError as error:
         refusal = error
     except click.exceptions.NoArgsIsHelpError as error:
@@ -243,7 +241,7 @@ def _with_hive(hint: str, beads_dir: str) -> str:
     """Returns a hint whose commands name the same hive: without that, they find another or none."""
     if "--beads-dir" in hint:
         return hint
-    known = "|".join(name for section in (*_SECTIONS.values(), _HIDDEN) for name in section)
+    known = "|".join(name for section in _SECTIONS.values() for name in section)
     named = f"queen --beads-dir {shell_word(beads_dir)} "
     # What is in quotes is others' text, and no command.
     parts = re.split(r"('(?:[^']|'\\'')*'|“[^”]*”)", hint)

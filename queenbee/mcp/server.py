@@ -200,6 +200,7 @@ class _Handlers:
                 value = tool.run(call)
                 if call.opened is not None:
                     call.opened.note_presence()
+                call.send()
                 return answered(value, _notices(call))
             except QueenError as error:
                 return refused(error, _notices(call))

@@ -16,7 +16,7 @@ from queenbee.core.timestamps import parse_since_ms
 from queenbee.errors import InvalidInput
 from queenbee.git import touched
 from queenbee.git.landed import complete as complete_issue
-from queenbee.git.remote.background import freshen
+from queenbee.git.remote.following import freshen, send
 from queenbee.git.remote.granting import Terms
 from queenbee.mcp.arguments import Argument, choice, count, duration, flag, text, texts, word
 from queenbee.services import behind, governing, work
@@ -60,12 +60,14 @@ class Call:
         """The hive, opened when first used."""
         if self.opened is None:
             self.opened = self.open_hive()
-            self._freshen(self.opened)
+            if behind.wants_fetch(self.opened):
+                freshen(self.opened)
         return self.opened
 
-    def _freshen(self, hive: Hive) -> None:
-        if hive.layout.settings.sync_when != behind.MANUAL and behind.wants_fetch(hive):
-            freshen(hive)
+    def send(self) -> None:
+        """Sends what was written to the remote, if the settings say so."""
+        if self.opened is not None and behind.wants_exchange(self.opened.layout):
+            send(self.opened)
 
     @property
     def terms(self) -> Terms:

@@ -77,11 +77,8 @@ class Assignments:
         from queenbee.services.waiting.turns import served  # noqa: PLC0415 - start-up
 
         return served(
-            self._store,
-            self._queue(),
-            Want(issue_id=issue_id),
+            self._queue().place(Want(issue_id=issue_id), wait_s),
             lambda place: self._give(issue_id, actor, said, anyway=anyway, place=place),
-            wait_s=wait_s,
             kinds=[KIND],
             files=[self._store.layout.issues_path],
             on_progress=on_progress,

@@ -195,13 +195,13 @@ class Services(Store):
             rotate_what_is_due(self, large)
 
     def wrote(self) -> None:
-        """Has the new lines sent to the remote, if the settings say so. Whoever confirms grants
-        sends them itself.
+        """Asks for the new lines to be sent to the remote, if the settings say so. Whoever confirms
+        grants sends them itself.
         """
         if self.layout.settings.sync_when != "manual" and not self.grant_marks:
-            from queenbee.services.behind import ask  # noqa: PLC0415 - start-up
+            from queenbee.services.behind import request  # noqa: PLC0415 - start-up
 
-            ask(self)
+            request(self.layout)
 
     def migrate(self, kind: str, name: str) -> bool:
         """Records that a ledger's schema was upgraded; returns False if it was recorded before.

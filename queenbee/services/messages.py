@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 from queenbee.core.names import EVERYONE, several
 from queenbee.core.records import ACKED, IMPORTANCES, READ, Message, mark_of
 from queenbee.core.text import suggested
@@ -295,13 +293,12 @@ class Messages:
         """Returns the actor's unread messages, newest first, as soon as there are any; an empty
         list at the timeout.
         """
-        deadline = time.monotonic() + timeout_s
-        while True:
-            ledger = self._store.state(KIND).ledger
-            before = ledger.stamp()
-            found = self.inbox(unread=True, from_=from_, issue_id=issue_id)
-            if found or not self._store.wait(ledger.stamp, before, deadline):
-                return found
+        from queenbee.services.waiting.turns import Watch, until  # noqa: PLC0415 - start-up
+
+        watch = Watch(self._store, [KIND])
+        return until(
+            watch, lambda: self.inbox(unread=True, from_=from_, issue_id=issue_id), timeout_s
+        )
 
     def acknowledge(self, message_ids: Sequence[str]) -> list[Message]:
         """Acknowledges messages, and marks them as read; repeating it changes nothing.

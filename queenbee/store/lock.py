@@ -196,6 +196,23 @@ def excludes(path: str) -> bool:
     return False
 
 
+def is_held(path: str) -> bool:
+    """Returns whether somebody holds a lock on a file, as far as this machine can tell."""
+    try:
+        fd = safe_open.open_file(path, os.O_RDONLY)
+    except (OSError, Unreadable):
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return False
+
+
 def no_lock(path: str) -> Unwritable:
     """Returns the error for a file system on which locks do nothing."""
     return Unwritable(

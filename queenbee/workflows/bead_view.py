@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.checks.check import describe
-from queenbee.checks.evidence import missing_evidence
-from queenbee.checks.verification import recorded_results
+from queenbee.checks.verification import missing_evidence, recorded_results
 from queenbee.documents.folders import evidence_dir
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.ralph.bead import bead_checks, unmet_dependencies
@@ -34,7 +33,7 @@ _SESSION_FIELDS = ("session_id", "session_task", "role", "role_spec", "session_p
 _RALPH_FIELDS = ("attempt_count", "last_attempt", "failure_reason")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class BeadView:
     """One bead. `waits` says why it is not ready, or is None."""
 

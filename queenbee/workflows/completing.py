@@ -8,6 +8,7 @@ assignment ends, with its leases, its message and the tracker's row, all or noth
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
@@ -17,6 +18,7 @@ from queenbee.documents.issue_rows import close_row, metadata_of
 from queenbee.documents.sprints.teams import is_sprint_bead
 from queenbee.errors import ExternalFailure, InvalidInput
 from queenbee.services.messages import stage
+from queenbee.workflows import running
 from queenbee.workflows.documents import may_be_bead
 from queenbee.workflows.tracking.owner import Owner
 from queenbee.workflows.verifications import last_verification
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 GOOD = ("passed", "not_verified")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Completion:
     """The result of completing an issue: its assignment as it is now, and its checks.
 
@@ -81,30 +83,43 @@ def complete(
 ) -> Completion:
     """Runs the checks of an issue that the actor may complete, and completes it if they pass.
 
-    With `unverified` no check runs, and the reason,
-    which is then required, is recorded instead. With `checked`, a record of `check` that passed,
-    none runs either. If the actor has completed the issue already,
-    nothing happens. Raises `NotFound`, `NotYours`, `InvalidInput`, or `Conflict` for a Ralph bead
-    that waits for something or lacks its evidence.
+    With `unverified` no check runs, and the reason, which is then required, is recorded instead.
+    With `checked`, a record of `check` that passed, none runs either. If the actor has completed
+    the issue already, nothing happens. Raises `NotFound`, `NotYours`, `InvalidInput`, or `Conflict`
+    for a Ralph bead that waits for something or lacks its evidence.
     """
     hive.look({"issue_id": issue_id, "reason": reason})  # Before the checks, which take minutes.
-    if unverified and not (reason and reason.strip()):
-        raise InvalidInput(
-            "completing without checks needs a reason",
-            hint=suggested("queen complete", issue_id, no_verify=True, reason="WHY"),
-        )
+    because = _reason_against_checks(issue_id, reason) if unverified else None
     done = hive.issues.completion(issue_id)
     if done is not None and done.droid == hive.actor and hive.assignments.active(issue_id) is None:
         return Completion(done)
     assignment = hive.assignments.check_ending(issue_id)
     if checked is not None and checked["verdict"] in GOOD:
-        _mark_completed(hive, assignment)
+        if bead := _open_bead(hive, assignment):
+            running.mark_completed(hive, bead)
         record: VerificationRecord | None = checked
     else:
-        record = _verified(hive, assignment, env, reason if unverified else None, on_progress)
+        completed = partial(
+            running.complete_ralph,
+            hive,
+            env=env,
+            on_progress=on_progress,
+            unverified_because=because,
+        )
+        record = _verified(hive, issue_id, _open_bead(hive, assignment), completed, because)
     if record is not None and record["verdict"] not in GOOD:
         return Completion(assignment, record)
     return end(hive, issue_id, _reason(record, reason), record)
+
+
+def _reason_against_checks(issue_id: str, reason: str | None) -> str:
+    """Returns why no check is to run. Raises `InvalidInput` without a reason."""
+    if reason and reason.strip():
+        return reason
+    raise InvalidInput(
+        "completing without checks needs a reason",
+        hint=suggested("queen complete", issue_id, no_verify=True, reason="WHY"),
+    )
 
 
 def check(
@@ -118,18 +133,9 @@ def check(
 
     Completes nothing: `complete` does, with this record. Raises as that does.
     """
-    assignment = hive.assignments.check_ending(issue_id)
-    bead = hive.documents.find_bead(issue_id)
-    if bead is None or not _may_have_checks(hive, issue_id):
-        return _verified(hive, assignment, env, None, on_progress)
-    from queenbee.workflows import running  # noqa: PLC0415 - start-up
-
-    issue = hive.issues.row(issue_id)
-    if issue is not None and running.has_judgements(issue):
-        record = running.judge_sprint(hive, issue)
-        if record["verdict"] != "passed":
-            return record
-    return running.check_ralph(hive, bead, env=env, on_progress=on_progress)
+    hive.assignments.check_ending(issue_id)
+    checked = partial(running.check_ralph, hive, env=env, on_progress=on_progress)
+    return _verified(hive, issue_id, hive.documents.find_bead(issue_id), checked)
 
 
 def end(
@@ -200,51 +206,27 @@ def _closed_by_owner(hive: Hive, issue_id: str, reason: str | None) -> list[str]
 
 def _verified(
     hive: Hive,
-    assignment: Assignment,
-    env: Mapping[str, str],
-    unverified_because: str | None,
-    on_progress: Callable[[Progress], None] | None,
+    issue_id: str,
+    bead: BeadFile | None,
+    ralph: Callable[[BeadFile], VerificationRecord],
+    unverified_because: str | None = None,
 ) -> VerificationRecord | None:
-    """Returns the record of the checks of an issue, or None if it has none to run."""
-    issue_id = assignment.issue_id
-    issue = hive.issues.row(issue_id)
-    if not _may_have_checks(hive, issue_id):
-        return None
-    from queenbee.workflows import running  # noqa: PLC0415 - start-up
-
+    """Returns the record of the checks of an issue, or None if it has none to run: what agents said
+    of a sprint bead, then what `ralph` makes of its Ralph bead.
+    """
+    issue, record = hive.issues.row(issue_id), None
     judged = issue is not None and running.has_judgements(issue)
-    record = None
-    if issue is not None and judged and unverified_because is None:
-        record = running.judge_sprint(hive, issue)
+    if issue is not None and judged and (bead is None or unverified_because is None):
+        record = running.judge_sprint(hive, issue, unverified_because=unverified_because)
         if record["verdict"] != "passed":
             return record
-    bead = hive.documents.find_bead(issue_id)
-    if bead is not None and not _was_completed(hive, bead, assignment):
-        return running.complete_ralph(
-            hive,
-            bead,
-            env=env,
-            unverified_because=unverified_because,
-            on_progress=on_progress,
-        )
-    if issue is not None and judged and unverified_because is not None:
-        return running.judge_sprint(hive, issue, unverified_because=unverified_because)
-    return record
+    return ralph(bead) if bead is not None else record
 
 
-def _may_have_checks(hive: Hive, issue_id: str) -> bool:
-    issue = hive.issues.row(issue_id)
-    is_plain = issue is None or not may_be_bead(issue)
-    return not is_plain or hive.documents.find_bead(issue_id) is not None
-
-
-def _mark_completed(hive: Hive, assignment: Assignment) -> None:
-    """Completes the Ralph bead of an issue, if it has one that is not."""
+def _open_bead(hive: Hive, assignment: Assignment) -> BeadFile | None:
+    """Returns the Ralph bead of an issue, if it has one that is not completed yet."""
     bead = hive.documents.find_bead(assignment.issue_id)
-    if bead is not None and not _was_completed(hive, bead, assignment):
-        from queenbee.workflows import running  # noqa: PLC0415 - start-up
-
-        running.mark_completed(hive, bead)
+    return None if bead is None or _was_completed(hive, bead, assignment) else bead
 
 
 def _was_completed(hive: Hive, bead: BeadFile, assignment: Assignment) -> bool:

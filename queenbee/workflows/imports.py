@@ -7,13 +7,16 @@ file changes in the meantime, they are made again under the lock.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import suggested
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
 from queenbee.documents.plans.annotate import annotate_plan
+from queenbee.documents.plans.branches import PREFIXES
 from queenbee.documents.plans.files import annotate_file, read_markdown
 from queenbee.documents.plans.importer import import_plan
 from queenbee.documents.plans.plan import parse_plan
@@ -24,8 +27,8 @@ from queenbee.documents.sessions.session import read_session
 from queenbee.documents.sprints.numbers import is_sprint, sort_sprints
 from queenbee.errors import InvalidInput, NotFound
 from queenbee.store.files import stamp_of
+from queenbee.store.git_files.worktrees import branch_head, current_branch
 from queenbee.store.git_trees import git_tree
-from queenbee.workflows.branches import default_branch, usual_branch_prefix
 from queenbee.workflows.validation import agents_for
 
 if TYPE_CHECKING:
@@ -37,13 +40,14 @@ if TYPE_CHECKING:
     from queenbee.workflows.hive import Hive
 
     Make = Callable[[Sequence[Row], int], RowImport]
+    from queenbee.store.git_trees import GitTree
 
 DEFAULT_PREFIX = "bd"
 _NOBODY = "queen"
 """The importer that a dry run names if no actor is known."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PlanImport:
     """How to import a plan; a default comes from the tracker's rows or the repository.
 
@@ -59,7 +63,7 @@ class PlanImport:
     accept: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Annotated:
     """The result of annotating a plan: beads under their headings, and those without one."""
 
@@ -68,7 +72,7 @@ class Annotated:
     changed: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SessionProgress:
     """A session with the progress of its beads: the bead of each task that was imported.
 
@@ -263,3 +267,35 @@ def _imported(hive: Hive, make: Make, *, dry_run: bool) -> RowImport:
         for row in found.rows:
             tx.append_issue(row)
     return found
+
+
+DEFAULT = "main"
+_REF = re.compile(r"ref: refs/remotes/origin/(\S+)\s*\Z")
+
+
+def default_branch(tree: GitTree | None) -> str:
+    """Returns the repository's default branch: what `origin/HEAD` names, `main` or `master`.
+
+    Without any of them, it is the branch of the main worktree; without that, `main`.
+    """
+    if tree is None:
+        return DEFAULT
+    head = os.path.join(tree.common_dir, "refs", "remotes", "origin", "HEAD")
+    with suppress(OSError), open(head, encoding="utf-8", errors="replace") as file:
+        if match := _REF.match(file.read()):
+            return match[1]
+    for name in (DEFAULT, "master"):
+        if _has_branch(tree, name):
+            return name
+    return current_branch(tree.common_dir) or DEFAULT
+
+
+def usual_branch_prefix(tree: GitTree | None) -> str | None:
+    """Returns what new branches begin with if `sprint` is a branch; None means the default."""
+    if tree is None or not _has_branch(tree, PREFIXES[0]):
+        return None
+    return next((name for name in PREFIXES if not _has_branch(tree, name)), None)
+
+
+def _has_branch(tree: GitTree, name: str) -> bool:
+    return branch_head(tree.common_dir, name) is not None

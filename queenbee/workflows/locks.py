@@ -11,11 +11,11 @@ import zlib
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from queenbee.checks.evidence import slug
+from queenbee.checks.verification import slug
 from queenbee.documents.folders import lock_path, run_lock_path
-from queenbee.errors import Busy, Unreadable, Unwritable
+from queenbee.errors import Busy, Unwritable
 from queenbee.store import safe_open, setup
-from queenbee.store.lock import KernelLock
+from queenbee.store.lock import KernelLock, is_held
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,20 +89,7 @@ def gate_runs(hive: Services, workflow_id: str, phase_id: str) -> Iterator[None]
 
 def gate_is_running(hive: Services, workflow_id: str, phase_id: str) -> bool:
     """Returns whether a run of a gate goes on, as far as this machine can tell; writes nothing."""
-    path = _run_lock(hive, f"{workflow_id}/{phase_id}")
-    try:
-        fd = safe_open.open_file(path, os.O_RDONLY)
-    except (OSError, Unreadable):
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(fd)
-    return False
+    return is_held(_run_lock(hive, f"{workflow_id}/{phase_id}"))
 
 
 def _run_lock(hive: Services, name: str) -> str:

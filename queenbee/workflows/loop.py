@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.core.text import suggested
 from queenbee.documents.ralph.run import run_bead
 from queenbee.documents.ralph.verify import (
     checks_to_run,
@@ -13,7 +12,7 @@ from queenbee.documents.ralph.verify import (
     refuse_completed,
     unmet_of,
 )
-from queenbee.errors import Taken
+from queenbee.services.assignments import taken
 from queenbee.workflows.completing import end
 from queenbee.workflows.locks import run_lock
 from queenbee.workflows.running import bead_folders, check_runner, require_ralph_bead, waits_for
@@ -60,7 +59,9 @@ def _run(hive: Hive, bead: BeadFile, agent_command: str, runner: CheckRunner) ->
         return run_bead(bead, agent_command, runner, folders, waits_for=waits)
     refuse_completed(bead)
     checks_to_run(bead)
-    _refuse_taken(hive, bead.bead_id, hive.actor)
+    holder = hive.assignments.active(bead.bead_id)
+    if holder is not None and holder.droid != hive.actor:
+        raise taken(holder)
     if not unmet_of(bead, folders, waits):
         hive.assignments.claim(bead.bead_id)
     outcome = run_bead(bead, agent_command, runner, folders, waits_for=waits)
@@ -69,14 +70,3 @@ def _run(hive: Hive, bead: BeadFile, agent_command: str, runner: CheckRunner) ->
         for note in end(hive, bead.bead_id, outcome.message).notes:
             runner.tell(note)
     return outcome
-
-
-def _refuse_taken(hive: Hive, issue_id: str, actor: str) -> None:
-    current = hive.assignments.active(issue_id)
-    if current is not None and current.droid != actor:
-        raise Taken(
-            f"{issue_id} is assigned to {current.droid} (since {current.created_at})",
-            hint=suggested("queen msg send", current.droid, "BODY", issue=issue_id),
-            holder=current.droid,
-            assignment=current.to_dict(),
-        )

@@ -38,7 +38,7 @@ _RALPH = ("dod", "intent", "ralph_meta")
 _SPRINT = ("metadata", "issue_type")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Rules:
     """How to validate beads.
 
@@ -51,7 +51,7 @@ class Rules:
     agents: Collection[str] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Validated:
     """One bead and everything that is wrong with it; `source` says where it was found."""
 
@@ -89,11 +89,8 @@ def validate_target(
         return validate_data(stdin.read(MAX_FILE_BYTES + 1), "standard input", rules)
     if os.path.exists(name):
         data = read_document(name)
-        return (
-            [*_rows(data, name, rules)]
-            if name.endswith(".jsonl")
-            else (validate_data(data, name, rules))
-        )
+        is_rows = name.endswith(".jsonl")
+        return [*_rows(data, name, rules)] if is_rows else validate_data(data, name, rules)
     if os.sep in name or name.endswith((".json", ".jsonl")):
         raise NotFound(f"{name} does not exist", path=name)
     return [_known(hive(), name, rules)]
@@ -106,23 +103,25 @@ def unreadable(name: str, error: QueenError) -> Validated:
 
 def validate_data(data: bytes, source: str, rules: Rules) -> list[Validated]:
     """Returns the bead in a JSON document, or each bead in a list, validated."""
+
+    def refused(text: str, bead: Validated | None = None) -> list[Validated]:
+        kind, bead_id = (bead.kind, bead.bead_id) if bead is not None else (rules.kind, None)
+        return [Validated(source, kind, bead_id, [Finding("", text)])]
+
     if len(data) > MAX_FILE_BYTES:
-        text = f"is larger than {MAX_FILE_BYTES:,} bytes"
-        return [Validated(source, rules.kind, None, [Finding("", text)])]
+        return refused(f"is larger than {MAX_FILE_BYTES:,} bytes")
     try:
         document = parse_json(data, source)
     except Unreadable as error:
-        return [Validated(source, rules.kind, None, [Finding("", error.message)])]
+        return refused(error.message)
     if document == []:
-        text = "is an empty list: there is no bead in it"
-        return [Validated(source, rules.kind, None, [Finding("", text)])]
+        return refused("is an empty list: there is no bead in it")
     if isinstance(document, list):
         # The form that `bd show --json` prints.
         return [_validated(one, f"{source}[{n}]", rules) for n, one in enumerate(document)]
     found = _validated(document, source, rules)
     if found.kind == "sprint" and len(data) > MAX_BYTES:
-        text = f"has {len(data):,} bytes; a bead has at most {MAX_BYTES:,}"
-        return [Validated(source, found.kind, found.bead_id, [Finding("", text)])]
+        return refused(f"has {len(data):,} bytes; a bead has at most {MAX_BYTES:,}", found)
     return [found]
 
 

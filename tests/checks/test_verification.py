@@ -6,18 +6,18 @@ import os
 
 import pytest
 
-from queenbee.checks.bounds import MAX_CHECKS
-from queenbee.checks.check import Check, CheckResult, Command
-from queenbee.checks.evidence import (
+from queenbee.checks.check import MAX_CHECKS, Check, CheckResult, Command, Output
+from queenbee.checks.verification import (
     FAILURES_MAX_CHARS,
     EvidenceOfRun,
+    Subject,
     failures_text,
     missing_evidence,
+    result_record,
     slug,
+    verification_record,
     write_failures,
 )
-from queenbee.checks.output import Output
-from queenbee.checks.verification import Subject, result_record, verification_record
 from queenbee.errors import Unwritable
 from queenbee.store.ledger.codec import MAX_LINE_BYTES, encode
 
@@ -65,11 +65,10 @@ def test_the_record_of_the_most_checks_of_the_worst_kind_fits_a_line(char, tmp_p
     results = [result(name=char * 3000, reason=char * 5000) for _ in range(MAX_CHECKS)]
     record = verification_record(
         Subject("bead", "x" * 200, 1),
-        started_ms=START_MS,
-        finished_ms=START_MS,
-        verdict="failed",
-        results=results,
-        evidence=[f"evidence/{'x' * 60}/20261122T043756.404Z/{'x' * 70}.log"] * MAX_CHECKS,
+        (START_MS, START_MS),
+        "failed",
+        results,
+        [f"evidence/{'x' * 60}/20261122T043756.404Z/{'x' * 70}.log"] * MAX_CHECKS,
     )
     assert len(encode({"id": "qv-1", **record})) < MAX_LINE_BYTES
 

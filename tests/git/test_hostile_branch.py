@@ -229,7 +229,7 @@ def test_a_remote_that_explains_itself_at_length_is_left_alone_all_the_same(two:
     for _ in range(2):
         behind.note_away(bob.layout, "no " * 100_000)
         assert behind.is_resting(bob.layout)
-    said = behind.look_after(bob)
+    said = behind.news(bob)
     assert len(said) == 1
     assert len(said[0]) < 400
 

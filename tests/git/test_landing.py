@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from hives import Queen, QuickQueen, commit_file, git, write_lines
 from queenbee import Hive
 from queenbee.errors import Busy, InvalidInput
 from queenbee.git.landed import unlanded
-from queenbee.git.landing import NotLanded, Rules, land
+from queenbee.git.landing import NotLanded, Rules, Work, land
 from queenbee.store import waiting_line
 
 Worktree = Callable[[str], Path]
@@ -322,8 +322,13 @@ def test_a_file_that_is_reserved_during_the_check_does_not_land(
     commit_file(tree, "new.txt", "x\n")
     before = head(repo, "main")
     asked = iter([[], ["new.txt (api)"]])
+
+    class Reserved(Work):
+        def held(self, paths: Sequence[str]) -> list[str]:
+            return next(asked)
+
     with pytest.raises(NotLanded, match=r"held by others: new\.txt"):
-        landed(tree, check="true", held=lambda _: next(asked))
+        landed(tree, check="true", work=Reserved())
     assert head(repo, "main") == before
 
 

@@ -293,7 +293,7 @@ class TestALander:
         os.kill(slow.pid, signal.SIGSTOP)
         told: list[str] = []
         assert landed(trees[1], tell=told.append) == head(repo, "main")
-        assert "passing over slow, whose process does not move" in told
+        assert "passing over slow, whose process is not responding" in told
         go.touch()
         os.kill(slow.pid, signal.SIGCONT)
         _, err = slow.communicate(timeout=60)

@@ -12,7 +12,7 @@ from hives import QuickQueen, commit_file, git
 
 from queenbee import Hive
 from queenbee.errors import Busy, InvalidInput
-from queenbee.git.landing import NotLanded, Rules, abort, land
+from queenbee.git.landing import NotLanded, Rules, Work, abort, land
 from queenbee.services.waiting.landing_turn import landers
 
 
@@ -84,7 +84,12 @@ class TestStrategies:
         commit_file(one, "b.txt", "x\n")
         commit_file(two, "c.txt", "x\n")
         before = head(repo, "main")
-        landed(one, rules=Rules(strategy="squash"), subject="qb-1: one")
+
+        class Titled(Work):
+            def subject(self) -> str:
+                return "qb-1: one"
+
+        landed(one, rules=Rules(strategy="squash"), work=Titled())
         assert git(repo, "log", "--format=%s", f"{before}..main") == "qb-1: one\n"
         assert "* add b.txt" in git(repo, "log", "-1", "--format=%b", "main")
         landed(two, rules=Rules(strategy="rebase"))

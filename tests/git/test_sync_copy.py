@@ -12,8 +12,8 @@ from sync_worlds import BRANCH, World
 
 from queenbee import Hive
 from queenbee.core.records import Assignment
-from queenbee.git.remote import background
 from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.following import send
 from queenbee.git.remote.granting import Terms
 from queenbee.git.remote.syncing import Synced, sync, take_in
 from queenbee.services import behind
@@ -145,16 +145,11 @@ class TestWithoutBeingAsked:
         hive.close()
         return two
 
-    def test_a_write_asks_for_the_copy(
-        self, asking: World, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        started: list[object] = []
-        monkeypatch.setattr(behind, "start", started.append)
+    def test_a_write_asks_for_the_copy(self, asking: World) -> None:
         hive = opened_in(asking, "ada")
         hive.assignments.claim("shop-1")
-        assert started == [hive]
-        assert behind.is_asked(hive.layout)
-        assert background.serve(hive) == 1
+        assert behind.wants_exchange(hive.layout)
+        send(hive)
         assert not behind.is_asked(hive.layout)
         assert issues_on(asking) == ["shop-1"]
         hive.close()

@@ -15,16 +15,16 @@ from hives import COMMAND, QuickQueen
 from sync_worlds import PATIENCE_S, World, there, until
 
 from queenbee.errors import Busy
-from queenbee.git.remote import watching
+from queenbee.git.remote import following
+from queenbee.git.remote.following import State, watch
 from queenbee.git.remote.syncing import sync
-from queenbee.git.remote.watching import State, watch
 from queenbee.services import behind
 
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    monkeypatch.setattr(watching, "LOOK_S", 0.05)
-    monkeypatch.setattr(watching, "LONGEST_S", 0.5)
+    monkeypatch.setattr(following, "LOOK_S", 0.05)
+    monkeypatch.setattr(following, "LONGEST_LOOK_S", 0.5)
     world = World(tmp_path)
     for name in ("ada", "bob"):
         world.clone(name)
@@ -91,22 +91,24 @@ class TestWatch:
         until(lambda: there(two) == {"shop-1", "shop-2"})
         until(lambda: ada.states[-1]["away"] is None)
 
-    def test_serves_what_others_ask_for(self, two: World, ada: Watcher) -> None:
+    def test_sends_what_commands_write(self, two: World, ada: Watcher) -> None:
         layout = two.hive("ada").layout
-        until(lambda: os.path.exists(behind.lock_path(layout)) and behind.is_served(layout))
+        until(lambda: behind.is_watched(layout))
         two.settings("ada", '[sync]\nwhen = "write"\n')
         behind.allow(two.hive("ada").layout)
-        two.hive("ada").assignments.claim("shop-1")
+        started = len(ada.states)
+        assert QuickQueen(two.folder / "ada")("claim", "shop-1", "--as", "ada").code == 0
         until(lambda: there(two) == {"shop-1"})
         until(lambda: not behind.is_asked(two.hive("ada").layout))
+        until(lambda: len(ada.states) > started)  # The watch sent it, not the command.
 
     def test_runs_once_on_a_machine(
         self, two: World, ada: Watcher, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         layout = two.hive("ada").layout
         # Before it has its folder, nobody could tell.
-        until(lambda: os.path.exists(behind.lock_path(layout)) and behind.is_served(layout))
-        monkeypatch.setattr(watching, "_TURN_S", 0.0)
+        until(lambda: behind.is_watched(layout))
+        monkeypatch.setattr(following, "_TURN_S", 0.0)
         with pytest.raises(Busy):
             watch(two.hive("ada"), stopped=lambda: True, show=lambda _: None)
 
@@ -145,7 +147,7 @@ class TestTheCommand:
         out, err = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, err
         assert "queenbee/hive of origin: 0 lines taken in, 1 sent" in out.splitlines()
-        assert not behind.is_served(two.hive("ada").layout)
+        assert not behind.is_watched(two.hive("ada").layout)
 
     def test_killed_at_any_moment_leaves_everything_to_the_next(
         self, two: World, run: Callable[[], subprocess.Popen[str]]
@@ -153,7 +155,7 @@ class TestTheCommand:
         wanted = set()
         for number in range(6):
             process = run()
-            until(lambda: behind.is_served(two.hive("ada").layout))
+            until(lambda: behind.is_watched(two.hive("ada").layout))
             for part in ("a", "b"):
                 two.hive("ada", f"d{number}{part}").assignments.claim(f"shop-{number}{part}")
                 wanted.add(f"shop-{number}{part}")

@@ -8,7 +8,7 @@ import pytest
 from hives import git
 
 from queenbee.store.git_trees import git_tree
-from queenbee.workflows.branches import default_branch, usual_branch_prefix
+from queenbee.workflows.imports import default_branch, usual_branch_prefix
 
 
 def made(path: Path, branch: str) -> Path:

@@ -14,7 +14,7 @@ from queenbee.services.writing.secrets import LooksLikeSecret
 from queenbee.store.lock import KernelLock
 from queenbee.workflows.completing import complete
 from queenbee.workflows.gating import gates
-from queenbee.workflows.tracking.tracker import Tracker
+from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
@@ -25,11 +25,11 @@ WRITES: dict[str, Callable[[Hive], object]] = {
     "release": lambda hive: hive.assignments.release("qb-1", reason=TOKEN),
     "complete": lambda hive: hive.assignments.complete("qb-1", reason=TOKEN),
     "complete, with checks": lambda hive: complete(hive, "qb-1", env={}, reason=TOKEN),
-    "new title": lambda hive: Tracker(hive).new(f"use {TOKEN}"),
-    "new description": lambda hive: Tracker(hive).new("x", description=f"use {TOKEN}"),
-    "new acceptance": lambda hive: Tracker(hive).new("x", acceptance=TOKEN),
-    "new label": lambda hive: Tracker(hive).new("x", labels=[TOKEN]),
-    "new id": lambda hive: Tracker(hive).new("x", issue_id=TOKEN),
+    "new title": lambda hive: Tracker(hive).new(NewIssue(f"use {TOKEN}")),
+    "new description": lambda hive: Tracker(hive).new(NewIssue("x", description=f"use {TOKEN}")),
+    "new acceptance": lambda hive: Tracker(hive).new(NewIssue("x", acceptance=TOKEN)),
+    "new label": lambda hive: Tracker(hive).new(NewIssue("x", labels=[TOKEN])),
+    "new id": lambda hive: Tracker(hive).new(NewIssue("x", issue_id=TOKEN)),
     "edit": lambda hive: Tracker(hive).edit("qb-2", description=TOKEN),
     "close": lambda hive: Tracker(hive).close("qb-2", reason=TOKEN),
     "gate": lambda hive: gates.new_hive_gate(hive, "shop", "1", TOKEN),

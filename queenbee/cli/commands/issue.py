@@ -54,7 +54,9 @@ def _show_changed(issues: list[Issue]) -> None:
 def new(hive: Hive, title: str, description: str, **fields: Any) -> dict[str, str]:
     """Add an issue to the tracker, and print its id"""
     text = body_or_stdin(description)
-    return {"issue_id": _tracker(hive).new(title, description=text, **fields)}
+    from queenbee.workflows.tracking.tracker import NewIssue  # noqa: PLC0415 - start-up
+
+    return {"issue_id": _tracker(hive).new(NewIssue(title, text, **fields))}
 
 
 @command("edit", show=_show_changed, example="queen issue edit qb-42 --priority 0 --title 'Search'")

@@ -57,7 +57,11 @@ def _show(value: dict[str, Any]) -> None:
     "queen land --continue",
 )
 @click.argument("issue_id", required=False, metavar="[ISSUE]")
-@click.option("--check", metavar="COMMAND", help="What must pass; default: the settings'")
+@click.option(
+    "--check",
+    metavar="COMMAND",
+    help="Command that must succeed (default: land.check)",
+)
 @click.option("--reason", help="What was done")
 @click.option("--next", "take_next", is_flag=True, help="Take the next issue, as queen next does")
 @click.option(
@@ -65,7 +69,7 @@ def _show(value: dict[str, Any]) -> None:
     default="10m",
     callback=seconds,
     metavar="10m",
-    help="For its turn, also while others resolve a conflict",
+    help="How long to wait for your turn, including while others resolve conflicts",
     show_default=True,
 )
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
@@ -103,20 +107,10 @@ def land(
             raise InvalidInput("--abort takes nothing else", hint="queen land --abort")
         landings.abort(hive, tell=tell)
         return Answer({"landing": None, "told": [], "completed": None, "next": None}, yes=True)
-    from queenbee.git.landing.issue import land_issue  # noqa: PLC0415 - start-up
+    from queenbee.git.landing.issue import Request, land_issue  # noqa: PLC0415 - start-up
 
-    done = land_issue(
-        hive,
-        issue_id,
-        env=os.environ,
-        check_with=check,
-        reason=reason,
-        wait_s=wait,
-        go_on=go_on,
-        confirm=confirm,
-        tell=tell,
-        on_progress=watcher(),
-    )
+    asked = Request(issue_id, check, reason, wait, go_on, confirm)
+    done = land_issue(hive, asked, env=os.environ, tell=tell, on_progress=watcher())
     following = (
         confirmation(hive, confirm=confirm).take_following() if take_next and done.done else None
     )

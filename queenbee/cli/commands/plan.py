@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -88,7 +89,7 @@ def check(
     A plan is valid if something only looks like a sprint, but its last line says so; with --strict
     it is not valid.
     """
-    from queenbee.workflows.branches import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
+    from queenbee.workflows.imports import default_branch, usual_branch_prefix  # noqa: PLC0415 - start-up
     from queenbee.workflows.validation import agents_for  # noqa: PLC0415 - start-up
 
     tree = git_tree(os.getcwd())
@@ -242,7 +243,7 @@ def annotate(hive: Hive, path: str, dry_run: bool) -> dict[str, object]:
     return {
         "path": path,
         "dry_run": dry_run,
-        **vars(annotate_plan_file(hive, path, dry_run=dry_run)),
+        **asdict(annotate_plan_file(hive, path, dry_run=dry_run)),
     }
 
 

@@ -11,7 +11,7 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from queenbee.checks.bounds import MAX_CHECKS
+from queenbee.checks.check import MAX_CHECKS
 from queenbee.documents.fields import environment_findings
 from queenbee.documents.findings import Finding
 from queenbee.documents.schema import is_whole, member_path

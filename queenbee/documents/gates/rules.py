@@ -6,8 +6,9 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from queenbee.checks.bounds import DEFAULT_TIMEOUT_S, LONGEST_S
 from queenbee.checks.check import (
+    DEFAULT_TIMEOUT_S,
+    LONGEST_S,
     Check,
     Command,
     ContentMatch,
@@ -26,8 +27,7 @@ from queenbee.errors import Unreadable
 if TYPE_CHECKING:
     from typing import Any, Literal
 
-    from queenbee.checks.check import CheckResult
-    from queenbee.checks.output import Output
+    from queenbee.checks.check import CheckResult, Output
     from queenbee.documents.gates.judgement import GateError, RuleResult
 
 CONTENT_TIMEOUT_S = 30

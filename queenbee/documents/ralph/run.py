@@ -10,10 +10,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from queenbee.checks.bounds import LONGEST_S
-from queenbee.checks.check import Check, Command
-from queenbee.checks.evidence import failures_text
-from queenbee.checks.verification import Subject
+from queenbee.checks.check import LONGEST_S, Check, Command
+from queenbee.checks.verification import Subject, failures_text
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.ralph.bead import (
     backoff_s,

@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from queenbee.git.landing.landing import CHECK as CHECK
     from queenbee.git.landing.landing import Landing as Landing
     from queenbee.git.landing.landing import Rules as Rules
+    from queenbee.git.landing.landing import Work as Work
     from queenbee.git.landing.landing import abort as abort
     from queenbee.git.landing.landing import land as land
     from queenbee.git.landing.place import NotLanded as NotLanded
 
 __getattr__, __dir__, __all__ = exports(
     __name__,
-    {"landing": "CHECK Landing Rules abort land", "place": "NotLanded"},
+    {"landing": "CHECK Landing Rules Work abort land", "place": "NotLanded"},
 )

@@ -11,10 +11,12 @@ import hashlib
 import os
 import stat
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.errors import ExternalFailure, Unreadable
 from queenbee.git.landing.commands import git
+from queenbee.git.remote.leftovers import open_files
 from queenbee.git.run import names_in
 from queenbee.store import safe_open
 
@@ -70,15 +72,13 @@ def restore(commands: Commands, tree: str, before: str, after: str) -> list[str]
     return left
 
 
+@dataclass(frozen=True, slots=True)
 class _Change:
     """A file that differs between two trees: its mode and blob in each, or None."""
 
-    __slots__ = ("after", "before", "path")
-
-    def __init__(self, path: str, before: _Blob, after: _Blob) -> None:
-        self.path = path
-        self.before = before
-        self.after = after
+    path: str
+    before: _Blob
+    after: _Blob
 
 
 def _changes(tree: str, before: str, after: str) -> list[_Change]:
@@ -159,20 +159,7 @@ def _remove_empty_folders(tree: str, folder: str) -> None:
 
 
 def _is_open(status: os.stat_result) -> bool:
-    """Returns whether a process has a file open, as far as this user can see."""
-    try:
-        pids = [each for each in os.listdir("/proc") if each.isdigit()]
-    except OSError:
-        return False
-    for pid in pids:
-        folder = f"/proc/{pid}/fd"
-        with suppress(OSError):
-            for name in os.listdir(folder):
-                with suppress(OSError):
-                    found = os.stat(f"{folder}/{name}")
-                    if (found.st_dev, found.st_ino) == (status.st_dev, status.st_ino):
-                        return True
-    return False
+    return (status.st_dev, status.st_ino) in (open_files() or ())
 
 
 def _is_complete_index(path: str) -> bool:

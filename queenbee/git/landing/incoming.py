@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned, one_line, quotation
@@ -27,28 +28,23 @@ _MOST_CHARS = 60
 _HIVE = ".beads/"
 
 
+@dataclass(slots=True)
 class Arrival:
     """A landing that came in: its commit, for which issue and by whom, and the files of it that
     the branch changes too.
     """
 
-    __slots__ = ("author", "commit", "droid", "files", "issue_id", "subject")
-
-    def __init__(self, commit: str, subject: str, author: str, files: Sequence[str]) -> None:
-        self.commit = commit
-        self.subject = subject
-        self.author = author
-        self.files = files
-        self.issue_id: str | None = None
-        """None if no completion names the commit."""
-        self.droid: str | None = None
+    commit: str
+    subject: str
+    author: str
+    files: Sequence[str]
+    issue_id: str | None = None
+    """None if no completion names the commit."""
+    droid: str | None = None
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
-        return {
-            **{name: getattr(self, name) for name in ("issue_id", "droid", "commit", "subject")},
-            "files": list(self.files),
-        }
+        return {name: each for name, each in asdict(self).items() if name != "author"}
 
     def sentence(self) -> str:
         """Returns it in words; all names in it are safe to show to an agent."""

@@ -11,7 +11,7 @@ from queenbee.core.text import named, suggested
 from queenbee.errors import InvalidInput, QueenError
 from queenbee.git import touched
 from queenbee.git.landed import end_landed
-from queenbee.git.landing.landing import Landing, land
+from queenbee.git.landing.landing import Work, land
 from queenbee.git.landing.place import SHOWN
 from queenbee.git.remote.granting import Terms
 from queenbee.git.remote.syncing import sync, take_in
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from queenbee.checks.engine import Progress
     from queenbee.checks.verification import VerificationRecord
     from queenbee.core.records import Assignment
+    from queenbee.git.landing.landing import Landing
     from queenbee.workflows.completing import Completion
     from queenbee.workflows.hive import Hive
 
@@ -36,7 +37,7 @@ _LOOK_S = 1.0
 """What looking for others' unmerged work may take, while those who wait to land wait for it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Landed:
     """What landing an issue did: the landing, the checks of the issue, and its completion.
 
@@ -56,58 +57,63 @@ class Landed:
         return self.landing.landed and (self.completion is None or self.completion.completed)
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked of a landing: for which issue, with which check, and how long to wait.
+
+    The issue is the one that the actor has, by default. With `confirm`, or the setting
+    `sync.confirm`, the remote first confirms that the actor has the issue, and what it has of
+    others' reservations is taken in before the target moves.
+    """
+
+    issue_id: str | None = None
+    check: str | None = None
+    reason: str | None = None
+    wait_s: float = 0
+    go_on: bool = False
+    confirm: bool = False
+
+
 def land_issue(
     hive: Hive,
-    issue_id: str | None = None,
+    asked: Request,
     *,
     env: Mapping[str, str],
-    check_with: str | None = None,
-    reason: str | None = None,
-    wait_s: float,
-    go_on: bool = False,
-    confirm: bool = False,
     tell: Callable[[str], None] = lambda _: None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Landed:
     """Lands the branch of this worktree, and completes the issue with the commit as its reason.
 
-    The issue is the one that the actor has, by default. Its own checks run before anything lands,
-    on the commit that lands. Raises as `land` and `complete` do; `InvalidInput` if the actor has
-    several issues.
-
-    With `confirm`, or the setting `sync.confirm`, the remote first confirms that the actor has the
-    issue, and what it has of others' reservations is taken in before the target moves. Raises
-    `Taken` if another machine's droid has the issue, and `Unreachable`; nothing is landed then.
+    Its own checks run before anything lands, on the commit that lands. Raises as `land` and
+    `complete` do; `InvalidInput` if the actor has several issues; `Taken` if another machine's
+    droid has the issue, and `Unreachable`: nothing is landed then.
     """
-    asked = Terms(hive, confirm=confirm, tell=tell)
-    issue_id = _issue(hive, issue_id)
-    if asked.confirm:
-        _confirm(asked, issue_id)
-    hive.look({"reason": reason})
-    one = _One(hive, issue_id, env, reason, on_progress, is_confirmed=asked.confirm)
-    landing = land(
+    terms = Terms(hive, confirm=asked.confirm, tell=tell)
+    work = _IssueWork(
         hive,
-        check=check_with,
-        wait_s=wait_s,
-        subject=one.subject(),
-        held=one.held,
-        verify=one.verify,
-        landed=one.landed,
-        whose=one.whose,
-        tell=tell,
-        go_on=go_on,
+        _issue(hive, asked.issue_id),
+        reason=asked.reason,
+        env=env,
+        on_progress=on_progress,
+        is_confirmed=terms.confirm,
     )
-    if asked.confirm and landing.landed:
+    if terms.confirm:
+        _confirm(terms, work.issue_id)
+    hive.look({"reason": asked.reason})
+    landing = land(
+        hive, check=asked.check, wait_s=asked.wait_s, work=work, tell=tell, go_on=asked.go_on
+    )
+    if terms.confirm and landing.landed:
         try:
             sync(hive)
         except QueenError as error:  # It has landed: that must be said, whatever fails.
             tell(f"what was landed is recorded here alone: {error.message}; try: queen sync")
-    return Landed(landing, issue_id, one.record, one.completion, one.told)
+    return Landed(landing, work.issue_id, work.record, work.completion, work.told)
 
 
-def _confirm(asked: Terms, issue_id: str | None) -> None:
+def _confirm(terms: Terms, issue_id: str | None) -> None:
     """Has the remote confirm that the actor has the issue. Raises `Taken` and `Unreachable`."""
-    hive = asked.hive
+    hive = terms.hive
     before = hive.assignments.active(issue_id) if issue_id is not None else None
     take_in(hive)
     # Whoever assigned it may end it too, and has no grant of its own to confirm.
@@ -121,50 +127,41 @@ def _confirm(asked: Terms, issue_id: str | None) -> None:
         hive.assignments.check_ending(issue_id)
         return [held] if held is not None else []
 
-    asked.granted(lambda _: mine())
+    terms.granted(lambda _: mine())
 
 
-class _One:
-    """One issue on its way."""
+@dataclass
+class _IssueWork(Work):
+    """The work on an issue: its checks before, its completion after."""
 
-    def __init__(
-        self,
-        hive: Hive,
-        issue_id: str | None,
-        env: Mapping[str, str],
-        reason: str | None,
-        on_progress: Callable[[Progress], None] | None,
-        *,
-        is_confirmed: bool,
-    ) -> None:
-        self._is_confirmed = is_confirmed
-        self._hive = hive
-        self._issue_id = issue_id
-        self._env = env
-        self._reason = reason
-        self._on_progress = on_progress
-        self.record: VerificationRecord | None = None
-        self.completion: Completion | None = None
-        self.told: Sequence[str] = ()
+    hive: Hive
+    issue_id: str | None
+    reason: str | None
+    env: Mapping[str, str]
+    on_progress: Callable[[Progress], None] | None
+    is_confirmed: bool
+    record: VerificationRecord | None = None
+    completion: Completion | None = None
+    told: Sequence[str] = ()
 
     def subject(self) -> str | None:
         """Returns the subject of a commit that landing makes, or None for git's own."""
-        if self._issue_id is None:
+        if self.issue_id is None:
             return None
-        issue = self._hive.issues.tracked().get(self._issue_id)
+        issue = self.hive.issues.tracked().get(self.issue_id)
         title = " ".join(issue.title.split()) if issue is not None else ""
-        return f"{self._issue_id}: {title}" if title else None
+        return f"{self.issue_id}: {title}" if title else None
 
     def held(self, paths: Sequence[str]) -> list[str]:
         """Returns those of the files that others hold exclusively, with their holders; also on
         other machines, if the remote is to confirm it.
         """
-        if self._is_confirmed:
-            take_in(self._hive)
-        top = [os.path.join(self._hive.layout.tree, path) for path in paths]
+        if self.is_confirmed:
+            take_in(self.hive)
+        top = [os.path.join(self.hive.layout.tree, path) for path in paths]
         return [
             f"{named([each.path])} ({lease.droid})"
-            for each in (self._hive.reservations.check(top) if top else ())
+            for each in (self.hive.reservations.check(top) if top else ())
             if each.status == "held"
             for lease in each.leases[:1]
             if lease.exclusive
@@ -172,22 +169,20 @@ class _One:
 
     def verify(self) -> str | None:
         """Runs the checks of the issue; returns what failed, or None."""
-        if self._issue_id is None:
+        if self.issue_id is None:
             return None
-        self.record = check(
-            self._hive, self._issue_id, env=self._env, on_progress=self._on_progress
-        )
+        self.record = check(self.hive, self.issue_id, env=self.env, on_progress=self.on_progress)
         if self.record is None or self.record["verdict"] in GOOD:
             return None
         failed = [each for each in self.record["results"] if each["status"] != "passed"]
         lines = [f"{each['name']}: {each['reason']}" for each in failed]
-        return "\n".join([f"the checks of {self._issue_id} {self.record['verdict']}", *lines])
+        return "\n".join([f"the checks of {self.issue_id} {self.record['verdict']}", *lines])
 
     def whose(self, commits: Sequence[str]) -> dict[str, tuple[str, str]]:
         """Returns the issue and the droid of the commits that the reason of a completion names."""
         full = {each[:_SHORT]: each for each in commits}
         found = {}
-        for each in self._hive.assignments.find(status="completed") if full else ():
+        for each in self.hive.assignments.find(status="completed") if full else ():
             said = _LANDED.search(each.reason or "")
             commit = full.get(said[1]) if said is not None else None
             if commit is not None:
@@ -198,13 +193,13 @@ class _One:
         """Completes the issue, and tells those who work on files that changed."""
         assert landing.commit is not None
         short = landing.commit[:_SHORT]
-        if self._issue_id is not None:
-            why = f"{self._reason} ({short})" if self._reason else f"landed as {short}"
+        if self.issue_id is not None:
+            why = f"{self.reason} ({short})" if self.reason else f"landed as {short}"
             self.completion = complete(
-                self._hive, self._issue_id, env=self._env, reason=why, checked=self.record
+                self.hive, self.issue_id, env=self.env, reason=why, checked=self.record
             )
         try:
-            end_landed(self._hive)
+            end_landed(self.hive)
             self.told = self._tell_others(landing, short)
         except QueenError as error:
             if self.completion is not None:
@@ -216,32 +211,32 @@ class _One:
         """
         working = {
             (each.path, each.droid)
-            for each in touched.by_others(self._hive, landing.changed, budget_s=_LOOK_S).touches
-            if each.droid is not None and each.droid != self._hive.actor
+            for each in touched.by_others(self.hive, landing.changed, budget_s=_LOOK_S).touches
+            if each.droid is not None and each.droid != self.hive.actor
         }
         working |= {
             (path, lease.droid)
-            for path, leases in self._hive.reservations.covering(landing.changed).items()
+            for path, leases in self.hive.reservations.covering(landing.changed).items()
             for lease in leases
-            if lease.droid != self._hive.actor
+            if lease.droid != self.hive.actor
         }
         files: dict[str, list[str]] = {}
         for path, droid in sorted(working):
             files.setdefault(droid, []).append(path)
         if not files:
             return []
-        with self._hive.transaction() as tx:
+        with self.hive.transaction() as tx:
             for droid, paths in sorted(files.items()):
                 listed = named(paths, SHOWN)
                 more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
                 fields = {
                     "subject": f"{landing.target} has changed files that you work on",
-                    "body": f"{self._hive.actor} landed {short} on {landing.target}, which changes "
+                    "body": f"{self.hive.actor} landed {short} on {landing.target}, which changes "
                     f"{listed}{more}. To see conflicts now, merge {landing.target}.",
-                    "issue_id": self._issue_id,
+                    "issue_id": self.issue_id,
                     "importance": "normal",
                 }
-                stage(tx, self._hive.actor, [droid], fields)
+                stage(tx, self.hive.actor, [droid], fields)
         return sorted(files)
 
 

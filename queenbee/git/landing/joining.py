@@ -96,16 +96,8 @@ class Joining:
         done = self._commands("merge", *how, target, cwd=place.tree, note=note)
         if done.status == 0:
             return
-        unmerged = Unmerged(place.tree, _MERGE_TARGET)
-        if unmerged.files:
-            left = unmerged.keep_both(self._commands, self._union)
-            self.joined += unmerged.joined
-            if left:
-                note.write(step="conflict", tree=place.tree)
-                raise place.conflict(left, union=self._offered(unmerged, left))
-            done = self._commands(
-                "commit", "--no-edit", "--cleanup=strip", cwd=place.tree, note=note
-            )
+        if self._resolve(_MERGE_TARGET, note):
+            done = self._commit_merge(note)
             if done.status == 0:
                 return
         if place.is_merging:  # A hook refused it: nothing is left half merged.
@@ -130,24 +122,26 @@ class Joining:
         """Resolves what can be resolved, commit by commit, until the rebase is done."""
         place = self._place
         while done.status != 0:
-            if not place.is_rebasing:
-                self._commands.stop_if_asked()
-                raise _refused(f"the branch cannot be rebased on {place.target}", done)
-            unmerged = Unmerged(place.tree, _REBASE_TARGET)
-            left = unmerged.keep_both(self._commands, self._union)
-            self.joined += unmerged.joined
-            if left:
-                if note is not None:
-                    note.write(step="conflict", tree=place.tree)
-                raise place.conflict(left, union=self._offered(unmerged, left))
-            if not unmerged.files:  # Something else stopped it.
-                self._commands("rebase", "--abort", cwd=place.tree, to_the_end=True, note=note)
+            if not place.is_rebasing or not self._resolve(_REBASE_TARGET, note):
+                if place.is_rebasing:  # Something else stopped it.
+                    self._commands("rebase", "--abort", cwd=place.tree, to_the_end=True, note=note)
                 self._commands.stop_if_asked()
                 raise _refused(f"the branch cannot be rebased on {place.target}", done)
             done = self._commands("rebase", "--continue", cwd=place.tree, note=note)
 
-    def _offered(self, unmerged: Unmerged, left: Sequence[str]) -> list[str]:
-        return [path for path in unmerged.only_added() if path in left]
+    def _resolve(self, target_stage: int, note: Note | None) -> bool:
+        """Returns whether git stopped at conflicts, which are resolved now. Raises `Unresolved` for
+        those that are left to the actor.
+        """
+        unmerged = Unmerged(self._place.tree, target_stage)
+        left = unmerged.keep_both(self._commands, self._union)
+        self.joined += unmerged.joined
+        if left:
+            if note is not None:
+                note.write(step="conflict", tree=self._place.tree)
+            offered = [path for path in unmerged.only_added() if path in left]
+            raise self._place.conflict(left, union=offered)
+        return bool(unmerged.files)
 
     def _is_linear(self, target: str) -> bool:
         merges = git("rev-list", "--count", "--merges", f"{target}..HEAD", cwd=self._place.tree)
@@ -252,4 +246,4 @@ def _author(tree: str, commit: str) -> dict[str, str]:
 
 def _refused(what: str, done: Done) -> NotLanded:
     said = " ".join(done.said.split()) or f"status {done.status}"
-    return NotLanded(f"{what}: {said}", hint="git status", files=[])
+    return NotLanded(f"{what}: {said}", hint="git status")

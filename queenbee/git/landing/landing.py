@@ -16,8 +16,8 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import ExitStack, suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.checks.processes import Interrupts, Program, run_process
@@ -34,9 +34,9 @@ from queenbee.git.run import user_git
 from queenbee.services.waiting.landing_turn import LandingTurn, folder_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from queenbee.git.landing.incoming import Arrival, Whose
+    from queenbee.git.landing.incoming import Arrival
     from queenbee.git.landing.union import Joined
     from queenbee.services.store import Store
 
@@ -47,7 +47,7 @@ _MOST_SAID = 120
 """Characters of the last line of a check that passed, which tells how much it checked."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Landing:
     """What a landing did: the commit that is now on the target, or why there is none.
 
@@ -78,22 +78,13 @@ class Landing:
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
-        return {
-            "landed": self.landed,
-            "target": self.target,
-            "commit": self.commit,
-            "checked": self.checked,
-            "output": self.output,
-            "untracked": list(self.untracked),
-            "changed": list(self.changed),
-            "check_seconds": self.check_s,
-            "check_said": self.check_said,
-            "joined": [each.to_dict() for each in self.joined],
-            "came_in": [each.to_dict() for each in self.came_in],
-        }
+        fields = asdict(self)
+        fields["check_seconds"] = fields.pop("check_s")
+        came_in = [each.to_dict() for each in self.came_in]
+        return {"landed": self.landed, **fields, "came_in": came_in}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Rules:
     """How work lands in a repository."""
 
@@ -120,74 +111,63 @@ class Rules:
         )
 
 
+class Work:
+    """What lands besides commits, and who else has a say in it: here nothing, and nobody."""
+
+    def subject(self) -> str | None:
+        """Returns the subject of a commit that landing makes, or None for git's own."""
+        return None
+
+    def held(self, paths: Sequence[str]) -> list[str]:
+        """Returns those of the changed files that may not land, because others hold them."""
+        return []
+
+    def verify(self) -> str | None:
+        """Runs checks after that of the rules; returns what failed, or None."""
+        return None
+
+    def landed(self, landing: Landing) -> None:
+        """Called once the target has moved, while the turn lasts; if it is interrupted, the next
+        call for the same commit calls it again.
+        """
+
+    def whose(self, commits: Sequence[str]) -> Mapping[str, tuple[str, str]]:
+        """Returns for which issue, and by whom, commits landed, as far as that is known."""
+        return {}
+
+
 def land(
     store: Store,
     *,
     check: str | None,
     wait_s: float,
     rules: Rules | None = None,
-    subject: str | None = None,
-    held: Callable[[Sequence[str]], list[str]] = lambda _: [],
-    verify: Callable[[], str | None] = lambda: None,
-    landed: Callable[[Landing], None] = lambda _: None,
-    whose: Whose = lambda _: {},
+    work: Work | None = None,
     tell: Callable[[str], None] = lambda _: None,
     go_on: bool = False,
 ) -> Landing:
     """Lands the branch of this worktree on the branch of the main worktree, when its turn comes.
 
     `check` is a shell command that runs at the top of this worktree after the merge; by default
-    that of `rules`, which are the hive's by default. `held` names those of the changed files that
-    may not land, because others hold them. `verify` runs other checks, and returns what failed.
-    `landed` is called once the target has moved, while the turn lasts; if it is interrupted, the
-    next call for the same commit calls it again. `subject` is that of a commit that is made.
-    `whose` says for which issues, and by whom, commits landed.
-    `go_on` first commits the merge whose conflicts were resolved.
+    that of `rules`, which are the hive's by default. `go_on` first commits the merge whose
+    conflicts were resolved.
 
     Raises `InvalidInput` outside a linked worktree, `NotLanded`, and `Busy` if the turn does not
     come within `wait_s`.
     """
     with Interrupts() as interrupts:
-        one = _One(store, interrupts, rules or Rules.of(store), subject, whose, tell)
+        one = _One(store, interrupts, rules or Rules.of(store), work or Work(), tell)
         done = one.done_before()
         if done is not None:
-            landed(done)
+            one.work.landed(done)
             one.forget()
             return done
         one.incoming = Incoming(one.place)
         if go_on:
             one.joining.finish()
         one.place.refuse_unfinished()
-        with ExitStack() as stack:
-            turn = LandingTurn(store, one.place.target, wait_s, tell, one.commands.stop_if_asked)
-            stack.enter_context(turn)
-            one.commands.token = turn.token
-            one.heal_main()
-            note = Note.new(turn.folder, turn.name)
-            stack.callback(note.close)
-            try:
-                done = one.try_often(turn, note, check or one.rules.check, held, verify)
-                if done.landed:
-                    landed(done)
-            except Unresolved:
-                turn.keep(one.rules.keep_turn_s)
-                note.remove()
-                with suppress(QueenError):  # The conflict is what must be said.
-                    one.tell_whom_to_ask()
-                raise
-            except KeyboardInterrupt:
-                note.close()
-                one.done_before()
-                raise
-            except Exception:
-                if note.fields.get("step") == "landed":
-                    tell(f"landed on {one.place.target}; run queen land again for what failed now:")
-                else:
-                    note.remove()
-                raise
-            note.remove()
-            turn.drop()
-            return done
+        with LandingTurn(store, one.place.target, wait_s, tell, one.commands.stop_if_asked) as turn:
+            return one.land(turn, check or one.rules.check)
 
 
 def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None:
@@ -196,7 +176,7 @@ def abort(store: Store, *, tell: Callable[[str], None] = lambda _: None) -> None
     Raises `InvalidInput` if there is none.
     """
     with Interrupts() as interrupts:
-        one = _One(store, interrupts, Rules.of(store), None, lambda _: {}, tell)
+        one = _One(store, interrupts, Rules.of(store), Work(), tell)
         one.done_before()
         if not one.joining.abort():
             raise InvalidInput("there is no unfinished landing here", hint="queen land")
@@ -211,17 +191,15 @@ class _One:
         store: Store,
         interrupts: Interrupts,
         rules: Rules,
-        subject: str | None,
-        whose: Whose,
+        work: Work,
         tell: Callable[[str], None],
     ) -> None:
-        self._store = store
-        self._whose = whose
         self._tell = tell
         self.rules = rules
+        self.work = work
         self.commands = Commands(interrupts)
         self.place = Place(store, self.commands)
-        self.joining = Joining(self.place, rules.strategy, rules.union, subject)
+        self.joining = Joining(self.place, rules.strategy, rules.union, work.subject())
         self._check_s: float | None = None
         self._check_said = ""
         self._told = 0
@@ -258,7 +236,7 @@ class _One:
             if note.fields.get("tree") == self.place.tree:
                 note.remove()
 
-    def heal_main(self) -> None:
+    def _heal_main(self) -> None:
         """Takes back what a killed landing left half done in the main worktree."""
         place = self.place
         for note in left_behind(self._folder):
@@ -270,65 +248,93 @@ class _One:
             self._heal(note, place.main_tree, place.common_dir, place.target)
             note.remove()
 
-    def try_often(
-        self,
-        turn: LandingTurn,
-        note: Note,
-        check: str | None,
-        held: Callable[[Sequence[str]], list[str]],
-        verify: Callable[[], str | None],
-    ) -> Landing:
-        """Joins the two, checks, and moves the target, until nobody moved that meanwhile."""
-        place = self.place
-        for _ in range(_TRIES):
-            place.refuse_unfinished()
+    def land(self, turn: LandingTurn, check: str | None) -> Landing:
+        """Lands in a turn that has come."""
+        self.commands.token = turn.token
+        self._heal_main()
+        with closing(Note.new(turn.folder, turn.name)) as note:
             try:
-                head = self.joining.join(note)
-            finally:  # Also where another file is left in conflict.
-                self._tell_joined()
-            changed = place.changed()
-            place.refuse_without_hive()
-            _refuse_held(held(changed))
-            self.commands.stop_if_asked()
-            failed = self._fails(check) if check else None
-            if failed is None:
-                failed = verify()
-            if failed is not None:
-                joined = self.joining.joined
-                return Landing(place.target, None, output=failed, joined=joined)
-            place.refuse_unfinished()
-            _refuse_held(held(changed))  # A check may take an hour, in which others reserve.
-            self.commands.stop_if_asked()
-            turn.check()
-            tip = place.tip()
-            if place.advance(head, note):
-                note.write(step="landed", tree=place.tree, after=head, changed=changed[:100])
-                return Landing(
-                    place.target,
-                    head,
-                    checked=bool(check),
-                    untracked=place.untracked(),
-                    changed=changed,
-                    check_s=self._check_s,
-                    check_said=self._check_said,
-                    joined=self.joining.joined,
-                    came_in=self._came_in(tip),
-                )
-            self._tell(f"{place.target} was moved meanwhile; merging it again")
+                done = self._try_often(turn, note, check)
+                if done.landed:
+                    self.work.landed(done)
+            except Unresolved:
+                turn.keep(self.rules.keep_turn_s)
+                note.remove()
+                with suppress(QueenError):  # The conflict is what must be said.
+                    self._tell_whom_to_ask()
+                raise
+            except KeyboardInterrupt:
+                note.close()
+                self.done_before()
+                raise
+            except Exception:
+                if note.fields.get("step") == "landed":
+                    target = self.place.target
+                    self._tell(f"landed on {target}; run queen land again for what failed now:")
+                else:
+                    note.remove()
+                raise
+            note.remove()
+        turn.drop()
+        return done
+
+    def _try_often(self, turn: LandingTurn, note: Note, check: str | None) -> Landing:
+        """Tries until nobody moved the target meanwhile. Raises `NotLanded`."""
+        for _ in range(_TRIES):
+            done = self._try(turn, note, check)
+            if done is not None:
+                return done
+            self._tell(f"{self.place.target} was moved meanwhile; merging it again")
         raise NotLanded(
-            f"{place.target} was moved {_TRIES} times while this worktree was being landed",
+            f"{self.place.target} was moved {_TRIES} times while this worktree was being landed",
             hint="try again; nothing was landed",
-            files=[],
+        )
+
+    def _try(self, turn: LandingTurn, note: Note, check: str | None) -> Landing | None:
+        """Joins the two, checks, and moves the target; None if somebody moved that meanwhile."""
+        place = self.place
+        place.refuse_unfinished()
+        try:
+            head = self.joining.join(note)
+        finally:  # Also where another file is left in conflict.
+            self._tell_joined()
+        changed = place.changed()
+        place.refuse_without_hive()
+        _refuse_held(self.work.held(changed))
+        self.commands.stop_if_asked()
+        failed = self._fails(check) if check else None
+        if failed is None:
+            failed = self.work.verify()
+        if failed is not None:
+            return Landing(place.target, None, output=failed, joined=self.joining.joined)
+        place.refuse_unfinished()
+        _refuse_held(self.work.held(changed))  # A check may take an hour, in which others reserve.
+        self.commands.stop_if_asked()
+        turn.check()
+        tip = place.tip()
+        if not place.advance(head, note):
+            return None
+        note.write(step="landed", tree=place.tree, after=head, changed=changed[:100])
+        return Landing(
+            place.target,
+            head,
+            checked=bool(check),
+            untracked=place.untracked(),
+            changed=changed,
+            check_s=self._check_s,
+            check_said=self._check_said,
+            joined=self.joining.joined,
+            came_in=self._came_in(tip),
         )
 
     def _came_in(self, tip: str) -> list[Arrival]:
         try:
-            return self.incoming.arrivals(tip, self._whose) if self.incoming is not None else []
+            return self.incoming.arrivals(tip, self.work.whose) if self.incoming is not None else []
         except QueenError as error:  # The work has landed: that must be said, whatever fails.
-            self._tell(f"what came in is not known: {error.message}")
+            self._tell(f"could not list what landed meanwhile: {error.message}")
             return []
 
-    def tell_whom_to_ask(self) -> None:
+    def _tell_whom_to_ask(self) -> None:
         """Names the landings that changed the same files, where the merge is left in conflict."""
         arrived = [each for each in self._came_in(self.place.tip()) if each.files]
         for each in arrived[:SHOWN]:
@@ -383,7 +389,6 @@ class _One:
             raise NotLanded(
                 f"git is at work in {tree}, or was killed there: {kept[0]}",
                 hint="if no git command runs there, remove that file",
-                files=[],
             )
         if fields.get("step") == "rebase" and place.is_rebasing:
             # What git wrote for the first of its moves; aborting knows only what git tracks.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from queenbee.core.marked_conflicts import union_setting
 from queenbee.core.text import named, shell_word
@@ -30,6 +30,9 @@ class NotLanded(Conflict):
     """A landing that something in git prevents; `files` lists those that are in conflict."""
 
     code = "not_landed"
+
+    def __init__(self, message: str, *, files: Sequence[str] = (), **more: Any) -> None:
+        super().__init__(message, files=list(files), **more)
 
 
 class Unresolved(NotLanded):
@@ -106,7 +109,6 @@ class Place:
             raise NotLanded(
                 "a rebase is not finished in this worktree",
                 hint="queen land --continue, or queen land --abort",
-                files=[],
             )
         # The records that git carries change while anybody works.
         dirty = [each[3:] for each in entries if not each[3:].startswith(f"{_HIVE}/")]
@@ -155,7 +157,6 @@ class Place:
             raise NotLanded(
                 f"nothing to land: {self.target} has all commits of this worktree",
                 hint="git commit your work; if there is nothing to commit: queen complete ISSUE",
-                files=[],
             )
         # A `.gitmodules` may ask git not to show that a submodule has moved.
         wanted = ("diff", "--name-only", "--no-renames", "--ignore-submodules=none", "-z")
@@ -221,11 +222,10 @@ class Place:
         raise NotLanded(
             f"{self.main_tree} cannot be moved to {head[:10]}: {' '.join(done.said.split())}",
             hint=f"git -C {shell_word(self.main_tree)} status",
-            files=[],
         )
 
     def _other(self, what: str) -> NotLanded:
-        return NotLanded(f"{what}; nothing was landed", hint="queen land again", files=[])
+        return NotLanded(f"{what}; nothing was landed", hint="queen land again")
 
     def conflict(
         self, files: Sequence[str], said: str = "", union: Sequence[str] = ()
@@ -238,7 +238,7 @@ class Place:
         return Unresolved(
             f"{named([self.target])} and {named([self.branch])} conflict: {what}",
             hint=hint,
-            files=list(files),
+            files=files,
             union=list(union),
         )
 

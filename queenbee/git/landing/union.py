@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pathspec import GitIgnoreSpec
@@ -38,20 +39,14 @@ def spec_of(patterns: Sequence[str]) -> GitIgnoreSpec:
         ) from error
 
 
+@dataclass(frozen=True, slots=True)
 class Joined:
     """A file in which the lines of both sides were kept, and the places: the first and last line
     of each, numbered as in the result.
     """
 
-    __slots__ = ("lines", "path")
-
-    def __init__(self, path: str, lines: Sequence[Sequence[int]]) -> None:
-        self.path = path
-        self.lines = lines
-
-    def to_dict(self) -> dict[str, object]:
-        """Returns the parts as plain values."""
-        return {"path": self.path, "lines": [list(each) for each in self.lines]}
+    path: str
+    lines: Sequence[Sequence[int]]
 
     def sentence(self) -> str:
         """Returns it in words: git joined the lines without knowing what they mean."""

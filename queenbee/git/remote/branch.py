@@ -12,6 +12,7 @@ import os
 import re
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import printable, shell_word
@@ -54,6 +55,7 @@ _NOBODY = {
     for what, value in (("NAME", "queenbee"), ("EMAIL", "queenbee@localhost"))
 }
 _QUIET = {"core.hooksPath": os.devnull, "core.logAllRefUpdates": "false"}
+_FETCH = ("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", "--progress")
 _RACED = ("fetch first", "non-fast-forward", "cannot lock ref", "incorrect old value",
           "failed to update ref", "reference already exists", "failed to lock")  # fmt: skip
 """What git says of a push that another one overtook."""
@@ -64,32 +66,31 @@ def is_kind(kind: str) -> bool:
     return _NAME.fullmatch(f"queen_{kind}.jsonl") is not None
 
 
+@dataclass(frozen=True, slots=True)
 class File:
     """A ledger or segment on the branch: its kind, its number (0 for the ledger), and its blob."""
 
-    __slots__ = ("kind", "number", "oid")
-
-    def __init__(self, kind: str, number: int, oid: str) -> None:
-        self.kind = kind
-        self.number = number
-        self.oid = oid
+    kind: str
+    number: int
+    oid: str
 
 
+@dataclass(slots=True)
 class Tree:
     """The files of one commit of the branch, by kind and number; all else is kept as it is."""
 
-    def __init__(self) -> None:
-        self.files: dict[tuple[str, int], File] = {}
-        self.others: dict[str, list[str]] = {"": [], _ARCHIVE: []}
-        """Entries of other names, as `git mktree` takes them."""
-        self.archive: str | None = None
-        """The folder of segments."""
+    files: dict[tuple[str, int], File] = field(default_factory=dict)
+    others: dict[str, list[str]] = field(default_factory=lambda: {"": [], _ARCHIVE: []})
+    """Entries of other names, as `git mktree` takes them."""
+    archive: str | None = None
+    """The folder of segments."""
 
 
 class Branch:
     """One branch of one remote. Raises `InvalidInput` if this hive has none to be on.
 
-    Used as a context manager for as long as it is read: one git reads all objects.
+    Used as a context manager for as long as it is read: one git reads all objects. All that talks
+    to the remote takes no longer than `most_s` together.
     """
 
     def __init__(self, store: Store, *, most_s: float = math.inf) -> None:
@@ -103,7 +104,8 @@ class Branch:
         settings = layout.settings
         self.remote, self.name = settings.sync_remote, settings.sync_branch
         self._cwd = layout.root
-        self._timeout_s, self._most_s = settings.sync_timeout_s, most_s
+        self._timeout_s = settings.sync_timeout_s
+        self._until_s = time.monotonic() + most_s
         # The settings came with a clone: they may only choose among what this machine configured.
         remotes = self._line("config", "--null", "--get-regexp", r"^remote\.") or ""
         said = dict(each.partition("\n")[::2] for each in remotes.split("\0"))
@@ -133,6 +135,10 @@ class Branch:
     def __exit__(self, *exits: object) -> None:
         self._objects.__exit__(*exits)
 
+    def left_s(self) -> float:
+        """Returns how long the remote may still take."""
+        return max(0.0, self._until_s - time.monotonic())
+
     def fetch(self) -> str | None:
         """Returns the newest commit there; None if there is no such branch yet.
 
@@ -148,16 +154,12 @@ class Branch:
 
     def _fetched(self) -> str | None:
         """Returns what `fetch` does."""
-        status, _, said = network(
-            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
-            "--progress",
+        status, _, said = self._network(
+            *_FETCH,
             # A shallow or partial clone gets all of this branch: it is small, and all of it counts.
             *("--no-filter", "--refmap=", "--no-show-forced-updates"),
             *(self.remote, f"+refs/heads/{self.name}:{self.ref}"),
-            cwd=self._cwd,
-            timeout_s=self._timeout_s,
-            most_s=self._most_s,
-            config={"fetch.fsckObjects": "true", "core.logAllRefUpdates": "false"},
+            config={"fetch.fsckObjects": "true"},
         )
         if status == 0:
             head = self.head()
@@ -179,13 +181,8 @@ class Branch:
         missing = [each[1:] for each in self._text(*named).split("\n") if each.startswith("?")]
         if not missing:
             return
-        status, _, said = network(
-            *("fetch", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules"),
-            "--progress",
-            *("--filter=blob:none", "--stdin", self.remote),
-            cwd=self._cwd,
-            timeout_s=self._timeout_s,
-            most_s=self._most_s,
+        status, _, said = self._network(
+            *(*_FETCH, "--filter=blob:none", "--stdin", self.remote),
             stdin="".join(f"{each}\n" for each in missing).encode(),
             config={"fetch.negotiationAlgorithm": "noop"},
         )
@@ -344,14 +341,10 @@ class Branch:
         `ExternalFailure` if the remote refuses it for good.
         """
         self._unlock()
-        status, out, said = network(
+        status, out, said = self._network(
             *("push", "--porcelain", "--no-verify", "--no-follow-tags", "--no-signed"),
-            "--progress",
-            *("--recurse-submodules=no", self.remote, f"{commit}:refs/heads/{self.name}"),
-            cwd=self._cwd,
-            timeout_s=self._timeout_s,
-            most_s=self._most_s,
-            config={"core.logAllRefUpdates": "false"},
+            *("--progress", "--recurse-submodules=no", self.remote),
+            f"{commit}:refs/heads/{self.name}",
         )
         if status == 0:
             self._note_pushed(commit)
@@ -367,6 +360,19 @@ class Branch:
             hint="let pushes to this branch pass there, or set another branch in [sync]",
             program="git",
             status=status,
+        )
+
+    def _network(
+        self, *arguments: str, stdin: bytes = b"", config: Mapping[str, str] | None = None
+    ) -> tuple[int, str, str]:
+        """Returns the status and the outputs of a git that talks to the remote."""
+        return network(
+            *arguments,
+            cwd=self._cwd,
+            timeout_s=self._timeout_s,
+            most_s=self.left_s(),
+            stdin=stdin,
+            config={"core.logAllRefUpdates": "false", **(config or {})},
         )
 
     def _note_pushed(self, commit: str) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from queenbee.core import leases
@@ -22,11 +21,11 @@ from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync, take_in
 from queenbee.services.assignments import taken
 from queenbee.services.leases.refusals import Holder, Refusal
+from queenbee.services.waiting.turns import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from queenbee.git.remote.patience import Patience
     from queenbee.services.hive import Services
 
     Grant = Assignment | Reservation
@@ -41,7 +40,7 @@ def confirmed(
     *,
     local_if_offline: bool = False,
     tell: Callable[[str], None] = lambda text: None,
-    patience: Patience | None = None,
+    left_s: Callable[[], float] = lambda: 0.0,
 ) -> list[Grant]:
     """Returns what `grant` granted, once the remote has it and nothing there stands against it.
 
@@ -50,13 +49,13 @@ def confirmed(
     `Unreachable` or `Busy` if that cannot be found out. With `local_if_offline`, an unreachable
     remote leaves the grants here, marked as unconfirmed; the next exchange confirms or ends them.
 
-    With `patience`, `grant` waits for its turn as long as that lasts: meanwhile, what others push
-    is taken in, and another attempt follows when what stood against this one has ended. Raises
+    While `left_s()` is more than 0, `grant` waits for its turn: meanwhile, what others push is
+    taken in, and another attempt follows when what stood against this one has ended. Raises
     `Busy` when the time is over.
     """
     if hive.engine.shared:
         return list(grant())
-    if patience is None or patience.is_none:
+    if not left_s():
         try:
             return _once(hive, grant, local_if_offline=local_if_offline, tell=tell)
         except _Lost as lost:
@@ -66,11 +65,11 @@ def confirmed(
             try:
                 return _once(hive, grant, local_if_offline=local_if_offline, tell=tell)
             except _Lost as lost:
-                if not patience.left_s():
+                if not left_s():
                     raise _late(lost.refusal) from None
-                lost.wait(hive, patience.left_s())
+                lost.wait(hive, left_s())
             except (Taken, Held) as refusal:
-                if patience.left_s():
+                if left_s():
                     raise  # Waiting makes no sense: each would wait for the other.
                 raise _late(refusal) from refusal
 
@@ -98,14 +97,16 @@ class _Lost(Exception):
             if isinstance(each, Reservation):
                 left_s = (each.expires_ms + margin_ms - hive.now_ms()) / 1000
                 most_s = min(most_s, max(_PAUSE_S, left_s))
-        named = [(_kind(each), each.id) for each in self._winners]
 
-        def stamp() -> list[object]:
-            now = [found(hive, kind, identifier) for kind, identifier in named]
-            return [each and (each.rev, each.status) for each in now]
+        def has_changed() -> bool:
+            now = [found(hive, _kind(each), each.id) or each for each in self._winners]
+            return any(
+                (one.rev, one.status) != (each.rev, each.status)
+                for one, each in zip(now, self._winners, strict=True)
+            )
 
-        before = [(each.rev, each.status) for each in self._winners]
-        hive.wait(stamp, before, time.monotonic() + most_s)
+        kinds = {_kind(each) for each in self._winners}
+        Watch(hive, sorted(kinds)).wait(time.monotonic() + most_s, has_changed)
 
 
 def _once(
@@ -161,20 +162,14 @@ def _confirmed(
     return settled
 
 
-@contextmanager
-def _marks(hive: Services, notes: Notes) -> Iterator[None]:
+def _marked(hive: Services, notes: Notes, grant: Callable[[], Sequence[Grant]]) -> list[Grant]:
     # With the clone, the next exchange finds what nobody asked for any more: deciding.py.
     marks = {"unconfirmed": True, "clone": notes.clone()}
     before, hive.grant_marks = hive.grant_marks, marks
     try:
-        yield
+        return list(grant())
     finally:
         hive.grant_marks = before
-
-
-def _marked(hive: Services, notes: Notes, grant: Callable[[], Sequence[Grant]]) -> list[Grant]:
-    with _marks(hive, notes):
-        return list(grant())
 
 
 def _ask(notes: Notes, given: Sequence[Grant]) -> str | None:

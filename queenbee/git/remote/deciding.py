@@ -7,6 +7,7 @@ is nowhere before that. So a line with a token exists only if the remote has it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from queenbee.core import leases
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
 ASSIGNMENTS, RESERVATIONS = "assignments", "reservations"
 
 
+@dataclass(slots=True)
 class Decisions:
     """The lines that confirm grants, by kind, and the requests that they confirm."""
 
-    def __init__(self) -> None:
-        self.lines: dict[str, list[bytes]] = {}
-        self.confirmed: list[str] = []
-        self.refused = 0
+    lines: dict[str, list[bytes]] = field(default_factory=dict)
+    confirmed: list[str] = field(default_factory=list)
+    refused: int = 0
 
 
 def decide(hive: Services, notes: Notes, token: int) -> Decisions:

@@ -6,10 +6,11 @@ if a confirmation is asked for. ADR 0029.
 
 from __future__ import annotations
 
-from queenbee.errors import Busy, Taken, Unreachable
-from queenbee.git.remote.patience import Patience
+import time
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+from queenbee.errors import Busy, Taken, Unreachable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -54,17 +55,17 @@ class Terms:
         `grant` gets the seconds that it may wait. Raises what `grant` raises, and, if it is to be
         confirmed, what `confirmed` raises.
         """
-        patience = Patience(wait_s)
+        left_s = _left(wait_s)
         if not self.confirm:
-            return grant(patience.left_s())
+            return grant(left_s())
         from queenbee.git.remote.confirming import confirmed  # noqa: PLC0415 - start-up
 
         return confirmed(
             self.hive,
-            lambda: grant(patience.left_s()),
+            lambda: grant(left_s()),
             local_if_offline=self.local_if_offline,
             tell=self.tell,
-            patience=patience,
+            left_s=left_s,
         )
 
     def take_next(
@@ -91,11 +92,11 @@ class Terms:
                 return []
             return [taken.assignment, *(lease for lease in taken.leases if not lease.token)]
 
-        patience = Patience(wait_s)
+        left_s = _left(wait_s)
         given: Sequence[Grant] = ()
         for attempt in range(_ATTEMPTS):
             try:
-                given = self.granted(grant, wait_s=patience.left_s())
+                given = self.granted(grant, wait_s=left_s())
                 break
             except Taken:
                 if attempt == _ATTEMPTS - 1:
@@ -118,3 +119,9 @@ class Terms:
                 raise
             self.tell(f"no next issue was taken: {error.message}; try: queen next")
             return None
+
+
+def _left(wait_s: float) -> Callable[[], float]:
+    """Returns what tells how much of a wait is left, in seconds: it may take several attempts."""
+    deadline_s = time.monotonic() + wait_s
+    return lambda: max(0.0, deadline_s - time.monotonic()) if wait_s > 0 else 0.0

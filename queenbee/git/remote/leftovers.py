@@ -32,7 +32,7 @@ def remove(common_dir: str, before: set[str]) -> None:
     new = packs(common_dir) - before
     if not new:
         return
-    used = _used() if os.path.isdir(_PROCESSES) else None
+    used = open_files()
     for name in new:
         path = os.path.join(folder, name)
         with suppress(OSError):
@@ -49,8 +49,12 @@ def _folder(common_dir: str) -> str:
     return os.path.join(common_dir, "objects", "pack")
 
 
-def _used() -> set[tuple[int, int]]:
-    """Returns the files that processes of this user have open."""
+def open_files() -> set[tuple[int, int]] | None:
+    """Returns the files that processes have open, by device and inode, as far as this user can see;
+    None where that cannot be told.
+    """
+    if not os.path.isdir(_PROCESSES):
+        return None
     found = set()
     for process in filter(str.isdecimal, os.listdir(_PROCESSES)):
         folder = os.path.join(_PROCESSES, process, "fd")

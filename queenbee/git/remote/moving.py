@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
-from queenbee.errors import NotFound
+from queenbee.errors import InvalidInput, NotFound
 from queenbee.git.remote.syncing import Synced, sync
 from queenbee.git.run import git, without_programs
 from queenbee.store import safe_open
-from queenbee.store import settings as settings_file
 from queenbee.store.documents import read_own, write_document
+from queenbee.store.settings import FILE_NAME
+from queenbee.store.settings_text import with_values
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,26 +29,24 @@ _RULES = b"""\
 /queen_*.jsonl
 /archive/queen_*.jsonl
 """
-_SETTING = 'ledgers = "branch"'
-_TABLE = f"\n[sync]\n{_SETTING}\n"
+_CODE = '"code"'
 _OURS = re.compile(r"queen_[^/]+\.jsonl|archive/queen_[^/]+\.jsonl")
 
 
+@dataclass
 class Moved:
     """What a setup changed: files of `.beads/`, and ledgers in the index of the main worktree."""
 
-    def __init__(self, synced: Synced | None) -> None:
-        self.synced = synced
-        self.files: list[str] = []
-        self.untracked: list[str] = []
-        """Ledgers and segments that are no longer in the index."""
-        self.tracked: list[str] = []
-        """Those that are in it again."""
+    synced: Synced | None
+    files: list[str] = field(default_factory=list)
+    untracked: list[str] = field(default_factory=list)
+    """Ledgers and segments that are no longer in the index."""
+    tracked: list[str] = field(default_factory=list)
+    """Those that are in it again."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the fields for `--json`."""
-        synced = self.synced.to_dict() if self.synced is not None else None
-        return {**vars(self), "synced": synced}
+        return asdict(self)
 
 
 def set_up(hive: Services) -> Moved:
@@ -60,7 +60,7 @@ def set_up(hive: Services) -> Moved:
     _replace(
         hive, moved, ".gitignore", lambda text: text if _RULES in text else _line(text) + _RULES
     )
-    _replace(hive, moved, settings_file.FILE_NAME, lambda text: _with(text.decode()).encode())
+    _set(hive, moved, '"branch"')
     moved.untracked = _tracked(hive)
     if moved.untracked:
         names = "".join(f"{each}\0" for each in moved.untracked).encode(errors="surrogateescape")
@@ -74,7 +74,7 @@ def undo(hive: Services) -> Moved:
     """Moves them back: to the index of the main worktree, for the user to commit."""
     moved = Moved(None)
     _heal(hive)
-    _replace(hive, moved, settings_file.FILE_NAME, lambda text: _without(text.decode()).encode())
+    _set(hive, moved, None)
     _replace(hive, moved, ".gitignore", lambda text: text.replace(_RULES, b""))
     if moved.files:
         beads = hive.layout.beads_dir
@@ -138,44 +138,27 @@ def _replace(hive: Services, moved: Moved, name: str, change: Callable[[bytes], 
     after = change(before)
     if after == before:
         return
-    if after or name == settings_file.FILE_NAME:
+    if after or name == FILE_NAME:
         write_document(path, after)
     else:
         safe_open.unlink(path)
     moved.files.append(path)
 
 
+def _set(hive: Services, moved: Moved, ledgers: str | None) -> None:
+    """Sets where the ledgers are. Raises `InvalidInput` where the settings cannot be changed."""
+
+    def change(text: bytes) -> bytes:
+        changed = with_values(text.decode(), "sync", {"ledgers": ledgers})
+        if changed is None:
+            raise InvalidInput(
+                f"{FILE_NAME} has a [sync] that cannot be changed automatically",
+                hint=f"write ledgers = {ledgers or _CODE} into it by hand",
+            )
+        return changed.encode()
+
+    _replace(hive, moved, FILE_NAME, change)
+
+
 def _line(text: bytes) -> bytes:
     return text if not text or text.endswith(b"\n") else text + b"\n"
-
-
-def _with(text: str) -> str:
-    """Returns the settings with the ledgers on the branch; everything else as it was."""
-    begin, end = _table(text)
-    if begin is None:
-        return _line(text.encode()).decode() + _TABLE
-    inner = text[begin:end]
-    changed = re.sub(r"(?m)^[ \t]*ledgers[ \t]*=.*$", _SETTING, inner)
-    if changed == inner and not re.search(r"(?m)^[ \t]*ledgers[ \t]*=", inner):
-        changed = f"{_SETTING}\n{inner}"
-    return text[:begin] + changed + text[end:]
-
-
-def _without(text: str) -> str:
-    if text.endswith(_TABLE):
-        return text.removesuffix(_TABLE)
-    begin, end = _table(text)
-    if begin is None:
-        return text
-    return (
-        text[:begin] + re.sub(r"(?m)^[ \t]*ledgers[ \t]*=.*\n?", "", text[begin:end]) + text[end:]
-    )
-
-
-def _table(text: str) -> tuple[int | None, int]:
-    """Returns where the content of the table `[sync]` begins and ends."""
-    head = re.search(r"(?m)^[ \t]*\[sync\][ \t]*(#.*)?\n", text)
-    if head is None:
-        return None, 0
-    following = re.compile(r"(?m)^[ \t]*\[").search(text, head.end())
-    return head.end(), following.start() if following else len(text)

@@ -9,14 +9,14 @@ import json
 import os
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.ids import RANDOM_BYTES, ulid
 from queenbee.errors import Unreadable, Unwritable
 from queenbee.store import safe_open
 from queenbee.store.documents import is_unfinished, take_name
-from queenbee.store.files import START, Mark
-from queenbee.store.ledger.batch import Position
+from queenbee.store.files import START, Mark, size_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,22 +26,18 @@ if TYPE_CHECKING:
 _MOST_BYTES = 2**20
 
 
+@dataclass(slots=True)
 class Known:
     """What both sides have: all lines of the commit `taken` are here, and all lines before the
     marks in the journals are in the commit `sent`.
     """
 
-    __slots__ = ("done", "marks", "sent", "taken")
-
-    def __init__(
-        self, taken: str | None, sent: str | None, marks: Mapping[str, Mark], done: int
-    ) -> None:
-        self.taken = taken
-        self.sent = sent
-        self.marks = marks
-        self.done = done
-        """The round that found this. Rounds are counted, so that no clock is needed to tell
-        whether one began after somebody had asked for it."""
+    taken: str | None
+    sent: str | None
+    marks: Mapping[str, Mark]
+    done: int
+    """The round that found this. Rounds are counted, so that no clock is needed to tell whether
+    one began after somebody had asked for it."""
 
     def mark(self, kind: str) -> Mark:
         """Returns the mark in the journal of a kind."""
@@ -57,7 +53,6 @@ class Notes:
         self._known_path = os.path.join(self.folder, "known.json")
         self._rounds_path = os.path.join(self.folder, "rounds")
         self._fetches_path = os.path.join(self.folder, "fetches")
-        self._positions_path = os.path.join(self.folder, "positions.json")
         self._pending_dir = os.path.join(self.folder, "pending")
         self._clone_path = os.path.join(self.folder, "clone")
         self._ref = ref
@@ -89,37 +84,13 @@ class Notes:
         data = json.dumps({"ref": self._ref, **said}).encode()
         take_name(self._known_path, data, durable=False)
 
-    def positions(self) -> dict[str, Position]:
-        """Returns up to where each ledger was found to be in its journal; a cache, too."""
-        try:
-            said = json.loads(safe_open.read(self._positions_path, _MOST_BYTES))
-            return {
-                str(kind): Position(
-                    Mark(*map(int, tracked)),
-                    Mark(*map(int, journal)),
-                    {str(name): tuple(map(int, stamp)) for name, stamp in segments.items()},
-                )
-                for kind, (tracked, journal, segments) in said.items()
-            }
-        except (OSError, Unreadable, ValueError, TypeError, AttributeError):
-            return {}
-
-    def note_positions(self, positions: Mapping[str, Position]) -> None:
-        """Replaces the note of them. Needs the branch's lock."""
-        said = {
-            kind: [*([each.inode, each.offset, each.sum] for each in (at.tracked, at.journal)),
-                   dict(at.segments)]
-            for kind, at in positions.items()
-        }  # fmt: skip
-        take_name(self._positions_path, json.dumps(said).encode(), durable=False)
-
     # A number is the size of an empty file: it is never seen half written, and takes no block. To
     # replace a small file waits for the disk on ext4, several times for each grant.
 
     def round(self) -> int:
         """Returns the number of the round that began last."""
         # At least that of what was fetched: if a file was lost, nobody waits for less than that.
-        return max(_size(self._rounds_path), self.fetched())
+        return max(size_of(self._rounds_path), self.fetched())
 
     def begin_round(self) -> int:
         """Returns the number of a new round. Needs the branch's lock."""
@@ -129,7 +100,7 @@ class Notes:
 
     def fetched(self) -> int:
         """Returns the number of the round that has taken in last what the remote had."""
-        return max(_size(self._fetches_path), self.known().done)
+        return max(size_of(self._fetches_path), self.known().done)
 
     def note_fetched(self, number: int) -> None:
         """Notes that a round took in what the remote had, and sent nothing. Needs the lock."""
@@ -193,14 +164,3 @@ class Notes:
                 os.close(file)
         except OSError as error:
             raise Unwritable(f"{path} cannot be written: {error.strerror}", path=path) from error
-
-
-def _size(path: str) -> int:
-    try:
-        file = safe_open.open_file(path, os.O_RDONLY)
-    except (OSError, Unreadable):
-        return 0
-    try:
-        return os.fstat(file).st_size
-    finally:
-        os.close(file)

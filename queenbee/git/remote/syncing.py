@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 import random
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.errors import Busy
@@ -24,7 +25,6 @@ from queenbee.git.remote.notes import Known, Notes
 from queenbee.services import behind
 from queenbee.services.rotation import rotate_what_is_due
 from queenbee.store.files import Appender, split_lines
-from queenbee.store.ledger.batch import Position
 from queenbee.store.ledger.codec import decoder, is_usable
 from queenbee.store.lock import KernelLock
 
@@ -39,32 +39,30 @@ SEGMENT_BYTES = 2**20
 what a push has to pack stays small."""
 _PAUSES_S = 0.01, 0.04
 """How long one who waits for the lock sleeps, between looks whether another has done it."""
-_FAR_BYTES = 2**18
-"""So much is read again rather than noted: to replace the note waits for the disk."""
 _ATTEMPTS = 40
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.05, 2.0
 
 
+@dataclass
 class Synced:
     """What one exchange did."""
 
-    def __init__(self, remote: str, branch: str) -> None:
-        self.remote = remote
-        self.branch = branch
-        self.taken = 0
-        """How many lines came from the remote."""
-        self.sent = 0
-        """How many lines went there."""
-        self.only_there = 0
-        """How many new lines there were not taken in, because this is a copy of a shared engine."""
-        self.confirmed = 0
-        self.refused = 0
-        self.number = 0
-        """The number of the newest commit on the branch; 0 if there is no such branch."""
+    remote: str
+    branch: str
+    taken: int = 0
+    """How many lines came from the remote."""
+    sent: int = 0
+    """How many lines went there."""
+    only_there: int = 0
+    """How many new lines there were not taken in, because this is a copy of a shared engine."""
+    confirmed: int = 0
+    refused: int = 0
+    number: int = 0
+    """The number of the newest commit on the branch; 0 if there is no such branch."""
 
     def to_dict(self) -> dict[str, object]:
         """Returns the fields for `--json`."""
-        return dict(vars(self))
+        return asdict(self)
 
 
 def sync(
@@ -80,18 +78,18 @@ def sync(
     confirmed or ended meanwhile needs no exchange of its own. Raises `Unreachable`, and `Busy` if
     another process, or others' pushes, take too long.
     """
-    if branch is None:
-        with Branch(hive) as own:
-            return sync(hive, fetch=fetch, request=request, branch=own)
-    # What was only copied there is not known to be here, if the records are in files again.
-    notes = Notes(hive, f"copy of {branch.ref}" if hive.engine.shared else branch.ref)
-    asked = notes.round()
-    with _turn(
-        hive, notes, lambda: request is not None and not notes.is_pending(request)
-    ) as is_needed:
-        if not is_needed:
-            return Synced(branch.remote, branch.name)
-        return _Exchange(hive, branch, notes).run(asked, fetch=fetch)
+    with Branch(hive) if branch is None else nullcontext(branch) as there:
+        # What was only copied there is not known to be here, if the records are in files again.
+        notes = Notes(hive, f"copy of {there.ref}" if hive.engine.shared else there.ref)
+        asked = notes.round()
+
+        def is_served() -> bool:
+            return request is not None and not notes.is_pending(request)
+
+        with _turn(hive, notes, is_served, there.left_s()) as is_needed:
+            if not is_needed:
+                return Synced(there.remote, there.name)
+            return _Exchange(hive, there, notes).run(asked, fetch=fetch)
 
 
 def take_in(
@@ -107,34 +105,26 @@ def take_in(
     Another process's fetch serves as well, if it began after this was called, or ended less than
     `older_than_s` ago.
     """
-    if branch is None:
-        with Branch(hive, most_s=most_s) as own:
-            if hive.engine.shared:
-                return Synced(own.remote, own.name)
-            return _take_in(hive, own, older_than_s, most_s, keep=True)
-    # A grant follows, and what it notes is more.
-    return _take_in(hive, branch, older_than_s, most_s, keep=False)
+    with Branch(hive, most_s=most_s) if branch is None else nullcontext(branch) as there:
+        if hive.engine.shared:
+            return Synced(there.remote, there.name)
+        notes = Notes(hive, there.ref)
+        asked = notes.round()
 
+        def is_served() -> bool:
+            # A round that began after we asked has brought whatever was there then.
+            return notes.fetched() > asked or behind.fetched_s(hive.layout) < older_than_s
 
-def _take_in(
-    hive: Services, branch: Branch, older_than_s: float, most_s: float, *, keep: bool
-) -> Synced:
-    notes = Notes(hive, branch.ref)
-    asked = notes.round()
-
-    def is_served() -> bool:
-        # A round that began after we asked has brought whatever was there then.
-        return notes.fetched() > asked or behind.fetched_s(hive.layout) < older_than_s
-
-    with _turn(hive, notes, is_served, most_s) as is_needed:
-        if not is_needed:
-            return Synced(branch.remote, branch.name)
-        return _Exchange(hive, branch, notes).fetch_only(keep=keep)
+        with _turn(hive, notes, is_served, there.left_s()) as is_needed:
+            if not is_needed:
+                return Synced(there.remote, there.name)
+            # With a branch, a grant follows, and what it notes is more.
+            return _Exchange(hive, there, notes).fetch_only(keep=branch is None)
 
 
 @contextmanager
 def _turn(
-    hive: Services, notes: Notes, is_served: Callable[[], bool], most_s: float = math.inf
+    hive: Services, notes: Notes, is_served: Callable[[], bool], most_s: float
 ) -> Iterator[bool]:
     """Waits for the lock of the branch, or until another process has done what is asked for.
 
@@ -142,27 +132,24 @@ def _turn(
     many who took it in turn, only to see that, would keep those waiting who push.
     """
     settings = hive.layout.settings
-    holder = hive.actor_or_none or "somebody"
     timeout_s = min(most_s, 3 * settings.sync_timeout_s + settings.lock_timeout_s)
-    until = time.monotonic() + timeout_s
+    until_s = time.monotonic() + timeout_s
+    lock = KernelLock(notes.lock_path, holder=hive.actor_or_none or "somebody", timeout_s=0)
     while not is_served():
-        lock = KernelLock(notes.lock_path, holder=holder, timeout_s=0)
-        try:
-            lock.__enter__()
-        except Busy as error:
-            if time.monotonic() < until:
-                time.sleep(random.uniform(*_PAUSES_S))  # noqa: S311 - jitter, not a secret
-                continue
-            raise Busy(
-                f"timed out after {timeout_s:g} s: another process exchanges with the remote",
-                hint="try again; nothing was granted",
-                **error.details,
-            ) from error
-        try:
+        with ExitStack() as held:
+            try:
+                held.enter_context(lock)
+            except Busy as error:
+                if time.monotonic() < until_s:
+                    time.sleep(random.uniform(*_PAUSES_S))  # noqa: S311 - jitter, not a secret
+                    continue
+                raise Busy(
+                    f"timed out after {timeout_s:g} s: another process exchanges with the remote",
+                    hint="try again; nothing was granted",
+                    **error.details,
+                ) from error
             yield not is_served()
-        finally:
-            lock.close()
-        return
+            return
     yield False
 
 
@@ -205,19 +192,20 @@ class _Exchange:
                 behind.served(self._hive.layout)
                 self._done.number = token - 1
                 return self._done
-            commit = self._branch.write(
-                self._tree, self._contents(outgoing, decisions.lines), head, token
-            )
+            contents = self._contents(outgoing, decisions.lines)
+            commit = self._branch.write(self._tree, contents, head, token)
             # 3. The push is refused unless `head` is still the newest commit there.
             if self._branch.push(commit):
                 self._finish(decisions, head, commit, Known(head, commit, ends, number))
                 self._done.sent += sum(map(len, outgoing.values()))
                 self._done.number = token
                 return self._done
+            if not self._branch.left_s():
+                break
             pause_s = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)
             time.sleep(random.uniform(0, pause_s))  # noqa: S311 - jitter, not a secret
         raise Busy(
-            f"others pushed to {self._branch.name} {_ATTEMPTS} times meanwhile",
+            f"others pushed to {self._branch.name} {attempt + 1} times meanwhile",
             hint="try again; nothing was granted",
         )
 
@@ -247,6 +235,7 @@ class _Exchange:
         return head
 
     def _finish(self, decisions: Decisions, head: str | None, commit: str, known: Known) -> None:
+        behind.note_fetch(self._hive.layout)
         # The remote has the confirmations: from here on a crash loses nothing, since the next
         # round takes them in like others' lines.
         self._append(decisions.lines)
@@ -338,17 +327,16 @@ class _Exchange:
 
     def _record_gained(self) -> None:
         """Takes lines that another program or a merge wrote to the ledgers to the journals."""
-        if self._hive.engine.shared:
+        hive = self._hive
+        if hive.engine.shared:
             return
-        noted = self._notes.positions()
-        read = {kind: self._hive.ledger(kind).read(noted.get(kind)) for kind in self._hive.kinds()}
-        reached = {kind: each.position for kind, each in read.items() if not each.unrecorded}
-        if any(_is_far(noted.get(kind, Position()), at) for kind, at in reached.items()):
-            # Else the next exchange reads a large ledger from its beginning.
-            self._notes.note_positions({**noted, **reached})
-        gained = [kind for kind, each in read.items() if each.unrecorded]
+        gained = [
+            kind
+            for kind in hive.kinds()
+            if hive.ledger(kind).read(hive.state(kind).agreed).unrecorded
+        ]
         if gained:
-            with self._hive.transaction() as tx:
+            with hive.transaction() as tx:
                 for kind in gained:
                     tx.touch(kind)
 
@@ -403,11 +391,3 @@ def _free_numbers(taken: Collection[int]) -> Iterator[int]:
     yield from range(last + 1, MOST_NUMBER + 1)
     # Somebody used up the numbers: lines under any free one arrive, those beyond would not.
     yield from (each for each in range(1, MOST_NUMBER) if each not in taken and each < last)
-
-
-def _is_far(noted: Position, reached: Position) -> bool:
-    """Returns whether it is worth a note that a ledger was read up to here."""
-    return reached.segments != noted.segments or any(
-        now.offset - (before.offset if before.inode == now.inode else 0) > _FAR_BYTES
-        for before, now in ((noted.tracked, reached.tracked), (noted.journal, reached.journal))
-    )

@@ -390,11 +390,8 @@ class Reservations:
             from queenbee.services.waiting.turns import served  # noqa: PLC0415 - start-up
 
             return served(
-                self.store,
-                self._queue(),
-                request.want,
+                self._queue().place(request.want, wait_s),
                 lambda place: self._grant(request, place),
-                wait_s=wait_s,
                 kinds=[KIND],
                 on_progress=on_progress,
             )

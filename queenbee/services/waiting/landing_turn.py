@@ -12,7 +12,7 @@ import os
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import mentioned
@@ -45,7 +45,7 @@ def folder_of(store: Store, target: str) -> str:
     return os.path.join(store.layout.state_dir, "landing", name)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Lander:
     """Somebody who lands on a branch, waits for that, or has a conflict to resolve first."""
 
@@ -57,12 +57,7 @@ class Lander:
 
     def to_dict(self) -> dict[str, object]:
         """Returns the parts as plain values."""
-        return {
-            "droid": self.droid,
-            "target": self.target,
-            "since": self.since,
-            "state": self.state,
-        }
+        return asdict(self)
 
 
 def landers(store: Store) -> list[Lander]:
@@ -77,7 +72,7 @@ def landers(store: Store) -> list[Lander]:
         kept = _Kept.read(store, folder)
         keeps = kept is not None and kept.holds()
         if kept is not None and keeps and not kept.runs():
-            found.append(kept.lander("resolving"))
+            found.append(kept.lander())
         for number, (_, fields) in enumerate(waiting_line.live(folder)):
             first = str(fields.get("droid")) == kept.droid if kept and keeps else number == 0
             found.append(_lander(fields, "landing" if first else "waiting"))
@@ -126,15 +121,15 @@ class LandingTurn:
 
     @property
     def token(self) -> str:
-        """What `is_turn` recognises while the turn lasts."""
+        """What `is_turn` recognizes while the turn lasts."""
         return f"{self._target}/{self.name}"
 
     def check(self) -> None:
         """Raises `Busy` if the turn went to somebody else, because this process did not move."""
         if self._entry is None or self._entry.is_lost:
             raise Busy(
-                f"the turn to land on {self._target} was given on, because this process did not "
-                f"move for {format_duration(STALLED_S)}; nothing was landed",
+                f"the turn to land on {self._target} was given on, because this process was not "
+                f"responding for {format_duration(STALLED_S)}; nothing was landed",
                 hint="queen land",
             )
 
@@ -238,7 +233,7 @@ class LandingTurn:
             droid = mentioned(str(fields.get("droid")))
             if not self._is_stalled(name):
                 return droid, f"lands on {self._target}"
-            self._tell(f"passing over {droid}, whose process does not move")
+            self._tell(f"passing over {droid}, whose process is not responding")
             waiting_line.remove(self.folder, name)
         return None
 
@@ -314,8 +309,8 @@ class _Kept:
         with suppress(OSError, QueenError):
             safe_open.unlink(os.path.join(self._folder, _KEPT))
 
-    def lander(self, state: str) -> Lander:
-        return _lander(self._fields, state)
+    def lander(self) -> Lander:
+        return _lander(self._fields, "resolving")
 
 
 def _lander(fields: Fields, state: str) -> Lander:

@@ -31,8 +31,8 @@ class Place:
         self.want = want
         self.ahead: Sequence[Waiter] = ()
         """Those whom the last refusal named as ahead of us."""
-        self._queue = queue
-        self._wait_s = wait_s
+        self.queue = queue
+        self.wait_s = wait_s
         self._entry: waiting_line.Entry | None = None
 
     @property
@@ -48,7 +48,7 @@ class Place:
         """
         self.ahead = ahead
         if self._entry is None:
-            self._entry = self._queue.enter(self.want, self._wait_s)
+            self._entry = self.queue.enter(self.want, self.wait_s)
 
     def __enter__(self) -> Place:
         return self
@@ -68,7 +68,7 @@ class Queue:
         fold_case: Callable[[], bool],
         holders: Callable[[Want, str], list[str]],
     ) -> None:
-        self._store = store
+        self.store = store
         self._fold_case = fold_case
         self._holders = holders
         """Returns the droids that hold what this wish of this droid needs."""
@@ -76,7 +76,7 @@ class Queue:
     def everything(self) -> list[Waiter]:
         """Returns everybody who waits now, in the order of the line."""
         found = []
-        for name, fields in waiting_line.live(self._store.layout.queue_dir):
+        for name, fields in waiting_line.live(self.store.layout.queue_dir):
             waiter = Waiter.read(name, fields)
             if waiter is not None and self._is_patient(waiter):
                 found.append(waiter)
@@ -84,7 +84,7 @@ class Queue:
 
     def still(self, waiters: Sequence[Waiter]) -> list[Waiter]:
         """Returns those of these who still wait; cheaper than `everything`."""
-        folder = self._store.layout.queue_dir
+        folder = self.store.layout.queue_dir
         return [
             each
             for each in waiters
@@ -96,7 +96,7 @@ class Queue:
 
         `before` is the name of the actor's own place; without one, it would be the last.
         """
-        actor, fold_case = self._store.actor, self._fold_case()
+        actor, fold_case = self.store.actor, self._fold_case()
         return ahead(want, actor, self.everything(), before=before, fold_case=fold_case)
 
     def before(self, waiter: Waiter) -> list[Waiter]:
@@ -127,7 +127,7 @@ class Queue:
             )
             return [*self._holders(waiter.want, waiter.droid), *earlier]
 
-        found = circle(self._store.actor, first, line, blockers)
+        found = circle(self.store.actor, first, line, blockers)
         return [] if own is not None and any(each.name > own for each in found) else found
 
     def place(self, want: Want, wait_s: float) -> Place:
@@ -143,15 +143,15 @@ class Queue:
 
     def enter(self, want: Want, wait_s: float) -> waiting_line.Entry:
         """Takes the last place in the line for the actor. Raises `Unwritable`."""
-        now_ms = self._store.now_ms()
+        now_ms = self.store.now_ms()
         fields = {
-            "droid": self._store.actor,
+            "droid": self.store.actor,
             **want.to_dict(),
             "since": format_ms(now_ms),
             "until": format_ms(now_ms + round(wait_s * 1000)),
             "pid": os.getpid(),
         }
-        return waiting_line.enter(self._store.layout.queue_dir, fields, now_ms)
+        return waiting_line.enter(self.store.layout.queue_dir, fields, now_ms)
 
     def _is_patient(self, waiter: Waiter) -> bool:
-        return self._store.now_ms() <= waiter.until_ms + _GRACE_MS
+        return self.store.now_ms() <= waiter.until_ms + _GRACE_MS

@@ -4,7 +4,6 @@ to begin.
 
 from __future__ import annotations
 
-import time
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -12,9 +11,10 @@ from queenbee.core.queue import Want
 from queenbee.core.records import Assignment, Reservation
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy
+from queenbee.services.waiting.turns import Watch, until
 from queenbee.services.work.files import files_of, to_take
 from queenbee.services.work.members import MOST_UNREAD, Member, live_leases, team
-from queenbee.services.work.waiting import Watch
+from queenbee.services.work.waiting import LOOK_AGAIN_S
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -190,20 +190,24 @@ def _wait_and_take(
     wait_s: float,
     on_progress: OnProgress | None,
 ) -> Begin | Nothing:
-    watch = Watch(hive, ("assignments",), issues=True, on_progress=on_progress)
-    deadline_s = time.monotonic() + wait_s
-    while True:
-        watch.look()
-        taken = _take(hive, patterns, place)
-        if isinstance(taken, Begin) or taken.state == "done" or wait_s <= 0:
-            return taken
-        place.take()
-        if not watch.wait(deadline_s):
-            raise Busy(
-                f"timed out after {format_duration(wait_s)}: no issue is ready for you",
-                hint="queen status",
-                **taken.to_dict(),
-            )
+    answers = []
+
+    def look() -> bool:
+        answers.append(_take(hive, patterns, place))
+        if isinstance(answers[-1], Begin) or answers[-1].state == "done":
+            return True
+        if wait_s > 0:
+            place.take()
+        return False
+
+    watch = Watch(hive, ("assignments",), [hive.layout.issues_path], on_progress)
+    if not until(watch, look, wait_s, LOOK_AGAIN_S) and wait_s > 0:
+        raise Busy(
+            f"timed out after {format_duration(wait_s)}: no issue is ready for you",
+            hint="queen status",
+            **answers[-1].to_dict(),
+        )
+    return answers[-1]
 
 
 def _take(hive: Services, patterns: Sequence[str], place: Place) -> Begin | Nothing:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from queenbee.core.leases import Asker, stand_against
 from queenbee.core.timestamps import format_duration
 from queenbee.errors import Busy, InvalidInput
-from queenbee.store.files import stamp_of
+from queenbee.services.waiting.turns import Watch, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,57 +16,8 @@ if TYPE_CHECKING:
 
     OnProgress = Callable[[float], None]
 
-_LOOK_AGAIN_S = 5.0
+LOOK_AGAIN_S = 5.0
 """How long to rely on files at most: time passes too, and so leases and deferrals end."""
-_TICK_S = 1.0
-"""How often progress is reported."""
-
-
-class Watch:
-    """Notices that something was written since it last looked.
-
-    While it waits, `on_progress` is called about once a second with the seconds since it began; an
-    exception that it raises ends the wait.
-    """
-
-    def __init__(
-        self,
-        hive: Services,
-        kinds: Sequence[str],
-        *,
-        issues: bool,
-        on_progress: OnProgress | None = None,
-    ) -> None:
-        self._begun_s = time.monotonic()
-        self._on_progress = on_progress
-        self._hive = hive
-        self._ledgers = [hive.state(kind).ledger for kind in kinds]
-        self._issues = hive.layout.issues_path if issues else None
-        self._seen: tuple[object, ...] = ()
-
-    def look(self) -> None:
-        """Remembers what there is now; call it before reading."""
-        self._seen = self._stamp()
-
-    def wait(self, deadline_s: float) -> bool:
-        """Returns True when it is worth reading again, or False at the deadline, on the monotonic
-        clock.
-        """
-        until_s = min(deadline_s, time.monotonic() + _LOOK_AGAIN_S)
-        while True:
-            now_s = time.monotonic()
-            tick_s = until_s
-            if self._on_progress is not None:
-                self._on_progress(now_s - self._begun_s)
-                tick_s = min(until_s, now_s + _TICK_S)
-            if self._hive.wait(self._stamp, self._seen, tick_s):
-                return True
-            if tick_s >= until_s:
-                return time.monotonic() < deadline_s
-
-    def _stamp(self) -> tuple[object, ...]:
-        issues = stamp_of(self._issues) if self._issues is not None else None
-        return (*(each.stamp() for each in self._ledgers), issues)
 
 
 class Wanted:
@@ -108,24 +58,20 @@ def wait(
 
     The result has one of the keys `issues`, `ready`, `free` and `mail`, with their values. Raises
     `Busy` at the timeout, and `NotFound` for an unknown issue. `on_progress` is called as `Watch`
-    says.
+    says of `on_tick`.
     """
     for issue_id in wanted.issues:
         hive.issues.check_known(issue_id)
     kinds = ("assignments", "reservations", "messages")
-    watch = Watch(hive, kinds, issues=True, on_progress=on_progress)
-    deadline_s = time.monotonic() + timeout_s
-    while True:
-        watch.look()
-        found = _found(hive, wanted)
-        if found:
-            return found
-        if not watch.wait(deadline_s):
-            _leave_word(hive, wanted)
-            raise Busy(
-                f"timed out after {format_duration(timeout_s)}: {_missing(hive, wanted)}",
-                hint="queen status",
-            )
+    watch = Watch(hive, kinds, [hive.layout.issues_path], on_progress)
+    found = until(watch, lambda: _found(hive, wanted), timeout_s, LOOK_AGAIN_S)
+    if not found:
+        _leave_word(hive, wanted)
+        raise Busy(
+            f"timed out after {format_duration(timeout_s)}: {_missing(hive, wanted)}",
+            hint="queen status",
+        )
+    return found
 
 
 def _leave_word(hive: Services, wanted: Wanted) -> None:

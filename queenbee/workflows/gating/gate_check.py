@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from queenbee.workflows.hive import Hive
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GateCheck:
     """The verdict on a phase; `run` says what its attempt is doing, if it has not ended."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from queenbee.checks.check import described
 from queenbee.core.text import suggested
@@ -29,7 +29,7 @@ from queenbee.workflows.gating.gate_check import state_of_run
 from queenbee.workflows.locks import documents_lock
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from queenbee.documents.findings import Finding
     from queenbee.documents.gates.judgement import Document, RuleResult
@@ -40,7 +40,7 @@ _SLUG_LENGTH = 40
 _RULE_HELP = "queen gate add-rule --help"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class GateView:
     """One gate: its verdict, its rules with their latest results, and its findings."""
 
@@ -95,7 +95,7 @@ class GateView:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class UnusableGate:
     """A file that cannot be read as a gate, so that its phase has not passed."""
 
@@ -106,23 +106,13 @@ class UnusableGate:
 
     def to_dict(self) -> dict[str, object]:
         """Returns what is known, with the keys of a gate."""
-        return {
-            "workflow_id": self.workflow_id,
-            "phase_id": self.phase_id,
-            "phase_name": None,
-            "path": self.path,
-            "attempt": None,
-            "status": "unreadable",
-            "passed": False,
-            "blocking": [self.problem],
-            "warnings": [],
-            "run": None,
-            "rules": [],
-            "findings": [],
-        }
+        known = {"workflow_id": self.workflow_id, "phase_id": self.phase_id, "path": self.path}
+        verdict = {"status": "unreadable", "passed": False, "blocking": [self.problem]}
+        unknown = dict.fromkeys(("phase_name", "attempt", "run"))
+        return known | verdict | unknown | {"warnings": [], "rules": [], "findings": []}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RuleOptions:
     """A rule as the options of a command describe it; exactly one of the first four is given.
 
@@ -139,6 +129,24 @@ class RuleOptions:
     rule_id: str | None = None
     name: str | None = None
     warning: bool = False
+
+
+class _Kind(NamedTuple):
+    """A type of rule: the option that asks for it, and the field that has what that gives."""
+
+    option: str
+    rule_type: str
+    field: str
+    what: str
+    is_command: bool = False
+
+
+_KINDS = (
+    _Kind("exists", "file_exists", "file_path", "exists"),
+    _Kind("contains", "content_match", "file_path", "has the required content"),
+    _Kind("test", "test_pass", "test_command", "passes", is_command=True),
+    _Kind("script", "custom", "script_path", "passes"),
+)
 
 
 def new_hive_gate(hive: Hive, workflow_id: str, phase_id: str, name: str | None) -> GateView:
@@ -158,26 +166,24 @@ def add_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule: Document) -
 
     Raises as `documents.gates.add_rule`.
     """
-
     hive.look({"rule": rule})
-
-    def added(document: Document) -> Document:
-        return add_rule(document, _identified(rule, document))
-
-    folder = gates_dir(hive.layout)
-    changed = update_gate(folder, workflow_id, phase_id, added, lock=documents_lock(hive))
-    return _view(hive, changed)
+    return _changed(
+        hive, workflow_id, phase_id, lambda gate: add_rule(gate, _identified(rule, gate))
+    )
 
 
 def remove_hive_rule(hive: Hive, workflow_id: str, phase_id: str, rule_id: str) -> GateView:
     """Removes a rule from a gate. Raises as `documents.gates.remove_rule`."""
+    return _changed(hive, workflow_id, phase_id, lambda gate: remove_rule(gate, rule_id))
 
-    def removed(document: Document) -> Document:
-        return remove_rule(document, rule_id)
 
+def _changed(
+    hive: Hive, workflow_id: str, phase_id: str, change: Callable[[Document], Document]
+) -> GateView:
     folder = gates_dir(hive.layout)
-    changed = update_gate(folder, workflow_id, phase_id, removed, lock=documents_lock(hive))
-    return _view(hive, changed)
+    return _view(
+        hive, update_gate(folder, workflow_id, phase_id, change, lock=documents_lock(hive))
+    )
 
 
 def gate_view(hive: Hive, workflow_id: str, phase_id: str) -> GateView:
@@ -210,33 +216,45 @@ def rule_of(hive: Hive, options: RuleOptions) -> Document:
     tree, where gates run, so that it means the same in every worktree. Raises `InvalidInput` for
     none or several of the four types.
     """
-    given = {
-        rule_type: value
-        for rule_type, value in (
-            ("file_exists", _from_top(hive, options.exists)),
-            ("content_match", _from_top(hive, options.contains)),
-            ("test_pass", options.test),
-            ("custom", _from_top(hive, options.script)),
-        )
-        if value is not None
-    }
+    given = [
+        (kind, value if kind.is_command else _from_top(hive, value))
+        for kind in _KINDS
+        if (value := getattr(options, kind.option)) is not None
+    ]
     if len(given) != 1:
         raise InvalidInput(
             "a rule is one of: --exists, --contains, --test, --script, or a JSON object",
             hint=_RULE_HELP,
         )
-    ((rule_type, value),) = given.items()
+    ((kind, value),) = given
     rule: Document = {"rule_id": options.rule_id} if options.rule_id else {}
-    rule |= {
-        "rule_type": rule_type,
-        "rule_name": options.name or _rule_name(rule_type, value),
-        "rule_config": _config(rule_type, value, options),
+    name = os.path.basename(value) if kind.option == "script" else value
+    return rule | {
+        "rule_type": kind.rule_type,
+        "rule_name": options.name or f"{name} {kind.what}",
+        "rule_config": {kind.field: value, **_more_config(kind, options)},
         "severity": "warning" if options.warning else "error",
     }
-    return rule
 
 
-def _from_top(hive: Hive, path: str | None) -> str | None:
+def _more_config(kind: _Kind, options: RuleOptions) -> Document:
+    if options.patterns and kind.option != "contains":
+        raise InvalidInput("--pattern needs --contains")
+    if options.args and kind.option != "script":
+        raise InvalidInput("--arg needs --script")
+    if options.timeout_s is not None and kind.option == "exists":
+        raise InvalidInput("--timeout cannot be combined with --exists")
+    more: Document = {}
+    if kind.option == "contains":
+        more["patterns"] = list(options.patterns)
+    if kind.option == "script":
+        more["args"] = list(options.args)
+    if options.timeout_s is not None:
+        more["timeout_seconds"] = options.timeout_s
+    return more
+
+
+def _from_top(hive: Hive, path: str) -> str:
     """Returns a path as rules have it; one outside the working tree is absolute."""
     if not path or os.path.isabs(path):
         return path
@@ -269,35 +287,6 @@ def phase_name(plan_file: str, phase_id: str) -> str | None:
             f"{plan_file} has no phase {phase_id}", hint=suggested("queen plan graph", plan_file)
         )
     return titles[number] or None
-
-
-def _config(rule_type: str, value: str, options: RuleOptions) -> Document:
-    fields: dict[str, Document] = {
-        "file_exists": {"file_path": value},
-        "content_match": {"file_path": value, "patterns": list(options.patterns)},
-        "test_pass": {"test_command": value},
-        "custom": {"script_path": value, "args": list(options.args)},
-    }
-    config = fields[rule_type]
-    if options.patterns and rule_type != "content_match":
-        raise InvalidInput("--pattern needs --contains")
-    if options.args and rule_type != "custom":
-        raise InvalidInput("--arg needs --script")
-    if options.timeout_s is not None:
-        if rule_type == "file_exists":
-            raise InvalidInput("--timeout cannot be combined with --exists")
-        config["timeout_seconds"] = options.timeout_s
-    return config
-
-
-def _rule_name(rule_type: str, value: str) -> str:
-    names = {
-        "file_exists": f"{value} exists",
-        "content_match": f"{value} has the required content",
-        "test_pass": f"{value} passes",
-        "custom": f"{os.path.basename(value)} passes",
-    }
-    return names[rule_type]
 
 
 def _identified(rule: Document, document: Document) -> Document:

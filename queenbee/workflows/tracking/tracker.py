@@ -8,6 +8,7 @@ Beads' format. `docs/format.md`, section "Issues".
 from __future__ import annotations
 
 import os
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE, read_rows
@@ -31,6 +32,30 @@ if TYPE_CHECKING:
 _STATUSES = ("open", "in_progress", "blocked", "deferred")
 
 
+@dataclass(frozen=True, slots=True)
+class NewIssue:
+    """An issue to add; without an id, it gets one that begins with the prefix."""
+
+    title: str
+    description: str = ""
+    issue_type: str = "task"
+    priority: int = 2
+    acceptance: str | None = None
+    labels: Sequence[str] = ()
+    estimate: int | None = None
+    """In minutes."""
+    depends_on: Sequence[str] = ()
+    parent: str | None = None
+    prefix: str | None = None
+    issue_id: str | None = None
+
+    @property
+    def needs(self) -> list[tuple[str, str]]:
+        """The issues that it refers to, each with the kind of dependency."""
+        parent = [(self.parent, "parent-child")] if self.parent else []
+        return [*((each, "blocks") for each in self.depends_on), *parent]
+
+
 class Tracker:
     """The tracker's issues, for writing."""
 
@@ -39,53 +64,30 @@ class Tracker:
         self.owner = Owner.of(hive.layout)
         """The program that owns the file, or None if QueenBee writes it."""
 
-    def new(
-        self,
-        title: str,
-        *,
-        description: str = "",
-        issue_type: str = "task",
-        priority: int = 2,
-        acceptance: str | None = None,
-        labels: Sequence[str] = (),
-        estimate: int | None = None,
-        depends_on: Sequence[str] = (),
-        parent: str | None = None,
-        prefix: str | None = None,
-        issue_id: str | None = None,
-    ) -> str:
+    def new(self, asked: NewIssue) -> str:
         """Adds an issue, and returns its id. Raises `InvalidInput`, `NotFound`, `Conflict`.
 
         As all that is written, its texts are looked at for credentials first.
         """
-        title = _checked_title(title)
-        _check_priority(priority)
-        self._hive.look(
-            {"title": title, "description": description, "acceptance": acceptance}
-            | {"labels": list(labels), "id": issue_id, "prefix": prefix}
-        )
-        for each in (*depends_on, *([parent] if parent else [])):
+        title = _checked_title(asked.title)
+        _check_priority(asked.priority)
+        self._hive.look(asdict(asked))
+        for each, _ in asked.needs:
             self._hive.issues.get(each)
         if self.owner:
-            return self._new_by_owner(
-                title,
-                {"type": issue_type, "priority": str(priority), "description": description},
-                {"acceptance": acceptance, "estimate": estimate, "parent": parent, "id": issue_id},
-                labels=labels,
-                depends_on=depends_on,
-            )
+            return self._new_by_owner(title, asked)
         actor = self._hive.actor
         with self._hive.transaction() as tx:
             rows = self._hive.issues.rows()
-            identifier = self._fresh_id(rows, title, prefix, issue_id)
-            row = new_row(identifier, actor, tx.now, issue_type=issue_type)
-            row.update(title=title, description=description, priority=priority)
-            row.update(labels=list(labels))
-            row.update(_given(acceptance_criteria=acceptance, estimated_minutes=estimate))
-            needs = [*((each, "blocks") for each in depends_on)]
-            needs += [(parent, "parent-child")] if parent else []
+            identifier = self._fresh_id(rows, title, asked)
+            row = new_row(identifier, actor, tx.now, issue_type=asked.issue_type)
+            row.update(title=title, description=asked.description, priority=asked.priority)
+            row.update(labels=list(asked.labels))
+            row.update(
+                _given(acceptance_criteria=asked.acceptance, estimated_minutes=asked.estimate)
+            )
             row["dependencies"] = [
-                _dependency(identifier, target, kind, actor, tx.now) for target, kind in needs
+                _dependency(identifier, target, kind, actor, tx.now) for target, kind in asked.needs
             ]
             tx.append_issue(row)
         return identifier
@@ -229,37 +231,35 @@ class Tracker:
                     seen.add(target)
                     todo.append(target)
 
-    def _fresh_id(
-        self, rows: Sequence[Row], title: str, prefix: str | None, issue_id: str | None
-    ) -> str:
+    def _fresh_id(self, rows: Sequence[Row], title: str, asked: NewIssue) -> str:
         known = self._hive.issues.all()
         taken = {*read_rows(rows), *known}
-        if issue_id is None:
+        if asked.issue_id is None:
             usual = usual_prefix([row for row in rows if row.get("id")])
             # Random, unlike an import's: two clones may each have an issue of one title.
             seed = f"{title}\0{os.urandom(8).hex()}"
-            return fresh_id(prefix or usual, seed, taken, hashed_id)
-        if checked_issue_id(issue_id) in taken:
+            return fresh_id(asked.prefix or usual, seed, taken, hashed_id)
+        if checked_issue_id(asked.issue_id) in taken:
             raise Conflict(
-                f"there is an issue {issue_id} already",
-                hint=suggested("queen show", issue_id),
-                issue_id=issue_id,
+                f"there is an issue {asked.issue_id} already",
+                hint=suggested("queen show", asked.issue_id),
+                issue_id=asked.issue_id,
             )
-        return issue_id
+        return asked.issue_id
 
-    def _new_by_owner(
-        self,
-        title: str,
-        always: dict[str, str],
-        given: dict[str, object],
-        *,
-        labels: Sequence[str],
-        depends_on: Sequence[str],
-    ) -> str:
-        options = [f"--{name}={value}" for name, value in always.items()]
-        options += [f"--{name}={value}" for name, value in _given(**given).items()]
-        options += [f"--labels={','.join(labels)}"] if labels else []
-        options += [f"--deps={','.join(depends_on)}"] if depends_on else []
+    def _new_by_owner(self, title: str, asked: NewIssue) -> str:
+        values = {
+            "type": asked.issue_type,
+            "priority": asked.priority,
+            "description": asked.description,
+            "acceptance": asked.acceptance,
+            "estimate": asked.estimate,
+            "parent": asked.parent,
+            "id": asked.issue_id,
+            "labels": ",".join(asked.labels) or None,
+            "deps": ",".join(asked.depends_on) or None,
+        }
+        options = [f"--{name}={value}" for name, value in _given(**values).items()]
         made = self._call("create", "--silent", *options, "--", title).split()
         return made[-1] if made else ""
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from queenbee.checks.bounds import MAX_CHECKS
+from queenbee.checks.check import MAX_CHECKS
 from queenbee.documents.gates.gate import (
     SCHEMA_PATH,
     TRANSITIONS,

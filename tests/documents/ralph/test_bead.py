@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee.checks import Command, Expectation, describe
-from queenbee.checks.bounds import MAX_CHECKS
+from queenbee.checks.check import MAX_CHECKS
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.fields import id_problem
 from queenbee.documents.findings import MAX_FINDINGS

@@ -13,7 +13,7 @@ from queenbee import Hive
 from queenbee.core.beads import read_rows
 from queenbee.errors import Conflict, ExternalFailure, InvalidInput, NotFound, Taken
 from queenbee.workflows.completing import complete
-from queenbee.workflows.tracking.tracker import Tracker
+from queenbee.workflows.tracking.tracker import NewIssue, Tracker
 
 FOREIGN = {
     "id": "qb-1",
@@ -41,13 +41,15 @@ def current(file: Path, issue_id: str) -> dict[str, object]:
 class TestWithoutAnOwner:
     def test_an_issue_is_added_in_the_form_of_beads(self, hive: Hive, file: Path) -> None:
         made = Tracker(hive).new(
-            "Search",
-            description="A field.",
-            priority=0,
-            labels=["ui"],
-            estimate=30,
-            depends_on=["qb-1"],
-            parent="qb-2",
+            NewIssue(
+                "Search",
+                description="A field.",
+                priority=0,
+                labels=["ui"],
+                estimate=30,
+                depends_on=["qb-1"],
+                parent="qb-2",
+            )
         )
         row = records(file)[-1]
         assert made == row["id"]
@@ -58,12 +60,12 @@ class TestWithoutAnOwner:
         assert needs == [("qb-1", "blocks"), ("qb-2", "parent-child")]
 
     def test_the_first_issue_makes_the_file(self, hive: Hive, beads: Path) -> None:
-        made = Tracker(hive).new("Search")
+        made = Tracker(hive).new(NewIssue("Search"))
         assert [row["id"] for row in records(beads / "issues.jsonl")] == [made]
         assert [each.id for each in hive.issues.ready()] == [made]
 
     def test_two_issues_of_one_title_have_two_ids(self, hive: Hive) -> None:
-        assert Tracker(hive).new("Search") != Tracker(hive).new("Search")
+        assert Tracker(hive).new(NewIssue("Search")) != Tracker(hive).new(NewIssue("Search"))
 
     def test_others_rows_keep_every_field_and_their_order(self, hive: Hive, file: Path) -> None:
         before = file.read_bytes()
@@ -153,9 +155,9 @@ class TestWithoutAnOwner:
 
     def test_unknown_and_taken_ids_are_refused(self, hive: Hive, file: Path) -> None:
         with pytest.raises(NotFound, match="qb-9"):
-            Tracker(hive).new("x", depends_on=["qb-9"])
+            Tracker(hive).new(NewIssue("x", depends_on=["qb-9"]))
         with pytest.raises(Conflict, match="there is an issue qb-1 already"):
-            Tracker(hive).new("x", issue_id="qb-1")
+            Tracker(hive).new(NewIssue("x", issue_id="qb-1"))
 
     def test_completing_closes_the_row(self, hive: Hive, file: Path) -> None:
         hive.assignments.claim("qb-1")
@@ -205,7 +207,7 @@ class TestWithAnOwner:
         Tracker(hive).close("qb-1", reason="not\nneeded")
         Tracker(hive).edit("qb-1", title="; rm -rf /", priority=1)
         Tracker(hive).depend("qb-2", ["qb-1"])
-        assert Tracker(hive).new("--help", labels=["a", "b"]) == "qb-new"
+        assert Tracker(hive).new(NewIssue("--help", labels=["a", "b"])) == "qb-new"
         assert file.read_bytes() == before
         made = [json.loads(line) for line in calls.read_text().splitlines()]
         actor = "--actor=ui-engineer"

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from queenbee.cli.app import Invocation, command, invocation
+from queenbee.cli.app import command, invocation
 from queenbee.cli.terminal import columns, say
 from queenbee.core.text import lines_counted, printable, shortened
 from queenbee.errors import InvalidInput
-from queenbee.store.layout import discover, working_directory
-from queenbee.workflows.hive import Hive
 
 if TYPE_CHECKING:
+    from queenbee.git.remote.following import State
     from queenbee.git.remote.moving import Moved
     from queenbee.git.remote.syncing import Synced
-    from queenbee.git.remote.watching import State
+    from queenbee.workflows.hive import Hive
 
 
 def _show(done: Synced) -> None:
@@ -44,7 +42,7 @@ def _show_any(value: Any) -> None:
 
 def _watched(hive: Hive) -> State:
     from queenbee.checks.processes import Interrupts  # noqa: PLC0415 - start-up
-    from queenbee.git.remote.watching import watch  # noqa: PLC0415 - start-up
+    from queenbee.git.remote.following import watch  # noqa: PLC0415 - start-up
 
     settings = hive.layout.settings
     where = printable(f"{settings.sync_branch} of {settings.sync_remote}")
@@ -124,15 +122,3 @@ def sync(hive: Hive, what: str | None, undo: bool, watch: bool) -> Synced | Move
     from queenbee.git.remote.syncing import sync as exchange  # noqa: PLC0415 - start-up
 
     return exchange(hive)
-
-
-@command("behind", show=lambda _: None, example="queen behind", opens_hive=False)
-def behind(call: Invocation) -> None:
-    """Exchange records for a command that has answered already
-
-    queen starts this itself, with when = "write" in [sync].
-    """
-    from queenbee.git.remote.background import serve  # noqa: PLC0415 - start-up
-
-    # Nobody acts here: what a droid is told once must not be told to a process that nobody reads.
-    serve(Hive(discover(working_directory(), os.environ, beads_dir=call.beads_dir)))

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import tomllib
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -28,6 +26,7 @@ from queenbee.store.files import split_lines
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.lock import KernelLock
 from queenbee.store.settings import FILE_NAME
+from queenbee.store.settings_text import with_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -227,7 +226,8 @@ def _write_settings(layout: Layout, kind: str, hive: str) -> None:
         text = read_own(path).decode()
     except NotFound:
         text = ""
-    changed = _with_engine(text, kind, hive)
+    said = {"kind": json.dumps(kind), "hive": json.dumps(hive, ensure_ascii=False)}
+    changed = with_values(text, "engine", said)
     if changed is None:
         raise Unwritable(
             f"{path} has an [engine] that cannot be changed automatically",
@@ -236,26 +236,3 @@ def _write_settings(layout: Layout, kind: str, hive: str) -> None:
         )
     if changed != text:
         write_document(path, changed.encode())
-
-
-def _with_engine(text: str, kind: str, hive: str) -> str | None:
-    """Returns the text of the settings with another engine, all else as it was; None if its table
-    `[engine]` is written in a way that this does not understand.
-    """
-    said = {"kind": json.dumps(kind), "hive": json.dumps(hive, ensure_ascii=False)}
-    lines = text.splitlines()
-    begin = next((n for n, each in enumerate(lines) if re.match(r"\s*\[engine\]", each)), None)
-    if begin is None:
-        lines += ["", "[engine]"]
-        begin = len(lines) - 1
-    end = next((n for n in range(begin + 1, len(lines)) if lines[n].lstrip()[:1] == "["), None)
-    table = [each for each in lines[begin + 1 : end] if not re.match(r"\s*(kind|hive)\s*=", each)]
-    table[:0] = [f"{name} = {value}" for name, value in said.items()]
-    lines[begin + 1 : end] = table
-    changed = "\n".join(lines) + "\n"
-    try:
-        before, after = tomllib.loads(text), tomllib.loads(changed)
-    except ValueError:
-        return None
-    wanted = {**before, "engine": {**before.get("engine", {}), "kind": kind, "hive": hive}}
-    return changed if after == wanted else None

@@ -1,7 +1,8 @@
-"""Exchanges behind answers, and looks at the remote before reading: `[sync] when`."""
+"""Exchanges after answers, and looks at the remote before reading: `[sync] when`."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -10,12 +11,12 @@ import time
 from pathlib import Path
 
 import pytest
-from hives import QuickQueen, git
+from hives import COMMAND, QuickQueen, git
 from mcp_clients import inside, result_of
-from sync_worlds import World, there, until
+from sync_worlds import World, there
 
 from queenbee import Hive
-from queenbee.git.remote import background
+from queenbee.git.remote import following
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.syncing import sync
 from queenbee.services import behind
@@ -42,70 +43,75 @@ def writing(world: World) -> QuickQueen:
 
 
 class TestWrite:
-    def test_is_pushed_behind_the_answer(self, world: World, writing: QuickQueen) -> None:
+    def test_is_pushed_after_the_answer(self, world: World, writing: QuickQueen) -> None:
         assert writing("claim", "shop-1").code == 0
-        until(lambda: there(world) == {"shop-1"})
-        until(lambda: not behind.is_asked(layout(world)))
+        assert there(world) == {"shop-1"}
+        assert not behind.is_asked(layout(world))
 
-    def test_of_a_tool_is_too(self, world: World, writing: QuickQueen) -> None:
+    def test_comes_after_the_answer(
+        self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        printed = []
+        push = Branch.push
+
+        def noted(branch: Branch, commit: str) -> bool:
+            printed.append(sys.stdout.buffer.getvalue())  # type: ignore[attr-defined]
+            return push(branch, commit)
+
+        monkeypatch.setattr(Branch, "push", noted)
+        writing("claim", "shop-1")
+        assert printed == [b"shop-1 is assigned to ada\n"]
+
+    def test_of_a_tool_is_pushed_too(self, world: World, writing: QuickQueen) -> None:
         inside(world.folder / "ada", lambda client: client.call_tool("claim", {"issue": "shop-1"}))
-        until(lambda: there(world) == {"shop-1"})
+        assert there(world) == {"shop-1"}
 
-    def test_reads_start_nothing(self, world: World, writing: QuickQueen) -> None:
+    def test_of_the_library_goes_out_with_the_next_command(
+        self, world: World, writing: QuickQueen
+    ) -> None:
+        world.hive("ada").assignments.claim("shop-1")
+        assert there(world) == set()
         writing("status")
+        assert there(world) == {"shop-1"}
+
+    def test_reads_send_nothing(
+        self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(Branch, "push", None)
+        monkeypatch.setattr(Branch, "fetch", None)
+        assert writing("status").code == 0
         assert not behind.is_asked(layout(world))
 
     def test_and_by_default_nothing_is_pushed(self, world: World) -> None:
         QuickQueen(world.folder / "ada")("claim", "shop-1")
+        assert there(world) == set()
         assert not behind.is_asked(layout(world))
 
-    def test_many_are_served_by_few_pushes(
-        self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        started = []
-        monkeypatch.setattr(behind, "start", lambda store: started.append(1))
-        for number in range(10):
-            writing("claim", f"shop-{number}", "--as", f"d{number}")
-        # What is written meanwhile makes no second process while the first is on its way.
-        assert len(started) < 10
-        assert background.serve(world.hive("ada")) == 1
-        assert len(there(world)) == 10
-        assert int(world.git("rev-list", "--count", "queenbee/hive")) == 1
-
-    def test_during_an_exchange_is_served_by_one_more(
+    def test_during_an_exchange_is_sent_by_the_next(
         self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         push = Branch.push
 
         def late(branch: Branch, commit: str) -> bool:
             monkeypatch.setattr(Branch, "push", push)
-            writing("claim", "shop-2", "--as", "dora")
-            assert behind.is_served(layout(world))
+            world.hive("ada", "dora").assignments.claim("shop-2")
             return push(branch, commit)
 
-        behind.request(layout(world))
-        Hive.open(world.folder / "ada").assignments.claim("shop-1")
         monkeypatch.setattr(Branch, "push", late)
-        assert background.serve(world.hive("ada")) == 2
+        writing("claim", "shop-1")
+        assert there(world) == {"shop-1"}
+        assert behind.is_asked(layout(world))
+        writing("status")
         assert there(world) == {"shop-1", "shop-2"}
 
-    def test_that_arrives_when_the_exchange_ends_is_served(
-        self, world: World, monkeypatch: pytest.MonkeyPatch
+    def test_is_pushed_on_top_of_what_others_pushed_meanwhile(
+        self, world: World, writing: QuickQueen
     ) -> None:
-        world.settings("ada", '[sync]\nwhen = "write"\n')
-        monkeypatch.setattr(behind, "start", lambda store: None)
-        world.hive("ada").assignments.claim("shop-1")
-        hive = world.hive("ada")
-        served = behind.served
-
-        def late(place: object) -> None:
-            monkeypatch.setattr(behind, "served", served)
-            world.hive("ada", "dora").assignments.claim("shop-2")  # After the push.
-            served(place)  # type: ignore[arg-type]
-
-        monkeypatch.setattr(behind, "served", late)
-        background.serve(hive)
+        world.hive("bob").assignments.claim("shop-2")
+        sync(world.hive("bob"))
+        writing("claim", "shop-1")
         assert there(world) == {"shop-1", "shop-2"}
+        assert len(world.hive("ada").assignments.find()) == 2
 
     def test_request_is_left_where_its_exchange_is_killed(
         self, world: World, monkeypatch: pytest.MonkeyPatch
@@ -117,7 +123,7 @@ class TestWrite:
         world.hive("ada").assignments.claim("shop-1")
         behind.request(layout(world))
         with pytest.raises(SystemError):
-            background.serve(world.hive("ada"))
+            send(world.hive("ada"))
         assert behind.is_asked(layout(world))
         behind.served(layout(world))
 
@@ -130,7 +136,8 @@ class TestWrite:
 
 class TestAKill:
     def test_at_each_step_leaves_the_request_to_the_next(self, world: World) -> None:
-        """`queen behind` is killed at each of its calls of git."""
+        """A command is killed at each call of git after its answer."""
+        world.settings("ada", '[sync]\nwhen = "write"\n')
         place, counter = layout(world), world.folder / "calls"
         shims = world.folder / "shims"
         shims.mkdir()
@@ -141,32 +148,28 @@ class TestAKill:
             f'[ $n = "$KILL_AT" ] && kill -9 $PPID\nexec {real.stdout.strip()} "$@"\n'
         )
         shim.chmod(0o755)
-        program = [sys.executable, "-P", "-c", behind.PROGRAM, "--beads-dir", place.beads_dir]
         killed = 0
         for at in range(1, 60):
-            world.hive("ada", f"d{at}").assignments.claim(f"shop-{at}")
-            behind.request(place)
             counter.write_text("0")
             path = f"{shims}{os.pathsep}{os.environ['PATH']}"
-            env = {**os.environ, "PATH": path, "KILL_AT": str(at)}
-            done = subprocess.run([*program, "behind"], env=env, capture_output=True)
+            env = {**os.environ, "PATH": path, "KILL_AT": str(at), "QUEEN_DROID": f"d{at}"}
+            done = subprocess.run(
+                [*COMMAND, "claim", f"shop-{at}"],
+                cwd=world.folder / "ada",
+                env=env,
+                capture_output=True,
+                text=True,
+            )
+            assert done.stdout == f"shop-{at} is assigned to d{at}\n"
             if done.returncode == 0:
                 break
             killed += 1
             assert behind.is_asked(place)
-            assert not behind.is_served(place)
-        assert killed >= 8
+        assert killed >= 6
         assert not behind.is_asked(place)
         assert there(world) == {f"shop-{n}" for n in range(1, killed + 2)}
         lines = [line["id"] for line in world.lines()]
         assert len(lines) == len(set(lines))
-
-    def test_is_made_up_for_by_the_next_command(self, world: World, writing: QuickQueen) -> None:
-        behind.request(layout(world))
-        old_s = time.time() - 60
-        os.utime(os.path.join(layout(world).remote_dir, "asked"), (old_s, old_s))
-        writing("status")
-        until(lambda: not behind.is_asked(layout(world)))
 
 
 class TestConsent:
@@ -201,27 +204,59 @@ class TestOffline:
         self, world: World, writing: QuickQueen
     ) -> None:
         world.cut()
-        assert writing("claim", "shop-1").code == 0
-        until(lambda: behind.is_resting(layout(world)))
-        for name, times in (("ada", 1), ("ada", 0), ("dora", 1), ("dora", 0)):
+        claimed = writing("claim", "shop-1")
+        assert (claimed.code, claimed.out) == (0, "shop-1 is assigned to ada\n")
+        assert claimed.err.count("cannot be reached") == 1
+        for name, times in (("ada", 0), ("dora", 1), ("dora", 0)):
             said = writing("status", "--as", name).err
             assert said.count("cannot be reached") == times, (name, said)
         assert behind.is_asked(layout(world))
+
+    def test_is_in_the_one_document_on_standard_error(
+        self, world: World, writing: QuickQueen
+    ) -> None:
+        world.cut()
+        said = writing("claim", "shop-1", "--json")
+        assert said.json["droid"] == "ada"
+        (notice,) = json.loads(said.err)["notices"]
+        assert "cannot be reached" in notice
+
+    def test_a_remote_that_says_nothing_is_left_after_some_seconds(
+        self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        shim = world.folder / "silent"
+        shim.write_text("#!/bin/sh\nexec sleep 60\n")
+        shim.chmod(0o755)
+        for name in ("uploadpack", "receivepack"):
+            git(world.folder / "ada", "config", f"remote.origin.{name}", str(shim))
+        monkeypatch.setattr(following, "_BRIEF_S", 0.3)
+        begun_s = time.monotonic()
+        claimed = writing("claim", "shop-1")
+        assert claimed.code == 0
+        assert "cannot be reached" in claimed.err
+        assert time.monotonic() - begun_s < 30
+        assert behind.is_asked(layout(world))
+
+    def test_a_refused_push_changes_no_status(self, world: World, writing: QuickQueen) -> None:
+        hook = world.bare / "hooks" / "pre-receive"
+        hook.write_text("#!/bin/sh\nexit 1\n")
+        hook.chmod(0o755)
+        claimed = writing("claim", "shop-1")
+        assert claimed.code == 0
+        assert "origin refuses queenbee/hive" in claimed.err
 
     def test_the_remote_is_left_alone_for_a_while(
         self, world: World, writing: QuickQueen, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         behind.note_away(layout(world), "away")
-        spawned = []
-        monkeypatch.setattr(os, "posix_spawn", lambda *_, **__: spawned.append(1))
-        writing("claim", "shop-1")
-        assert not spawned
+        monkeypatch.setattr(Branch, "push", None)
+        assert writing("claim", "shop-1").code == 0
         assert behind.is_asked(layout(world))
 
     def test_what_waited_is_sent_when_it_is_back(self, world: World, writing: QuickQueen) -> None:
         world.cut()
         writing("claim", "shop-1")
-        until(lambda: behind.is_resting(layout(world)))
+        assert behind.is_resting(layout(world))
         world.heal()
         sync(world.hive("ada"))
         assert there(world) == {"shop-1"}
@@ -280,12 +315,4 @@ class TestRead:
 
     def test_it_writes_as_well(self, world: World, reading: QuickQueen) -> None:
         reading("claim", "shop-1")
-        until(lambda: "shop-1" in there(world))
-
-
-def test_the_process_that_serves_tells_nobody(world: World, writing: QuickQueen) -> None:
-    """A notice that a droid gets once must not be lost on a process that nobody reads."""
-    behind.note_away(layout(world), "gone for now")
-    world.cut()
-    assert writing("behind").err == ""
-    assert "gone for now" in writing("status").err
+        assert "shop-1" in there(world)
