@@ -15,47 +15,22 @@ from typing import TYPE_CHECKING
 from queenbee.documents.agents import MODELS
 from queenbee.documents.findings import Finding
 from queenbee.documents.markdown import strip_box
+from queenbee.documents.plans.grammar import AGENT, FIELD, FIELDS, unread
+from queenbee.documents.plans.marks import read_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from queenbee.documents.markdown import Block, Item
 
-NAMES = {
-    "worktree": "worktree",
-    "branch": "branch",
-    "source branch": "source_branch",
-    "team": "team",
-    "team name": "team",
-    "priority": "priority",
-    "dev agents": "dev_agents",
-    "dev agent": "dev_agents",
-    "qa agents": "qa_agents",
-    "qa agent": "qa_agents",
-    "tasks": "tasks",
-    "task": "tasks",
-    "acceptance criteria": "acceptance",
-    "depends on": "depends_on",
-    "depends": "depends_on",
-    "dependencies": "depends_on",
-    "dependency": "depends_on",
-    "requires": "depends_on",
-    "blocked by": "depends_on",
-    "waits for": "depends_on",
-}
 _WORDS = frozenset({"worktree", "branch", "source_branch", "team", "priority"})
 _AGENTS = frozenset({"dev_agents", "qa_agents"})
 
-_FIELD = re.compile(
-    r"[ \t]*\*\*[ \t]*([^*\n]{1,60}?)[ \t]*(?::[ \t]*\*\*|\*\*[ \t]*:)[ \t]*(.*)", re.S
-)
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _OPEN_BOX = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[ \](?:[ \t]|$)", re.MULTILINE)
 """An item below a task that is not ticked: then the task is not done, whatever its own box."""
 _INNER = re.compile(r"^[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
-_AGENT = re.compile(r"`?([^\s`(),]+)`?\s*(?:\(([^()]*)\)\s*)?(?:(?:-{1,2}|–|—|:)\s*(.*))?", re.S)
 _LIST_BELOW = re.compile(r"\n[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
-_QUOTED = re.compile(r"[ \t]*(?:>[ \t]*)+(.*)")
 
 
 @dataclass(frozen=True)
@@ -71,13 +46,15 @@ class AgentRef:
 class Fields:
     """The fields of a section; an unknown field is kept as `other:<its name>`.
 
-    `ticked` are the indices of the tasks that are ticked.
+    `ticked` are the indices of the tasks that are ticked; `read` are the lines that have a
+    meaning for the plan.
     """
 
     values: dict[str, list[str]] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     prose: list[str] = field(default_factory=list)
     ticked: set[int] = field(default_factory=set)
+    read: set[int] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -87,12 +64,6 @@ def gather_fields(blocks: Iterable[Block]) -> Fields:
     for block in blocks:
         gathered.take(block)
     return gathered.fields
-
-
-def is_field(line: str) -> bool:
-    """Returns whether a line begins a field that is known, with or without a list's marker."""
-    match = _FIELD.fullmatch(_INNER.sub("", line))
-    return match is not None and match[1].lower() in NAMES
 
 
 def split_items(text: str) -> list[str]:
@@ -129,19 +100,17 @@ def read_agents(
     for value in values:
         # One line may hold several, separated by commas; a prompt may have commas of its own.
         for item in re.split(r",\s+(?=`)", value) if value.startswith("`") else [value]:
-            match = _AGENT.fullmatch(item.strip())
+            match = AGENT.fullmatch(item.strip())
             if match is None:
-                message = f"{item.strip()[:80]!r} names no agent"
-                hint = "write it as - `name` (sonnet) - what it should do"
-                findings.append(Finding(where, message, hint=hint, line=line))
+                findings.append(unread("an agent", item, line, path=where))
                 continue
-            name, remark, prompt = match.groups()
+            quoted, plain, remark, prompt = match.groups()
             model = (remark or "").strip().lower() or None
             if model is not None and model not in MODELS:
                 message = f"{remark!r} is not a model; the models are {', '.join(MODELS)}"
                 findings.append(Finding(where, message, line=line))
                 model = None
-            agents.append(AgentRef(name, model, (prompt or "").strip() or None))
+            agents.append(AgentRef(quoted or plain, model, (prompt or "").strip() or None))
     return agents, findings
 
 
@@ -173,24 +142,16 @@ class _Gathering:
             self._current = None
         elif block.kind in ("fence", "code", "other"):
             self.fields.prose.append(block.text)
-            if block.kind == "other":
-                self._quotation(block)
-
-    def _quotation(self, block: Block) -> None:
-        for line, row in enumerate(block.text.split("\n"), start=block.first + 1):
-            quoted = _QUOTED.fullmatch(row)
-            match = _FIELD.fullmatch(quoted[1]) if quoted else None
-            if match and match[1].lower() in NAMES:
-                message = f"the field {match[1]!r} is in a quotation, so it is only text"
-                self.fields.findings.append(Finding("", message, "warning", line=line))
 
     def _paragraph(self, block: Block) -> None:
         loose: list[str] = []
         for offset, line in enumerate(block.text.split("\n")):
-            match = _FIELD.fullmatch(line)
+            match = FIELD.fullmatch(line)
             if match:
                 self._open(match[1], match[2], block.first + offset + 1)
             elif offset or self._expects_value():
+                if self._expects_value() and self._current in ("other:Status", "other:status"):
+                    self.fields.read.add(block.first + offset + 1)
                 self._continue(line, loose)
             else:
                 loose.append(line)
@@ -212,13 +173,13 @@ class _Gathering:
 
     def _item(self, item: Item) -> None:
         text, later = self._split(item)
-        match = _FIELD.fullmatch(text)
+        match = FIELD.fullmatch(text)
         current = self._current if self._takes_item(text) else None
-        if match and (match[1].lower() in NAMES or current is None):
+        if match and (match[1].lower() in FIELDS or current is None):
             self._open(match[1], match[2], item.first + 1)
         else:
             if current is None:
-                self._open("Tasks", "", item.first + 1)
+                self._begin("tasks", "", item.first + 1)
                 current = "tasks"
             if text:
                 self._add(current, text, ticked=item.ticked)
@@ -236,8 +197,8 @@ class _Gathering:
         own: list[str] = []
         later: list[tuple[int, str, list[str]]] = []
         for offset, row in enumerate(item.text.split("\n")):
-            match = _FIELD.fullmatch(_INNER.sub("", row)) if offset else None
-            if match and match[1].lower() in NAMES:
+            match = FIELD.fullmatch(_INNER.sub("", row)) if offset else None
+            if match and match[1].lower() in FIELDS:
                 later.append((item.first + offset + 1, match[1], [match[2]]))
                 continue
             if match:
@@ -263,10 +224,15 @@ class _Gathering:
         return self._current not in _WORDS and self._current != "depends_on"
 
     def _open(self, label: str, value: str, line: int) -> None:
-        key = NAMES.get(label.lower())
+        key = FIELDS.get(label.lower())
         if key is None:
             self._warn_of_misspelling(label, line)
             key = f"other:{label}"
+        if label.lower() in FIELDS or (label.lower() == "status" and read_status(value)):
+            self.fields.read.add(line)
+        self._begin(key, value, line)
+
+    def _begin(self, key: str, value: str, line: int) -> None:
         self._current, self._has_value = key, bool(value.strip())
         self.fields.lines.setdefault(key, line)
         values = self.fields.values.setdefault(key, [])
@@ -278,7 +244,7 @@ class _Gathering:
             values.append(value.strip())
 
     def _warn_of_misspelling(self, label: str, line: int) -> None:
-        meant = get_close_matches(label.lower(), NAMES, n=1, cutoff=0.8)
+        meant = get_close_matches(label.lower(), FIELDS, n=1, cutoff=0.8)
         if meant:
             message = f"the field {label!r} is unknown"
             hint = f"did you mean **{meant[0].title().replace('Qa ', 'QA ')}:**?"

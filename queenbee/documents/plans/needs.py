@@ -9,29 +9,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from queenbee.documents.findings import Finding
-from queenbee.documents.plans.fields import is_field
+from queenbee.documents.plans.grammar import BEAD, NUMBER, unread
 from queenbee.documents.sprints.numbers import is_sprint
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from queenbee.documents.markdown import Block
+    from queenbee.documents.findings import Finding
 
-_BEAD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_.]*[A-Za-z0-9_])+")
-_NUMBER = r"[0-9]+[a-z]*\.[0-9]+[a-z]*"
 _NOTHING = re.compile(r"(?:none|nothing|n/a|no|[-–—])(?:\W.*)?", re.IGNORECASE | re.DOTALL)
-_MENTION = re.compile(rf"(?<![\w.])(?:{_NUMBER})(?![\w.])")
-_TITLED = re.compile(rf"(?:sprint[ \t]+)?({_NUMBER})[ \t]*(?::|[ \t][–—-][ \t])[ \t]*(\S.*)", re.I)
+_MENTION = re.compile(rf"(?<![\w.])(?:{NUMBER})(?![\w.])")
+_TITLED = re.compile(rf"(?:sprint[ \t]+)?({NUMBER})[ \t]*(?::|[ \t][–—-][ \t])[ \t]*(\S.*)", re.I)
 _SEPARATOR = re.compile(r"[,;\n&+]|\band\b", re.IGNORECASE)
 _LINK = re.compile(r"\[([^\[\]]{1,200})\]\([^()]{0,500}\)")
-_ALMOST = re.compile(
-    r"[ \t|]*(?:(?:[-*+]|[0-9]{1,9}[.)])[ \t]+)?[*_`]{0,3}"
-    r"((?:depends|depending|dependent|dependenc(?:y|ies)|requires?|needs|after|prerequisites?"
-    r"|preconditions?|blocked|waits)(?:[ _-](?:on|upon|by|for))?)\b[^:\n]{0,30}:[*_` \t|]*"
-    rf"(?:sprints?[ \t]+)?[*_`]{{0,3}}({_NUMBER})(?![\w])",
-    re.IGNORECASE,
-)
 _MAX_LENGTH = 2_000
 """Characters of one value: no list of dependencies is longer."""
 
@@ -41,35 +31,12 @@ def read_needs(values: Sequence[str], where: str, line: int) -> tuple[list[str],
 
     They are separated by commas, semicolons, "and", or lines; `Sprint 1.2a: Title` is `1.2a`.
     """
-    needs: list[str] = []
-    findings: list[Finding] = []
-    for value in values:
-        for part in _parts(value[:_MAX_LENGTH]):
-            if is_sprint(part) or _BEAD.fullmatch(part):
-                needs.append(part)
-                continue
-            message = f"{part[:80]!r} is neither a sprint's number nor a bead's id"
-            lower = part.lower()
-            right = lower if is_sprint(lower) else "1.1, 1.2a"
-            hint = f"write **Depends On:** {right}; put other conditions in the text"
-            findings.append(Finding(where, message, hint=hint, line=line))
-    return list(dict.fromkeys(needs)), findings
-
-
-def unread_needs(blocks: Sequence[Block], where: str, known: Collection[str]) -> Iterator[Finding]:
-    """Yields an error for each line under a sprint that names others to wait for, but is no field.
-
-    Such as `Depends on: 1.1`, which is not bold, or `**Prerequisites:** 1.1`. `known` are the
-    numbers of the plan's sprints: "Needs: 1.5 GB" is prose.
-    """
-    for block in blocks:
-        rows = block.text.split("\n") if block.kind in ("paragraph", "list", "other") else ()
-        for at, row in enumerate(rows, start=block.first + 1):
-            match = _ALMOST.match(row)
-            if match and match[2].lower() in known and not is_field(row):
-                message = f"{row.strip()[:80]!r} names sprints to wait for, but is not a field"
-                hint = f"write it as **Depends On:** {match[2].lower()}"
-                yield Finding(where, message, hint=hint, line=at)
+    parts = [part for value in values for part in _parts(value[:_MAX_LENGTH])]
+    needs = [part for part in parts if is_sprint(part) or BEAD.fullmatch(part)]
+    others = [part for part in parts if part not in needs]
+    return list(dict.fromkeys(needs)), [
+        unread("a dependency", part, line, path=where) for part in others
+    ]
 
 
 def _parts(value: str) -> Iterator[str]:

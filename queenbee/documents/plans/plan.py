@@ -6,8 +6,7 @@ a fault becomes a finding with its line.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
@@ -18,10 +17,12 @@ from queenbee.documents.plans.fields import (
     read_agents,
     read_priority,
 )
+from queenbee.documents.plans.grammar import ANNOTATION
 from queenbee.documents.plans.marks import read_status
-from queenbee.documents.plans.needs import read_needs, unread_needs
+from queenbee.documents.plans.needs import read_needs
 from queenbee.documents.plans.outline import Phase as Phase
 from queenbee.documents.plans.outline import read_outline
+from queenbee.documents.plans.unread import named_in_section
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
     from queenbee.documents.plans.fields import Fields
     from queenbee.documents.plans.marks import Mark
     from queenbee.documents.plans.outline import Outline, Section
-
-ANNOTATION = re.compile(r"[ \t]{0,3}<!--[ \t]*beads-ralph:[ \t]*([^\s<>]+?)[ \t]*-->[ \t]*")
-
-_ALMOST = re.compile(r"^[ \t>]*<!--\s*beads?[-_ ]?ralph\b", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -107,20 +104,21 @@ def parse_plan(text: str) -> Plan:
     for section in outline.sections:
         if section.record:
             continue
-        sprint, found = _sprint(section, done)
+        sprint, found = _sprint(section, done, known)
         (skipped if sprint.mark == "skipped" else sprints).append(sprint)
         findings += found
-        path = f"sprints[{sprint.number}]"
-        findings += unread_needs(section.blocks, f"{path}.depends_on", known)
-        findings += _unread_annotations(section.blocks, path)
+    for phase, blocks in outline.phases:
+        found = list(named_in_section(blocks, (), known, f"phases[{phase.number}]"))
+        findings += [replace(each, severity="warning") for each in found]
     findings += _notes(outline, skipped)
     findings.sort(key=lambda finding: finding.line or 0)
-    return Plan(outline.phases, tuple(sprints), tuple(findings), tuple(skipped), outline.left_out)
+    phases = tuple(phase for phase, _ in outline.phases)
+    return Plan(phases, tuple(sprints), tuple(findings), tuple(skipped), outline.left_out)
 
 
 def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
     """Yields a note for each heading that is read, but becomes no bead."""
-    for phase in outline.phases:
+    for phase, _ in outline.phases:
         if phase.mark is not None:
             message = f"is marked as {phase.mark}, and so are its sprints"
             yield Finding(f"phases[{phase.number}]", message, "warning", line=phase.line)
@@ -134,8 +132,12 @@ def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
         yield Finding(f"sprints[{sprint.number}]", message, "warning", line=sprint.line)
 
 
-def _sprint(section: Section, done: Collection[str]) -> tuple[Sprint, list[Finding]]:
-    """Returns a sprint and what is wrong with it; `done` are those that a record says are done."""
+def _sprint(
+    section: Section, done: Collection[str], known: Collection[str]
+) -> tuple[Sprint, list[Finding]]:
+    """Returns a sprint and what is wrong with it; `done` are those that a record says are done,
+    and `known` all that the plan has.
+    """
     fields = gather_fields(section.blocks)
     heading, line = section.heading, section.first + 1
     where = f"sprints[{heading.number}]"
@@ -161,24 +163,13 @@ def _sprint(section: Section, done: Collection[str]) -> tuple[Sprint, list[Findi
         bead_ids=_annotated(section.blocks),
         mark=section.mark or read.status() or recorded,
     )
-    return sprint, read.findings
+    return sprint, [*read.findings, *named_in_section(section.blocks, fields.read, known, where)]
 
 
 def _annotated(section: Sequence[Block]) -> tuple[str, ...]:
     """Returns the beads that the annotations in a section name, each once."""
     found = (ANNOTATION.fullmatch(block.text) for block in section if block.kind == "html")
     return tuple(dict.fromkeys(match[1] for match in found if match))
-
-
-def _unread_annotations(section: Sequence[Block], where: str) -> Iterator[Finding]:
-    """Yields an error for each line that is nearly an annotation: its bead would be forgotten."""
-    for block in section:
-        if block.kind in ("fence", "code") or ANNOTATION.fullmatch(block.text):
-            continue
-        for match in _ALMOST.finditer(block.text):
-            line = block.first + 1 + block.text.count("\n", 0, match.start())
-            hint = "write <!-- beads-ralph: bd-a1b2c3 --> on a line of its own, below the heading"
-            yield Finding(where, "this annotation cannot be read", hint=hint, line=line)
 
 
 class _Reader:
