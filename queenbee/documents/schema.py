@@ -46,6 +46,8 @@ _SHOWN = 60
 _MOST_BITS = 1_000
 """Python refuses to write out an integer of more than 4,300 digits."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
+"""The parts of a pattern that can have a `$`: an escape, a class of characters, the end."""
 
 
 def schema_findings(
@@ -224,8 +226,7 @@ class _Walk:
         return []
 
     def _pattern(self, value: object, pattern: str, path: str) -> list[Finding]:
-        # In JSON Schema `$` is the end of the text; in Python it also precedes a last line end.
-        if not isinstance(value, str) or re.search(pattern.replace("$", r"\Z"), value):
+        if not isinstance(value, str) or re.search(_in_python(pattern), value):
             return []
         if pattern == r"\S":
             return [Finding(path, "must not be empty")]
@@ -267,6 +268,11 @@ def _is_a(name: str, value: object) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
     return isinstance(value, kinds[name])
+
+
+def _in_python(pattern: str) -> str:
+    # In JSON Schema `$` is the end of the text; in Python it also precedes a last line end.
+    return _PARTS.sub(lambda part: r"\Z" if part[0] == "$" else part[0], pattern)
 
 
 def _are_equal(one: object, other: object) -> bool:

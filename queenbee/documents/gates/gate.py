@@ -209,8 +209,9 @@ def add_results(
     attempt: int,
     now_ms: int,
     max_results_per_rule: int = MAX_RESULTS_PER_RULE,
+    ends: bool = False,
 ) -> Document:
-    """Returns the gate with results of a run that goes on; its status stays `in_progress`.
+    """Returns the gate with results of a run; with `ends`, also its status after the last ones.
 
     0 for `max_results_per_rule` keeps all. Raises `Conflict` if another run has ended the attempt
     that the results belong to.
@@ -231,35 +232,12 @@ def add_results(
     ] + deepcopy(list(errors))
     if max_results_per_rule:
         _trim(gate, max_results_per_rule)
-    status["last_updated"] = format_ms(now_ms)
-    return _recounted(gate)
-
-
-def finish_attempt(
-    document: Document,
-    results: Sequence[RuleResult],
-    errors: Sequence[GateError],
-    *,
-    attempt: int,
-    now_ms: int,
-    max_results_per_rule: int = MAX_RESULTS_PER_RULE,
-) -> Document:
-    """Returns the gate with the last results of a run, and its new status.
-
-    Takes and raises the same as `add_results`.
-    """
-    gate = add_results(
-        document,
-        results,
-        errors,
-        attempt=attempt,
-        now_ms=now_ms,
-        max_results_per_rule=max_results_per_rule,
-    )
-    verdict = judge(gate)
-    if verdict.status in ("passed", "failed"):
-        _move(gate, verdict.status, format_ms(now_ms))
-        gate["metadata"]["completed_at"] = format_ms(now_ms)
+    now = format_ms(now_ms)
+    status["last_updated"] = now
+    verdict = judge(gate).status
+    if ends and verdict in ("passed", "failed"):
+        _move(gate, verdict, now)
+        gate["metadata"]["completed_at"] = now
     return _recounted(gate)
 
 
