@@ -19,6 +19,7 @@ from queenbee.report.words import (
     many,
     sentence,
     short,
+    usual_wait,
     verdict,
     worked,
 )
@@ -167,8 +168,7 @@ def _waits(report: Report) -> str:
         ]
         parts.append(_table(["Droid", "Waits for", "Since (UTC)"], rows))
     if report.usual_wait_s is not None:
-        usual = format_duration(report.usual_wait_s)
-        parts.append(f"Half of the issues were taken within {usual} of being ready.")
+        parts.append(usual_wait(report.usual_wait_s))
         rows = [
             [code(each.issue_id), format_duration(each.waited_s), code(each.droid), worked(each)]
             for each in report.waits
