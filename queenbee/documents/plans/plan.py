@@ -26,11 +26,14 @@ from queenbee.documents.plans.unread import named_in_section
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
+    from typing import Literal, TypeVar
 
     from queenbee.documents.markdown import Block
     from queenbee.documents.plans.fields import Fields
     from queenbee.documents.plans.marks import Mark
     from queenbee.documents.plans.outline import Outline, Section
+
+    T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,17 @@ class Sprint:
         """Its place in the plan, as in a bead's `plan_section`."""
         heading = f"### Sprint {self.number}: {self.title}"
         return heading if self.phase is None else f"## Phase {self.phase} > {heading}"
+
+    def finding(
+        self,
+        message: str,
+        field: str = "",
+        severity: Literal["error", "warning"] = "error",
+        hint: str | None = None,
+    ) -> Finding:
+        """Returns a finding about the sprint, or about a field of it, at its heading."""
+        path = f"sprints[{self.number}]" + (f".{field}" if field else "")
+        return Finding(path, message, severity, hint=hint, line=self.line)
 
 
 @dataclass(frozen=True)
@@ -129,7 +143,7 @@ def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
             yield Finding(where, message, "warning", line=section.first + 1)
     for sprint in skipped:
         message = "is marked as skipped: it gets no bead, and nothing waits for it"
-        yield Finding(f"sprints[{sprint.number}]", message, "warning", line=sprint.line)
+        yield sprint.finding(message, severity="warning")
 
 
 def _sprint(
@@ -185,7 +199,8 @@ class _Reader:
         values = self._fields.values.get(key, [])
         if len(values) > 1:
             message = f"is given {len(values)} times; only the first is used"
-            self.findings.append(Finding(f"{self._where}.{key}", message, line=self._at(key)))
+            _, where, line = self._at(key)
+            self.findings.append(Finding(where, message, line=line))
         return (plain_value(values[0]) or None) if values else None
 
     def status(self) -> Mark | None:
@@ -197,27 +212,13 @@ class _Reader:
 
     def priority(self) -> int | None:
         text = self.word("priority")
-        if text is None:
-            return None
-        priority, found = read_priority(text, f"{self._where}.priority", self._at("priority"))
-        self.findings += found
-        return priority
+        return None if text is None else self._kept(read_priority(text, *self._at("priority")[1:]))
 
     def agents(self, key: str) -> tuple[AgentRef, ...]:
-        agents, found = read_agents(
-            self._fields.values.get(key, []), f"{self._where}.{key}", self._at(key)
-        )
-        self.findings += found
-        return tuple(agents)
+        return tuple(self._kept(read_agents(*self._at(key))))
 
     def needs(self) -> tuple[str, ...]:
-        needs, found = read_needs(
-            self._fields.values.get("depends_on", []),
-            f"{self._where}.depends_on",
-            self._at("depends_on"),
-        )
-        self.findings += found
-        return tuple(needs)
+        return tuple(self._kept(read_needs(*self._at("depends_on"))))
 
     def prose(self) -> str:
         """Returns the text around the fields, then the unknown fields."""
@@ -228,5 +229,13 @@ class _Reader:
                 parts.append(f"**{key[6:]}:** {''.join(items)}".rstrip())
         return "\n\n".join(parts)
 
-    def _at(self, key: str) -> int:
-        return self._fields.lines.get(key, self._line)
+    def _kept(self, read: tuple[T, list[Finding]]) -> T:
+        value, found = read
+        self.findings += found
+        return value
+
+    def _at(self, key: str) -> tuple[list[str], str, int]:
+        """Returns the values of a field, its path in a finding, and its line."""
+        fields = self._fields
+        where, line = f"{self._where}.{key}", fields.lines.get(key, self._line)
+        return fields.values.get(key, []), where, line
