@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.fields import id_problem
-from queenbee.documents.findings import Finding
+from queenbee.documents.findings import Finding, errors_in, in_short
 from queenbee.documents.gates.judgement import (
     attempt_of,
     counters,
@@ -111,7 +111,7 @@ def validate_gate(document: object) -> list[Finding]:
             return [Finding("schema_version", problem)]
     later = isinstance(version, str) and version != SCHEMA_VERSION
     found = schema_findings(document, gate_schema(), enums="warning" if later else "error")
-    if any(finding.severity == "error" for finding in found):
+    if errors_in(found):
         # The rest relies on the shape.
         return found
     assert isinstance(document, dict)
@@ -129,12 +129,10 @@ def add_rule(document: Document, rule: Document) -> Document:
         raise Conflict(f"{_name(gate)} has passed and accepts no more rules", hint=_NEW_GATE)
     gate["validation_config"]["rules"].append(deepcopy(rule))
     path = f"validation_config.rules[{len(rules_of(gate)) - 1}]"
-    errors = [finding for finding in validate_gate(gate) if finding.severity == "error"]
-    findings = errors or bad_patterns(rule, path)
+    findings = errors_in(validate_gate(gate)) or bad_patterns(rule, path)
     if findings:
-        first = f"{findings[0].path.removeprefix(path).lstrip('.')}: {findings[0].message}"
         raise InvalidInput(
-            f"the rule cannot be used: {first.removeprefix(': ')}",
+            f"the rule cannot be used: {in_short(findings, path)}",
             hint="docs/gates.md lists the fields of each type of rule",
             findings=findings,
         )

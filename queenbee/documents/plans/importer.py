@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
 from queenbee.core.text import suggested
-from queenbee.documents.findings import Finding
+from queenbee.documents.findings import Finding, errors_in
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import (
     blocked_by,
@@ -136,7 +136,7 @@ def _items(plan: Plan, sites: Mapping[str, Worksite], setting: PlanSetting) -> I
 
 def _refuse(findings: Sequence[Finding], hint: str | None) -> None:
     """Raises `InvalidPlan` if there are errors; `hint` None means the first error's own."""
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = errors_in(findings)
     if errors:
         first = errors[0]
         at = f"line {first.line}: " if first.line else ""

@@ -15,11 +15,11 @@ from queenbee.documents.plans.fields import (
     gather_fields,
     plain_value,
     read_agents,
+    read_needs,
     read_priority,
 )
 from queenbee.documents.plans.grammar import ANNOTATION
 from queenbee.documents.plans.marks import read_status
-from queenbee.documents.plans.needs import read_needs
 from queenbee.documents.plans.outline import Phase as Phase
 from queenbee.documents.plans.outline import read_outline
 from queenbee.documents.plans.unread import named_in_section

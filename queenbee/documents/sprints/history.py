@@ -14,7 +14,7 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms, instant_ms
-from queenbee.documents.findings import Finding
+from queenbee.documents.findings import Finding, errors_in, in_short
 from queenbee.documents.sprints.bead import SprintBead, part_findings
 from queenbee.documents.sprints.reports import report_findings
 from queenbee.documents.sprints.rules import MERGE, WORK
@@ -258,14 +258,9 @@ def _refuse_attempt(read: SprintBead, attempt: int) -> None:
 
 
 def _refuse(findings: list[Finding], what: str) -> None:
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = errors_in(findings)
     if errors:
-        first = errors[0]
-        at = f"{first.path} " if first.path else ""
-        more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
-        raise InvalidRecord(
-            f"the {what} is not valid: {at}{first.message}{more}", findings=findings
-        )
+        raise InvalidRecord(f"the {what} is not valid: {in_short(errors)}", findings=findings)
 
 
 def _sprint(bead: Row) -> SprintBead:
