@@ -96,25 +96,26 @@ BEFORE = re.compile(
 OTHER_WORD = re.compile(r"(?:[^\W\d_]+[ \t]+|S)?([0-9]+[a-z]*\.[0-9]+[a-z]*)[ \t]*(:|[-–—][ \t])")
 """A number where the heading of a sprint has its word: `Task 1.2: Title`, `S1.2: Title`."""
 
-_LABEL = r"[\s>|*_`+-]*(?:[0-9]{1,9}[.)]\s+)?(?:\[[ xX]\]\s+)?[*_`]*"
-_COLON = r"(?:[ \t]*\([^()\n]{0,30}\))?[*_`]*[ \t]*(?:[:|]|(?<=\*\*))"
+# Possessive, so that a line of a thousand stars costs no more than any other.
+_LABEL = r"[\s>|*_`+-]*+(?:[0-9]{1,9}[.)]\s++)?(?:\[[ xX]\]\s++)?[*_`]*+"
+_COLON = r"(?:[ \t]*+\([^()\n]{0,30}\))?[*_`]*+(?:[ \t]*+[:|]|(?<=\*\*))"
 IN_SECTIONS = {
     kind: re.compile(pattern, re.IGNORECASE)
     for kind, pattern in {
         "a dependency": (
             rf"{_LABEL}(?:depends|depending|dependent|dependenc(?:y|ies)|requires?|needs|after"
             r"|prerequisites?|preconditions?|blocked|waits)(?:[ _-](?:on|upon|by|for))?\b"
-            r"[^:|\n]{0,30}(?:[:|]|(?<=\w)(?:\*\*|__))[*_` \t|]*"
+            r"[^:|\n]{0,30}(?:[:|]|(?<=\w)(?:\*\*|__))[*_` \t|]*+"
             rf"(?P<word>sprints?[ \t]+)?[*_`]{{0,3}}(?P<number>{NUMBER})(?!\w)"
         ),
         "a status": (
-            rf"{_LABEL}(?:status\b[*_`]*[ \t]*[:|].*?(?:{CHECK}|\b(?:{STATE})\b)"
+            rf"{_LABEL}(?:status\b[*_`]*+[ \t]*+[:|].*?(?:{CHECK}|\b(?:{STATE})\b)"
             rf"|(?:{DONE}){_COLON})"
-            rf"|[*_ \t]*(?:(?:{STATE})[*_ \t]*(?:{CHECK})?|{CHECK}[*_ \t]*\w+)[*_ \t.!]*\Z"
+            rf"|[*_ \t]*+(?:(?:{STATE})[*_ \t]*+(?:{CHECK})?|{CHECK}[*_ \t]*+[^\W_]+)[*_ \t.!]*+\Z"
         ),
         "an agent": rf"{_LABEL}(?:dev|qa)[ _-]agents?{_COLON}",
         "a team": rf"{_LABEL}team(?:[ _-]name)?{_COLON}",
-        "a field": rf"[ \t]*>[\s>]*\*\*(?:{'|'.join(FIELDS)})\b[*: \t]*:",
+        "a field": rf"[ \t]*+>[\s>]*+\*\*(?:{'|'.join(FIELDS)})\b[*: \t]*:",
     }.items()
 }
 """How a line under the heading of a sprint or a phase names something that is no field of it."""

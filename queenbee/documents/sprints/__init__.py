@@ -17,8 +17,8 @@ from queenbee.documents.sprints.history import record_dev_execution as record_de
 from queenbee.documents.sprints.history import record_pull_request as record_pull_request
 from queenbee.documents.sprints.history import record_qa_execution as record_qa_execution
 from queenbee.documents.sprints.history import record_scrum_result as record_scrum_result
+from queenbee.documents.sprints.history import sprint_verdict as sprint_verdict
 from queenbee.documents.sprints.rules import check_bead as check_bead
 from queenbee.documents.sprints.teams import group_by_team as group_by_team
 from queenbee.documents.sprints.teams import is_sprint_bead as is_sprint_bead
 from queenbee.documents.sprints.teams import team_of as team_of
-from queenbee.documents.sprints.verdict import sprint_verdict as sprint_verdict
