@@ -55,8 +55,8 @@ class Line(NamedTuple):
 def named_in_heading(text: str, level: int, known: Collection[str]) -> Naming | None:
     """Returns what a heading names. `known` are the plan's sprints.
 
-    It is an error if a heading of their levels begins like a sprint or phase, or if any has a whole
-    sprint that the plan lacks. At other levels only a whole one counts: `# Sprint 3 plan` is prose.
+    It is an error if the heading begins like a sprint or phase, or has a whole sprint that the plan
+    lacks. At other levels than theirs, only a whole one counts: `# Sprint 3 plan` is prose.
     """
     text = common_characters(text)
     found = NAMED["a sprint"].search(text)
@@ -67,7 +67,7 @@ def named_in_heading(text: str, level: int, known: Collection[str]) -> Naming | 
             return None
         if number in known and not begins and not colon:
             return None
-        lost = (begins and level in (PHASE_LEVEL, SPRINT_LEVEL)) or (whole and number not in known)
+        lost = begins or (whole and number not in known)
         return Naming("a sprint", number, "error" if lost and word == "sprint" else "warning")
     found = NAMED["a phase"].search(text)
     if found is not None and _begins(found):
