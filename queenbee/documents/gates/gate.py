@@ -207,9 +207,8 @@ def add_results(
     attempt: int,
     now_ms: int,
     max_results_per_rule: int = MAX_RESULTS_PER_RULE,
-    ends: bool = False,
 ) -> Document:
-    """Returns the gate with results of a run; with `ends`, also its status after the last ones.
+    """Returns the gate with results of a run; its status stays `in_progress`.
 
     0 for `max_results_per_rule` keeps all. Raises `Conflict` if another run has ended the attempt
     that the results belong to.
@@ -230,12 +229,17 @@ def add_results(
     ] + deepcopy(list(errors))
     if max_results_per_rule:
         _trim(gate, max_results_per_rule)
-    now = format_ms(now_ms)
-    status["last_updated"] = now
+    status["last_updated"] = format_ms(now_ms)
+    return _recounted(gate)
+
+
+def end_attempt(document: Document, now_ms: int) -> Document:
+    """Returns the gate with the status that the results of its whole run give it."""
+    gate = deepcopy(document)
     verdict = judge(gate).status
-    if ends and verdict in ("passed", "failed"):
-        _move(gate, verdict, now)
-        gate["metadata"]["completed_at"] = now
+    if verdict in ("passed", "failed"):
+        _move(gate, verdict, format_ms(now_ms))
+        gate["metadata"]["completed_at"] = format_ms(now_ms)
     return _recounted(gate)
 
 

@@ -14,6 +14,7 @@ from queenbee.documents.gates.gate import (
     MAX_RESULTS_PER_RULE,
     add_results,
     begin_attempt,
+    end_attempt,
 )
 from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, results_of, rules_of
 from queenbee.documents.gates.rules import gate_error, gate_result, judged, rule_check
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from queenbee.checks.runner import CheckRunner
     from queenbee.checks.verification import VerificationRecord
     from queenbee.documents.gates.judgement import Document, GateError, RuleResult
-    from queenbee.documents.gates.store import GateFile, Lock
+    from queenbee.documents.gates.store import GateFile
+    from queenbee.documents.json_documents import Lock
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class _Results:
 
     def finish(self, gate: Document) -> Document:
         """Returns the gate at the end of the run. Raises `Conflict` if another run ended it."""
-        return self._added(gate, ends=True)
+        return end_attempt(self._added(gate), self._now_ms())
 
     def _add(self, found: CheckResult, evidence: str | None) -> None:
         rule = next(self._rules)
@@ -149,7 +151,7 @@ class _Results:
         waiting = {result["rule_id"] for result in self._results}
         self._errors = [one for one in self._errors if one["context"]["rule_id"] in waiting]
 
-    def _added(self, gate: Document, *, ends: bool = False) -> Document:
+    def _added(self, gate: Document) -> Document:
         return add_results(
             gate,
             self._results,
@@ -157,7 +159,6 @@ class _Results:
             attempt=self.attempt,
             now_ms=self._now_ms(),
             max_results_per_rule=self._max_results,
-            ends=ends,
         )
 
 

@@ -24,10 +24,9 @@ from queenbee.store.documents import read_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from typing import Any
 
-    Lock = Callable[[], AbstractContextManager[object]]
+    from queenbee.documents.json_documents import Lock
 
 _PREFIX = "phase_"
 _NAME_MAX_BYTES = 240
