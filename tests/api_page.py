@@ -45,7 +45,7 @@ document has a page of its own. The page is written from the docstrings by
 
 
 def names_of(package: str) -> list[str]:
-    """Returns the public names of a package, as its `__all__` lists them."""
+    """Returns the public names of a package: its `__all__`, or else what it imports by name."""
     module = import_module(package)
     names = getattr(module, "__all__", None) or [
         name

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from queenbee.core.records import Reservation
-    from queenbee.report.values import Bar, Thread, Turn
+    from queenbee.report.values import Bar, Checked, Thread, Turn
     from queenbee.workflows.hive import Hive
 
     T = TypeVar("T")
@@ -50,9 +50,6 @@ def gather(hive: Hive, *, since_ms: int | None = None, with_git: bool = True) ->
         left_out.append(f"{shown.left_out:,} issues are not in the graph.")
     said, messages = _threads(hive, begin_ms, left_out)
     foreseen = _foreseen(hive, left_out) if with_git else []
-    runs = hive.state("verifications").select(
-        {}, since_ms=since_ms, newest_first=True, limit=limits.RECORDS
-    )
     return Report(
         name=os.path.basename(os.path.dirname(hive.layout.beads_dir)) or "hive",
         made_ms=hive.now_ms(),
@@ -73,7 +70,7 @@ def gather(hive: Hive, *, since_ms: int | None = None, with_git: bool = True) ->
             foreseen, limits.CONFLICTS, "pairs of worktrees that would conflict"
         ),
         gates=left_out.first(gates, limits.SUBJECTS, "gates"),
-        checks=left_out.first(checks(runs), limits.SUBJECTS, "beads and gates with checks"),
+        checks=_checks(hive, since_ms, left_out),
         threads=said,
         messages=messages,
         left_out=left_out,
@@ -95,6 +92,13 @@ def _gates(hive: Hive) -> list[GateLine]:
             )
         )
     return sorted(found, key=lambda each: (each.workflow_id, each.phase_id))
+
+
+def _checks(hive: Hive, since_ms: int | None, left_out: _LeftOut) -> Sequence[Checked]:
+    runs = hive.state("verifications").select(
+        {}, since_ms=since_ms, newest_first=True, limit=limits.RECORDS
+    )
+    return left_out.first(checks(runs), limits.SUBJECTS, "beads and gates with checks")
 
 
 def _threads(hive: Hive, begin_ms: int, left_out: list[str]) -> tuple[list[Thread], int]:

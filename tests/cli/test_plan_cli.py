@@ -175,7 +175,9 @@ class TestImport:
         plan.write_text(f"{PLAN}\n- **Sprint 2.2: Lost**\n")
         line = PLAN.count("\n") + 2
         shown = quick("plan", "import", str(plan), "--dry-run")
-        assert f"warning {plan}:{line}: '- **Sprint 2.2: Lost**' names a sprint, not read" in shown.out
+        assert (
+            f"warning {plan}:{line}: '- **Sprint 2.2: Lost**' names a sprint, not read" in shown.out
+        )
         told = quick("plan", "import", str(plan), "--dry-run", "--json").json
         assert line in [one["line"] for one in told["findings"]]
 
