@@ -45,8 +45,14 @@ them. If your program forks, open a hive in each process, after the fork.
 
 
 def names_of(package: str) -> list[str]:
-    """Returns the public names of a package, as its `__all__` lists them."""
-    return sorted(import_module(package).__all__, key=str.lower)
+    """Returns the public names of a package: its `__all__`, or else what it imports by name."""
+    module = import_module(package)
+    names = getattr(module, "__all__", None) or [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and name != "annotations" and not inspect.ismodule(value)
+    ]
+    return sorted(names, key=str.lower)
 
 
 def page() -> str:

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Literal
 
 MAX_FINDINGS = 1_000
@@ -37,6 +37,18 @@ class Finding:
             "message": self.message,
             "hint": self.hint,
         }
+
+
+def errors_in(findings: Iterable[Finding]) -> list[Finding]:
+    """Returns the findings that make a document invalid."""
+    return [finding for finding in findings if finding.severity == "error"]
+
+
+def in_short(findings: Sequence[Finding], path: str = "") -> str:
+    """Returns the first finding, without `path` before its own, and how many more there are."""
+    at = findings[0].path.removeprefix(path).lstrip(".")
+    more = f" (and {len(findings) - 1} more)" if len(findings) > 1 else ""
+    return (f"{at}: " if at else "") + findings[0].message + more
 
 
 def first_findings(found: Iterator[Finding], path: str) -> list[Finding]:

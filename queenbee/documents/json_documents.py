@@ -12,11 +12,16 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from queenbee.errors import NotFound, Unreadable
+from queenbee.errors import NotFound, QueenError, Unreadable
 from queenbee.store.documents import read_document, write_document
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
     from typing import Any
+
+    Lock = Callable[[], AbstractContextManager[object]]
+    """Keeps other processes out while a document is rewritten; no program runs under it."""
 
 MAX_DEPTH = 100
 """Levels of nesting: far more than a document needs, far fewer than Python's stack allows."""
@@ -74,6 +79,15 @@ def read_object(path: str) -> dict[str, Any]:
 def write_object(path: str, document: dict[str, Any]) -> None:
     """Replaces the file by the document in one step. Raises `Unwritable`."""
     write_document(path, format_json(document))
+
+
+def read_folder(folder: str) -> Iterator[tuple[str, Any]]:
+    """Yields each `*.json` file of a folder with its value, or with the error that it raises."""
+    for path in json_files(folder):
+        try:
+            yield path, read_json(path)
+        except QueenError as error:
+            yield path, error
 
 
 def json_files(folder: str) -> list[str]:

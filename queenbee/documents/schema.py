@@ -8,13 +8,14 @@ jsonschema library, whose import takes longer than the rest of a `queen` process
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.findings import Finding, first_findings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import Any, Literal
 
     Formats = Mapping[str, Callable[[str], str | None]]
@@ -46,6 +47,8 @@ _SHOWN = 60
 _MOST_BITS = 1_000
 """Python refuses to write out an integer of more than 4,300 digits."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_PARTS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\$", re.DOTALL)
+"""The parts of a pattern that can have a `$`: an escape, a class of characters, the end."""
 
 
 def schema_findings(
@@ -83,10 +86,6 @@ def is_understood(schema: object) -> bool:
         return False
 
 
-def _is_number(rule: object) -> bool:
-    return _is_a("number", rule)
-
-
 def _is_list_of_names(rule: object) -> bool:
     return (
         isinstance(rule, list)
@@ -104,12 +103,10 @@ _SHAPES: dict[str, Callable[[Any], bool]] = {
     "properties": lambda rule: isinstance(rule, dict) and all(map(is_understood, rule.values())),
     "items": is_understood,
     "enum": lambda rule: isinstance(rule, list),
-    "minimum": _is_number,
-    "maximum": _is_number,
+    "minimum": lambda rule: _is_a("number", rule),
+    "maximum": lambda rule: _is_a("number", rule),
     "minItems": lambda rule: is_whole(rule) and rule >= 0,
-    "title": lambda rule: isinstance(rule, str),
-    "description": lambda rule: isinstance(rule, str),
-    "$comment": lambda rule: isinstance(rule, str),
+    **dict.fromkeys(("title", "description", "$comment"), lambda rule: isinstance(rule, str)),
     "default": lambda rule: True,
     "examples": lambda rule: isinstance(rule, list),
 }
@@ -140,18 +137,19 @@ class _Walk:
         self._enums = enums
         self._formats = formats
         self._is_a = _is_exactly_a if exact else _is_a
-        self._words: dict[str, Callable[[Any, Any, str], list[Finding]]] = {
-            "required": self._required,
-            "properties": self._properties,
-            "items": self._items,
-            "minItems": self._min_items,
-            "enum": self._enum,
-            "minimum": self._minimum,
-            "maximum": self._maximum,
-            "format": self._format,
-            "pattern": self._pattern,
-            "$ref": self._reference,
+        self._words: dict[str, tuple[str | None, Callable[[Any, Any, str], Iterable[Finding]]]] = {
+            "required": ("object", self._required),
+            "properties": ("object", self._properties),
+            "items": ("array", self._items),
+            "minItems": ("array", self._min_items),
+            "enum": (None, self._enum),
+            "minimum": ("number", self._minimum),
+            "maximum": ("number", self._maximum),
+            "format": ("string", self._format),
+            "pattern": ("string", self._pattern),
+            "$ref": (None, self._reference),
         }
+        """What each keyword says, and of which type of value; of any other it says nothing."""
 
     def findings(self, value: object, schema: dict[str, Any], path: str) -> list[Finding]:
         found: list[Finding] = []
@@ -162,7 +160,9 @@ class _Walk:
                     # If the type is wrong, nothing else is worth reporting.
                     return [Finding(path, self._type_message(names, value))]
             elif word in self._words:
-                found += self._words[word](value, rule, path)
+                kind, judge = self._words[word]
+                if kind is None or _is_a(kind, value):
+                    found += judge(value, rule, path)
                 if found and not isinstance(value, (dict, list)):
                     # One finding is enough for one text or number.
                     return found
@@ -170,82 +170,62 @@ class _Walk:
                 raise ValueError(f"the JSON Schema keyword {word!r} is not supported")
         return found
 
-    def _required(self, value: object, names: list[str], path: str) -> list[Finding]:
-        if not isinstance(value, dict):
-            return []
-        return [
-            Finding(member_path(path, name), "is required, but missing")
-            for name in names
-            if name not in value
-        ]
+    def _required(self, value: dict[str, Any], names: list[str], path: str) -> Iterator[Finding]:
+        for name in names:
+            if name not in value:
+                yield Finding(member_path(path, name), "is required, but missing")
 
-    def _properties(self, value: object, members: dict[str, Any], path: str) -> list[Finding]:
-        if not isinstance(value, dict):
-            return []
-        return [
-            finding
-            for name, schema in members.items()
-            if name in value
-            for finding in self.findings(value[name], schema, member_path(path, name))
-        ]
+    def _properties(
+        self, value: dict[str, Any], members: dict[str, Any], path: str
+    ) -> Iterator[Finding]:
+        for name, schema in members.items():
+            if name in value:
+                yield from self.findings(value[name], schema, member_path(path, name))
 
-    def _items(self, value: object, schema: dict[str, Any], path: str) -> list[Finding]:
-        if not isinstance(value, list):
-            return []
-        found = (
-            finding
-            for index, item in enumerate(value)
-            for finding in self.findings(item, schema, f"{path}[{index}]")
-        )
-        return first_findings(found, path)
+    def _items(self, value: list[Any], schema: dict[str, Any], path: str) -> list[Finding]:
+        found = (self.findings(item, schema, f"{path}[{at}]") for at, item in enumerate(value))
+        return first_findings(chain.from_iterable(found), path)
 
-    def _min_items(self, value: object, least: int, path: str) -> list[Finding]:
-        if not isinstance(value, list) or len(value) >= least:
-            return []
-        message = f"must have at least {least} items" if value else "must not be empty"
-        return [Finding(path, message)]
+    def _min_items(self, value: list[Any], least: int, path: str) -> Iterator[Finding]:
+        if len(value) < least:
+            message = f"must have at least {least} items" if value else "must not be empty"
+            yield Finding(path, message)
 
-    def _enum(self, value: object, allowed: list[object], path: str) -> list[Finding]:
-        if any(_are_equal(value, each) for each in allowed):
-            return []
-        names = ", ".join(
-            name if isinstance(name, str) else _shown(name) for name in allowed if name is not None
-        )
-        return [Finding(path, f"must be one of {names}; it is {_shown(value)}", self._enums)]
+    def _enum(self, value: object, allowed: list[object], path: str) -> Iterator[Finding]:
+        if not any(_are_equal(value, each) for each in allowed):
+            names = ", ".join(
+                name if isinstance(name, str) else _shown(name)
+                for name in allowed
+                if name is not None
+            )
+            yield Finding(path, f"must be one of {names}; it is {_shown(value)}", self._enums)
 
-    def _minimum(self, value: Any, least: int, path: str) -> list[Finding]:
-        if _is_a("number", value) and value < least:
-            return [Finding(path, f"must be at least {least}; it is {_shown(value)}")]
-        return []
+    def _minimum(self, value: Any, least: int, path: str) -> Iterator[Finding]:
+        if value < least:
+            yield Finding(path, f"must be at least {least}; it is {_shown(value)}")
 
-    def _maximum(self, value: Any, most: int, path: str) -> list[Finding]:
-        if _is_a("number", value) and value > most:
-            return [Finding(path, f"must be at most {most}; it is {_shown(value)}")]
-        return []
+    def _maximum(self, value: Any, most: int, path: str) -> Iterator[Finding]:
+        if value > most:
+            yield Finding(path, f"must be at most {most}; it is {_shown(value)}")
 
-    def _pattern(self, value: object, pattern: str, path: str) -> list[Finding]:
-        # In JSON Schema `$` is the end of the text; in Python it also precedes a last line end.
-        if not isinstance(value, str) or re.search(pattern.replace("$", r"\Z"), value):
-            return []
-        if pattern == r"\S":
-            return [Finding(path, "must not be empty")]
-        return [Finding(path, f"must match {pattern}; it is {_shown(value)}")]
+    def _pattern(self, value: str, pattern: str, path: str) -> Iterator[Finding]:
+        if not re.search(_in_python(pattern), value):
+            wanted = f"must match {pattern}; it is {_shown(value)}"
+            yield Finding(path, "must not be empty" if pattern == r"\S" else wanted)
 
-    def _format(self, value: object, name: str, path: str) -> list[Finding]:
-        if not isinstance(value, str):
-            return []
+    def _format(self, value: str, name: str, path: str) -> Iterator[Finding]:
         if name in self._formats:
             problem = self._formats[name](value)
-            return [Finding(path, f"{problem}; it is {_shown(value)}")] if problem else []
-        if name != "date-time":
+            if problem:
+                yield Finding(path, f"{problem}; it is {_shown(value)}")
+        elif name != "date-time":
             raise ValueError(f"the format {name!r} is not supported")
-        if instant_ms(value) is None:
+        elif instant_ms(value) is None:
             hint = "write it as 2024-12-14T10:30:00Z"
-            return [Finding(path, f"{_shown(value)} is not an RFC 3339 timestamp", hint=hint)]
-        if not any(sign in value[19:] for sign in "Zz+-"):
+            yield Finding(path, f"{_shown(value)} is not an RFC 3339 timestamp", hint=hint)
+        elif not any(sign in value[19:] for sign in "Zz+-"):
             message = "has no offset from UTC and is read as UTC"
-            return [Finding(path, message, "warning", hint="end it with Z")]
-        return []
+            yield Finding(path, message, "warning", hint="end it with Z")
 
     def _reference(self, value: object, name: str, path: str) -> list[Finding]:
         target = self._root
@@ -267,6 +247,11 @@ def _is_a(name: str, value: object) -> bool:
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     kinds = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
     return isinstance(value, kinds[name])
+
+
+def _in_python(pattern: str) -> str:
+    # In JSON Schema `$` is the end of the text; in Python it also precedes a last line end.
+    return _PARTS.sub(lambda part: r"\Z" if part[0] == "$" else part[0], pattern)
 
 
 def _are_equal(one: object, other: object) -> bool:

@@ -19,10 +19,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import TypeVar
 
-    from queenbee.report.values import Bar
+    from queenbee.core.records import Reservation
+    from queenbee.report.values import Bar, Checked, Thread, Turn
     from queenbee.workflows.hive import Hive
 
     T = TypeVar("T")
+
+
+class _LeftOut(list[str]):
+    """What is not in the report because there is too much of it, a sentence each."""
+
+    def first(self, found: Sequence[T], most: int, what: str) -> Sequence[T]:
+        """Returns the first of the things found; a sentence says if there are more."""
+        if len(found) > most:
+            self.append(f"{most:,} of {len(found):,} {what} are shown.")
+        return found[:most]
 
 
 def gather(hive: Hive, *, since_ms: int | None = None, with_git: bool = True) -> Report:
@@ -30,59 +41,36 @@ def gather(hive: Hive, *, since_ms: int | None = None, with_git: bool = True) ->
 
     How the plan stands is always as of now. Without `with_git`, worktrees are not compared.
     """
-    left_out: list[str] = []
-    now_ms, begin_ms = hive.now_ms(), since_ms or 0
-
-    def first(found: Sequence[T], most: int, what: str) -> Sequence[T]:
-        if len(found) > most:
-            left_out.append(f"{most:,} of {len(found):,} {what} are shown.")
-        return found[:most]
-
-    found = hive.issues.standings()
-    gates = _gates(hive)
-    issues_held = hive.assignments.find(status="all")
-    leases = hive.reservations.find(ended=True)
-    waited = waits(issues_held, found, begin_ms)
-    shown_graph = graph(found)
-    if shown_graph.left_out:
-        left_out.append(f"{shown_graph.left_out:,} issues are not in the graph.")
-    talk, messages = _messages(hive, begin_ms)
-    said = threads(talk)
-    if messages > len(talk):
-        left_out.append(f"Threads are made of the newest {len(talk):,} of {messages:,} messages.")
-    foreseen, trouble = _foreseen(hive) if with_git else ([], None)
-    if trouble is not None:
-        left_out.append(f"Worktrees were not compared: {trouble}.")
-    recent = newest([each for each in leases if each.created_ms >= begin_ms])
-    runs = hive.state("verifications").select(
-        {}, since_ms=since_ms, newest_first=True, limit=limits.RECORDS
-    )
+    left_out, begin_ms = _LeftOut(), since_ms or 0
+    found, gates = hive.issues.standings(), _gates(hive)
+    held, leases = hive.assignments.find(status="all"), hive.reservations.find(ended=True)
+    waited, met = waits(held, found, begin_ms), conflicts(held, leases, begin_ms)
+    shown = graph(found)
+    if shown.left_out:
+        left_out.append(f"{shown.left_out:,} issues are not in the graph.")
+    said, messages = _threads(hive, begin_ms, left_out)
+    foreseen = _foreseen(hive, left_out) if with_git else []
     return Report(
         name=os.path.basename(os.path.dirname(hive.layout.beads_dir)) or "hive",
-        made_ms=now_ms,
+        made_ms=hive.now_ms(),
         since_ms=since_ms,
         counts=totals(found.values()),
-        phases=first(phases(found, gates), limits.PHASES, "phases"),
-        open=first(open_issues(found), limits.ISSUES, "open issues"),
-        graph=shown_graph,
-        bars=_newest_bars(
-            [each for each in bars(issues_held, leases, now_ms) if each.end_ms >= begin_ms],
-            left_out,
-        ),
-        waits=first(waited, limits.WAITS, "waiting times"),
+        phases=left_out.first(phases(found, gates), limits.PHASES, "phases"),
+        open=left_out.first(open_issues(found), limits.ISSUES, "open issues"),
+        graph=shown,
+        bars=_newest_bars(bars(held, leases, hive.now_ms()), begin_ms, left_out),
+        waits=left_out.first(waited, limits.WAITS, "waiting times"),
         usual_wait_s=median([each.waited_s for each in waited]),
         waiting=[
-            Waiting(each.droid, str(each.want), each.since_ms) for each in hive.queue.everything()
+            Waiting(one.droid, str(one.want), one.since_ms) for one in hive.queue.everything()
         ],
-        met=first(
-            conflicts(issues_held, leases, begin_ms), limits.CONFLICTS, "conflicts that were met"
+        met=left_out.first(met, limits.CONFLICTS, "conflicts that were met"),
+        avoided=_handed_over(hive, leases, begin_ms, left_out),
+        foreseen=left_out.first(
+            foreseen, limits.CONFLICTS, "pairs of worktrees that would conflict"
         ),
-        avoided=first(
-            turns(recent, fold_case=hive.reservations.fold_case), limits.TURNS, "files handed over"
-        ),
-        foreseen=first(foreseen, limits.CONFLICTS, "pairs of worktrees that would conflict"),
-        gates=first(gates, limits.SUBJECTS, "gates"),
-        checks=first(checks(runs), limits.SUBJECTS, "beads and gates with checks"),
+        gates=left_out.first(gates, limits.SUBJECTS, "gates"),
+        checks=_checks(hive, since_ms, left_out),
         threads=said,
         messages=messages,
         left_out=left_out,
@@ -106,29 +94,48 @@ def _gates(hive: Hive) -> list[GateLine]:
     return sorted(found, key=lambda each: (each.workflow_id, each.phase_id))
 
 
-def _messages(hive: Hive, begin_ms: int) -> tuple[list[Message], int]:
-    """Returns the newest messages, oldest first, and how many there are."""
+def _checks(hive: Hive, since_ms: int | None, left_out: _LeftOut) -> Sequence[Checked]:
+    runs = hive.state("verifications").select(
+        {}, since_ms=since_ms, newest_first=True, limit=limits.RECORDS
+    )
+    return left_out.first(checks(runs), limits.SUBJECTS, "beads and gates with checks")
+
+
+def _threads(hive: Hive, begin_ms: int, left_out: list[str]) -> tuple[list[Thread], int]:
+    """Returns the threads of the newest messages, and how many messages there are."""
     state = hive.state("messages")
     rows = state.select({}, since_ms=begin_ms or None, newest_first=True, limit=limits.MESSAGES)
-    if len(rows) < limits.MESSAGES:
-        return [Message(fields) for fields in reversed(rows)], len(rows)
-    count = len(state.project(("id",), {"deleted": False}))
-    return [Message(fields) for fields in reversed(rows)], count
+    count = len(rows)
+    if count >= limits.MESSAGES:
+        count = len(state.project(("id",), {"deleted": False}))
+        if count > len(rows):
+            read = f"{len(rows):,} of {count:,} messages"
+            left_out.append(f"Threads are made of the newest {read}.")
+    return threads([Message(fields) for fields in reversed(rows)]), count
 
 
-def _foreseen(hive: Hive) -> tuple[list[Foreseen], str | None]:
-    """Returns which worktrees would conflict, or why that is not known."""
+def _foreseen(hive: Hive, left_out: list[str]) -> list[Foreseen]:
     try:
         pairs = compare(hive.layout).pairs
     except QueenError as error:
-        return [], error.message
+        left_out.append(f"Worktrees were not compared: {error.message}.")
+        return []
     return [
         Foreseen(pair.a.name, pair.b.name, [each.path for each in pair.files]) for pair in pairs
-    ], None
+    ]
 
 
-def _newest_bars(found: Sequence[Bar], left_out: list[str]) -> list[Bar]:
+def _handed_over(
+    hive: Hive, leases: Sequence[Reservation], begin_ms: int, left_out: _LeftOut
+) -> Sequence[Turn]:
+    recent = newest([each for each in leases if each.created_ms >= begin_ms])
+    found = turns(recent, fold_case=hive.reservations.fold_case)
+    return left_out.first(found, limits.TURNS, "files handed over")
+
+
+def _newest_bars(every: Sequence[Bar], begin_ms: int, left_out: list[str]) -> list[Bar]:
     """Returns the newest bars of the droids that were active last, oldest first."""
+    found = [each for each in every if each.end_ms >= begin_ms]
     last_ms: dict[str, int] = {}
     for each in found:
         last_ms[each.droid] = max(last_ms.get(each.droid, 0), each.end_ms)

@@ -53,10 +53,7 @@ def layers(graph: Graph) -> list[list[Place]]:
                 found[bend.layer].append(bend)
             for left, right in pairwise(way):
                 before.setdefault(right, []).append(left)
-    after: dict[Place, list[Place]] = {}
-    for right, lefts in before.items():
-        for left in lefts:
-            after.setdefault(left, []).append(right)
+    after = _inverted(before)
     for _ in range(_SWEEPS):
         _sort(found, range(1, len(found)), before)
         _sort(found, range(len(found) - 2, -1, -1), after)
@@ -69,6 +66,14 @@ def route(need: str, node: str, layer_of: Mapping[Place, int]) -> list[Place]:
     """
     between = range(layer_of[need] + 1, layer_of[node])
     return [need, *(Bend(need, node, layer) for layer in between), node]
+
+
+def _inverted(before: Mapping[Place, Sequence[Place]]) -> dict[Place, list[Place]]:
+    after: dict[Place, list[Place]] = {}
+    for right, lefts in before.items():
+        for left in lefts:
+            after.setdefault(left, []).append(right)
+    return after
 
 
 def _sort(

@@ -7,6 +7,7 @@ issue number or emoji. So a title, a name or a reason always is a code span.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_duration
@@ -19,14 +20,20 @@ from queenbee.report.words import (
     many,
     sentence,
     short,
+    usual_wait,
     verdict,
     worked,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
 
-    from queenbee.report.values import Checked, GateLine, Report
+    from queenbee.report.values import Phase, Report
+
+    T = TypeVar("T")
+    _Column = tuple[str, Callable[[T], str]]
+    """A heading, and the cell of a value below it."""
 
 MARK = f"<!-- {GENERATOR} -->"
 _MOST_CHARS = 60_000
@@ -93,101 +100,97 @@ def _sections(report: Report) -> list[tuple[str, str]]:
 
 
 def _plan(report: Report) -> str:
-    rows = [
-        [
-            code(each.name),
-            *(str(each.counts[state] or "") for state in STATES),
-            _gates(each.gates),
-        ]
-        for each in report.phases
-    ]
-    return _table(["Phase", *STATES.values(), "Gate"], rows)
+    return _table(
+        report.phases,
+        ("Phase", lambda each: code(each.name)),
+        *((word, partial(_count, state)) for state, word in STATES.items()),
+        ("Gate", lambda each: ", ".join(code(gate.status) for gate in each.gates[:_NAMES])),
+    )
 
 
-def _gates(gates: Sequence[GateLine]) -> str:
-    return ", ".join(code(each.status) for each in gates[:_NAMES])
+def _count(state: str, phase: Phase) -> str:
+    return str(phase.counts[state] or "")
 
 
 def _at_work(report: Report) -> str:
-    rows = [
-        [code(each.issue_id), code(each.title), code(each.holder or "")]
-        for each in report.open
-        if each.state == "active"
-    ]
-    return _table(["Issue", "Title", "Droid"], rows)
+    return _table(
+        [each for each in report.open if each.state == "active"],
+        ("Issue", lambda each: code(each.issue_id)),
+        ("Title", lambda each: code(each.title)),
+        ("Droid", lambda each: code(each.holder or "")),
+    )
 
 
 def _checks(report: Report) -> str:
-    gates = [
-        [code(each.name), code(each.status), _names(each.blocking)]
-        for each in report.gates
-        if each.status != "passed"
-    ]
     passed = sum(each.status == "passed" for each in report.gates)
-    parts = [f"{many(passed, 'gate')} passed."] if report.gates else []
-    parts += [_table(["Gate", "Status", "Blocked by"], gates)] if gates else []
-    rows = [_check_row(each) for each in report.checks]
-    parts += [_table(["Checked", "Last", "Runs", "Not passed"], rows)] if rows else []
-    return "\n\n".join(parts)
-
-
-def _check_row(checked: Checked) -> list[str]:
-    last = checked.runs[-1]
-    runs = len(checked.runs) + checked.earlier
-    subject = f"{checked.kind} {code(checked.subject)}"
-    return [subject, code(verdict(last)), str(runs), _names(last.failed)]
+    gates = _table(
+        [each for each in report.gates if each.status != "passed"],
+        ("Gate", lambda each: code(each.name)),
+        ("Status", lambda each: code(each.status)),
+        ("Blocked by", lambda each: _names(each.blocking)),
+    )
+    checked = _table(
+        report.checks,
+        ("Checked", lambda each: f"{each.kind} {code(each.subject)}"),
+        ("Last", lambda each: code(verdict(each.runs[-1]))),
+        ("Runs", lambda each: str(len(each.runs) + each.earlier)),
+        ("Not passed", lambda each: _names(each.runs[-1].failed)),
+    )
+    return _parts(f"{many(passed, 'gate')} passed." if report.gates else "", gates, checked)
 
 
 def _conflicts(report: Report) -> str:
     met_text = f"{many(len(report.met), 'conflict')} met"
     avoided = f"{many(len(report.avoided), 'file')} handed over"
     foreseen_text = f"{many(len(report.foreseen), 'pair')} of worktrees would conflict"
-    parts = [f"{met_text}, {avoided}, {foreseen_text}."]
-    met = [
-        [
-            clock(each.at_ms),
-            code(each.what),
-            code(each.droid),
-            sentence(each),
-            code(each.other or ""),
-        ]
-        for each in report.met
-    ]
-    parts += [_table(["At (UTC)", "What", "Lost by", "How", "Now with"], met)] if met else []
-    foreseen = [[code(each.a), code(each.b), _names(each.files)] for each in report.foreseen]
-    parts += [_table(["Worktree", "Worktree", "Files"], foreseen)] if foreseen else []
-    return "\n\n".join([*parts, NOT_RECORDED])
+    met = _table(
+        report.met,
+        ("At (UTC)", lambda each: clock(each.at_ms)),
+        ("What", lambda each: code(each.what)),
+        ("Lost by", lambda each: code(each.droid)),
+        ("How", sentence),
+        ("Now with", lambda each: code(each.other or "")),
+    )
+    foreseen = _table(
+        report.foreseen,
+        ("Worktree", lambda each: code(each.a)),
+        ("Worktree", lambda each: code(each.b)),
+        ("Files", lambda each: _names(each.files)),
+    )
+    return _parts(f"{met_text}, {avoided}, {foreseen_text}.", met, foreseen, NOT_RECORDED)
 
 
 def _waits(report: Report) -> str:
-    parts = []
-    if report.waiting:
-        rows = [
-            [code(each.droid), code(each.what), clock(each.since_ms)] for each in report.waiting
-        ]
-        parts.append(_table(["Droid", "Waits for", "Since (UTC)"], rows))
-    if report.usual_wait_s is not None:
-        usual = format_duration(report.usual_wait_s)
-        parts.append(f"Half of the issues were taken within {usual} of being ready.")
-        rows = [
-            [code(each.issue_id), format_duration(each.waited_s), code(each.droid), worked(each)]
-            for each in report.waits
-        ]
-        parts.append(_table(["Issue", "Waited", "Taken by", "Then took"], rows))
-    return "\n\n".join(parts)
+    waiting = _table(
+        report.waiting,
+        ("Droid", lambda each: code(each.droid)),
+        ("Waits for", lambda each: code(each.what)),
+        ("Since (UTC)", lambda each: clock(each.since_ms)),
+    )
+    if report.usual_wait_s is None:
+        return waiting
+    waited = _table(
+        report.waits,
+        ("Issue", lambda each: code(each.issue_id)),
+        ("Waited", lambda each: format_duration(each.waited_s)),
+        ("Taken by", lambda each: code(each.droid)),
+        ("Then took", worked),
+    )
+    return _parts(waiting, usual_wait(report.usual_wait_s), waited)
 
 
 def _threads(report: Report) -> str:
-    rows = [
-        [
-            code(each.subject) or "(no subject)",
-            code(each.issue_id or ""),
-            str(len(each.messages) + each.earlier),
-            _names(each.droids),
-        ]
-        for each in report.threads
-    ]
-    return _table(["Thread", "Issue", "Messages", "Droids"], rows)
+    return _table(
+        report.threads,
+        ("Thread", lambda each: code(each.subject) or "(no subject)"),
+        ("Issue", lambda each: code(each.issue_id or "")),
+        ("Messages", lambda each: str(len(each.messages) + each.earlier)),
+        ("Droids", lambda each: _names(each.droids)),
+    )
+
+
+def _parts(*parts: str) -> str:
+    return "\n\n".join(filter(None, parts))
 
 
 def _names(texts: Sequence[str]) -> str:
@@ -195,11 +198,12 @@ def _names(texts: Sequence[str]) -> str:
     return ", ".join([*map(code, texts[:_NAMES]), *more])
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Returns a table of the first rows, and how many more there are."""
-    if not rows:
+def _table(values: Sequence[T], *columns: _Column[T]) -> str:
+    """Returns a table of the first values, and how many more there are; empty without any."""
+    if not values:
         return ""
-    lines = [headings, ["---"] * len(headings), *rows[:_ROWS]]
+    lines = [[name for name, _ in columns], ["---"] * len(columns)]
+    lines += [[cell(each) for _, cell in columns] for each in values[:_ROWS]]
     table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    more = len(rows) - _ROWS
+    more = len(values) - _ROWS
     return f"{table}\n\n{more:,} more." if more > 0 else table

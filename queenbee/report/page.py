@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
 from queenbee.core.text import shortened
@@ -21,19 +22,40 @@ from queenbee.report.words import (
     many,
     sentence,
     short,
+    usual_wait,
     verdict,
     worked,
 )
 from queenbee.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeVar
 
-    from queenbee.report.values import Checked, IssueLine, Phase, Report, Run, Thread
+    from queenbee.report.values import (
+        Bar,
+        Checked,
+        Conflict,
+        Foreseen,
+        GateLine,
+        IssueLine,
+        Phase,
+        Report,
+        Run,
+        Thread,
+        Turn,
+        Wait,
+        Waiting,
+    )
+
+    T = TypeVar("T")
+    _Column = tuple[str, Callable[[T], str]]
+    """A heading, and the cell of a value below it."""
 
 _STYLE_PATH = os.path.join(os.path.dirname(__file__), "page.css")
 _SHARE = 220
 """The width of a phase's bar."""
+_AS_TABLE = "The same as a table"
 _VERDICTS = frozenset({"passed", "failed", "pending", "in_progress", "unreadable"})
 
 
@@ -106,21 +128,21 @@ def _figures(report: Report) -> Markup:
 
 
 def _plan(report: Report) -> Markup:
-    headings = ["Phase", "Progress", *STATES.values(), "Gate"]
-    rows = [_phase_row(each) for each in report.phases]
-    table = _table("How many issues of each phase are in which state", headings, rows, numbers=5)
-    issues = element(
-        "details",
-        element("summary", f"Open issues ({len(report.open)})"),
-        _issues_table(report.open),
-    )
-    return joined(table, issues if report.open else None)
+    columns: list[_Column[Phase]] = [
+        ("Phase", lambda each: _short(each.name)),
+        ("Progress", lambda each: _share(each.counts)),
+        *((word, partial(_count, state)) for state, word in STATES.items()),
+        ("Gate", lambda each: joined(*(_state(gate.status) for gate in each.gates))),
+    ]
+    table = _table("How many issues of each phase are in which state", report.phases, columns, 5)
+    if not report.open:
+        return table
+    issues = _table("Issues", report.open, _ISSUES)
+    return joined(table, _details(f"Open issues ({len(report.open)})", issues))
 
 
-def _phase_row(phase: Phase) -> list[str]:
-    gates = [_state(each.status) for each in phase.gates]
-    numbers = [f"{phase.counts[state]}" if phase.counts[state] else "" for state in STATES]
-    return [_short(phase.name), _share(phase.counts), *numbers, joined(*gates)]
+def _count(state: str, phase: Phase) -> str:
+    return f"{phase.counts[state]}" if phase.counts[state] else ""
 
 
 def _share(counts: Mapping[str, int]) -> Markup:
@@ -136,206 +158,104 @@ def _share(counts: Mapping[str, int]) -> Markup:
     )
 
 
-def _issues_table(issues: Iterable[IssueLine]) -> Markup:
-    rows = [
-        [
-            _short(each.issue_id),
-            _short(each.title),
-            _state(each.state),
-            _short(each.holder or ""),
-            _some(each.waits_for) if each.waits_for else _short(each.because or ""),
-        ]
-        for each in issues
-    ]
-    return _table("Issues", ["Issue", "Title", "State", "Droid", "Waits for"], rows)
-
-
 def _graph(report: Report) -> Markup:
     graph = report.graph
     if graph.nodes:
         alone = many(graph.alone, "further issue") if graph.alone else ""
         note = f"{alone} {'waits' if graph.alone == 1 else 'wait'} for nothing." if alone else None
-        table = element(
-            "details",
-            element("summary", "The same as a table"),
-            _table(
-                "What each issue waits for",
-                ["Issue", "Title", "State", "Waits for"],
-                [
-                    [_short(key), _short(each.title), _state(each.state), _some(graph.needs[key])]
-                    for key, each in graph.nodes.items()
-                ],
-            ),
-        )
+        columns: list[_Column[tuple[str, IssueLine]]] = [
+            ("Issue", lambda each: _short(each[0])),
+            ("Title", lambda each: _short(each[1].title)),
+            ("State", lambda each: _state(each[1].state)),
+            ("Waits for", lambda each: _some(graph.needs[each[0]])),
+        ]
         return joined(
             _scroll(graph_drawing(graph), "Graph of issues"),
             element("p", note, class_="soft") if note else None,
-            table,
+            _details(_AS_TABLE, _table("What each issue waits for", graph.nodes.items(), columns)),
         )
     if graph.left_out:
         more = element("p", "There are too many issues to draw. These wait for others:")
-        return joined(more, _issues_table(graph.waiting))
+        return joined(more, _table("Issues", graph.waiting, _ISSUES))
     return _none("No issue waits for another.")
 
 
 def _time(report: Report) -> Markup:
     if not report.bars:
         return _none("Nobody had an issue or a lease.")
-    keys = [
-        element("span", name, class_=f"key {kind}")
-        for kind, name in (
-            ("issue", "issue"),
-            ("exclusive", "exclusive lease"),
-            ("shared", "shared lease"),
-        )
+    names = {"issue": "issue", "exclusive": "exclusive lease", "shared": "shared lease"}
+    keys = [element("span", name, class_=f"key {kind}") for kind, name in names.items()]
+    columns: list[_Column[Bar]] = [
+        ("Droid", lambda each: _short(each.droid)),
+        ("What", lambda each: "lease" if each.kind == "exclusive" else names[each.kind]),
+        ("Name", lambda each: _short(each.what)),
+        ("From (UTC)", lambda each: _time_cell(each.begin_ms)),
+        ("Until", lambda each: "" if each.how == "held" else _time_cell(each.end_ms)),
+        ("How", lambda each: _short(each.how)),
+        ("Reason", lambda each: _short(each.reason)),
     ]
-    rows = [
-        [
-            _short(each.droid),
-            {"issue": "issue", "exclusive": "lease", "shared": "shared lease"}[each.kind],
-            _short(each.what),
-            _time_cell(each.begin_ms),
-            "" if each.how == "held" else _time_cell(each.end_ms),
-            each.how if each.how == "held" else _short(each.how),
-            _short(each.reason or ""),
-        ]
-        for each in reversed(report.bars)
-    ]
-    headings = ["Droid", "What", "Name", "From (UTC)", "Until", "How", "Reason"]
-    caption = "Assignments and leases, newest first"
+    table = _table("Assignments and leases, newest first", reversed(report.bars), columns)
     return joined(
-        element("p", *_spaced(keys)),
+        element("p", *(each for key in keys for each in (key, " "))),
         _scroll(timeline_drawing(report.bars, report.made_ms), "Time line"),
-        element(
-            "details",
-            element("summary", "The same as a table"),
-            _table(caption, headings, rows),
-        ),
+        _details(_AS_TABLE, table),
     )
 
 
 def _waits(report: Report) -> Markup:
     parts: list[Markup] = []
     if report.waiting:
-        rows = [
-            [
-                _short(each.droid),
-                _short(each.what),
-                _time_cell(each.since_ms),
-                format_duration((report.made_ms - each.since_ms) / 1000),
-            ]
-            for each in report.waiting[: limits.WAITS]
+        columns: list[_Column[Waiting]] = [
+            ("Droid", lambda each: _short(each.droid)),
+            ("Waits for", lambda each: _short(each.what)),
+            ("Since (UTC)", lambda each: _time_cell(each.since_ms)),
+            ("For", lambda each: format_duration((report.made_ms - each.since_ms) / 1000)),
         ]
         caption = "Droids in the queue now, in the order in which they are served"
-        parts.append(_table(caption, ["Droid", "Waits for", "Since (UTC)", "For"], rows))
+        parts.append(_table(caption, report.waiting[: limits.WAITS], columns))
     if report.usual_wait_s is not None:
-        usual = format_duration(report.usual_wait_s)
-        parts.append(element("p", f"Half of the issues were taken within {usual} of being ready."))
-        rows = [
-            [
-                _short(each.issue_id),
-                _short(each.title),
-                format_duration(each.waited_s),
-                _short(each.droid),
-                worked(each),
-            ]
-            for each in report.waits
-        ]
-        headings = ["Issue", "Title", "Waited", "Taken by", "Then took"]
-        parts.append(_table("Issues that waited longest for a droid", headings, rows))
+        parts.append(element("p", usual_wait(report.usual_wait_s)))
+        parts.append(_table("Issues that waited longest for a droid", report.waits, _WAITS))
     return joined(*parts) if parts else _none("No waiting times are known.")
 
 
 def _conflicts(report: Report) -> Markup:
-    met = [
-        [
-            _time_cell(each.at_ms),
-            _short(each.what),
-            _short(each.droid),
-            sentence(each),
-            _short(each.other or ""),
-            _short(each.reason or ""),
-        ]
-        for each in report.met
-    ]
-    avoided = [
-        [
-            _time_cell(each.at_ms),
-            _short(each.witness),
-            _short(each.first),
-            _short(each.then),
-            format_duration(each.gap_s),
-        ]
-        for each in report.avoided
-    ]
-    foreseen = [[_short(each.a), _short(each.b), _some(each.files)] for each in report.foreseen]
+    lost, had = (
+        "Grants that a droid lost",
+        "Files that droids had one after the other instead of at once",
+    )
+    foreseen = "Worktrees whose present work would conflict in a merge"
     return joined(
-        _part(
-            "Met",
-            "Grants that a droid lost",
-            ["At (UTC)", "What", "Lost by", "How", "Now with", "Reason"],
-            met,
-            "None were met.",
-        ),
-        _part(
-            "Avoided",
-            "Files that droids had one after the other instead of at once",
-            ["At (UTC)", "File", "From", "To", "After"],
-            avoided,
-            "No files were handed over.",
-        ),
-        _part(
-            "Foreseen",
-            "Worktrees whose present work would conflict in a merge",
-            ["Worktree", "Worktree", "Files"],
-            foreseen,
-            "None are foreseen.",
-        ),
+        _part("Met", lost, report.met, _MET, "None were met."),
+        _part("Avoided", had, report.avoided, _AVOIDED, "No files were handed over."),
+        _part("Foreseen", foreseen, report.foreseen, _FORESEEN, "None are foreseen."),
         element("p", NOT_RECORDED, class_="soft"),
     )
 
 
 def _part(
-    name: str, caption: str, headings: Sequence[str], rows: Sequence[Sequence[str]], empty: str
+    name: str, caption: str, values: Sequence[T], columns: Sequence[_Column[T]], empty: str
 ) -> Markup:
-    content = _table(caption, headings, rows) if rows else _none(empty)
+    content = _table(caption, values, columns) if values else _none(empty)
     return joined(element("h3", name), content)
 
 
 def _checks(report: Report) -> Markup:
-    gates = [
-        [_short(each.name), _state(each.status), _lines(each.blocking)] for each in report.gates
-    ]
-    parts: list[Markup] = []
-    if gates:
-        parts.append(_table("Phase gates", ["Gate", "Status", "Blocked by"], gates))
+    parts = [_table("Phase gates", report.gates, _GATES)] if report.gates else []
     parts += [_subject(each) for each in report.checks]
     return joined(*parts) if parts else _none("No checks have run, and there are no gates.")
 
 
 def _subject(checked: Checked) -> Markup:
-    last = checked.runs[-1]
-    rows = [
-        [
-            _time_cell(each.at_ms),
-            _state(each.verdict),
-            format_duration(each.seconds),
-            _short(each.droid or ""),
-            _lines([short(one, limits.REASON) for one in each.failed], limits.FAILED),
-        ]
-        for each in reversed(checked.runs)
-    ]
     runs = many(len(checked.runs) + checked.earlier, "run")
     earlier = f"; {checked.earlier} earlier ones are not shown" if checked.earlier else ""
-    return element(
-        "details",
-        element(
-            "summary",
+    return _details(
+        joined(
             f"{checked.kind} {_short(checked.subject)}: ",
-            _state(last.verdict),
+            _state(checked.runs[-1].verdict),
             f", {runs}{earlier}, {_history(checked.runs)}",
         ),
-        _table("Runs, newest first", ["At (UTC)", "Verdict", "Took", "By", "Not passed"], rows),
+        _table("Runs, newest first", reversed(checked.runs), _RUNS),
     )
 
 
@@ -366,11 +286,7 @@ def _thread(thread: Thread) -> Markup:
         parts.append(element("p", when, class_="soft"))
         body = each.body or ("" if each.cut else each.subject)
         parts.append(element("pre", body, " […]" if each.cut else None))
-    return element(
-        "details",
-        element("summary", f"{title} · {many(count, 'message')} · {who}"),
-        *parts,
-    )
+    return _details(f"{title} · {many(count, 'message')} · {who}", *parts)
 
 
 def _left_out(sentences: Sequence[str]) -> Markup:
@@ -386,19 +302,23 @@ def _left_out(sentences: Sequence[str]) -> Markup:
 
 
 def _table(
-    caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: int = 0
+    caption: str, values: Iterable[T], columns: Sequence[_Column[T]], numbers: int = 0
 ) -> Markup:
     """Returns a table; of its columns, so many are numbers, after the first two."""
-
-    def of(number: int) -> str | None:
-        return "n" if 2 <= number < 2 + numbers else None
-
+    classes = ["n" if 2 <= number < 2 + numbers else None for number in range(len(columns))]
     head = [
-        element("th", each, scope="col", class_=of(number)) for number, each in enumerate(headings)
+        element("th", name, scope="col", class_=kind)
+        for (name, _), kind in zip(columns, classes, strict=True)
     ]
     lines = [
-        element("tr", *(element("td", each, class_=of(number)) for number, each in enumerate(row)))
-        for row in rows
+        element(
+            "tr",
+            *(
+                element("td", cell(each), class_=kind)
+                for (_, cell), kind in zip(columns, classes, strict=True)
+            ),
+        )
+        for each in values
     ]
     table = element(
         "table",
@@ -407,6 +327,10 @@ def _table(
         element("tbody", *lines),
     )
     return _scroll(table, caption)
+
+
+def _details(summary: str, *content: Markup) -> Markup:
+    return element("details", element("summary", summary), *content)
 
 
 def _scroll(content: Markup, label: str) -> Markup:
@@ -439,13 +363,60 @@ def _some(names: Sequence[str]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _short(text: str) -> str:
-    return short(text, limits.TEXT)
+def _short(text: str | None) -> str:
+    return short(text or "", limits.TEXT)
 
 
 def _none(text: str) -> Markup:
     return element("p", text, class_="none")
 
 
-def _spaced(parts: Sequence[Markup]) -> list[str]:
-    return [each for part in parts for each in (part, " ")]
+_ISSUES: list[_Column[IssueLine]] = [
+    ("Issue", lambda each: _short(each.issue_id)),
+    ("Title", lambda each: _short(each.title)),
+    ("State", lambda each: _state(each.state)),
+    ("Droid", lambda each: _short(each.holder)),
+    ("Waits for", lambda each: _some(each.waits_for) or _short(each.because)),
+]
+_WAITS: list[_Column[Wait]] = [
+    ("Issue", lambda each: _short(each.issue_id)),
+    ("Title", lambda each: _short(each.title)),
+    ("Waited", lambda each: format_duration(each.waited_s)),
+    ("Taken by", lambda each: _short(each.droid)),
+    ("Then took", worked),
+]
+_MET: list[_Column[Conflict]] = [
+    ("At (UTC)", lambda each: _time_cell(each.at_ms)),
+    ("What", lambda each: _short(each.what)),
+    ("Lost by", lambda each: _short(each.droid)),
+    ("How", sentence),
+    ("Now with", lambda each: _short(each.other)),
+    ("Reason", lambda each: _short(each.reason)),
+]
+_AVOIDED: list[_Column[Turn]] = [
+    ("At (UTC)", lambda each: _time_cell(each.at_ms)),
+    ("File", lambda each: _short(each.witness)),
+    ("From", lambda each: _short(each.first)),
+    ("To", lambda each: _short(each.then)),
+    ("After", lambda each: format_duration(each.gap_s)),
+]
+_FORESEEN: list[_Column[Foreseen]] = [
+    ("Worktree", lambda each: _short(each.a)),
+    ("Worktree", lambda each: _short(each.b)),
+    ("Files", lambda each: _some(each.files)),
+]
+_GATES: list[_Column[GateLine]] = [
+    ("Gate", lambda each: _short(each.name)),
+    ("Status", lambda each: _state(each.status)),
+    ("Blocked by", lambda each: _lines(each.blocking)),
+]
+_RUNS: list[_Column[Run]] = [
+    ("At (UTC)", lambda each: _time_cell(each.at_ms)),
+    ("Verdict", lambda each: _state(each.verdict)),
+    ("Took", lambda each: format_duration(each.seconds)),
+    ("By", lambda each: _short(each.droid)),
+    (
+        "Not passed",
+        lambda each: _lines([short(one, limits.REASON) for one in each.failed], limits.FAILED),
+    ),
+]

@@ -35,16 +35,9 @@ def bars(
     found = [
         _bar(each, "issue", each.issue_id, assignment_end_ms(each), now_ms) for each in assignments
     ]
-    found += [
-        _bar(
-            each,
-            "exclusive" if each.exclusive else "shared",
-            each.pattern,
-            lease_end_ms(each),
-            now_ms,
-        )
-        for each in leases
-    ]
+    for lease in leases:
+        kind = "exclusive" if lease.exclusive else "shared"
+        found.append(_bar(lease, kind, lease.pattern, lease_end_ms(lease), now_ms))
     return sorted(
         (each for each in found if each.begin_ms > 0),
         key=lambda each: (each.begin_ms, each.droid, each.what, each.kind),

@@ -48,6 +48,11 @@ def heading(report: Report) -> str:
     return f"As of {clock(report.made_ms)} UTC{since}."
 
 
+def usual_wait(wait_s: float) -> str:
+    """Returns how long most issues waited for somebody."""
+    return f"Half of the issues were taken within {format_duration(wait_s)} of being ready."
+
+
 def worked(wait: Wait) -> str:
     """Returns how long an issue took once somebody had it."""
     return "not done" if wait.worked_s is None else format_duration(wait.worked_s)

@@ -10,10 +10,15 @@ from queenbee.checks.verification import missing_evidence, recorded_results
 from queenbee.documents.folders import evidence_dir
 from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.ralph.bead import bead_checks, unmet_dependencies
-from queenbee.documents.sprints.history import attempts_left, feedback, next_step
+from queenbee.documents.sprints.history import (
+    attempts_left,
+    describe_judges,
+    feedback,
+    has_history,
+    next_step,
+)
 from queenbee.documents.sprints.rules import MERGE, WORK
 from queenbee.documents.sprints.teams import is_sprint_bead, team_of
-from queenbee.documents.sprints.verdict import describe_judges, has_history
 from queenbee.workflows.verifications import last_verification
 
 if TYPE_CHECKING:

@@ -176,9 +176,9 @@ class HiveDocuments(Documents):
         for issue in issues:
             metadata = _metadata(issue)
             if metadata.get("dev_agent_executions") or metadata.get("qa_agent_executions"):
-                from queenbee.documents.sprints.history import next_step  # noqa: PLC0415 - start-up
-                from queenbee.documents.sprints.verdict import (  # noqa: PLC0415 - start-up
+                from queenbee.documents.sprints.history import (  # noqa: PLC0415 - start-up
                     has_history,
+                    next_step,
                 )
 
                 if has_history(issue.fields) and next_step(dict(issue.fields)) == "give up":

@@ -35,9 +35,9 @@ class TestCheck:
     @pytest.mark.parametrize(
         ("old", "new", "line", "said"),
         [
-            ("### Sprint 1.1: Setup", "### Sprint 1.1 - Setup", 5, "a colon, not a dash"),
-            ("### Sprint 2.1a: API", "### Sprint 2.1A: API", 14, "looks like a sprint"),
-            ("### Sprint 2.1b: Page", "### Sprint 21b: Page", 21, "looks like a sprint"),
+            ("### Sprint 1.1: Setup", "### Sprint 1.1 - Setup", 5, "names a sprint, not read"),
+            ("### Sprint 2.1a: API", "### Sprint 2.1A: API", 14, "names a sprint, not read"),
+            ("### Sprint 2.1b: Page", "### Sprint 21b: Page", 21, "names a sprint, not read"),
             ("### Sprint 2.1b: Page", "### Sprint 2.1a: Page", 21, "is already defined in line 14"),
             ("### Sprint 2.1b: Page", "### Sprint 3.1: Page", 21, "belongs to phase 3"),
             ("- Build the page", "- Build it\n\n**Depends On:** 9.9", 21, "is not in this plan"),
@@ -175,7 +175,9 @@ class TestImport:
         plan.write_text(f"{PLAN}\n- **Sprint 2.2: Lost**\n")
         line = PLAN.count("\n") + 2
         shown = quick("plan", "import", str(plan), "--dry-run")
-        assert f"warning {plan}:{line}: '**Sprint 2.2: Lost**' looks like a sprint" in shown.out
+        assert (
+            f"warning {plan}:{line}: '- **Sprint 2.2: Lost**' names a sprint, not read" in shown.out
+        )
         told = quick("plan", "import", str(plan), "--dry-run", "--json").json
         assert line in [one["line"] for one in told["findings"]]
 
@@ -184,8 +186,8 @@ class TestImport:
         plan.write_text(text.replace("Sprint 1.1: Setup", "Sprint 1.1 - Setup"))
         refused = quick("plan", "import", str(plan), as_="planner")
         assert refused.code == 2
-        assert "a colon, not a dash" in refused.out
-        assert "'luck' is neither a sprint's number nor a bead's id" in refused.out
+        assert "names a sprint, not read" in refused.out
+        assert "'luck' names a dependency, not read" in refused.out
 
     def test_a_dry_run_shows_the_difference_and_writes_nothing(
         self, quick: QuickQueen, plan: Path, beads: Path

@@ -275,3 +275,14 @@ def check_equality(module) -> None:
 
 def test_values_are_equal_as_in_json() -> None:
     check_equality(reader)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "good", "bad"),
+    [(r"^[$a]+$", "a$", "a$\n"), (r"^\$[^]$]$", r"$b", "$$"), (r"^[\]$]\$$", "$$", "$$\n")],
+)
+def test_a_dollar_in_a_class_or_escaped_is_a_dollar(pattern: str, good: str, bad: str) -> None:
+    schema = {"type": "string", "pattern": pattern}
+
+    assert schema_findings(good, schema) == []
+    assert len(schema_findings(bad, schema)) == 1

@@ -18,6 +18,7 @@ from sync_worlds import World, there
 from queenbee import Hive
 from queenbee.git.remote import following
 from queenbee.git.remote.branch import Branch
+from queenbee.git.remote.following import send
 from queenbee.git.remote.syncing import sync
 from queenbee.services import behind
 

@@ -22,8 +22,9 @@ from contextlib import redirect_stderr, suppress
 from agent_inputs import FIXTURES, SHAPES
 
 from queenbee.documents.gates.gate import (
+    add_results,
     begin_attempt,
-    finish_attempt,
+    end_attempt,
     history,
     new_gate,
     validate_gate,
@@ -239,7 +240,7 @@ def fuzz_gate(rng: random.Random, worlds: Worlds) -> None:
     gate_checks(document)
     begun = begin_attempt(document, NOW_MS, again=True)
     attempt = attempt_of(begun)
-    format_json(finish_attempt(begun, [], [], attempt=attempt, now_ms=NOW_MS))
+    format_json(end_attempt(add_results(begun, [], [], attempt=attempt, now_ms=NOW_MS), NOW_MS))
 
 
 def fuzz_session(rng: random.Random, worlds: Worlds) -> None:

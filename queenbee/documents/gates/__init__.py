@@ -7,9 +7,10 @@ back.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee._lazy import exports
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.documents.gates.gate import add_rule as add_rule
     from queenbee.documents.gates.gate import history as history

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms
 from queenbee.documents.fields import id_problem
-from queenbee.documents.findings import Finding
+from queenbee.documents.findings import Finding, errors_in, in_short
 from queenbee.documents.gates.judgement import (
     attempt_of,
     counters,
@@ -111,7 +111,7 @@ def validate_gate(document: object) -> list[Finding]:
             return [Finding("schema_version", problem)]
     later = isinstance(version, str) and version != SCHEMA_VERSION
     found = schema_findings(document, gate_schema(), enums="warning" if later else "error")
-    if any(finding.severity == "error" for finding in found):
+    if errors_in(found):
         # The rest relies on the shape.
         return found
     assert isinstance(document, dict)
@@ -129,12 +129,10 @@ def add_rule(document: Document, rule: Document) -> Document:
         raise Conflict(f"{_name(gate)} has passed and accepts no more rules", hint=_NEW_GATE)
     gate["validation_config"]["rules"].append(deepcopy(rule))
     path = f"validation_config.rules[{len(rules_of(gate)) - 1}]"
-    errors = [finding for finding in validate_gate(gate) if finding.severity == "error"]
-    findings = errors or bad_patterns(rule, path)
+    findings = errors_in(validate_gate(gate)) or bad_patterns(rule, path)
     if findings:
-        first = f"{findings[0].path.removeprefix(path).lstrip('.')}: {findings[0].message}"
         raise InvalidInput(
-            f"the rule cannot be used: {first.removeprefix(': ')}",
+            f"the rule cannot be used: {in_short(findings, path)}",
             hint="docs/gates.md lists the fields of each type of rule",
             findings=findings,
         )
@@ -210,7 +208,7 @@ def add_results(
     now_ms: int,
     max_results_per_rule: int = MAX_RESULTS_PER_RULE,
 ) -> Document:
-    """Returns the gate with results of a run that goes on; its status stays `in_progress`.
+    """Returns the gate with results of a run; its status stays `in_progress`.
 
     0 for `max_results_per_rule` keeps all. Raises `Conflict` if another run has ended the attempt
     that the results belong to.
@@ -235,30 +233,12 @@ def add_results(
     return _recounted(gate)
 
 
-def finish_attempt(
-    document: Document,
-    results: Sequence[RuleResult],
-    errors: Sequence[GateError],
-    *,
-    attempt: int,
-    now_ms: int,
-    max_results_per_rule: int = MAX_RESULTS_PER_RULE,
-) -> Document:
-    """Returns the gate with the last results of a run, and its new status.
-
-    Takes and raises the same as `add_results`.
-    """
-    gate = add_results(
-        document,
-        results,
-        errors,
-        attempt=attempt,
-        now_ms=now_ms,
-        max_results_per_rule=max_results_per_rule,
-    )
-    verdict = judge(gate)
-    if verdict.status in ("passed", "failed"):
-        _move(gate, verdict.status, format_ms(now_ms))
+def end_attempt(document: Document, now_ms: int) -> Document:
+    """Returns the gate with the status that the results of its whole run give it."""
+    gate = deepcopy(document)
+    verdict = judge(gate).status
+    if verdict in ("passed", "failed"):
+        _move(gate, verdict, format_ms(now_ms))
         gate["metadata"]["completed_at"] = format_ms(now_ms)
     return _recounted(gate)
 

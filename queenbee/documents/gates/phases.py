@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.gates.gate import validate_gate
 from queenbee.documents.gates.judgement import judge
 from queenbee.documents.gates.store import list_gates
@@ -43,13 +44,7 @@ class GateState:
 
     def to_dict(self) -> dict[str, object]:
         """Returns the state as plain values."""
-        return {
-            "workflow_id": self.workflow_id,
-            "phase_id": self.phase_id,
-            "status": self.status,
-            "passed": self.passed,
-            "blocking": list(self.blocking),
-        }
+        return {**asdict(self), "blocking": list(self.blocking)}
 
 
 class PhaseGates:
@@ -140,10 +135,9 @@ def declared_gates(value: object) -> list[tuple[str, str]]:
 
 def _state(gate: GateFile) -> GateState:
     workflow_id, phase_id = gate.key
-    findings = validate_gate(gate.document)
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = errors_in(validate_gate(gate.document))
     if errors:
-        first = f"{errors[0].path}: {errors[0].message}"
+        first = in_short(errors[:1])
         return GateState(workflow_id, phase_id, "not valid", passed=False, blocking=(first,))
     verdict = judge(gate.document)
     return GateState(workflow_id, phase_id, verdict.status, verdict.passed, verdict.blocking)

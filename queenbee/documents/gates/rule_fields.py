@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.checks.check import MAX_CHECKS
 from queenbee.documents.fields import environment_findings
-from queenbee.documents.findings import Finding
+from queenbee.documents.findings import Finding, errors_in
 from queenbee.documents.schema import is_whole, member_path
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def rule_findings(rule: dict[str, Any], path: str) -> list[Finding]:
         if config.get(name) is not None and not is_right(config[name]):
             found.append(Finding(member_path(where, name), message))
     found += environment_findings(config.get("env"), member_path(where, "env"))
-    if not any(finding.severity == "error" for finding in found):
+    if not errors_in(found):
         odd = bad_patterns(rule, path)
         found += [replace(finding, severity="warning") for finding in odd]
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from queenbee.checks.check import FileExists
@@ -13,9 +14,9 @@ from queenbee.documents.gates.gate import (
     MAX_RESULTS_PER_RULE,
     add_results,
     begin_attempt,
-    finish_attempt,
+    end_attempt,
 )
-from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, results_of
+from queenbee.documents.gates.judgement import Verdict, attempt_of, judge, results_of, rules_of
 from queenbee.documents.gates.rules import gate_error, gate_result, judged, rule_check
 from queenbee.documents.gates.store import update_gate
 from queenbee.errors import Conflict, QueenError
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from queenbee.checks.runner import CheckRunner
     from queenbee.checks.verification import VerificationRecord
     from queenbee.documents.gates.judgement import Document, GateError, RuleResult
-    from queenbee.documents.gates.store import Lock
+    from queenbee.documents.gates.store import GateFile
+    from queenbee.documents.json_documents import Lock
 
 
 @dataclass(frozen=True)
@@ -66,38 +68,16 @@ def run_gate(
     has passed or whose attempt another run has ended, and `ChecksInterrupted` on Ctrl-C,
     after the results so far are written.
     """
-
-    def begin(gate: Document) -> Document:
-        return begin_attempt(gate, runner.now_ms(), again=again)
-
+    update = partial(update_gate, folder, workflow_id, phase_id, lock=lock)
     # 1. On disk the gate is in progress before the first rule runs.
-    begun = update_gate(folder, workflow_id, phase_id, begin, lock=lock).document
-    kept = _Results(begun, runner.now_ms, max_results_per_rule, clean)
-    checks = gate_checks(begun)
-    coming = iter([*checks[1:], None])
-
-    def keep(result: CheckResult, evidence: str | None) -> None:
-        kept.add(result, evidence)
-        following = next(coming)
-        looks = (result.check.what, following.what if following is not None else None)
-        if all(isinstance(each, FileExists) for each in looks):
-            # Looks at files that follow one another take no time. Writing 200 of them one by one
-            # took 8 s; a run that is killed among them loses nothing that took longer.
-            return
-        if result.status == "skipped" or kept.overtaken:
-            return
-        # A gate that is locked or cannot be written now must not end the run: `finish` has the
-        # result too, and raises what is still wrong by then.
-        with suppress(QueenError):
-            on_disk = update_gate(folder, workflow_id, phase_id, kept.into, lock=lock).document
-            kept.forget(on_disk)
-
+    begun = update(lambda gate: begin_attempt(gate, runner.now_ms(), again=again)).document
+    kept = _Results(begun, runner.now_ms, max_results_per_rule, clean, update)
     subject = Subject("gate", f"{workflow_id}/{phase_id}", kept.attempt)
     # 2. No lock is held while rules run: they may take minutes. Each result goes into the gate
     # as it is on disk by then, before the next rule runs: a killed run leaves what it did.
-    with runner.run(subject, checks, judge=judged, on_result=keep) as run:
+    with runner.run(subject, gate_checks(begun), judge=judged, on_result=kept.keep) as run:
         # 3. The gate only passes after the record of the run is in the ledger.
-        after = update_gate(folder, workflow_id, phase_id, kept.finish, lock=lock).document
+        after = update(kept.finish).document
     return GateRun(after, judge(after), run.record)
 
 
@@ -110,19 +90,41 @@ class _Results:
         now_ms: Callable[[], int],
         max_results: int,
         clean: Callable[[object], object],
+        update: Callable[[Callable[[Document], Document]], GateFile],
     ) -> None:
         self.attempt = attempt_of(begun)
-        self.overtaken = False
+        self._overtaken = False
         """Whether another run has ended the attempt."""
-        self._rules = iter(begun["validation_config"]["rules"])
+        self._rules = iter(rules_of(begun))
+        self._following = iter([*gate_checks(begun)[1:], None])
         self._now_ms = now_ms
         self._max_results = max_results
         self._clean = clean
+        self._update = update
         self._results: list[RuleResult] = []
         self._errors: list[GateError] = []
 
-    def add(self, found: CheckResult, evidence: str | None) -> None:
-        """Takes the result of the next rule, which has just ended."""
+    def keep(self, result: CheckResult, evidence: str | None) -> None:
+        """Takes the result of the next rule, which has just ended, and writes it to the gate."""
+        self._add(result, evidence)
+        following = next(self._following)
+        looks = (result.check.what, following.what if following is not None else None)
+        if all(isinstance(each, FileExists) for each in looks):
+            # Looks at files that follow one another take no time. Writing 200 of them one by one
+            # took 8 s; a run that is killed among them loses nothing that took longer.
+            return
+        if result.status == "skipped" or self._overtaken:
+            return
+        # A gate that is locked or cannot be written now must not end the run: `finish` has the
+        # result too, and raises what is still wrong by then.
+        with suppress(QueenError):
+            self._forget(self._update(self._into).document)
+
+    def finish(self, gate: Document) -> Document:
+        """Returns the gate at the end of the run. Raises `Conflict` if another run ended it."""
+        return end_attempt(self._added(gate), self._now_ms())
+
+    def _add(self, found: CheckResult, evidence: str | None) -> None:
         rule = next(self._rules)
         result = gate_result(
             rule, found, result_id=f"res_{_uuid()}", now_ms=self._now_ms(), evidence=evidence
@@ -132,31 +134,25 @@ class _Results:
         if result["status"] == "failed":
             self._errors.append(gate_error(rule, result, error_id=f"err_{_uuid()}"))
 
-    def into(self, gate: Document) -> Document:
+    def _into(self, gate: Document) -> Document:
         """Returns the gate with the results, or as it is if they would make it pass."""
         try:
-            changed = self._added(gate, add_results)
+            changed = self._added(gate)
         except Conflict:
             # The rest still runs, for the record; `finish` then raises.
-            self.overtaken = True
+            self._overtaken = True
             return gate
-        if judge(changed).passed:
-            return gate
-        return changed
+        return gate if judge(changed).passed else changed
 
-    def forget(self, on_disk: Document) -> None:
+    def _forget(self, on_disk: Document) -> None:
         """Drops the results that are in the gate's file."""
         ids = {result["result_id"] for result in results_of(on_disk)}
         self._results = [one for one in self._results if one["result_id"] not in ids]
         waiting = {result["rule_id"] for result in self._results}
         self._errors = [one for one in self._errors if one["context"]["rule_id"] in waiting]
 
-    def finish(self, gate: Document) -> Document:
-        """Returns the gate at the end of the run. Raises `Conflict` if another run ended it."""
-        return self._added(gate, finish_attempt)
-
-    def _added(self, gate: Document, add: Callable[..., Document]) -> Document:
-        return add(
+    def _added(self, gate: Document) -> Document:
+        return add_results(
             gate,
             self._results,
             self._errors,

@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING
 
+from queenbee.documents.findings import errors_in, in_short
 from queenbee.documents.gates.gate import validate_gate
 from queenbee.documents.gates.judgement import Verdict, gate_options, judge
-from queenbee.documents.json_documents import json_files, read_json, write_object
+from queenbee.documents.json_documents import read_folder, write_object
 from queenbee.errors import Conflict, InvalidInput, NotFound, QueenError, StoreError, Unreadable
 from queenbee.store.documents import read_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from typing import Any
 
-    Lock = Callable[[], AbstractContextManager[object]]
+    from queenbee.documents.json_documents import Lock
 
 _PREFIX = "phase_"
 _NAME_MAX_BYTES = 240
@@ -143,11 +143,9 @@ def list_gates(folder: str) -> tuple[list[GateFile], list[BrokenFile]]:
     """
     gates: list[GateFile] = []
     broken: list[BrokenFile] = []
-    for path in json_files(folder):
-        try:
-            document = read_json(path)
-        except QueenError as error:
-            broken.append(BrokenFile(path, error.message, _keys_left_in(path)))
+    for path, document in read_folder(folder):
+        if isinstance(document, QueenError):
+            broken.append(BrokenFile(path, document.message, _keys_left_in(path)))
             continue
         metadata = document.get("metadata") if isinstance(document, dict) else None
         ids = _ids(metadata)
@@ -201,12 +199,10 @@ def update_gate(
 
 def _valid(gate: GateFile) -> GateFile:
     findings = validate_gate(gate.document)
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = errors_in(findings)
     if errors:
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        first = f"{errors[0].path}: {errors[0].message}"
         raise Unreadable(
-            f"{gate.path} is not a valid gate: {first}{more}",
+            f"{gate.path} is not a valid gate: {in_short(errors)}",
             hint="correct the file; for details, run: queen doctor",
             path=gate.path,
             findings=findings,

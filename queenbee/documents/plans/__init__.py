@@ -6,34 +6,16 @@ work, `import_plan` returns the rows that make it beads. `docs/plans.md`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from queenbee._lazy import exports
-
-if TYPE_CHECKING:
-    from queenbee.documents.plans.annotate import annotate_plan as annotate_plan
-    from queenbee.documents.plans.check import check_plan as check_plan
-    from queenbee.documents.plans.files import annotate_file as annotate_file
-    from queenbee.documents.plans.files import read_markdown as read_markdown
-    from queenbee.documents.plans.graph import plan_dependencies as plan_dependencies
-    from queenbee.documents.plans.graph import render_plan as render_plan
-    from queenbee.documents.plans.importer import InvalidPlan as InvalidPlan
-    from queenbee.documents.plans.importer import import_plan as import_plan
-    from queenbee.documents.plans.plan import Phase as Phase
-    from queenbee.documents.plans.plan import Plan as Plan
-    from queenbee.documents.plans.plan import Sprint as Sprint
-    from queenbee.documents.plans.plan import parse_plan as parse_plan
-    from queenbee.documents.plans.rows import PlanSetting as PlanSetting
-
-__getattr__, __dir__, __all__ = exports(
-    __name__,
-    {
-        "annotate": "annotate_plan",
-        "check": "check_plan",
-        "files": "annotate_file read_markdown",
-        "graph": "plan_dependencies render_plan",
-        "importer": "InvalidPlan import_plan",
-        "plan": "Phase Plan Sprint parse_plan",
-        "rows": "PlanSetting",
-    },
-)
+from queenbee.documents.plans.annotate import annotate_plan as annotate_plan
+from queenbee.documents.plans.check import check_plan as check_plan
+from queenbee.documents.plans.files import annotate_file as annotate_file
+from queenbee.documents.plans.files import read_markdown as read_markdown
+from queenbee.documents.plans.graph import plan_dependencies as plan_dependencies
+from queenbee.documents.plans.graph import render_plan as render_plan
+from queenbee.documents.plans.importer import InvalidPlan as InvalidPlan
+from queenbee.documents.plans.importer import import_plan as import_plan
+from queenbee.documents.plans.plan import Phase as Phase
+from queenbee.documents.plans.plan import Plan as Plan
+from queenbee.documents.plans.plan import Sprint as Sprint
+from queenbee.documents.plans.plan import parse_plan as parse_plan
+from queenbee.documents.plans.rows import PlanSetting as PlanSetting

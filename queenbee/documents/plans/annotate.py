@@ -9,8 +9,8 @@ import re
 from typing import TYPE_CHECKING
 
 from queenbee.documents.markdown import split_lines
+from queenbee.documents.plans.grammar import ANNOTATION
 from queenbee.documents.plans.outline import sprint_headings
-from queenbee.documents.plans.plan import ANNOTATION
 from queenbee.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -83,8 +83,7 @@ def shared_places(plan: Plan, prefix: str) -> Iterator[Finding]:
                 f"give it another **{kind.title()}:**; sprints that work one after another there "
                 "name the same **Team:**"
             )
-            path = f"sprints[{sprint.number}].{kind}"
-            yield Finding(path, message, hint=hint, line=sprint.line)
+            yield sprint.finding(message, kind, hint=hint)
             break  # The worktree follows the branch.
 
 

@@ -52,8 +52,7 @@ def check_plan(
         found += _sprint_rules(sprint, prefix)
         source = sprint.source_branch or source_branch
         if (fault := source_branch_fault(source)) is not None:
-            path = where(sprint, "source_branch")
-            found.append(Finding(path, f"{source!r} {fault}", line=sprint.line))
+            found.append(sprint.finding(f"{source!r} {fault}", "source_branch"))
         if agents is not None:
             found += _agent_rules(sprint, agents)
     found += [*_default_rules(plan), *_git_rules(plan, source_branch, prefix)]
@@ -63,11 +62,6 @@ def check_plan(
     return sorted(found, key=lambda finding: finding.line or 0)
 
 
-def where(sprint: Sprint, field: str = "") -> str:
-    """Returns the path of a sprint, or of a field of it, in a finding."""
-    return f"sprints[{sprint.number}]" + (f".{field}" if field else "")
-
-
 def _number_rules(plan: Plan) -> Iterator[Finding]:
     first: dict[object, int] = {}
     letters: dict[tuple[Track, Natural], set[bool]] = {}
@@ -75,13 +69,13 @@ def _number_rules(plan: Plan) -> Iterator[Finding]:
         number = parse_sprint(sprint.number)
         if number in first:
             message = f"sprint {sprint.number} is already defined in line {first[number]}"
-            yield Finding(where(sprint), message, line=sprint.line)
+            yield sprint.finding(message)
         first.setdefault(number, sprint.line)
         kinds = letters.setdefault((number.track, number.group), set())
         kinds.add(bool(number.letters))
         if len(kinds) == 2:
             message = "runs in parallel with the sprint of this number with other letters"
-            yield Finding(where(sprint), message, "warning", line=sprint.line)
+            yield sprint.finding(message, severity="warning")
             kinds.clear()
         yield from _phase_rules(sprint)
     yield from _annotation_rules(plan)
@@ -94,13 +88,13 @@ def _annotation_rules(plan: Plan) -> Iterator[Finding]:
     for sprint in plan.sprints:
         if len(sprint.bead_ids) > 1:
             message = f"has the annotations of two beads, {' and '.join(sprint.bead_ids[:2])}"
-            yield Finding(where(sprint), message, hint="keep one of them", line=sprint.line)
+            yield sprint.finding(message, hint="keep one of them")
         for bead in sprint.bead_ids:
             other = first.setdefault(bead, sprint)
             if other is not sprint:
                 message = f"{bead} is annotated here and under sprint {other.number}"
                 hint = f"keep the annotation in one place; the other is in line {other.line + 1}"
-                yield Finding(where(sprint), message, hint=hint, line=sprint.line)
+                yield sprint.finding(message, hint=hint)
 
 
 def _done_rules(plan: Plan) -> Iterator[Finding]:
@@ -114,7 +108,7 @@ def _done_rules(plan: Plan) -> Iterator[Finding]:
         if sprint.tasks and not sprint.open_tasks and sprint.mark is None:
             message = "all its tasks are ticked, but it is not marked as done"
             hint = f"if it is done: ### \u2705 Sprint {sprint.number}: {sprint.title}"
-            yield Finding(where(sprint), message, "warning", hint=hint, line=sprint.line)
+            yield sprint.finding(message, severity="warning", hint=hint)
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -128,10 +122,10 @@ def _phase_rules(sprint: Sprint) -> Iterator[Finding]:
     phase = phase_of(sprint.number)
     if sprint.phase is None:
         message = f"is not under a phase heading; ## Phase {phase} is assumed"
-        yield Finding(where(sprint), message, "warning", line=sprint.line)
+        yield sprint.finding(message, severity="warning")
     elif sprint.phase != phase:
         message = f"is under ## Phase {sprint.phase}, but belongs to phase {phase}"
-        yield Finding(where(sprint), message, line=sprint.line)
+        yield sprint.finding(message)
 
 
 def _phases(plan: Plan) -> Iterator[Finding]:
@@ -159,7 +153,7 @@ def _order_rules(plan: Plan) -> Iterator[Finding]:
             if is_sprint(need) and need not in dependencies:
                 gone = "is skipped" if need in skipped else "is not in this plan"
                 message = f"depends on sprint {need}, which {gone}"
-                yield Finding(where(sprint, "depends_on"), message, line=sprint.line)
+                yield sprint.finding(message, "depends_on")
     for cycle in find_cycles(dependencies):
         message = f"a cycle: {' waits for '.join((*cycle, cycle[0]))}"
         yield Finding(f"sprints[{cycle[0]}].depends_on", message, line=lines[cycle[0]])
@@ -168,15 +162,15 @@ def _order_rules(plan: Plan) -> Iterator[Finding]:
 def _sprint_rules(sprint: Sprint, prefix: str) -> Iterator[Finding]:
     if len(sprint.title.encode(errors="replace")) > MAX_TITLE_BYTES:
         message = f"the title is longer than {MAX_TITLE_BYTES} bytes"
-        yield Finding(where(sprint), message, line=sprint.line)
+        yield sprint.finding(message)
     branch = _branch(sprint, prefix)
     fault = branch_fault(branch)
     if fault is not None:
         hint = None if sprint.branch else "--branch-prefix, or name one: **Branch:** `name`"
-        yield Finding(where(sprint, "branch"), f"{branch!r} {fault}", hint=hint, line=sprint.line)
+        yield sprint.finding(f"{branch!r} {fault}", "branch", hint=hint)
     if len(sprint.dev_agents) > 1:
         message = f"has {len(sprint.dev_agents)} dev agents: a bead has one, so the first is used"
-        yield Finding(where(sprint, "dev_agents"), message, "warning", line=sprint.line)
+        yield sprint.finding(message, "dev_agents", "warning")
 
 
 def _default_rules(plan: Plan) -> Iterator[Finding]:
@@ -222,7 +216,6 @@ def _branch(sprint: Sprint, prefix: str) -> str:
 def _agent_rules(sprint: Sprint, agents: Collection[str]) -> Iterator[Finding]:
     for field, named in (("dev_agents", sprint.dev_agents), ("qa_agents", sprint.qa_agents)):
         for index, agent in enumerate(named):
-            path = where(sprint, f"{field}[{index}]")
-            finding = agent_finding(agent_path(agent.name), agents, path)
-            if finding is not None:
-                yield Finding(path, finding.message, hint=finding.hint, line=sprint.line)
+            found = agent_finding(agent_path(agent.name), agents, "")
+            if found is not None:
+                yield sprint.finding(found.message, f"{field}[{index}]", hint=found.hint)

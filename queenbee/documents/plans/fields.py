@@ -15,47 +15,31 @@ from typing import TYPE_CHECKING
 from queenbee.documents.agents import MODELS
 from queenbee.documents.findings import Finding
 from queenbee.documents.markdown import strip_box
+from queenbee.documents.plans.grammar import AGENT, BEAD, FIELD, FIELDS, NUMBER, unread
+from queenbee.documents.plans.marks import read_status
+from queenbee.documents.sprints.numbers import is_sprint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from queenbee.documents.markdown import Block, Item
 
-NAMES = {
-    "worktree": "worktree",
-    "branch": "branch",
-    "source branch": "source_branch",
-    "team": "team",
-    "team name": "team",
-    "priority": "priority",
-    "dev agents": "dev_agents",
-    "dev agent": "dev_agents",
-    "qa agents": "qa_agents",
-    "qa agent": "qa_agents",
-    "tasks": "tasks",
-    "task": "tasks",
-    "acceptance criteria": "acceptance",
-    "depends on": "depends_on",
-    "depends": "depends_on",
-    "dependencies": "depends_on",
-    "dependency": "depends_on",
-    "requires": "depends_on",
-    "blocked by": "depends_on",
-    "waits for": "depends_on",
-}
 _WORDS = frozenset({"worktree", "branch", "source_branch", "team", "priority"})
 _AGENTS = frozenset({"dev_agents", "qa_agents"})
 
-_FIELD = re.compile(
-    r"[ \t]*\*\*[ \t]*([^*\n]{1,60}?)[ \t]*(?::[ \t]*\*\*|\*\*[ \t]*:)[ \t]*(.*)", re.S
-)
 _ITEM = re.compile(r"(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _OPEN_BOX = re.compile(r"^[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[ \](?:[ \t]|$)", re.MULTILINE)
 """An item below a task that is not ticked: then the task is not done, whatever its own box."""
 _INNER = re.compile(r"^[ \t]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)?")
-_AGENT = re.compile(r"`?([^\s`(),]+)`?\s*(?:\(([^()]*)\)\s*)?(?:(?:-{1,2}|–|—|:)\s*(.*))?", re.S)
 _LIST_BELOW = re.compile(r"\n[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\S")
-_QUOTED = re.compile(r"[ \t]*(?:>[ \t]*)+(.*)")
+
+_NOTHING = re.compile(r"(?:none|nothing|n/a|no|[-–—])(?:\W.*)?", re.IGNORECASE | re.DOTALL)
+_MENTION = re.compile(rf"(?<![\w.])(?:{NUMBER})(?![\w.])")
+_TITLED = re.compile(rf"(?:sprint[ \t]+)?({NUMBER})[ \t]*(?::|[ \t][–—-][ \t])[ \t]*(\S.*)", re.I)
+_SEPARATOR = re.compile(r"[,;\n&+]|\band\b", re.IGNORECASE)
+_LINK = re.compile(r"\[([^\[\]]{1,200})\]\([^()]{0,500}\)")
+_MAX_LENGTH = 2_000
+"""Characters of one value: no list of dependencies is longer."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +55,15 @@ class AgentRef:
 class Fields:
     """The fields of a section; an unknown field is kept as `other:<its name>`.
 
-    `ticked` are the indices of the tasks that are ticked.
+    `ticked` are the indices of the tasks that are ticked; `read` are the lines that have a
+    meaning for the plan.
     """
 
     values: dict[str, list[str]] = field(default_factory=dict)
     lines: dict[str, int] = field(default_factory=dict)
     prose: list[str] = field(default_factory=list)
     ticked: set[int] = field(default_factory=set)
+    read: set[int] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
 
 
@@ -87,12 +73,6 @@ def gather_fields(blocks: Iterable[Block]) -> Fields:
     for block in blocks:
         gathered.take(block)
     return gathered.fields
-
-
-def is_field(line: str) -> bool:
-    """Returns whether a line begins a field that is known, with or without a list's marker."""
-    match = _FIELD.fullmatch(_INNER.sub("", line))
-    return match is not None and match[1].lower() in NAMES
 
 
 def split_items(text: str) -> list[str]:
@@ -129,19 +109,17 @@ def read_agents(
     for value in values:
         # One line may hold several, separated by commas; a prompt may have commas of its own.
         for item in re.split(r",\s+(?=`)", value) if value.startswith("`") else [value]:
-            match = _AGENT.fullmatch(item.strip())
+            match = AGENT.fullmatch(item.strip())
             if match is None:
-                message = f"{item.strip()[:80]!r} names no agent"
-                hint = "write it as - `name` (sonnet) - what it should do"
-                findings.append(Finding(where, message, hint=hint, line=line))
+                findings.append(unread("an agent", item, line, path=where))
                 continue
-            name, remark, prompt = match.groups()
+            quoted, plain, remark, prompt = match.groups()
             model = (remark or "").strip().lower() or None
             if model is not None and model not in MODELS:
                 message = f"{remark!r} is not a model; the models are {', '.join(MODELS)}"
                 findings.append(Finding(where, message, line=line))
                 model = None
-            agents.append(AgentRef(name, model, (prompt or "").strip() or None))
+            agents.append(AgentRef(quoted or plain, model, (prompt or "").strip() or None))
     return agents, findings
 
 
@@ -152,6 +130,41 @@ def read_priority(text: str, where: str, line: int) -> tuple[int | None, list[Fi
         message = f"{text[:80]!r} is not a priority; priorities go from 0 (critical) to 4"
         return None, [Finding(where, message, line=line)]
     return int(match[1]), []
+
+
+def read_needs(values: Sequence[str], where: str, line: int) -> tuple[list[str], list[Finding]]:
+    """Returns the sprint numbers and bead ids that a sprint says it depends on.
+
+    Only what is plain is read, the rest is an error: a dependency that is guessed wrong or left out
+    lets work begin too early. They are separated by commas, semicolons, "and", or lines;
+    `Sprint 1.2a: Title` is `1.2a`.
+    """
+    parts = [part for value in values for part in _parts(value[:_MAX_LENGTH])]
+    needs = [part for part in parts if is_sprint(part) or BEAD.fullmatch(part)]
+    others = [part for part in parts if part not in needs]
+    return list(dict.fromkeys(needs)), [
+        unread("a dependency", part, line, path=where) for part in others
+    ]
+
+
+def _parts(value: str) -> Iterator[str]:
+    """Yields the names in a value, without the words and marks around them."""
+    text = _LINK.sub(r"\1", value).strip()
+    if not text or (_NOTHING.fullmatch(text.strip("*_`. ")) and not _MENTION.search(text)):
+        return
+    titled = _TITLED.fullmatch(text.strip("*_` "))
+    # Commas in a title separate nothing, unless another sprint is behind one.
+    if titled is not None and not _MENTION.search(titled[2]):
+        yield titled[1]
+        return
+    # A remark in brackets is none of the names: "1.1 (merged, and tested)".
+    for part in _SEPARATOR.split(re.sub(r"[ \t]\([^()]*\)", "", text)):
+        name = re.sub(r"^sprints?[ \t]+", "", part.strip("*_` \t."), flags=re.IGNORECASE)
+        name = name.strip("*_` \t\u2705\u2714\ufe0f")
+        if inner := _TITLED.fullmatch(name):
+            name = inner[1]
+        if name:
+            yield name
 
 
 class _Gathering:
@@ -173,24 +186,16 @@ class _Gathering:
             self._current = None
         elif block.kind in ("fence", "code", "other"):
             self.fields.prose.append(block.text)
-            if block.kind == "other":
-                self._quotation(block)
-
-    def _quotation(self, block: Block) -> None:
-        for line, row in enumerate(block.text.split("\n"), start=block.first + 1):
-            quoted = _QUOTED.fullmatch(row)
-            match = _FIELD.fullmatch(quoted[1]) if quoted else None
-            if match and match[1].lower() in NAMES:
-                message = f"the field {match[1]!r} is in a quotation, so it is only text"
-                self.fields.findings.append(Finding("", message, "warning", line=line))
 
     def _paragraph(self, block: Block) -> None:
         loose: list[str] = []
         for offset, line in enumerate(block.text.split("\n")):
-            match = _FIELD.fullmatch(line)
+            match = FIELD.fullmatch(line)
             if match:
                 self._open(match[1], match[2], block.first + offset + 1)
             elif offset or self._expects_value():
+                if self._expects_value() and self._current in ("other:Status", "other:status"):
+                    self.fields.read.add(block.first + offset + 1)
                 self._continue(line, loose)
             else:
                 loose.append(line)
@@ -212,13 +217,13 @@ class _Gathering:
 
     def _item(self, item: Item) -> None:
         text, later = self._split(item)
-        match = _FIELD.fullmatch(text)
+        match = FIELD.fullmatch(text)
         current = self._current if self._takes_item(text) else None
-        if match and (match[1].lower() in NAMES or current is None):
+        if match and (match[1].lower() in FIELDS or current is None):
             self._open(match[1], match[2], item.first + 1)
         else:
             if current is None:
-                self._open("Tasks", "", item.first + 1)
+                self._begin("tasks", "", item.first + 1)
                 current = "tasks"
             if text:
                 self._add(current, text, ticked=item.ticked)
@@ -236,8 +241,8 @@ class _Gathering:
         own: list[str] = []
         later: list[tuple[int, str, list[str]]] = []
         for offset, row in enumerate(item.text.split("\n")):
-            match = _FIELD.fullmatch(_INNER.sub("", row)) if offset else None
-            if match and match[1].lower() in NAMES:
+            match = FIELD.fullmatch(_INNER.sub("", row)) if offset else None
+            if match and match[1].lower() in FIELDS:
                 later.append((item.first + offset + 1, match[1], [match[2]]))
                 continue
             if match:
@@ -263,10 +268,15 @@ class _Gathering:
         return self._current not in _WORDS and self._current != "depends_on"
 
     def _open(self, label: str, value: str, line: int) -> None:
-        key = NAMES.get(label.lower())
+        key = FIELDS.get(label.lower())
         if key is None:
             self._warn_of_misspelling(label, line)
             key = f"other:{label}"
+        if label.lower() in FIELDS or (label.lower() == "status" and read_status(value)):
+            self.fields.read.add(line)
+        self._begin(key, value, line)
+
+    def _begin(self, key: str, value: str, line: int) -> None:
         self._current, self._has_value = key, bool(value.strip())
         self.fields.lines.setdefault(key, line)
         values = self.fields.values.setdefault(key, [])
@@ -278,7 +288,7 @@ class _Gathering:
             values.append(value.strip())
 
     def _warn_of_misspelling(self, label: str, line: int) -> None:
-        meant = get_close_matches(label.lower(), NAMES, n=1, cutoff=0.8)
+        meant = get_close_matches(label.lower(), FIELDS, n=1, cutoff=0.8)
         if meant:
             message = f"the field {label!r} is unknown"
             hint = f"did you mean **{meant[0].title().replace('Qa ', 'QA ')}:**?"

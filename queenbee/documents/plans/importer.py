@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DONE
 from queenbee.core.text import suggested
-from queenbee.documents.findings import Finding
+from queenbee.documents.findings import Finding, errors_in
 from queenbee.documents.graphs import find_cycles
 from queenbee.documents.issue_rows import (
     blocked_by,
@@ -22,7 +22,7 @@ from queenbee.documents.issue_rows import (
     plan_and_sprint,
 )
 from queenbee.documents.plans.branches import default_prefix
-from queenbee.documents.plans.check import check_plan, where
+from queenbee.documents.plans.check import check_plan
 from queenbee.documents.plans.graph import merges, plan_dependencies
 from queenbee.documents.plans.matching import match_beads
 from queenbee.documents.plans.rows import SprintContext, Taken, Worksite, sprint_row
@@ -119,8 +119,7 @@ def _sites(
             hint = f"give it another **{kind.title()}:**"
             if sprint.branch is None and sprint.worktree is None:
                 hint += ", or use --branch-prefix"
-            path = where(sprint, kind)
-            collisions.append(Finding(path, text, severity, hint=hint, line=sprint.line))
+            collisions.append(sprint.finding(text, kind, severity, hint))
             break
     return sites, collisions
 
@@ -137,7 +136,7 @@ def _items(plan: Plan, sites: Mapping[str, Worksite], setting: PlanSetting) -> I
 
 def _refuse(findings: Sequence[Finding], hint: str | None) -> None:
     """Raises `InvalidPlan` if there are errors; `hint` None means the first error's own."""
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = errors_in(findings)
     if errors:
         first = errors[0]
         at = f"line {first.line}: " if first.line else ""
@@ -151,11 +150,7 @@ def _refuse(findings: Sequence[Finding], hint: str | None) -> None:
 
 def _dangling(plan: Plan, known: Mapping[str, Row]) -> list[Finding]:
     return [
-        Finding(
-            where(sprint, "depends_on"),
-            f"depends on {need}, which does not exist",
-            line=sprint.line,
-        )
+        sprint.finding(f"depends on {need}, which does not exist", "depends_on")
         for sprint in plan.sprints
         for need in sprint.depends_on
         if not is_sprint(need) and need not in known

@@ -10,38 +10,32 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from queenbee.documents.plans.grammar import CHECK, DONE, STATE
+
 if TYPE_CHECKING:
     from typing import Literal
 
     Mark = Literal["done", "skipped"]
 
-_DONE = "done|completed?|finished"
-_SKIPPED = "skipped|cancell?ed|dropped|abandoned|obsolete|removed"
-_WORD = f"{_DONE}|{_SKIPPED}"
-_CHECK = (
-    "(?:[\u2705\u2611\u2714\u2713]\ufe0f?"
-    "|:(?:white_check_mark|heavy_check_mark|ballot_box_with_check):)"
-)
 _LEADING = re.compile(
-    rf"(?:\[(?P<box>[ xX])\]|(?P<check>{_CHECK})|\[(?P<tag>{_WORD})\]|\((?P<bracket>{_WORD})\)"
-    rf"|(?P<word>{_WORD})(?=[ \t]*[:–—-]|[ \t]+(?:~~)?(?:sprint|phase)\b))[ \t]*[:–—-]?[ \t]*",
+    rf"(?:\[(?P<box>[ xX])\]|(?P<check>{CHECK})|\[(?P<tag>{STATE})\]|\((?P<bracket>{STATE})\)"
+    rf"|(?P<word>{STATE})(?=[ \t]*[:–—-]|[ \t]+(?:~~)?(?:sprint|phase)\b))[ \t]*[:–—-]?[ \t]*",
     re.IGNORECASE,
 )
 _TRAILING = re.compile(
     rf"(?:^|[ \t]+)(?:[-–—:|][ \t]*)?"
-    rf"(?:\([ \t]*(?:{_CHECK}[ \t]*)?(?P<bracket>{_WORD})(?P<more>[^()]*)\)"
-    rf"|\[(?P<tag>{_WORD})\]"
-    rf"|(?P<check>{_CHECK})(?:[ \t]*\**(?:{_WORD})\**)?)[ \t]*\Z",
+    rf"(?:\([ \t]*(?:{CHECK}[ \t]*)?(?P<bracket>{STATE})(?P<more>[^()]*)\)"
+    rf"|\[(?P<tag>{STATE})\]"
+    rf"|(?P<check>{CHECK})(?:[ \t]*\**(?:{STATE})\**)?)[ \t]*\Z",
     re.IGNORECASE,
 )
 # Without brackets, only capitals after a dash: "Get it done" is a title.
-_CAPITALS = re.compile(rf"[ \t]+[-–—|][ \t]*\**(?P<word>{_WORD.upper()})\**[ \t]*\Z")
-_AFTER_STRIKE = re.compile(rf"[-–—:|]?[ \t]*\**(?P<word>{_WORD})\**[ \t]*\Z", re.IGNORECASE)
+_CAPITALS = re.compile(rf"[ \t]+[-–—|][ \t]*\**(?P<word>{STATE.upper()})\**[ \t]*\Z")
+_AFTER_STRIKE = re.compile(rf"[-–—:|]?[ \t]*\**(?P<word>{STATE})\**[ \t]*\Z", re.IGNORECASE)
 _STRUCK = re.compile(r"~~[ \t]*(.+?)[ \t]*~~[ \t]*(.*)", re.DOTALL)
-_REMARK = re.compile(r"[(–—-]")
 _DETAIL = re.compile(r"[ \t]*(?:[,;:–—#-]|\d|(?:on|in|by|see|PR|into|with PR)\b).*", re.DOTALL)
 _STATUS = re.compile(
-    rf"(?:{_CHECK}[ \t]*)?[*_]*(?P<word>{_WORD})[*_]*[ \t]*(?:{_CHECK}[ \t]*)?"
+    rf"(?:{CHECK}[ \t]*)?[*_]*(?P<word>{STATE})[*_]*[ \t]*(?:{CHECK}[ \t]*)?"
     rf"(?:\Z|[(\[,.;:#–—-]|\d|(?:on|in|by|see|PR)\b|\n)",
     re.IGNORECASE,
 )
@@ -66,27 +60,17 @@ def read_marks(text: str) -> Marked:
     if len(text) > _MAX_LENGTH:
         return Marked(text, None)
     rest, marks = _strip(text.strip())
-    crossed = False
-    struck = _STRUCK.fullmatch(rest)
-    if struck is not None and not _is_renamed(struck[2]):
-        inner, more = _strip(struck[1])
-        marks += more
-        remark, after = _strip(struck[2])
-        word = _AFTER_STRIKE.match(remark)
-        marks += [*after, *([_meaning(word["word"])] if word else [])]
-        rest, crossed = inner, True
-    return Marked(rest, _strongest(marks, struck=crossed))
+    inner, behind = _unstruck(rest)
+    if behind is None:
+        return Marked(rest, _strongest(marks))
+    rest, within = _strip(inner)
+    return Marked(rest, _strongest([*marks, *within, *behind]) or "skipped")
 
 
 def read_title_marks(title: str) -> Marked:
     """Returns the title of a heading without a strike through all of it, and what that says."""
-    struck = _STRUCK.fullmatch(title) if len(title) <= _MAX_LENGTH else None
-    if struck is None or _is_renamed(struck[2]):
-        return Marked(title, None)
-    remark, marks = _strip(struck[2])
-    word = _AFTER_STRIKE.match(remark)
-    marks += [_meaning(word["word"])] if word else []
-    return Marked(struck[1], _strongest(marks, struck=True))
+    inner, behind = _unstruck(title) if len(title) <= _MAX_LENGTH else (title, None)
+    return Marked(inner, None if behind is None else _strongest(behind) or "skipped")
 
 
 def read_status(text: str) -> Mark | None:
@@ -95,14 +79,18 @@ def read_status(text: str) -> Mark | None:
     return _meaning(match["word"]) if match else None
 
 
-def _is_renamed(after: str) -> bool:
-    """Returns whether words follow a strike: `~~old~~ new` is a new title."""
-    plain, marks = _strip(after)
-    return bool(plain) and not marks and _REMARK.match(plain) is None and not _is_word(plain)
-
-
-def _is_word(text: str) -> bool:
-    return _AFTER_STRIKE.fullmatch(text) is not None
+def _unstruck(text: str) -> tuple[str, list[Mark] | None]:
+    """Returns a text without a strike through all of it, and the marks behind that; None if there
+    is no such strike: `~~old~~ new` is a new title.
+    """
+    struck = _STRUCK.fullmatch(text)
+    if struck is None:
+        return text, None
+    remark, marks = _strip(struck[2])
+    word = _AFTER_STRIKE.match(remark)
+    if remark and not marks and not word and remark[0] not in "(–—-":
+        return text, None
+    return struck[1], [*marks, *([_meaning(word["word"])] if word else [])]
 
 
 def _strip(text: str) -> tuple[str, list[Mark]]:
@@ -133,12 +121,8 @@ def _is_mark(match: re.Match[str]) -> bool:
 
 
 def _meaning(word: str) -> Mark:
-    return "done" if re.fullmatch(_DONE, word, re.IGNORECASE) else "skipped"
+    return "done" if re.fullmatch(DONE, word, re.IGNORECASE) else "skipped"
 
 
-def _strongest(marks: list[Mark], *, struck: bool) -> Mark | None:
-    if "skipped" in marks:
-        return "skipped"
-    if "done" in marks:
-        return "done"
-    return "skipped" if struck else None
+def _strongest(marks: list[Mark]) -> Mark | None:
+    return "skipped" if "skipped" in marks else "done" if marks else None

@@ -13,14 +13,12 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import shell_word
 from queenbee.documents.findings import Finding
 from queenbee.documents.issue_rows import metadata_of, plan_and_sprint
-from queenbee.documents.plans.check import where
 from queenbee.documents.plans.rows import begun_as
 from queenbee.documents.reconcile import match_rows
 from queenbee.documents.sprints.numbers import is_sprint, without_zeros
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Literal
 
     from queenbee.documents.issue_rows import Row
     from queenbee.documents.plans.plan import Plan, Sprint
@@ -75,34 +73,36 @@ class _Matching:
         row = self._known.get(sprint.bead_id)
         if row is None or row.get("status") == "tombstone":
             state = "does not exist" if row is None else "was deleted"
-            self._add(sprint, f"the annotation names {sprint.bead_id}, which {state}", "warning")
+            text = f"the annotation names {sprint.bead_id}, which {state}"
+            self.findings.append(sprint.finding(text, severity="warning"))
             return None
         file, number = plan_and_sprint(row)
         if not isinstance(number, str) or not is_sprint(number):
             text = f"the annotation names {sprint.bead_id}, which is not the bead of a sprint"
-            self._add(sprint, text, hint="remove the annotation")
-        elif file != self._setting.plan_file and file in self._setting.other_plans:
+            self.findings.append(sprint.finding(text, hint="remove the annotation"))
+            return None
+        if file != self._setting.plan_file and file in self._setting.other_plans:
             text = f"the annotation names {sprint.bead_id}, the bead of sprint {number} in {file}"
-            self._add(sprint, text, hint="remove the annotation: each plan has its own beads")
-        elif without_zeros(number) != without_zeros(sprint.number):
-            self._check_move(sprint, row, number)
-            return row
-        else:
-            return row
-        return None
+            hint = "remove the annotation: each plan has its own beads"
+            self.findings.append(sprint.finding(text, hint=hint))
+            return None
+        if without_zeros(number) != without_zeros(sprint.number):
+            hint = f"if that is the same work under a new number: {self._accepting()}; "
+            hint += "if not, remove the annotation"
+            now = f"its annotation is under sprint {sprint.number}"
+            self._check_begun(sprint, row, f"sprint {number}", now, hint)
+        return row
 
     def check_title(self, sprint: Sprint, row: Row) -> None:
         """Reports a bead with a history whose number now belongs to a sprint with another title."""
-        state = begun_as(row, self._setting.claimed)
-        if state is None or self._setting.accept or _plain(sprint.title) in _titles(row):
+        if _plain(sprint.title) in _titles(row):
             return
-        self._add(
-            sprint,
-            f"{row['id']} ({state}) was made from {_made_from(row)!r}, "
-            f"but sprint {sprint.number} is now {sprint.title!r}",
-            hint=f"write <!-- beads-ralph: {row['id']} --> under the heading of the sprint that it "
-            f"belongs to; if that is sprint {sprint.number}: {self._accepting()}",
+        hint = (
+            f"write <!-- beads-ralph: {row['id']} --> under the heading of the sprint that it "
+            f"belongs to; if that is sprint {sprint.number}: {self._accepting()}"
         )
+        now = f"sprint {sprint.number} is now {sprint.title!r}"
+        self._check_begun(sprint, row, repr(_made_from(row)), now, hint)
 
     def check_done(self, sprint: Sprint, row: Row) -> None:
         """Reports a sprint that is marked as done while somebody works on its bead."""
@@ -110,31 +110,16 @@ class _Matching:
         if sprint.mark == "done" and state is not None and row.get("status") != "closed":
             text = f"is marked as done, but its bead {row['id']} is not closed ({state})"
             hint = f"queen complete {shell_word(row['id'])}"
-            self._add(sprint, text, "warning", hint)
+            self.findings.append(sprint.finding(text, severity="warning", hint=hint))
 
-    def _check_move(self, sprint: Sprint, row: Row, number: str) -> None:
+    def _check_begun(self, sprint: Sprint, row: Row, was: str, now: str, hint: str) -> None:
         state = begun_as(row, self._setting.claimed)
-        if state is None or self._setting.accept:
-            return
-        self._add(
-            sprint,
-            f"{row['id']} ({state}) was made from sprint {number}, "
-            f"but its annotation is under sprint {sprint.number}",
-            hint="if that is the same work under a new number: "
-            f"{self._accepting()}; if not, remove the annotation",
-        )
+        if state is not None and not self._setting.accept:
+            text = f"{row['id']} ({state}) was made from {was}, but {now}"
+            self.findings.append(sprint.finding(text, hint=hint))
 
     def _accepting(self) -> str:
         return f"queen plan import {shell_word(self._setting.plan_file)} --accept"
-
-    def _add(
-        self,
-        sprint: Sprint,
-        text: str,
-        severity: Literal["error", "warning"] = "error",
-        hint: str | None = None,
-    ) -> None:
-        self.findings.append(Finding(where(sprint), text, severity, hint=hint, line=sprint.line))
 
 
 def _made_from(row: Row) -> str:

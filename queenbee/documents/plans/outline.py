@@ -7,26 +7,26 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from queenbee.documents.findings import Finding
 from queenbee.documents.markdown import parse_blocks, split_lines
-from queenbee.documents.plans.headings import (
+from queenbee.documents.plans.grammar import (
+    FIELD,
+    IN_TITLES,
+    PHASE,
+    PHASE_LEVEL,
+    SPRINT,
     SPRINT_LEVEL,
-    Miss,
-    indented_heading,
-    near_miss,
-    near_miss_line,
-    read_heading,
-    sprint_in_title,
-    sprints_in_table,
+    unread,
 )
+from queenbee.documents.plans.marks import read_marks, read_title_marks
+from queenbee.documents.plans.unread import named_in_heading, named_in_line, visible_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from queenbee.documents.markdown import Block
-    from queenbee.documents.plans.headings import Heading
     from queenbee.documents.plans.marks import Mark
 
 _HIDDEN = re.compile(r"[ ]{0,3}#{2,3}[ \t]+(?:Phase|Sprint)[ \t]+[0-9]", re.MULTILINE)
@@ -38,7 +38,16 @@ _CLOSED = re.compile(
     re.IGNORECASE,
 )
 _KEY = re.compile(r"[\w\"'-][\w .\"'-]{0,60}:(?:\s|\Z)")
-_FENCE = re.compile(r"[\s>*+-]*(?:[0-9]{1,9}[.)]\s+)?(```+|~~~+)")
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading that begins a phase or a sprint; `mark` says whether it is done or skipped."""
+
+    kind: Literal["phase", "sprint"]
+    number: str
+    title: str
+    mark: Mark | None = None
 
 
 @dataclass(frozen=True)
@@ -72,9 +81,12 @@ class Section:
 
 @dataclass(frozen=True)
 class Outline:
-    """The phases and sections of a plan; `left_out` are lines of sprints that are not read."""
+    """The phases, each with the blocks above its first sprint, and the sections of a plan.
 
-    phases: tuple[Phase, ...]
+    `left_out` are lines of sprints that are not read.
+    """
+
+    phases: tuple[tuple[Phase, Sequence[Block]], ...]
     sections: tuple[Section, ...]
     findings: tuple[Finding, ...] = ()
     left_out: tuple[int, ...] = ()
@@ -83,24 +95,33 @@ class Outline:
 def read_outline(text: str) -> Outline:
     """Returns the outline of a Markdown document. Never raises, whatever the text."""
     blocks = parse_blocks(_without_front_matter(text.removeprefix("\ufeff")))
-    phases: list[Phase] = []
+    phases: list[tuple[Phase, Sequence[Block]]] = []
     sections: list[Section] = []
     phase: Phase | None = None
     for index, block in enumerate(blocks):
-        if block.kind != "heading" or block.nested or block.level > SPRINT_LEVEL:
+        if not _ends_section(block):
             continue
         heading = read_heading(block.text, block.level)
         if heading is not None and heading.kind == "sprint":
             sections.append(Section(heading, block.first, phase, _section(blocks, index)))
         elif heading is not None:
             phase = Phase(heading.number, heading.title, block.first + 1, heading.mark)
-            phases.append(phase)
+            phases.append((phase, _section(blocks, index)))
         elif block.level < SPRINT_LEVEL:
             phase = None
     sections = _with_records(sections)
-    known = {section.heading.number for section in sections}
-    findings, left_out = _judged(blocks, known)
+    findings, left_out = _unread(blocks, {section.heading.number for section in sections})
     return Outline(tuple(phases), tuple(sections), tuple(findings), tuple(left_out))
+
+
+def read_heading(text: str, level: int) -> Heading | None:
+    """Returns the phase or sprint that a heading begins, or None."""
+    marked = read_marks(text)
+    found = _plain_heading(marked.text, level)
+    if found is None:
+        return _plain_heading(text, level)
+    title = read_title_marks(found.title)
+    return replace(found, title=title.text, mark=marked.mark or title.mark)
 
 
 def sprint_headings(text: str) -> list[tuple[str, int, list[Block]]]:
@@ -129,6 +150,14 @@ def _without_front_matter(text: str) -> str:
     return "".join(("" if n <= end else line) + ending for n, (line, ending) in enumerate(lines))
 
 
+def _plain_heading(text: str, level: int) -> Heading | None:
+    if level == SPRINT_LEVEL and (match := SPRINT.fullmatch(text)):
+        return Heading("sprint", match[1], match[2].strip())
+    if level == PHASE_LEVEL and (match := PHASE.fullmatch(text)):
+        return Heading("phase", match[1], (match[2] or "").strip())
+    return None
+
+
 def _section(blocks: Sequence[Block], index: int) -> list[Block]:
     end = index + 1
     while end < len(blocks) and not _ends_section(blocks[end]):
@@ -137,8 +166,7 @@ def _section(blocks: Sequence[Block], index: int) -> list[Block]:
 
 
 def _ends_section(block: Block) -> bool:
-    top = block.kind == "heading" and not block.nested
-    return top and block.level <= SPRINT_LEVEL
+    return block.kind == "heading" and not block.nested and block.level <= SPRINT_LEVEL
 
 
 def _with_records(sections: list[Section]) -> list[Section]:
@@ -152,87 +180,63 @@ def _with_records(sections: list[Section]) -> list[Section]:
     ]
 
 
-def _judged(blocks: Sequence[Block], known: set[str]) -> tuple[list[Finding], list[int]]:
-    """Returns what is wrong with the blocks, and the lines with sprints that the plan lacks.
-
-    A mention of a sprint that the plan has is no finding, or a warning if it is a heading.
-    """
+def _unread(blocks: Sequence[Block], known: Collection[str]) -> tuple[list[Finding], list[int]]:
+    """Returns what the blocks hide or name, and the lines with sprints that the plan lacks."""
     findings: dict[int, Finding] = {}
     left_out = []
-    for found in (found for block in blocks for found in _stray(block)):
-        if isinstance(found, Finding):
-            findings[found.line or 0] = found
+    # A heading in a list or a quotation is a block of its own, after the whole list.
+    headings = {block.first + 1 for block in blocks if block.kind == "heading"}
+    for block in blocks:
+        hidden = _never_closed(block)
+        if hidden is not None:
+            findings[block.first + 1] = hidden
             continue
-        finding, line = found.finding, found.finding.line or 0
-        if found.mention and found.number in known:
-            if finding.severity == "warning":
+        is_heading = block.kind == "heading"
+        named = _in_heading(block, known) if is_heading else _in_lines(block, known)
+        for finding, number in named:
+            assert finding.line is not None
+            if finding.line in headings and not is_heading:
                 continue
-            finding = replace(finding, severity="warning")
-        elif found.number is not None and found.number not in known:
-            left_out.append(line)
-        findings.setdefault(line, finding)
+            findings.setdefault(finding.line, finding)
+            if number is not None and number not in known:
+                left_out.append(finding.line)
     return list(findings.values()), sorted(set(left_out))
 
 
-def _stray(block: Block) -> Iterator[Finding | Miss]:
-    """Yields what is wrong with a block, anywhere in the plan."""
-    line = block.first + 1
-    if block.kind == "heading":
-        yield from _stray_heading(block, line)
-    elif block.kind in ("paragraph", "list", "other"):
-        yield from _stray_lines(block)
-    elif block.kind == "fence" and not block.closed:
-        lost = _HIDDEN.search(block.text) is not None
+def _never_closed(block: Block) -> Finding | None:
+    if block.kind == "fence" and not block.closed:
         message = "this code fence is never closed: everything below it is code"
-        yield Finding("", message, "error" if lost else "warning", line=line)
-    elif block.kind == "html" and _VERBATIM.match(block.text):
-        if _CLOSED.match(block.text) is None:
-            lost = _HIDDEN.search(block.text) is not None
-            message = "this HTML is never closed: everything below it belongs to it"
-            yield Finding("", message, "error" if lost else "warning", line=line)
-    elif block.kind == "html":
-        hint = "put an empty line above it"
-        message = "this heading belongs to the HTML above it"
-        for at, row in enumerate(block.text.split("\n"), start=line):
-            if _HIDDEN.match(row):
-                yield Finding("", message, hint=hint, line=at)
-            elif miss := near_miss_line(row, at):
-                yield miss
+    elif block.kind == "html" and _VERBATIM.match(block.text) and not _CLOSED.match(block.text):
+        message = "this HTML is never closed: everything below it belongs to it"
+    else:
+        return None
+    lost = _HIDDEN.search(block.text) is not None
+    return Finding("", message, "error" if lost else "warning", line=block.first + 1)
 
 
-def _stray_lines(block: Block) -> Iterator[Miss]:
-    """Yields the lines of a block that look like sprints, except those in code fences."""
-    yield from sprints_in_table(block.text.split("\n"), block.first + 1)
-    fence = ""
-    for at, row in enumerate(block.text.split("\n"), start=block.first + 1):
-        mark = _FENCE.match(row) if block.kind != "paragraph" else None
-        if mark and (not fence or mark[1].startswith(fence)):
-            fence = "" if fence else mark[1][:3]
-        elif not fence:
-            indented = indented_heading(row, at) if block.kind == "paragraph" else None
-            if miss := near_miss_line(row, at) or indented:
-                yield miss
-
-
-def _stray_heading(block: Block, line: int) -> Iterator[Finding | Miss]:
-    if block.last - block.first > 1 and re.search(r"\*\*[^*]+(?::\*\*|\*\*:)", block.text):
-        message = "the line of dashes under these fields makes them a heading"
-        yield Finding("", message, hint="put an empty line above the dashes", line=line)
+def _in_heading(block: Block, known: Collection[str]) -> Iterator[tuple[Finding, str | None]]:
+    line = block.first + 1
+    if block.last > line and any(map(FIELD.fullmatch, block.text.split("\n"))):
+        # A line of dashes under them makes fields a heading, which ends their sprint.
+        yield unread("a field", block.text, line), None
         return
-    heading = read_heading(block.text, block.level)
-    if heading is None:
-        miss = near_miss(block.text, block.level, line)
-        if miss is not None:
-            severity = "warning" if block.nested else miss.finding.severity
-            yield replace(miss, finding=replace(miss.finding, severity=severity))
-    elif block.nested:
-        message = (
-            f"{block.text[:80]!r} is inside a list or a quotation, so it is not a {heading.kind}"
-        )
-        sprint = heading.kind == "sprint"
-        form = f"### Sprint {heading.number}: {heading.title}" if sprint else "## Phase 1: Title"
-        hint = f"write it as {form}, at the start of a line"
-        finding = Finding("", message, "warning", hint=hint, line=line)
-        yield Miss(finding, heading.number if sprint else None)
-    elif heading.kind == "phase" and (miss := sprint_in_title(heading, block.text, line)):
-        yield miss
+    read = None if block.nested else read_heading(block.text, block.level)
+    if read is None:
+        found = named_in_heading(block.text, block.level, known)
+    else:
+        # The title of a phase can be a whole sprint.
+        found = named_in_heading(read.title, 1, known) if read.kind == "phase" else None
+        if found is None and IN_TITLES.search(read.title):
+            yield unread("a status", block.text, line, "warning"), None
+    if found is not None:
+        severity = "warning" if block.nested else found.severity
+        yield unread(found.kind, block.text, line, severity), found.number
+
+
+def _in_lines(block: Block, known: Collection[str]) -> Iterator[tuple[Finding, str | None]]:
+    if block.kind == "html" and _VERBATIM.match(block.text):
+        return
+    for line in visible_lines(block):
+        found = named_in_line(line.text, known)
+        if found is not None:
+            yield unread(found.kind, line.source, line.number, found.severity), found.number

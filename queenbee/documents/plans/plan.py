@@ -6,8 +6,7 @@ a fault becomes a finding with its line.
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from queenbee.documents.findings import Finding
@@ -16,24 +15,25 @@ from queenbee.documents.plans.fields import (
     gather_fields,
     plain_value,
     read_agents,
+    read_needs,
     read_priority,
 )
+from queenbee.documents.plans.grammar import ANNOTATION
 from queenbee.documents.plans.marks import read_status
-from queenbee.documents.plans.needs import read_needs, unread_needs
 from queenbee.documents.plans.outline import Phase as Phase
 from queenbee.documents.plans.outline import read_outline
+from queenbee.documents.plans.unread import named_in_section
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
+    from typing import Literal, TypeVar
 
     from queenbee.documents.markdown import Block
     from queenbee.documents.plans.fields import Fields
     from queenbee.documents.plans.marks import Mark
     from queenbee.documents.plans.outline import Outline, Section
 
-ANNOTATION = re.compile(r"[ \t]{0,3}<!--[ \t]*beads-ralph:[ \t]*([^\s<>]+?)[ \t]*-->[ \t]*")
-
-_ALMOST = re.compile(r"^[ \t>]*<!--\s*beads?[-_ ]?ralph\b", re.IGNORECASE | re.MULTILINE)
+    T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,17 @@ class Sprint:
         heading = f"### Sprint {self.number}: {self.title}"
         return heading if self.phase is None else f"## Phase {self.phase} > {heading}"
 
+    def finding(
+        self,
+        message: str,
+        field: str = "",
+        severity: Literal["error", "warning"] = "error",
+        hint: str | None = None,
+    ) -> Finding:
+        """Returns a finding about the sprint, or about a field of it, at its heading."""
+        path = f"sprints[{self.number}]" + (f".{field}" if field else "")
+        return Finding(path, message, severity, hint=hint, line=self.line)
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -107,20 +118,21 @@ def parse_plan(text: str) -> Plan:
     for section in outline.sections:
         if section.record:
             continue
-        sprint, found = _sprint(section, done)
+        sprint, found = _sprint(section, done, known)
         (skipped if sprint.mark == "skipped" else sprints).append(sprint)
         findings += found
-        path = f"sprints[{sprint.number}]"
-        findings += unread_needs(section.blocks, f"{path}.depends_on", known)
-        findings += _unread_annotations(section.blocks, path)
+    for phase, blocks in outline.phases:
+        found = list(named_in_section(blocks, (), known, f"phases[{phase.number}]"))
+        findings += [replace(each, severity="warning") for each in found]
     findings += _notes(outline, skipped)
     findings.sort(key=lambda finding: finding.line or 0)
-    return Plan(outline.phases, tuple(sprints), tuple(findings), tuple(skipped), outline.left_out)
+    phases = tuple(phase for phase, _ in outline.phases)
+    return Plan(phases, tuple(sprints), tuple(findings), tuple(skipped), outline.left_out)
 
 
 def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
     """Yields a note for each heading that is read, but becomes no bead."""
-    for phase in outline.phases:
+    for phase, _ in outline.phases:
         if phase.mark is not None:
             message = f"is marked as {phase.mark}, and so are its sprints"
             yield Finding(f"phases[{phase.number}]", message, "warning", line=phase.line)
@@ -131,11 +143,15 @@ def _notes(outline: Outline, skipped: Sequence[Sprint]) -> Iterator[Finding]:
             yield Finding(where, message, "warning", line=section.first + 1)
     for sprint in skipped:
         message = "is marked as skipped: it gets no bead, and nothing waits for it"
-        yield Finding(f"sprints[{sprint.number}]", message, "warning", line=sprint.line)
+        yield sprint.finding(message, severity="warning")
 
 
-def _sprint(section: Section, done: Collection[str]) -> tuple[Sprint, list[Finding]]:
-    """Returns a sprint and what is wrong with it; `done` are those that a record says are done."""
+def _sprint(
+    section: Section, done: Collection[str], known: Collection[str]
+) -> tuple[Sprint, list[Finding]]:
+    """Returns a sprint and what is wrong with it; `done` are those that a record says are done,
+    and `known` all that the plan has.
+    """
     fields = gather_fields(section.blocks)
     heading, line = section.heading, section.first + 1
     where = f"sprints[{heading.number}]"
@@ -161,24 +177,13 @@ def _sprint(section: Section, done: Collection[str]) -> tuple[Sprint, list[Findi
         bead_ids=_annotated(section.blocks),
         mark=section.mark or read.status() or recorded,
     )
-    return sprint, read.findings
+    return sprint, [*read.findings, *named_in_section(section.blocks, fields.read, known, where)]
 
 
 def _annotated(section: Sequence[Block]) -> tuple[str, ...]:
     """Returns the beads that the annotations in a section name, each once."""
     found = (ANNOTATION.fullmatch(block.text) for block in section if block.kind == "html")
     return tuple(dict.fromkeys(match[1] for match in found if match))
-
-
-def _unread_annotations(section: Sequence[Block], where: str) -> Iterator[Finding]:
-    """Yields an error for each line that is nearly an annotation: its bead would be forgotten."""
-    for block in section:
-        if block.kind in ("fence", "code") or ANNOTATION.fullmatch(block.text):
-            continue
-        for match in _ALMOST.finditer(block.text):
-            line = block.first + 1 + block.text.count("\n", 0, match.start())
-            hint = "write <!-- beads-ralph: bd-a1b2c3 --> on a line of its own, below the heading"
-            yield Finding(where, "this annotation cannot be read", hint=hint, line=line)
 
 
 class _Reader:
@@ -194,7 +199,8 @@ class _Reader:
         values = self._fields.values.get(key, [])
         if len(values) > 1:
             message = f"is given {len(values)} times; only the first is used"
-            self.findings.append(Finding(f"{self._where}.{key}", message, line=self._at(key)))
+            _, where, line = self._at(key)
+            self.findings.append(Finding(where, message, line=line))
         return (plain_value(values[0]) or None) if values else None
 
     def status(self) -> Mark | None:
@@ -206,27 +212,13 @@ class _Reader:
 
     def priority(self) -> int | None:
         text = self.word("priority")
-        if text is None:
-            return None
-        priority, found = read_priority(text, f"{self._where}.priority", self._at("priority"))
-        self.findings += found
-        return priority
+        return None if text is None else self._kept(read_priority(text, *self._at("priority")[1:]))
 
     def agents(self, key: str) -> tuple[AgentRef, ...]:
-        agents, found = read_agents(
-            self._fields.values.get(key, []), f"{self._where}.{key}", self._at(key)
-        )
-        self.findings += found
-        return tuple(agents)
+        return tuple(self._kept(read_agents(*self._at(key))))
 
     def needs(self) -> tuple[str, ...]:
-        needs, found = read_needs(
-            self._fields.values.get("depends_on", []),
-            f"{self._where}.depends_on",
-            self._at("depends_on"),
-        )
-        self.findings += found
-        return tuple(needs)
+        return tuple(self._kept(read_needs(*self._at("depends_on"))))
 
     def prose(self) -> str:
         """Returns the text around the fields, then the unknown fields."""
@@ -237,5 +229,13 @@ class _Reader:
                 parts.append(f"**{key[6:]}:** {''.join(items)}".rstrip())
         return "\n\n".join(parts)
 
-    def _at(self, key: str) -> int:
-        return self._fields.lines.get(key, self._line)
+    def _kept(self, read: tuple[T, list[Finding]]) -> T:
+        value, found = read
+        self.findings += found
+        return value
+
+    def _at(self, key: str) -> tuple[list[str], str, int]:
+        """Returns the values of a field, its path in a finding, and its line."""
+        fields = self._fields
+        where, line = f"{self._where}.{key}", fields.lines.get(key, self._line)
+        return fields.values.get(key, []), where, line

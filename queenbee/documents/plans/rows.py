@@ -40,6 +40,18 @@ _RAN = (
 )
 """What a bead has once its work has begun."""
 
+_BEGINNINGS: dict[str, Any] = {
+    "max_retry_attempts": DEFAULT_ATTEMPTS,
+    "attempt_count": 0,
+    "scrum_master_session_id": None,
+    "dev_agent_session_id": None,
+    "dev_agent_executions": [],
+    "qa_agent_executions": [],
+    "pr_url": None,
+    "pr_number": None,
+    "scrum_result": None,
+}
+"""The fields of a bead that nothing has happened to yet."""
 _OWN_LABELS = ("phase-", "sprint-")
 
 
@@ -172,6 +184,8 @@ def _metadata(context: SprintContext, had: dict[str, Any]) -> dict[str, Any]:
     """Returns the metadata in the order of the document; unknown keys come last."""
     sprint, site, merged = context.sprint, context.site, context.merged
     dev = sprint.dev_agents[0] if sprint.dev_agents else None
+    dev_path = had.get("dev_agent_path")
+    had_path = dev_path if isinstance(dev_path, str) and dev_path else DEFAULT_AGENT
     stated: dict[str, Any] = {
         "rig": had.get("rig") or context.setting.rig,
         "worktree_path": site.worktree,
@@ -187,45 +201,19 @@ def _metadata(context: SprintContext, had: dict[str, Any]) -> dict[str, Any]:
     if merged or "branches_to_merge" in had:
         stated["branches_to_merge"] = list(merged) or None
     stated |= {
-        "dev_agent_path": _dev_agent_path(dev, had),
+        "dev_agent_path": agent_path(dev.name) if dev else had_path,
         "dev_model": (dev and dev.model) or had.get("dev_model") or DEFAULT_MODEL,
         "dev_prompts": _prompts(context),
         "agent_type": _agent_type(had, merge=bool(merged)),
         "qa_agents": _qa_agents(sprint, had.get("qa_agents")),
     }
     if len(sprint.dev_agents) > 1 or "other_dev_agents" in had:
-        stated["other_dev_agents"] = _other_dev_agents(sprint)
-    begun = {key: value for key, value in _beginnings().items() if key not in had}
+        stated["other_dev_agents"] = [
+            {"agent_path": agent_path(agent.name), "model": agent.model, "prompt": agent.prompt}
+            for agent in sprint.dev_agents[1:]
+        ]
+    begun = {key: value for key, value in deepcopy(_BEGINNINGS).items() if key not in had}
     return {**stated, **begun, **{key: value for key, value in had.items() if key not in stated}}
-
-
-def _other_dev_agents(sprint: Sprint) -> list[dict[str, Any]]:
-    return [
-        {"agent_path": agent_path(agent.name), "model": agent.model, "prompt": agent.prompt}
-        for agent in sprint.dev_agents[1:]
-    ]
-
-
-def _beginnings() -> dict[str, Any]:
-    """Returns the fields of a bead that nothing has happened to yet."""
-    return {
-        "max_retry_attempts": DEFAULT_ATTEMPTS,
-        "attempt_count": 0,
-        "scrum_master_session_id": None,
-        "dev_agent_session_id": None,
-        "dev_agent_executions": [],
-        "qa_agent_executions": [],
-        "pr_url": None,
-        "pr_number": None,
-        "scrum_result": None,
-    }
-
-
-def _dev_agent_path(dev: AgentRef | None, had: dict[str, Any]) -> str:
-    if dev is not None:
-        return agent_path(dev.name)
-    path = had.get("dev_agent_path")
-    return path if isinstance(path, str) and path else DEFAULT_AGENT
 
 
 def _agent_type(had: dict[str, Any], *, merge: bool) -> str:

@@ -6,9 +6,10 @@ bead's checks once, and `run` is the loop of an agent and the checks.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from queenbee._lazy import exports
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from queenbee.documents.ralph.bead import validate_bead as validate_bead
     from queenbee.documents.ralph.run import run_bead as run_bead

@@ -15,7 +15,7 @@ from queenbee.checks.check import DEFAULT_TIMEOUT_S, LONGEST_S, MAX_CHECKS
 from queenbee.core.text import suggested
 from queenbee.core.timestamps import instant_ms
 from queenbee.documents.fields import environment_findings, id_problem, named_environment
-from queenbee.documents.findings import Finding, first_findings
+from queenbee.documents.findings import Finding, errors_in, first_findings, in_short
 from queenbee.documents.schema import member_path, schema_findings
 from queenbee.errors import InvalidInput
 
@@ -85,12 +85,10 @@ def validate_bead(document: object) -> list[Finding]:
 def check_bead(document: object, source: str) -> None:
     """Raises `InvalidInput`, with all `findings`, for a bead with errors."""
     findings = validate_bead(document)
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = errors_in(findings)
     if errors:
-        more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        first = f"{errors[0].path}: {errors[0].message}".removeprefix(": ")
         raise InvalidInput(
-            f"{source} is not a valid bead: {first}{more}",
+            f"{source} is not a valid bead: {in_short(errors)}",
             hint=suggested("queen bead validate", source),
             findings=findings,
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from queenbee.core.beads import DEFAULT_PRIORITY, Issue
+from queenbee.documents.findings import errors_in
 from queenbee.documents.folders import bead_dirs
 from queenbee.documents.ralph.bead import (
     bead_dependencies,
@@ -47,7 +48,7 @@ class RalphBeads:
 
     def errors_of(self, bead: BeadFile) -> list[Finding]:
         """Returns what makes a bead invalid."""
-        return [one for one in self.findings[bead.path] if one.severity == "error"]
+        return errors_in(self.findings[bead.path])
 
     def reason_to_wait(
         self, bead_id: str, lookup: Callable[[str], Mapping[str, Any] | None]

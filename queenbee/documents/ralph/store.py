@@ -22,10 +22,9 @@ from queenbee.store import safe_open
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextlib import AbstractContextManager
     from typing import Any
 
-    Lock = Callable[[], AbstractContextManager[object]]
+    from queenbee.documents.json_documents import Lock
 
 
 class BeadFolders:

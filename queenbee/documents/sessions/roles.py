@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 from queenbee.documents.findings import Finding
 from queenbee.documents.front_matter import read_front_matter
 from queenbee.documents.markdown import parse_blocks
-from queenbee.documents.sessions.fields import field_fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from queenbee.documents.sessions.files import File
@@ -24,9 +23,25 @@ MANUAL_FIX = "Manual fix or re-run team-coordinate"
 RESUME = "Re-run team-coordinate with resume"
 
 PHASES = (2, 3, 4)
+NOUNS: dict[type, str] = {
+    str: "a string",
+    bool: "a boolean",
+    list: "an array",
+    dict: "an object",
+}
 
 _FIELDS = {"role": str, "prefix": str, "inner_loop": bool, "message_types": dict}
 _MAX_NAME_BYTES = 250
+
+
+def field_fault(fields: Mapping[Any, Any], name: str, kind: type) -> str | None:
+    """Returns what is wrong with a required field, or None; an empty string counts as missing."""
+    value = fields.get(name)
+    if value is None or value == "":
+        return f"{name} ({NOUNS[kind].split()[1]}) is missing"
+    if not isinstance(value, kind):
+        return f"{name} must be {NOUNS[kind]}, it is {value!r:.60}"
+    return None
 
 
 def name_fault(name: str) -> str | None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from queenbee.core.text import suggested
 from queenbee.documents.findings import Finding
 from queenbee.documents.json_documents import parse_json
-from queenbee.documents.sessions.fields import NOUNS, field_fault
 from queenbee.documents.sessions.files import (
     ROLE_SPECS,
     SHARED_MEMORY,
@@ -30,7 +29,13 @@ from queenbee.documents.sessions.graph import (
     read_tasks,
     with_capabilities,
 )
-from queenbee.documents.sessions.roles import RESUME, name_fault, role_spec_findings
+from queenbee.documents.sessions.roles import (
+    NOUNS,
+    RESUME,
+    field_fault,
+    name_fault,
+    role_spec_findings,
+)
 from queenbee.errors import NotFound, Unreadable
 
 if TYPE_CHECKING:

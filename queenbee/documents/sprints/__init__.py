@@ -6,36 +6,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from queenbee._lazy import exports
-
-if TYPE_CHECKING:
-    from queenbee.documents.sprints.bead import SprintBead as SprintBead
-    from queenbee.documents.sprints.bead import sprint_schema as sprint_schema
-    from queenbee.documents.sprints.history import InvalidRecord as InvalidRecord
-    from queenbee.documents.sprints.history import NoAttemptLeft as NoAttemptLeft
-    from queenbee.documents.sprints.history import attempts_left as attempts_left
-    from queenbee.documents.sprints.history import feedback as feedback
-    from queenbee.documents.sprints.history import next_step as next_step
-    from queenbee.documents.sprints.history import record_dev_execution as record_dev_execution
-    from queenbee.documents.sprints.history import record_pull_request as record_pull_request
-    from queenbee.documents.sprints.history import record_qa_execution as record_qa_execution
-    from queenbee.documents.sprints.history import record_scrum_result as record_scrum_result
-    from queenbee.documents.sprints.rules import check_bead as check_bead
-    from queenbee.documents.sprints.teams import group_by_team as group_by_team
-    from queenbee.documents.sprints.teams import is_sprint_bead as is_sprint_bead
-    from queenbee.documents.sprints.teams import team_of as team_of
-    from queenbee.documents.sprints.verdict import sprint_verdict as sprint_verdict
-
-__getattr__, __dir__, __all__ = exports(
-    __name__,
-    {
-        "bead": "SprintBead sprint_schema",
-        "history": "InvalidRecord NoAttemptLeft attempts_left feedback next_step "
-        "record_dev_execution record_pull_request record_qa_execution record_scrum_result",
-        "rules": "check_bead",
-        "teams": "group_by_team is_sprint_bead team_of",
-        "verdict": "sprint_verdict",
-    },
-)
+from queenbee.documents.sprints.bead import SprintBead as SprintBead
+from queenbee.documents.sprints.bead import sprint_schema as sprint_schema
+from queenbee.documents.sprints.history import InvalidRecord as InvalidRecord
+from queenbee.documents.sprints.history import NoAttemptLeft as NoAttemptLeft
+from queenbee.documents.sprints.history import attempts_left as attempts_left
+from queenbee.documents.sprints.history import feedback as feedback
+from queenbee.documents.sprints.history import next_step as next_step
+from queenbee.documents.sprints.history import record_dev_execution as record_dev_execution
+from queenbee.documents.sprints.history import record_pull_request as record_pull_request
+from queenbee.documents.sprints.history import record_qa_execution as record_qa_execution
+from queenbee.documents.sprints.history import record_scrum_result as record_scrum_result
+from queenbee.documents.sprints.history import sprint_verdict as sprint_verdict
+from queenbee.documents.sprints.rules import check_bead as check_bead
+from queenbee.documents.sprints.teams import group_by_team as group_by_team
+from queenbee.documents.sprints.teams import is_sprint_bead as is_sprint_bead
+from queenbee.documents.sprints.teams import team_of as team_of

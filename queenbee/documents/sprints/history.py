@@ -5,6 +5,9 @@ argument. After the document on sprint beads, "Agent Execution Tracking" and "Ou
 Tracking". These rules always hold: no attempt past `max_retry_attempts` and none after a judgement
 of `stop`; no judgement of an attempt that was never made or by an agent that the bead does not
 name.
+
+The recorded judgements are the checks of a sprint bead, which has no commands of its own. They
+count from the first recorded attempt; a bead without one has no checks.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from queenbee.core.timestamps import format_ms, instant_ms
-from queenbee.documents.findings import Finding
+from queenbee.documents.findings import Finding, errors_in, in_short
+from queenbee.documents.issue_rows import metadata_of
 from queenbee.documents.sprints.bead import SprintBead, part_findings
 from queenbee.documents.sprints.reports import report_findings
 from queenbee.documents.sprints.rules import MERGE, WORK
@@ -30,6 +34,7 @@ _PULL = re.compile(
     r"https?://[^\s/]+/\S*?(?:/pull/|/pulls/|/merge_requests/)([0-9]{1,9})/?(?:[?#]\S*)?"
 )
 _URL = re.compile(r"https?://[^\s/]+\S*")
+_STATUSES = {"pass": "passed", "fail": "failed", "stop": "failed"}
 
 
 class InvalidRecord(InvalidInput):
@@ -169,6 +174,53 @@ def feedback(bead: Row) -> str | None:
     return "\n".join(messages) or None
 
 
+def has_history(row: Mapping[str, Any]) -> bool:
+    """Returns whether a sprint bead has a recorded attempt or judgement."""
+    metadata = metadata_of(row)
+    return row.get("issue_type") in (WORK, MERGE) and bool(
+        metadata.get("dev_agent_executions") or metadata.get("qa_agent_executions")
+    )
+
+
+def describe_judges(row: Mapping[str, Any]) -> list[str]:
+    """Returns a line for each QA agent whose pass a sprint bead needs."""
+    return [
+        f"{number}. {agent.get('agent_path')} passes the last attempt"
+        for number, agent in enumerate(SprintBead(row).qa_agents, 1)
+    ]
+
+
+def sprint_verdict(row: dict[str, Any], *, now_ms: int) -> dict[str, Any]:
+    """Returns the judgements on the last attempt of a sprint bead, as the record of a run."""
+    read = SprintBead(row)
+    attempt, judged = read.last_attempt, read.judgements()
+    now = format_ms(now_ms)
+    return {
+        "subject_kind": "bead",
+        "subject_id": row["id"],
+        "attempt": attempt,
+        "started_at": now,
+        "finished_at": now,
+        "verdict": "passed" if next_step(row) == "finish" else "failed",
+        "results": [
+            _as_check(path, judged.get(path, {"message": f"has not judged attempt {attempt}"}))
+            for path in (str(agent.get("agent_path")) for agent in read.qa_agents)
+        ],
+    }
+
+
+def _as_check(path: str, judgement: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "name": path,
+        "status": _STATUSES.get(str(judgement.get("status")), "skipped"),
+        "severity": "error",
+        "exit_code": None,
+        "duration_s": 0.0,
+        "reason": str(judgement.get("message")),
+        "evidence": None,
+    }
+
+
 def _check_report(report: dict[str, Any], agent: Mapping[str, Any]) -> list[Finding]:
     schema = agent.get("output_schema")
     if not isinstance(schema, dict):
@@ -258,14 +310,9 @@ def _refuse_attempt(read: SprintBead, attempt: int) -> None:
 
 
 def _refuse(findings: list[Finding], what: str) -> None:
-    errors = [finding for finding in findings if finding.severity == "error"]
+    errors = errors_in(findings)
     if errors:
-        first = errors[0]
-        at = f"{first.path} " if first.path else ""
-        more = f", and {len(errors) - 1} more" if len(errors) > 1 else ""
-        raise InvalidRecord(
-            f"the {what} is not valid: {at}{first.message}{more}", findings=findings
-        )
+        raise InvalidRecord(f"the {what} is not valid: {in_short(errors)}", findings=findings)
 
 
 def _sprint(bead: Row) -> SprintBead:

@@ -18,7 +18,7 @@ from queenbee.documents.gates.gate import (
     add_results,
     add_rule,
     begin_attempt,
-    finish_attempt,
+    end_attempt,
     gate_schema,
     history,
     is_valid_transition,
@@ -108,7 +108,9 @@ def test_the_example_of_a_rule_can_be_added():
 
 def test_the_example_of_a_result_makes_the_new_gate_pass_as_the_document_shows():
     began = begin_attempt(example("new-gate"), NOW_MS)
-    document = finish_attempt(began, [example("recorded-result")], [], attempt=1, now_ms=NOW_MS)
+    document = end_attempt(
+        add_results(began, [example("recorded-result")], [], attempt=1, now_ms=NOW_MS), NOW_MS
+    )
     expected = example("updated-status")["status"] | {"last_updated": NOW}
     assert document["status"] == expected
     assert document["metadata"]["completed_at"] == NOW
@@ -477,7 +479,7 @@ def test_no_function_changes_the_document_that_it_is_given():
     document = gate([rule()], [result(status="failed")], status="failed")
     before = copy.deepcopy(document)
     began = begin_attempt(add_rule(document, rule("b")), NOW_MS)
-    finish_attempt(began, [result("b")], [], attempt=2, now_ms=NOW_MS)
+    end_attempt(add_results(began, [result("b")], [], attempt=2, now_ms=NOW_MS), NOW_MS)
     history(document)
     assert document == before
 
@@ -524,8 +526,15 @@ def test_a_gate_does_not_pass_because_the_rule_that_failed_is_gone(status):
     document = gate([rule("a"), rule("b")], [result("a"), result("b", "failed")], status=status)
     removed = remove_rule(document, "b")
     assert (judge(removed).status, judge(removed).passed) == ("pending", False)
-    ran = finish_attempt(
-        begin_attempt(removed, NOW_MS), [result("a", at=NOW)], [], attempt=2, now_ms=NOW_MS
+    ran = end_attempt(
+        add_results(
+            begin_attempt(removed, NOW_MS),
+            [result("a", at=NOW)],
+            [],
+            attempt=2,
+            now_ms=NOW_MS,
+        ),
+        NOW_MS,
     )
     assert judge(ran).passed
 
@@ -587,7 +596,9 @@ def test_after_a_failure_a_new_attempt_begins_and_the_old_one_is_history():
 
 def test_the_results_of_an_attempt_carry_its_number():
     began = begin_attempt(gate([rule()], [result(status="failed")], status="failed"), NOW_MS)
-    document = finish_attempt(began, [result(at=NOW)], [], attempt=2, now_ms=NOW_MS)
+    document = end_attempt(
+        add_results(began, [result(at=NOW)], [], attempt=2, now_ms=NOW_MS), NOW_MS
+    )
     results = document["validation_execution"]["results"]
     assert [one.get("attempt") for one in results] == [1, 2]
     assert document["status"]["current_status"] == "passed"
@@ -604,12 +615,15 @@ def test_results_of_an_earlier_attempt_do_not_pass_the_rules_that_have_not_run_a
 
 
 def test_an_attempt_without_all_results_stays_in_progress():
-    document = finish_attempt(
-        gate([rule("a"), rule("b")]),
-        [result("a"), result("b", "skipped")],
-        [],
-        attempt=1,
-        now_ms=NOW_MS,
+    document = end_attempt(
+        add_results(
+            gate([rule("a"), rule("b")]),
+            [result("a"), result("b", "skipped")],
+            [],
+            attempt=1,
+            now_ms=NOW_MS,
+        ),
+        NOW_MS,
     )
     assert document["status"]["current_status"] == "in_progress"
     assert document["metadata"]["completed_at"] is None
@@ -629,16 +643,19 @@ def test_an_attempt_without_all_results_stays_in_progress():
 )
 def test_results_of_an_attempt_that_another_run_ended_are_refused(document):
     with pytest.raises(Conflict, match=r"another run ended attempt 1 of "):
-        finish_attempt(document, [result(at=NOW)], [], attempt=1, now_ms=NOW_MS)
+        end_attempt(add_results(document, [result(at=NOW)], [], attempt=1, now_ms=NOW_MS), NOW_MS)
 
 
 def test_the_last_recorded_result_is_the_latest_even_if_the_clock_was_set_back():
-    document = finish_attempt(
-        gate([rule()], [result(at="2030-01-01T00:00:00Z")]),
-        [result(status="failed", at="2020-01-01T00:00:00Z")],
-        [],
-        attempt=1,
-        now_ms=NOW_MS,
+    document = end_attempt(
+        add_results(
+            gate([rule()], [result(at="2030-01-01T00:00:00Z")]),
+            [result(status="failed", at="2020-01-01T00:00:00Z")],
+            [],
+            attempt=1,
+            now_ms=NOW_MS,
+        ),
+        NOW_MS,
     )
     assert document["status"]["current_status"] == "failed"
 
@@ -649,7 +666,9 @@ def test_an_error_is_replaced_when_its_rule_runs_again():
         {"error_id": f"err_{name}", "timestamp": NOW, "message": "x", "context": {"rule_id": name}}
         for name in "ab"
     ]
-    finished = finish_attempt(document, [result("a")], [], attempt=1, now_ms=NOW_MS)
+    finished = end_attempt(
+        add_results(document, [result("a")], [], attempt=1, now_ms=NOW_MS), NOW_MS
+    )
     assert [error["error_id"] for error in finished["status"]["errors"]] == ["err_b"]
 
 
@@ -663,13 +682,16 @@ def test_the_newest_results_of_each_rule_are_kept(most, kept):
         for number in range(5)
         for rule_id in "ab"
     ]
-    document = finish_attempt(
-        gate([rule("a"), rule("b")], earlier),
-        [result("a", at=NOW), result("b", at=NOW)],
-        [],
-        attempt=1,
-        now_ms=NOW_MS,
-        max_results_per_rule=most,
+    document = end_attempt(
+        add_results(
+            gate([rule("a"), rule("b")], earlier),
+            [result("a", at=NOW), result("b", at=NOW)],
+            [],
+            attempt=1,
+            now_ms=NOW_MS,
+            max_results_per_rule=most,
+        ),
+        NOW_MS,
     )
     results = document["validation_execution"]["results"]
     assert [one["rule_id"] for one in results].count("a") == kept
@@ -681,8 +703,9 @@ def test_unknown_keys_survive_a_whole_attempt():
     document = gate([rule(x=1)], schema_version="1.4", waivers=[{"by": "human"}], status="pending")
     document["validation_execution"]["engine"] = {"z": 1, "a": 10**30}
     document["status"]["retry_count"] = 0
-    finished = finish_attempt(
-        begin_attempt(document, NOW_MS), [result(x=2)], [], attempt=1, now_ms=NOW_MS
+    finished = end_attempt(
+        add_results(begin_attempt(document, NOW_MS), [result(x=2)], [], attempt=1, now_ms=NOW_MS),
+        NOW_MS,
     )
     assert (finished["schema_version"], finished["waivers"]) == ("1.4", [{"by": "human"}])
     assert finished["validation_execution"]["engine"] == {"z": 1, "a": 10**30}

@@ -168,7 +168,7 @@ class TestFirstImport:
     def test_the_findings_of_the_check_come_with_it(self) -> None:
         found = imported("### Sprint 1.1: A\n- a\n- **Sprint 1.2: B**\n")
 
-        assert [each.line for each in found.findings if "bold" in each.message] == [3]
+        assert [each.line for each in found.findings if "names a" in each.message] == [3]
 
     def test_the_issue_reads_as_one(self) -> None:
         row = by_sprint(imported(APP, [MAILER]))["1.1"]
@@ -492,7 +492,7 @@ class TestLaws:
 
 class TestRefusals:
     def test_a_plan_with_errors_is_not_imported_at_all(self) -> None:
-        with pytest.raises(InvalidPlan, match=r"line 10: 'Sprint 1\.4 - x' looks like") as caught:
+        with pytest.raises(InvalidPlan, match=r"line 10: 'Sprint 1\.4 - x' names a") as caught:
             imported(f"{SMALL}### Sprint 1.4 - x\n")
 
         assert caught.value.code == "invalid_plan"

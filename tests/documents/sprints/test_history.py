@@ -225,7 +225,7 @@ class TestQAExecutions:
 
     def test_a_report_must_fit_the_agents_output_schema(self) -> None:
         with pytest.raises(
-            InvalidRecord, match="coverage_percent must be a number; it is a string"
+            InvalidRecord, match="coverage_percent: must be a number; it is a string"
         ):
             record_qa_execution(attempted(), qa(details={"coverage_percent": "high"}), now_ms=NOW)
 
@@ -234,7 +234,7 @@ class TestQAExecutions:
         schema = start["metadata"]["qa_agents"][0]["output_schema"]
         schema["properties"]["details"] = {"type": "object", "required": ["total"]}
 
-        with pytest.raises(InvalidRecord, match=r"details\.total is required, but missing"):
+        with pytest.raises(InvalidRecord, match=r"details\.total: is required, but missing"):
             record_qa_execution(start, qa(details={"passed": 1}), now_ms=NOW)
         assert record_qa_execution(start, qa(), now_ms=NOW)
 
@@ -283,11 +283,11 @@ class TestScrumResult:
             ({"bead_id": "bd-other"}, "bd-other"),
             ({"attempt_count": 4}, "exceeds max_retry_attempts, 3"),
             ({"attempt_count": 1}, "less than the 2 recorded attempts"),
-            ({"success": "yes"}, "success must be true or false"),
+            ({"success": "yes"}, "success: must be true or false"),
             ({"fatal": True}, "must be false if success is true"),
             ({"qa_results": [{"agent_path": UNIT, "status": "fail"}]}, "is not a pass"),
             ({"qa_results": [{"agent_path": UNIT, "status": "ok"}]}, r"qa_results\[0\]\.status"),
-            ({"pr_number": 0}, "pr_number must be at least 1"),
+            ({"pr_number": 0}, "pr_number: must be at least 1"),
         ],
     )
     def test_a_contradiction_is_refused(self, fields: dict[str, Any], message: str) -> None:

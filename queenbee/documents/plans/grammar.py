@@ -1,0 +1,139 @@
+"""The grammar of a plan: how each thing is written, and how a line names one that is not read.
+
+What is read is strict. Whatever else names a sprint, a phase, a dependency, a status, an agent, a
+team or a bead is told by one rule (`unread`), so that nothing gets lost silently. To read another
+form, extend its pattern in the first part; to tell another one, extend `NAMED` or `IN_SECTIONS`.
+`docs/plans.md`; after the document on sprint beads, "Plan Back-Annotation".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from queenbee.documents.findings import Finding
+
+if TYPE_CHECKING:
+    from typing import Literal
+
+# What is read.
+
+PHASE_LEVEL = 2
+SPRINT_LEVEL = 3
+NUMBER = r"[0-9]+[a-z]*\.[0-9]+[a-z]*"
+SPRINT = re.compile(rf"Sprint[ \t]+({NUMBER}):[ \t]*(\S.*)")
+PHASE = re.compile(r"Phase[ \t]+([0-9]+[a-z]*)(?:[ \t]*:[ \t]*(.*))?")
+FIELD = re.compile(
+    r"[ \t]*\*\*[ \t]*([^*\n]{1,60}?)[ \t]*(?::[ \t]*\*\*|\*\*[ \t]*:)[ \t]*(.*)", re.S
+)
+AGENT = re.compile(
+    r"(?:`([^\s`(),]+)`|([^\s`(),*/]+))"
+    r"\s*(?:\(([^()]*)\)\s*)?(?:(?:(?<=[\s`)])-{1,2}|–|—|:)\s*(.*))?",
+    re.S,
+)
+BEAD = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_.]*[A-Za-z0-9_])+")
+ANNOTATION = re.compile(r"[ \t]{0,3}<!--[ \t]*beads-ralph:[ \t]*([^\s<>]+?)[ \t]*-->[ \t]*")
+FIELDS = {
+    "worktree": "worktree",
+    "branch": "branch",
+    "source branch": "source_branch",
+    "team": "team",
+    "team name": "team",
+    "priority": "priority",
+    "dev agents": "dev_agents",
+    "dev agent": "dev_agents",
+    "qa agents": "qa_agents",
+    "qa agent": "qa_agents",
+    "tasks": "tasks",
+    "task": "tasks",
+    "acceptance criteria": "acceptance",
+    "depends on": "depends_on",
+    "depends": "depends_on",
+    "dependencies": "depends_on",
+    "dependency": "depends_on",
+    "requires": "depends_on",
+    "blocked by": "depends_on",
+    "waits for": "depends_on",
+}
+DONE = "done|completed?|finished"
+SKIPPED = "skipped|cancell?ed|dropped|abandoned|obsolete|removed"
+STATE = f"{DONE}|{SKIPPED}"
+CHECK = (
+    "(?:[\u2705\u2611\u2714\u2713]\ufe0f?"
+    "|:(?:white_check_mark|heavy_check_mark|ballot_box_with_check):)"
+)
+
+# What names something without being read.
+
+FORMS = {
+    "a sprint": "### Sprint 1.2: Title, at the start of a line, with an empty line above it",
+    "a phase": "## Phase 1: Title, at the start of a line, with an empty line above it",
+    "a field": "**Branch:** name, with an empty line above any line of dashes",
+    "a dependency": "**Depends On:** 1.1, 1.2a; put other conditions in the text",
+    "a status": "**Status:** Done, or Skipped",
+    "an agent": "- `name` (sonnet) - what it should do",
+    "a team": "**Team:** name",
+    "a bead": "<!-- beads-ralph: bd-a1b2c3 --> on a line of its own, below the heading",
+}
+"""The kinds of things that a line can name, and how each is written."""
+
+_ITS_NUMBER = (
+    r"(?![^\W\d_])[\s#:*_.~\[(`-]{0,9}([0-9]+[A-Za-z]*(?:\.[0-9A-Za-z]+)*)"
+    r"[*_~`\])]{0,6}(?:\([^()]{0,200}\))?\s{0,9}([:–—|-]|\Z)?"
+)
+NAMED = {
+    "a sprint": re.compile(rf"(?<![^\W_])(sprints?){_ITS_NUMBER}", re.IGNORECASE),
+    "a phase": re.compile(rf"(?<![^\W_])(phase){_ITS_NUMBER}", re.IGNORECASE),
+}
+"""A sprint or a phase anywhere in a line: the word, the number, and what separates the title."""
+
+BEFORE = re.compile(
+    r"(?>:[a-z0-9_+-]+:|<[^<>]{0,200}>|[0-9]+[.)](?=\s)|\[x\]|phase\s{1,9}[0-9]+[a-z]*\b"
+    r"|(?:wip|todo|doing|active|current|next|new|draft|planned|pending|blocked|done)\b|[\W_])*+",
+    re.IGNORECASE,
+)
+"""What people put before the word: a list's number, an emoji, an anchor, a state."""
+OTHER_WORD = re.compile(r"(?:[^\W\d_]+[ \t]+|S)?([0-9]+[a-z]*\.[0-9]+[a-z]*)[ \t]*(:|[-–—][ \t])")
+"""A number where the heading of a sprint has its word: `Task 1.2: Title`, `S1.2: Title`."""
+
+# Possessive, so that a line of a thousand stars costs no more than any other.
+_LABEL = r"[\s>|*_`+-]*+(?:[0-9]{1,9}[.)]\s++)?(?:\[[ xX]\]\s++)?[*_`]*+"
+_COLON = r"(?:[ \t]*+\([^()\n]{0,30}\))?[*_`]*+(?:[ \t]*+[:|]|(?<=\*\*))"
+IN_SECTIONS = {
+    kind: re.compile(pattern, re.IGNORECASE)
+    for kind, pattern in {
+        "a dependency": (
+            rf"{_LABEL}(?:depends|depending|dependent|dependenc(?:y|ies)|requires?|needs|after"
+            r"|prerequisites?|preconditions?|blocked|waits)(?:[ _-](?:on|upon|by|for))?\b"
+            r"[^:|\n]{0,30}(?:[:|]|(?<=\w)(?:\*\*|__))[*_` \t|]*+"
+            rf"(?P<word>sprints?[ \t]+)?[*_`]{{0,3}}(?P<number>{NUMBER})(?!\w)"
+        ),
+        "a status": (
+            rf"{_LABEL}(?:status\b[*_`]*+[ \t]*+[:|].*?(?:{CHECK}|\b(?:{STATE})\b)"
+            rf"|(?:{DONE}){_COLON})"
+            rf"|[*_ \t]*+(?:(?:{STATE})[*_ \t]*+(?:{CHECK})?|{CHECK}[*_ \t]*+[^\W_]+)[*_ \t.!]*+\Z"
+        ),
+        "an agent": rf"{_LABEL}(?:dev|qa)[ _-]agents?{_COLON}",
+        "a team": rf"{_LABEL}team(?:[ _-]name)?{_COLON}",
+        "a field": rf"[ \t]*+>[\s>]*+\*\*(?:{'|'.join(FIELDS)})\b[*: \t]*:",
+    }.items()
+}
+"""How a line under the heading of a sprint or a phase names something that is no field of it."""
+IN_TITLES = re.compile(rf"{CHECK}|\b(?:{STATE.upper()})\b")
+"""A state in the title of a heading: "Get it done" is a title, "Login **DONE**" names one."""
+BEAD_NAMED = re.compile(r"^[ \t>]*<!--\s*beads?[-_ ]?ralph\b", re.IGNORECASE | re.MULTILINE)
+
+_SHOWN = 80
+"""Characters of a line that a message repeats."""
+
+
+def unread(
+    kind: str,
+    text: str,
+    line: int,
+    severity: Literal["error", "warning"] = "error",
+    path: str = "",
+) -> Finding:
+    """Returns the finding for a text that names something of this kind and is not read."""
+    message = f"{text.strip()[:_SHOWN]!r} names {kind}, not read"
+    return Finding(path, message, severity, hint=f"write it as {FORMS[kind]}", line=line)

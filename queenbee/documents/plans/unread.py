@@ -1,0 +1,164 @@
+"""The one rule of a plan: a line that names something, and is not read as such, is told.
+
+Pure. `grammar` has the patterns. What is in code or in a comment names nothing, and neither does a
+mention of a sprint that the plan has.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING, NamedTuple
+
+from queenbee.documents.plans.grammar import (
+    ANNOTATION,
+    BEAD_NAMED,
+    BEFORE,
+    IN_SECTIONS,
+    NAMED,
+    OTHER_WORD,
+    PHASE_LEVEL,
+    SPRINT_LEVEL,
+    unread,
+)
+from queenbee.documents.sprints.numbers import is_sprint
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from typing import Literal
+
+    from queenbee.documents.findings import Finding
+    from queenbee.documents.markdown import Block
+
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060\ufeff]")
+_FENCE = re.compile(r"[\s>*+-]*(?:[0-9]{1,9}[.)]\s+)?(```+|~~~+)")
+_COLUMN = re.compile(r"sprints?(?:\s*(?:#|no\.?|number|id))?", re.IGNORECASE)
+_HEADING = re.compile(r"[\s>|~*_+-]*(?:[0-9]{1,9}[.)]\s+)?[\s~*_]*(?:\[[ xX]\]\s+)?#")
+
+
+class Naming(NamedTuple):
+    """What a line names: its kind, and the number of a sprint, empty if none can be read."""
+
+    kind: str
+    number: str | None
+    severity: Literal["error", "warning"] = "warning"
+
+
+class Line(NamedTuple):
+    """A line of text in a plan, from 1; `text` has common characters, `source` is as written."""
+
+    number: int
+    text: str
+    source: str
+
+
+def named_in_heading(text: str, level: int, known: Collection[str]) -> Naming | None:
+    """Returns what a heading names. `known` are the plan's sprints.
+
+    It is an error if the heading begins like a sprint or phase, or has a whole sprint that the plan
+    lacks. At other levels than theirs, only a whole one counts: `# Sprint 3 plan` is prose.
+    """
+    text = common_characters(text)
+    found = NAMED["a sprint"].search(text)
+    if found is not None:
+        word, number, colon = found[1].lower(), found[2].lower(), found[3]
+        begins, whole = _begins(found), is_sprint(number) and colon
+        if not whole and level not in (PHASE_LEVEL, SPRINT_LEVEL):
+            return None
+        if number in known and not begins and not colon:
+            return None
+        lost = begins or (whole and number not in known)
+        return Naming("a sprint", number, "error" if lost and word == "sprint" else "warning")
+    found = NAMED["a phase"].search(text)
+    if found is not None and _begins(found):
+        told = level == PHASE_LEVEL or found[3] is not None
+        return Naming("a phase", None, "error") if told else None
+    if level != SPRINT_LEVEL:
+        return None
+    other = OTHER_WORD.match(text)
+    if other is not None and (other[2] == ":" or other[1] not in known):
+        return Naming("a sprint", other[1])
+    return Naming("a sprint", "" if ":" in text else None) if text.startswith("Sprint ") else None
+
+
+def named_in_line(text: str, known: Collection[str]) -> Naming | None:
+    """Returns what a line outside headings begins with: a sprint that the plan lacks, or a phase.
+
+    "Sprint 1.2 - 1.4 are about ..." is prose, unless something stands before it.
+    """
+    for kind, pattern in NAMED.items():
+        found = pattern.search(text)
+        if found is None or not _begins(found):
+            continue
+        before, number = text[: found.start()], found[2].lower()
+        if _HEADING.match(before):
+            return Naming(kind, number if kind == "a sprint" else None, "error")
+        if kind == "a phase":
+            return Naming(kind, None) if before.strip() in ("**", "__") and found[3] else None
+        is_bold = "**" in before or "__" in before
+        if number in known or not (is_bold or is_sprint(number)):
+            return None
+        # The title is behind the number, or in the same bold.
+        ends = found[3] == ":" or (found[3] is not None and before.strip())
+        whole = is_bold and text.rstrip().endswith(("**", "__"))
+        return Naming(kind, number) if ends or whole else None
+    return None
+
+
+def named_in_section(
+    blocks: Sequence[Block], read: Collection[int], known: Collection[str], path: str
+) -> Iterator[Finding]:
+    """Yields what the lines under a sprint or phase name, except those that were `read`."""
+    for block in blocks:
+        for line in visible_lines(block):
+            kind = None if line.number in read else _kind_in_section(line.text, known)
+            if kind is not None:
+                lost = kind == "a dependency" and block.kind != "other"
+                severity: Literal["error", "warning"] = "error" if lost else "warning"
+                yield unread(kind, line.source, line.number, severity, path)
+        if block.kind in ("fence", "code") or ANNOTATION.fullmatch(block.text):
+            continue
+        for match in BEAD_NAMED.finditer(block.text):
+            at = block.text.count("\n", 0, match.start())
+            yield unread("a bead", block.text.split("\n")[at], block.first + 1 + at, "error", path)
+
+
+def visible_lines(block: Block) -> Iterator[Line]:
+    """Yields the lines of a block, except those in code fences.
+
+    In a table whose first column has the numbers of sprints, such a number is a sprint's.
+    """
+    fence, in_column = "", False
+    for at, row in enumerate(block.text.split("\n"), start=block.first + 1):
+        mark = _FENCE.match(row) if block.kind in ("list", "other") else None
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1][:3]
+        if mark or fence or block.kind in ("fence", "code", "rule"):
+            continue
+        text = common_characters(row)
+        first, bar, _ = text.strip(" \t>").removeprefix("|").partition("|")
+        name = first.strip(" \t*_~`")
+        in_column = bool(bar) and (in_column or _COLUMN.fullmatch(name) is not None)
+        if in_column and is_sprint(name.lower()):
+            text = f"| Sprint {name}:"
+        yield Line(at, text, row)
+
+
+def common_characters(text: str) -> str:
+    """Returns a text with common characters for full-width ones, and without invisible ones."""
+    return text if text.isascii() else _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+
+
+def _begins(found: re.Match[str]) -> bool:
+    return BEFORE.fullmatch(found.string[: found.start()]) is not None
+
+
+def _kind_in_section(text: str, known: Collection[str]) -> str | None:
+    for kind, pattern in IN_SECTIONS.items():
+        found = pattern.match(text)
+        # "Needs: 1.5 GB" is prose.
+        if found is not None and (
+            kind != "a dependency" or found["word"] or found["number"].lower() in known
+        ):
+            return kind
+    return None
