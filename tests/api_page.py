@@ -7,6 +7,7 @@ What each name does is in its docstring; `make docs` makes the reference from th
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Iterator
 from importlib import import_module
