@@ -14,7 +14,7 @@ from queenbee.core.queue import Want
 from queenbee.errors import Busy, Conflict, Held, InvalidInput, NotFound
 from queenbee.store.droids import presence
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 QUIET_S = 15 * 60

@@ -80,6 +80,8 @@ def test_what_the_file_says_holds(tmp_path, text, name, value):
         'rotate_at = "65MiB"',
         'rotate_at = "-1MiB"',
         'archive_after = "11y"',
+        "gate_results = true",
+        "gate_results = -1",
     ],
 )
 def test_what_no_setting_allows_is_refused_and_named(tmp_path, text):

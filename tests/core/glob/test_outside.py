@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from extent import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,7 @@ segments = st.one_of(st.just("**"), st.lists(parts, min_size=1, max_size=3).map(
 patterns = st.lists(segments, min_size=1, max_size=3).map("/".join)
 
 
-@settings(max_examples=600)
+@settings(max_examples=examples(600))
 @given(patterns, patterns, st.lists(st.sampled_from(PATHS), max_size=5))
 @example("{a,b}", "*", ["a", "b"])
 @example("**", "**", ["a"])

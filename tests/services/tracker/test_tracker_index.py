@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tracker_worlds import World, answers
@@ -67,7 +68,9 @@ def play(place: Path, seed: int, moves: int) -> Iterator[tuple[str, World]]:
 
 @given(seed=st.integers(0, 2**32))
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_it_answers_as_the_file_does(
     places: Callable[[], Path], misled: list[Exception], seed: int

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from extent import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from raw_files import content_if_any
@@ -85,7 +86,9 @@ def check(
 
 @given(ledgers, st.lists(lines, max_size=4))
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(150),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_a_long_ledger_leaves_the_same_files(
     tmp_path: Path, before: list[bytes], more: list[bytes]
@@ -95,7 +98,9 @@ def test_a_long_ledger_leaves_the_same_files(
 
 @given(odd_ledgers)
 @settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(50),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 def test_a_long_ledger_with_lines_of_no_record_does_too(
     tmp_path: Path, before: list[bytes]
