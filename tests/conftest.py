@@ -50,9 +50,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what is for `make test-all`; skips what only Linux can show, elsewhere."""
     if not config.getoption(extent.EVERYTHING):
-        left_out = [item for item in items if item.get_closest_marker("thorough")]
+        chosen, left_out = [], []
+        for item in items:
+            (left_out if item.get_closest_marker("thorough") else chosen).append(item)
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
+        items[:] = chosen
     if sys.platform != "linux":
         for item in items:
             if item.get_closest_marker("linux"):
@@ -83,6 +85,8 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     agents = [name for name in os.environ if name.startswith("CODEX_")]
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "PGSERVICE", *agents):
         monkeypatch.delenv(name, raising=False)
+    # Else each command that a test starts would compile all that it imports.
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     settings = {"user.name": "Tester", "user.email": "t@example.com", "init.defaultBranch": "main"}
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
