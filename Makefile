@@ -5,7 +5,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
-.PHONY: help map demo demo-machines test test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers charts picture torture fuzz collisions mutants clean
+.PHONY: help map demo demo-machines test test-all test-fast lint docs wheel-test coverage changelog bench bench-cheap bench-peers charts picture torture fuzz collisions mutants clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,8 +25,11 @@ demo: $(STAMP)  ## watch three droids share one repository
 demo-machines: $(STAMP)  ## watch three machines share one git remote, and one lose its network
 	$(BIN)/python -m bench.demo_machines
 
-test: $(STAMP)  ## run every test
+test: $(STAMP)  ## run the tests that every change must pass, in five minutes on two cores
 	$(BIN)/python -m pytest -q -n auto --dist worksteal $(PYTEST_ARGS)
+
+test-all: $(STAMP)  ## run every test, with every example of every law and every variant
+	$(BIN)/python -m pytest -q -n auto --dist worksteal --everything $(PYTEST_ARGS)
 
 test-fast: $(STAMP)  ## run the tests that are not marked slow, in under a minute
 	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not slow" $(PYTEST_ARGS)
@@ -45,7 +48,7 @@ lint: $(STAMP)  ## formatting, lint, types, layers, changelog fragments, workflo
 coverage: $(STAMP)  ## which lines and branches the tests run, processes included; fails below the floor
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[coverage]'
 	rm -rf .coverage && mkdir .coverage
-	$(BIN)/coverage run -m pytest -q -n auto --dist worksteal $(PYTEST_ARGS)
+	$(BIN)/coverage run -m pytest -q -n auto --dist worksteal --everything $(PYTEST_ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage html --quiet --fail-under 0
 	$(BIN)/coverage json --quiet --fail-under 0 -o .coverage/figures.json

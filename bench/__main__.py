@@ -178,7 +178,7 @@ def with_git(folder: str, sizes: list[int]) -> tuple[list[Row], Series]:
     for size in sizes:
         hive = os.path.join(folder, f"hive-{size}")
         rows += results.show(
-            Row(f"{what}, {size:,} messages", seconds, "s")
+            Row(f"{what}, {size:,} messages", seconds, "s", loop="files")
             for what, seconds in history.pull(hive, folder).items()
         )
         for name, rotate in (("rotated", True), ("one growing file", False)):
@@ -187,7 +187,8 @@ def with_git(folder: str, sizes: list[int]) -> tuple[list[Row], Series]:
             took_s, grown = history.busy_days(days, rotate=rotate)
             shutil.rmtree(days)
             what = f"git commit of a day, {name}, {size:,} messages"
-            row = results.of(what, took_s, "s", note=f"{grown / 2**20:.1f} MiB in git for three")
+            note = f"{grown / 2**20:.1f} MiB in git for three"
+            row = results.of(what, took_s, "s", note=note, loop="files")
             rows += results.show([row])
             found.setdefault(name, []).append((size, row.value))
     return rows, found

@@ -23,11 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 Better = Literal["less", "more"]
+Loop = Literal["processor", "files"]
 
 TIMES = "x"
 """The unit of a ratio against a floor of the same run: other machines can be compared with it."""
 SHARE = "of the floor"
 RATIOS = (TIMES, SHARE, "of one reader", "")
+DURATIONS = ("µs", "ms", "s")
+"""Units that say something only beside what the machine could do then: see `bench.calibration`."""
 
 
 class Row(NamedTuple):
@@ -41,6 +44,8 @@ class Row(NamedTuple):
     better: Better = "less"
     goal: float | None = None
     note: str = ""
+    loop: Loop = "processor"
+    """Which loop of the calibration does the same kind of work."""
 
     def __str__(self) -> str:
         """Returns the figure as the tables print it."""
@@ -60,14 +65,16 @@ def of(
     better: Better = "less",
     goal: float | None = None,
     note: str = "",
+    loop: Loop = "processor",
 ) -> Row:
     """Returns the row of several measurements: their median, and the 10th and 90th percentile."""
     ordered = sorted(values)
     middle = statistics.median(ordered)
     if len(ordered) == 1:
-        return Row(name, middle, unit, None, None, better, goal, note)
+        return Row(name, middle, unit, None, None, better, goal, note, loop)
     tenth = len(ordered) // 10
-    return Row(name, middle, unit, ordered[tenth], ordered[-1 - tenth], better, goal, note)
+    low, high = ordered[tenth], ordered[-1 - tenth]
+    return Row(name, middle, unit, low, high, better, goal, note, loop)
 
 
 def digits(value: float) -> str:
@@ -102,6 +109,8 @@ def document(rows: Sequence[Row]) -> dict[str, object]:
     if twice:
         raise ValueError(f"rows with the same name: {', '.join(sorted(twice))}")
     git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True)
+    from bench import calibration  # It uses rows itself.
+
     return {
         "machine": machine(),
         "versions": {
@@ -112,6 +121,7 @@ def document(rows: Sequence[Row]) -> dict[str, object]:
         },
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "load": round(os.getloadavg()[0], 1),
+        "calibration": calibration.document(calibration.measure()),
         "rows": [row._asdict() for row in rows],
     }
 

@@ -13,10 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import extent
 import hypothesis
 import postgres_server
 import pytest
-from hives import IDENTITY, Clock, Queen, QuickQueen, commit_file, environment, git, write_lines
+from hives import IDENTITY, Clock, Queen, QuickQueen, environment, git, write_lines
+from templates import Template
 
 from queenbee import Hive
 from queenbee.store.index import sqlite
@@ -27,12 +29,32 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # No timing is asserted, so no example has a deadline either; a busy machine is no failure.
-hypothesis.settings.register_profile("queenbee", deadline=None)
-hypothesis.settings.load_profile("queenbee")
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=extent.examples(100))
+hypothesis.settings.register_profile("everything", deadline=None)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skips what only Linux can show, where this is another system."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option of `make test-all`."""
+    text = "run what is marked thorough too, and try every example"
+    parser.addoption(extent.EVERYTHING, action="store_true", help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Decides how much is tried, before any test is imported."""
+    everything = config.getoption(extent.EVERYTHING)
+    if everything:
+        extent.try_everything()
+    hypothesis.settings.load_profile("everything" if everything else "quick")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves out what is for `make test-all`; skips what only Linux can show, elsewhere."""
+    if not config.getoption(extent.EVERYTHING):
+        chosen, left_out = [], []
+        for item in items:
+            (left_out if item.get_closest_marker("thorough") else chosen).append(item)
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = chosen
     if sys.platform != "linux":
         for item in items:
             if item.get_closest_marker("linux"):
@@ -42,6 +64,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """No test sees who runs it, in which repository, or with which git settings."""
+    clean_environment(monkeypatch)
+
+
+def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Removes what would tell commands of the session that runs the tests."""
     for name in (
         *IDENTITY,
         "BEADS_DIR",
@@ -58,6 +85,8 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     agents = [name for name in os.environ if name.startswith("CODEX_")]
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "PGSERVICE", *agents):
         monkeypatch.delenv(name, raising=False)
+    # Else each command that a test starts would compile all that it imports.
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     settings = {"user.name": "Tester", "user.email": "t@example.com", "init.defaultBranch": "main"}
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
@@ -70,8 +99,11 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Runs the tests of a module with the mark `both_engines` over files and over PostgreSQL."""
     marked = metafunc.definition.get_closest_marker
-    if marked("both_engines") and not marked("only_files"):
-        metafunc.parametrize("engine", ["files", "postgres"], indirect=True)
+    both = marked("both_engines")
+    if both and not marked("only_files"):
+        thorough = pytest.mark.thorough if both.kwargs.get("thorough") else ()
+        over = ["files", pytest.param("postgres", marks=thorough)]
+        metafunc.parametrize("engine", over, indirect=True)
 
 
 @pytest.fixture(scope="session")
@@ -159,14 +191,19 @@ def frozen(clock: Clock, engine: str, monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
+@pytest.fixture(scope="session")
+def _template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    """What `repo` is a copy of."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        clean_environment(monkeypatch)
+        return Template(tmp_path_factory.mktemp("template"))
+
+
 @pytest.fixture
-def repo(tmp_path: Path) -> Path:
+def repo(tmp_path: Path, _template: Template) -> Path:
     """A real git repository with one commit and a hive in it."""
     tree = tmp_path / "repo"
-    tree.mkdir()
-    git(tree, "init", "-q")
-    commit_file(tree, "README.md", "a repository\n")
-    (tree / ".beads").mkdir()
+    _template.copy(tree)
     return tree
 
 

@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from itertools import product
 
+import extent
 from hypothesis import settings
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ GLOBSTAR = "\x01"
 
 def examples(count: int) -> settings:
     """Returns the settings for so many examples, each of which may take the time it takes."""
-    return settings(max_examples=count, deadline=None)
+    return settings(max_examples=extent.examples(count))
 
 
 def usable(name: str) -> bool:

@@ -6,10 +6,11 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bench import peer_commands, peers, results
+from bench import calibration, peer_commands, peers, results
 from bench.compare import Comparison, compare, told
 from bench.results import Row
 
@@ -17,12 +18,27 @@ ROOT = Path(__file__).parent.parent
 INBOX = Row("inbox", 1.30, "x", 1.25, 1.35)
 
 
+FOLD = Row("fold", 10, "ms", 9.8, 10.2)
+LOOPS = {
+    "version": 1,
+    "processor": {"value": 20.0, "low": 19.5, "high": 20.5},
+    "files": {"value": 20.0, "low": 19.5, "high": 20.5},
+}
+HALF = {"value": 40.0, "low": 39.0, "high": 41.0}
+"""A loop on a machine of half the speed."""
+
+
+def slower(row: Row, times: float) -> Row:
+    assert row.low is not None and row.high is not None
+    return row._replace(value=row.value * times, low=row.low * times, high=row.high * times)
+
+
 def names(pairs: list[tuple[Row, Row]]) -> list[str]:
     return [new.name for _, new in pairs]
 
 
 def against(row: Row, **changes: object) -> Comparison:
-    return compare([row], [row._replace(**changes)])
+    return compare([row], [row._replace(**changes)], LOOPS, LOOPS)
 
 
 class TestComparing:
@@ -66,14 +82,35 @@ class TestComparing:
         found = against(INBOX, unit="ms")
         assert (found.new[0].unit, found.gone[0].unit) == ("ms", "x")
 
-    def test_only_ratios_are_compared_between_machines(self) -> None:
-        rows = [INBOX, Row("fold", 10, "ms", 9, 11)]
-        slow = [row._replace(value=row.value * 3, low=row.value * 2.9) for row in rows]
-        found = compare(
-            rows, [row._replace(high=row.value * 2) for row in slow], same_machine=False
-        )
-        assert names(found.slower) == ["inbox"]
-        assert names(found.elsewhere) == ["fold"]
+    def test_a_machine_of_half_the_speed_is_no_change(self) -> None:
+        rows = [INBOX, FOLD, FOLD._replace(name="commit", unit="s", loop="files")]
+        slow = [INBOX, *(slower(row, 2) for row in rows[1:])]
+        found = compare(rows, slow, LOOPS, {**LOOPS, "processor": HALF, "files": HALF})
+        assert found.slower == found.faster == found.unknown == []
+        assert len(found.same) == 3
+
+    def test_slower_code_is_found_on_a_machine_of_half_the_speed(self) -> None:
+        rows = [FOLD, FOLD._replace(name="commit", loop="files")]
+        new = [slower(rows[0], 6), rows[1]]
+        half = {**LOOPS, "processor": HALF, "files": HALF}
+        found = compare(rows, new, LOOPS, half)
+        assert names(found.slower) == ["fold"]
+        assert names(found.faster) == ["commit"]
+        (line,) = [each for each in told(found, LOOPS, half) if each.startswith("  fold")]
+        assert "3.00 x, by the loops of the runs" in line
+
+    def test_each_row_goes_by_the_loop_of_its_kind(self) -> None:
+        row = FOLD._replace(name="commit", loop="files")
+        found = compare([FOLD, row], [FOLD, row], LOOPS, {**LOOPS, "files": HALF})
+        assert names(found.same) == ["fold"]
+        assert names(found.faster) == ["commit"]
+
+    @pytest.mark.parametrize("loops", [(None, LOOPS), (LOOPS, None), (LOOPS, {"version": 2})])
+    def test_durations_of_an_unknown_speed_are_not_compared(self, loops: Any) -> None:
+        found = compare([INBOX, FOLD], [INBOX, slower(FOLD, 3)], *loops)
+        assert names(found.unknown) == ["fold"]
+        assert names(found.same) == ["inbox"]
+        assert "not comparable, since" in list(told(found))[-1]
 
     def test_the_largest_change_comes_first(self) -> None:
         old = [Row(name, 1.0, "x", 1.0, 1.0) for name in ("some", "most", "least")]
@@ -100,6 +137,12 @@ def test_the_text_names_the_values_their_spreads_and_the_factor() -> None:
     ]
 
 
+def test_the_loops_that_are_measured_are_those_that_rows_name() -> None:
+    found = calibration.document(calibration.measure())
+    assert found.keys() == LOOPS.keys()
+    assert all(loop["low"] > 0 for loop in found.values() if isinstance(loop, dict))
+
+
 class TestRows:
     def test_a_row_is_the_median_with_the_tenth_and_the_ninetieth_percentile(self) -> None:
         row = results.of("one", [float(number) for number in range(21)], "ms")
@@ -119,7 +162,7 @@ class TestRows:
         results.write(str(path), rows)
         kept = json.loads(path.read_text(encoding="utf-8"))
         assert results.rows_of(kept) == rows
-        assert set(kept) == {"machine", "versions", "date", "load", "rows"}
+        assert set(kept) == {"machine", "versions", "date", "load", "calibration", "rows"}
 
     def test_two_rows_of_one_name_are_refused(self, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="inbox"):

@@ -14,6 +14,7 @@ import click
 import pytest
 from api_page import PAGE, PUBLIC, names_of
 from api_page import page as api_page
+from extent import examples
 from hypothesis import example, given, settings
 from markdown_it import MarkdownIt
 from pages import ROOT, differences, fences, steps
@@ -242,7 +243,7 @@ RENEWED = b'{"id":"qa-1","rev":2,"status":"active","updated_at":"2024-12-14T11:0
 @given(lines=any_lines())
 @example(lines=[ENDED, RENEWED])
 @example(lines=[RENEWED, ENDED])
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_reader_in_the_format_folds_as_queenbee_does(reader, lines):
     table = Table(KINDS["reservations"].aliases)
     for raw in lines:

@@ -298,7 +298,13 @@ def truth(place: Path) -> dict[str, object]:
         return run_program(place, monkeypatch, Off)
 
 
-@pytest.mark.parametrize("name", WORLDS)
+_ALWAYS = ("on", "stale", "failing")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name in _ALWAYS else pytest.mark.thorough) for name in WORLDS],
+)
 def test_every_command_answers_alike(
     truth: dict[str, object], place: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:

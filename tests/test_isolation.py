@@ -66,16 +66,14 @@ def outside(tmp_path: Path) -> str:
 
 PATHS = [
     ".",
-    "",
-    ":",
-    "src:",
-    "{mine}:",
     ":{mine}:.",
-    "{repo}",
-    "{repo}/src",
     "{mine}/../repo",
-    "src/..",
+    *(
+        pytest.param(path, marks=pytest.mark.thorough)
+        for path in ("", ":", "src:", "{mine}:", "{repo}", "{repo}/src", "src/..")
+    ),
 ]
+"""For each way to write the same, `test_of_the_path_only_what_leads_into_the_repository_goes`."""
 
 
 @pytest.mark.parametrize("path", PATHS)

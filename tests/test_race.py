@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extent import quick_or
 from hives import Queen, git, records
 
 pytestmark = pytest.mark.slow
 
 PROCESSES = 8
-ROUNDS = 50
+ROUNDS = quick_or(50, quick=12)
 WORKER = Path(__file__).with_name("race_worker.py")
 
 
@@ -111,7 +112,7 @@ def everything_is_well_formed(repo: Path, worktrees: list[Path]) -> None:
 def test_the_real_command_has_one_winner_too(
     queen: Queen, worktrees: list[Path], beads: Path
 ) -> None:
-    for number in range(2):
+    for number in range(quick_or(2, quick=1)):
         for arguments in (("claim", f"qb-{number}"), ("reserve", f"src/{number}/**")):
             racing = [
                 queen.start(*arguments, as_=f"droid-{racer}", cwd=worktrees[racer % 2])

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from extent import quick_or
 from hives import Queen, QuickQueen, git
 
 from queenbee import Hive
@@ -87,8 +88,11 @@ def assert_whole(repo: Path, sent: set[str], leases: set[str]) -> None:
         assert set(tracked(repo, kind)) == set(journal)
 
 
+EACH = quick_or(40, quick=15)
+
+
 def test_four_writers_and_a_reader_lose_and_double_nothing(rotating: Path) -> None:
-    writers = [writer(rotating, f"droid-{number}", 40) for number in range(4)]
+    writers = [writer(rotating, f"droid-{number}", EACH) for number in range(4)]
     seen: set[str] = set()
     while any(process.poll() is None for process in writers):
         for index in ("on", "off"):
@@ -97,16 +101,16 @@ def test_four_writers_and_a_reader_lose_and_double_nothing(rotating: Path) -> No
             assert seen <= set(listed)
             seen |= set(listed)
     acknowledged = [pair for process in writers for pair in said(process)]
-    assert len(acknowledged) == 160
+    assert len(acknowledged) == 4 * EACH
     assert_whole(rotating, {pair[0] for pair in acknowledged}, {pair[1] for pair in acknowledged})
     assert len(list((rotating / ".beads" / "archive").iterdir())) > 4
-    assert len(tracked(rotating, "messages")) == 160
+    assert len(tracked(rotating, "messages")) == 4 * EACH
 
 
 def test_writers_that_are_killed_leave_what_they_acknowledged(rotating: Path) -> None:
     rng = random.Random(3)
     acknowledged: list[list[str]] = []
-    for number in range(12):
+    for number in range(quick_or(12, quick=4)):
         process = writer(rotating, f"droid-{number}", 1000)
         assert process.stdout is not None
         acknowledged.append(process.stdout.readline().split())

@@ -202,6 +202,13 @@ def test_memory_stays_bounded_while_a_program_prints_forever():
     assert memory_growth_kib() < 16 * 1024
 
 
+def test_an_interrupt_before_its_start_ends_it_too(tmp_path):
+    interrupts = Interrupts()
+    interrupts.count = 1
+    done = run("sleep 600", tmp_path, interrupts=interrupts)
+    assert done.ended == "interrupted"
+
+
 @pytest.mark.parametrize("where", ["beginning", "middle", "end"])
 def test_a_text_is_found_anywhere_in_a_stream(where, tmp_path):
     filler = "seq 1 100000"

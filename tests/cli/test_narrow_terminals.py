@@ -5,23 +5,27 @@ a program that reads the same command gets whole values.
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import pty
 import re
 import struct
-import subprocess
+import sys
 import termios
+import threading
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
 
 import pytest
 from bead_files import put_bead, ralph_bead
-from hives import COMMAND, Queen, QuickQueen, write_lines
+from hives import Queen, QuickQueen, inside, write_lines
 from hypothesis import given
 from hypothesis import strategies as st
 
 from queenbee import Hive
 from queenbee.cli import terminal
+from queenbee.cli.main import run
 from queenbee.cli.rendering import entry, paragraph, table
 from queenbee.cli.terminal import MEANINGS, cut, width, wrapped
 from queenbee.core.queue import Want
@@ -145,28 +149,33 @@ def crowded(quick: QuickQueen, repo: Path) -> Path:
 
 
 def on_a_terminal(tree: Path, columns: int, *arguments: str, **env: str) -> str:
-    """Returns what the command prints on a terminal of this width."""
+    """Returns what the command prints on a terminal of this width. It runs in this process."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    running = subprocess.Popen(
-        [*COMMAND, *arguments],
-        cwd=tree,
-        env=Queen(tree).environment("ui", {"TERM": "xterm", "PYTHONUTF8": "1", **env}),
-        stdin=subprocess.DEVNULL,
-        stdout=theirs,
-        stderr=subprocess.PIPE,
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while part := os.read(ours, 65_536):
-            shown += part
-    except OSError:  # Linux says so of a terminal that nobody writes to any more.
-        pass
+    shown: list[bytes] = []
+
+    def read() -> None:
+        with suppress(OSError):  # Linux says so of a terminal that nobody writes to any more.
+            while part := os.read(ours, 65_536):
+                shown.append(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    wanted = {"QUEEN_DROID": "ui", "QUEEN_DURABILITY": "buffered", "TERM": "xterm", **env}
+    errors = io.StringIO()
+    with (
+        open(theirs, "w", encoding="utf-8", newline="\n") as written,
+        pytest.MonkeyPatch.context() as patch,
+        inside(tree, wanted),
+        redirect_stdout(written),
+        redirect_stderr(errors),
+    ):
+        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+        code = run(list(arguments))
+    reader.join()
     os.close(ours)
-    _, told = running.communicate(timeout=60)
-    assert running.returncode in (0, 1), told.decode()
-    return shown.decode().replace("\r\n", "\n")
+    assert code in (0, 1), errors.getvalue()
+    return b"".join(shown).decode().replace("\r\n", "\n")
 
 
 def too_long(shown: str, columns: int) -> list[str]:

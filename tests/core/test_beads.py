@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,7 +57,7 @@ class TestRows:
         assert read_rows([older, newer])["qb-1"].title == "new"
 
     @given(st.permutations(range(4)))
-    @settings(max_examples=24, deadline=None)
+    @settings(max_examples=examples(24))
     def test_with_one_id_are_read_alike_in_any_order(self, order):
         rows = [
             row("qb-1", title=f"{day}", updated_at=f"2024-12-0{day + 1}T00:00:00Z") for day in order

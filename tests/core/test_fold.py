@@ -7,6 +7,7 @@ import os
 from itertools import permutations
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from record_lines import any_lines, encoded, lines_with_rev, lines_without_rev
@@ -90,7 +91,7 @@ def told(table, ids):
 
 class TestLinesAddedTogether:
     @given(any_lines(), st.booleans())
-    @settings(max_examples=500, deadline=None)
+    @settings(max_examples=examples(500))
     def test_fold_as_when_added_one_by_one(self, raws, once):
         usable = [(raw, fields) for raw in raws if (fields := record_in(raw))]
         assert all_at_once(usable, once=once) == one_by_one(usable, once=once)
@@ -109,7 +110,7 @@ class TestLinesAddedTogether:
 class TestLinesThatStateTheirRevision:
     @pytest.mark.slow
     @given(lines_with_rev(), st.randoms(use_true_random=False), st.data())
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     def test_fold_to_the_same_in_any_order_and_however_often(self, lines, random, data):
         repeats = data.draw(st.lists(st.sampled_from(lines), max_size=4)) if lines else []
         shuffled = [*lines, *repeats]
@@ -117,7 +118,7 @@ class TestLinesThatStateTheirRevision:
         assert folded(shuffled) == folded(lines)
 
     @given(lines_with_rev(max_size=6))
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100))
     def test_have_the_same_history_in_any_order(self, lines):
         def history(each):
             table = Table()
@@ -146,14 +147,22 @@ class TestLinesThatStateTheirRevision:
         receipt = {"id": "q", "rev": 2, "read": True}
         assert one(whole, receipt) == {"id": "q", "rev": 2, "subject": "kept", "read": True}
 
+    @pytest.mark.parametrize("rev", [True, 1.5, 0, -1, "7", [1], None, 10**30])
+    def test_state_a_whole_positive_number_or_none(self, rev):
+        assert fold_module.explicit_rev({"id": "q", "rev": rev}) is None
+
     def test_give_the_record_their_highest_revision(self):
         assert one({"id": "q", "rev": 7}, {"id": "q", "rev": 3})["rev"] == 7
 
 
 class TestLinesWithoutARevision:
+    def test_follow_the_line_before_them_not_the_highest_revision(self):
+        lines = {"rev": 7, "subject": "newest"}, {"rev": 3}, {"subject": "of whoever saw 3"}
+        assert one(*({"id": "q", **line} for line in lines))["subject"] == "newest"
+
     @pytest.mark.slow
     @given(lines_without_rev())
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     def test_fold_as_the_latest_line_wins(self, lines):
         ours = fold((raw, json.loads(raw)) for raw in lines)
         without_rev = {

@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pathspec import GitIgnoreSpec
@@ -73,7 +74,7 @@ LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"\n"]), max_size=6)
 
 
 @given(LINES, LINES, LINES, LINES)
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
 def test_no_line_of_either_side_is_lost(
     tmp_path: Path, before: list[bytes], after: list[bytes], one: list[bytes], two: list[bytes]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from extent import examples
 from glob_reference import share_a_path
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -171,14 +172,14 @@ class TestLeases:
 
     @pytest.mark.slow
     @given(histories_of_leases(), st.randoms(use_true_random=False))
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150))
     def test_the_verdict_does_not_depend_on_the_order_of_the_records(self, leases, random):
         shuffled = random.sample(leases, len(leases))
         assert superseded_leases(shuffled) == superseded_leases(leases)
 
     @pytest.mark.slow
     @given(histories_of_leases())
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150))
     def test_judging_one_and_judging_all_say_the_same(self, leases):
         verdicts = superseded_leases(leases)
         for each in leases:
@@ -186,7 +187,7 @@ class TestLeases:
 
     @pytest.mark.slow
     @given(histories_of_leases())
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150))
     def test_those_that_stand_never_exclude_each_other(self, leases):
         lost = superseded_leases(leases)
         standing_ones = [each for each in leases if each.id not in lost and not never_was(each)]
@@ -274,7 +275,7 @@ class TestAssignments:
         st.lists(st.tuples(DROIDS, st.integers(0, 6), st.sampled_from((None, 1, 3))), max_size=8),
         st.randoms(use_true_random=False),
     )
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150))
     def test_the_verdict_does_not_depend_on_the_order_of_the_records(self, drawn, random):
         grants = [
             assignment(number, droid, born, None if length is None else born + length)
@@ -296,19 +297,19 @@ class TestConfirmedGrants:
     """A token is a remote's word, and no timestamp stands against it."""
 
     @given(histories_with_confirmed_leases(), st.randoms(use_true_random=False))
-    @settings(max_examples=150)
+    @settings(max_examples=examples(150))
     def test_the_verdict_does_not_depend_on_the_order_of_the_records(self, leases, random):
         shuffled = random.sample(leases, len(leases))
         assert superseded_leases(leases) == superseded_leases(shuffled)
 
     @given(histories_with_confirmed_leases())
-    @settings(max_examples=150)
+    @settings(max_examples=examples(150))
     def test_a_confirmed_lease_never_loses(self, leases):
         lost = superseded_leases(leases)
         assert not [each for each in leases if each.token and each.id in lost]
 
     @given(histories_with_confirmed_leases())
-    @settings(max_examples=150)
+    @settings(max_examples=examples(150))
     def test_two_that_stand_and_exclude_each_other_are_both_confirmed(self, leases):
         lost = superseded_leases(leases)
         stand = [each for each in leases if each.id not in lost and not never_was(each)]

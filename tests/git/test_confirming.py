@@ -13,9 +13,10 @@ from sync_worlds import BRANCH, HOUR_S, World
 
 from queenbee.core.records import Assignment, Reservation
 from queenbee.errors import Held, Taken, Unreachable
-from queenbee.git.remote import branch, confirming
+from queenbee.git.remote import branch, confirming, syncing
 from queenbee.git.remote.branch import Branch
 from queenbee.git.remote.confirming import confirmed
+from queenbee.git.remote.deciding import Decisions
 from queenbee.git.remote.notes import Notes
 from queenbee.git.remote.syncing import sync
 from queenbee.services.hive import Services
@@ -191,6 +192,18 @@ class TestAClaim:
         assert sync(two.hive("ada")).confirmed == 1
         assert two.hive("ada").assignments.find()[0].token == 1
 
+    def test_is_decided_though_another_process_exchanged_everything_meanwhile(
+        self, two: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        two.cut()
+        claim(two, "ada", local_if_offline=True)
+        two.heal()
+        with monkeypatch.context() as patch:
+            patch.setattr(syncing, "decide", lambda *_: Decisions())
+            sync(two.hive("ada"))  # Its lines are on the remote now, and it still waits.
+        monkeypatch.setattr(Notes, "round", lambda notes: 0)  # As read before that exchange.
+        assert sync(two.hive("ada")).confirmed == 1
+
     def test_of_a_process_that_was_killed_is_settled_by_the_next(
         self, two: World, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -240,6 +253,28 @@ class TestAReservation:
             reserve(two, "ada", "src/**", "docs/a.md")
         sync(two.hive("ada"))
         assert [each.droid for each in two.hive("ada").reservations.find()] == ["bob"]
+
+    def test_that_cannot_be_confirmed_ends_what_is_new_and_no_lease_held_before(
+        self, two: World
+    ) -> None:
+        reserve(two, "ada", "src/**")
+        hive = two.hive("ada")
+
+        def cut_off() -> list[Reservation]:
+            given = hive.reservations.reserve(["src/**", "docs/**"], ttl_s=2 * HOUR_S)
+            two.cut()
+            return given
+
+        with pytest.raises(Unreachable):
+            confirmed(hive, cut_off)
+        assert [each.pattern for each in two.hive("ada").reservations.find()] == ["src/**"]
+
+    def test_of_the_same_clone_ends_when_the_clock_of_the_clone_says_so(self, two: World) -> None:
+        reserve(two, "ada", "src/**", ttl_s=60)
+        two.clocks["ada"].advance(61)
+        hive = two.hive("ada", "ann")
+        (given,) = confirmed(hive, lambda: hive.reservations.reserve(["src/app.py"]))
+        assert given.token == 2
 
     def test_that_was_confirmed_is_extended_with_a_larger_token(self, two: World) -> None:
         (first,) = reserve(two, "ada", "src/**")

@@ -13,7 +13,7 @@ import pytest
 from hives import Queen, commit_file, git, write_lines
 
 from queenbee import Hive
-from queenbee.errors import Busy
+from queenbee.errors import Busy, QueenError
 from queenbee.git.landing import NotLanded, Rules, land
 from queenbee.git.landing.healing import remove_locks
 from queenbee.services.waiting import landing_turn
@@ -318,6 +318,20 @@ class TestALander:
         assert not alive.exists() or " Z " in alive.read_text()
         assert landed(trees[0]) == head(repo, "main")
 
+    def test_that_shows_signs_of_life_is_never_passed_over(
+        self, trees: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        beaten, now_s = [0], [1000.0]
+        monkeypatch.setattr(waiting_line, "beaten_ns", lambda folder, name: beaten[0])
+        monkeypatch.setattr(landing_turn.time, "monotonic", lambda: now_s[0])
+        turn = landing_turn.LandingTurn(opened(trees[0]), "main", 0, print)
+        stalled = []
+        for beats in (1, 1, 1, 0, 0):
+            beaten[0] += beats
+            stalled.append(turn._is_stalled("slow"))
+            now_s[0] += landing_turn.STALLED_S - 1
+        assert stalled == [False, False, False, False, True]
+
     def test_that_lost_its_turn_moves_nothing(self, repo: Path, trees: tuple[Path, Path]) -> None:
         hive = opened(trees[0])
         folder = landing_turn.folder_of(hive, "main")
@@ -325,6 +339,18 @@ class TestALander:
         with pytest.raises(Busy, match="was given on"):
             landed(trees[0], check=f"rm {folder}/0*")
         assert head(repo, "main") == before
+
+    def test_that_was_interrupted_after_it_landed_does_not_end_a_merge_begun_since(
+        self, trees: tuple[Path, Path]
+    ) -> None:
+        def fails(_: object) -> None:
+            raise OSError("disk full")
+
+        with pytest.raises(OSError, match="disk full"):
+            landed(trees[0], landed=fails)
+        git(trees[0], "merge", "-q", "--no-commit", "--no-ff", "two")
+        with pytest.raises(QueenError, match="not committed"):
+            landed(trees[0])
 
     def test_that_waits_is_named(self, repo: Path, trees: tuple[Path, Path]) -> None:
         hive = opened(repo)

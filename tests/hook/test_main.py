@@ -22,12 +22,14 @@ from agent_inputs import (
     recorded,
 )
 from hives import git, records, snapshot, without_override, write_lines
+from start_up import edit_event
 
 from queenbee import Hive, Reservation
 from queenbee.agents import claude
 from queenbee.core.queue import Want
+from queenbee.errors import Held, Unreachable
+from queenbee.hook import editing, sessions
 from queenbee.hook import main as hook
-from queenbee.hook import sessions
 from queenbee.services.leases import edits
 from queenbee.store.lock import KernelLock
 
@@ -437,6 +439,50 @@ def test_the_droid_that_was_faster_keeps_the_file(
 
     monkeypatch.setattr(edits, "look", late)
     assert "reserved by reviewer" in reason_of(ask(recorded("claude/pre-edit", tree)))
+
+
+@pytest.mark.parametrize("error", [Held("src", holders=[]), OSError("disk full")], ids=type)
+def test_an_edit_in_two_hives_keeps_no_lease_where_the_second_grants_none(
+    ask: Ask, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    second = tmp_path / "second"
+    second.mkdir()
+    git(second, "init", "-q")
+    (second / ".beads").mkdir()
+    keep, kept = edits.keep, []
+
+    def once(reservations: Any, *more: Any) -> Any:
+        if kept:
+            raise error
+        kept.extend(keep(reservations, *more))
+        return kept
+
+    monkeypatch.setattr(edits, "keep", once)
+    patch = f"*** Begin Patch\n*** Update File: src/app.py\n*** Update File: {second}/a.py\n"
+    event = {
+        "hook_event_name": "PreToolUse",
+        "tool_name": "apply_patch",
+        "tool_input": {"command": patch},
+        "cwd": str(tree),
+    }
+    ask(json.dumps(event).encode(), QUEEN_DROID="ui")
+    assert [each.pattern for each in kept] == ["src/app.py"]
+    assert live(tree) == []
+
+
+@pytest.mark.parametrize(("event", "denied"), [("PreToolUse", True), ("PostToolUse", False)])
+def test_an_edit_that_is_done_is_not_denied_where_the_hive_cannot_be_reached(
+    ask: Ask, tree: Path, beads: Path, monkeypatch: pytest.MonkeyPatch, event: str, denied: bool
+) -> None:
+    def unreachable(*_: object) -> None:
+        raise Unreachable("the database cannot be reached")
+
+    (beads / "queen.toml").write_text('[engine]\nhook = "refuse"\n')
+    monkeypatch.setattr(editing, "answer", unreachable)
+    answer = ask(edit_event(tree, "src/app.py", hook_event_name=event).encode())
+    assert answer is not None
+    assert ("deny" in str(answer)) is denied
+    assert ("this edit is not guarded" in str(answer)) is not denied
 
 
 def test_an_unreadable_hive_stops_no_edit_and_is_reported_when_a_session_begins(

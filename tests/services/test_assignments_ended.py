@@ -16,7 +16,7 @@ from queenbee.errors import (
     Taken,
 )
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 

@@ -17,7 +17,7 @@ from queenbee.core import fold
 from queenbee.errors import NotYours
 from queenbee.store.index.records import Indexed
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 HOUR = 3_600_000

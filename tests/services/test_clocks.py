@@ -10,7 +10,7 @@ from hives import START_MS, Clock, write_lines
 from queenbee import Hive
 from queenbee.core.timestamps import format_ms
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 HOUR_S = 3600
 AHEAD = format_ms(START_MS + HOUR_S * 1000)

@@ -18,7 +18,7 @@ from queenbee.services.work.overview import overview
 from queenbee.services.writing.transaction import Transaction
 from queenbee.store import setup
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 
 class Known(Documents):

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hives import Clock, git, write_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from queenbee.core.timestamps import format_ms
 from queenbee.errors import IssueClosed
 from queenbee.services.work.overview import overview
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 START_MS = 1_734_172_200_000
 
@@ -93,7 +94,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
 
 
 @given(events=EVENTS, chance=st.randoms(use_true_random=False))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_order_of_the_lines_changes_the_answer(
     places: Callable[[], Path], events: Sequence[str], chance
 ) -> None:

@@ -12,7 +12,7 @@ from hives import QuickQueen, git, snapshot, write_lines, write_settings
 from queenbee import Hive
 from queenbee.errors import InvalidInput, NoActor, UnknownDroid
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 Lister = Callable[..., None]

@@ -14,7 +14,7 @@ from queenbee.hook.main import respond
 from queenbee.services import governing
 from queenbee.store.layout import hives_above
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 EVENT = {"hook_event_name": "PreToolUse", "session_id": "s-1234567", "tool_name": "Edit"}
 

@@ -11,7 +11,7 @@ from hives import Clock, write_lines
 from queenbee import Hive
 from queenbee.errors import NotFound
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 

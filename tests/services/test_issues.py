@@ -10,7 +10,7 @@ from hives import QuickQueen, snapshot, write_lines
 from queenbee import Hive
 from queenbee.errors import NotFound, Unreadable
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from queenbee.errors import Busy, Conflict, Held, InvalidInput, NotFound
 from queenbee.services.leases import refusals
 from queenbee.store.droids import presence
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 QUIET_S = 15 * 60

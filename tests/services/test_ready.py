@@ -10,7 +10,7 @@ from hives import Clock, write_lines
 
 from queenbee import Hive
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hives import QuickQueen, write_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from queenbee.store.index.records import Indexed
 from queenbee.store.ledger.ledger import Ledger
 from queenbee.store.state import Folded
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 LEDGER = "queen_messages.jsonl"
 A = "qm-01KE9VA0000000000000005W6X"
@@ -129,7 +130,7 @@ def test_ids_that_end_alike_are_shown_as_long_as_it_takes(hive: Hive, beads: Pat
 IDS = st.lists(st.text("ABab1-", min_size=1, max_size=14), min_size=1, max_size=25, unique=True)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(150))
 @given(ids=IDS, parts=st.lists(st.text("ABab1-", max_size=12), max_size=5))
 def test_with_and_without_an_index_the_same_parts_name_the_same_ids(
     ids: list[str], parts: list[str], tmp_path: Path

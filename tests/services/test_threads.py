@@ -15,7 +15,7 @@ from queenbee.core.fold import Table
 from queenbee.errors import Held, Taken
 from queenbee.services.leases import live as live_leases
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 THREADS = 6

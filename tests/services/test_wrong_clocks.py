@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extent import examples
 from hives import START_MS, Clock, git, records, write_lines
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -344,7 +345,7 @@ def wild_history(drawn: list[Any], steps: list[Any]) -> None:
         shutil.rmtree(place)
 
 
-WILD = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+WILD = settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 
 
 RELEASED_LATER = ("api", START_MS - 1, LAST_MS, "released", LAST_MS, "src/**", True)

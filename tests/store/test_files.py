@@ -7,6 +7,7 @@ import os
 import threading
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -95,7 +96,7 @@ class TestReadingOn:
         assert read_after(path, START, stop=4).lines == b"a\nb\n"
 
     @given(LINES, st.data())
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100))
     def test_in_any_pieces_reads_what_reading_at_once_does(self, tmp_path_factory, lines, data):
         path = str(tmp_path_factory.mktemp("pieces") / "ledger")
         whole = b"".join(line + b"\n" for line in lines)
@@ -271,7 +272,7 @@ class TestLines:
 
     @pytest.mark.slow
     @given(LINES, LINES, LINES)
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     def test_that_two_files_begin_with_alike_are_counted_in_whole_lines(self, both, one, other):
         begin, left, right = (b"".join(x + b"\n" for x in each) for each in (both, one, other))
         same = common_lines(begin + left, begin + right)

@@ -86,6 +86,7 @@ def test_what_the_file_says_holds(tmp_path, text, name, value):
         "close_on_complete = 1",
         'land.union = "NEWS.md"',
         'land.union = ["a\\nb"]',
+        "gate_results = -1",
     ],
 )
 def test_what_no_setting_allows_is_refused_and_named(tmp_path, text):

@@ -7,6 +7,7 @@ import os
 import threading
 
 import pytest
+from extent import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from record_lines import IDS, any_lines, encoded
@@ -100,7 +101,7 @@ def differs(folder, steps, module=state_module):
 class TestFollowing:
     @pytest.mark.slow
     @given(STEPS)
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     @example([("foreign", [encoded("qm-1", {"subject": "a"})]), ("half", [b'{"id":"qm-1","tor'])])
     def test_comes_to_the_state_that_reading_from_the_start_comes_to(self, tmp_path_factory, steps):
         assert not differs(tmp_path_factory.mktemp("follow"), steps)
@@ -202,7 +203,7 @@ class TestWritingBack:
         assert cold(ledger).exact("q")["x"] == {"deep": [int(self.DIGITS)]}
 
     @given(any_lines())
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150))
     def test_what_is_exact_is_what_was_folded(self, tmp_path_factory, lines):
         ledger = open_ledger(tmp_path_factory.mktemp("exact"))
         long = [line.replace(b'"id"', b'"x":%s,"id"' % self.DIGITS, 1) for line in lines]

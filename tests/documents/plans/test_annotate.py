@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -181,7 +182,7 @@ texts = st.lists(
 
 class TestLaws:
     @pytest.mark.slow
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     @given(texts, st.booleans())
     def test_done_twice_changes_nothing(self, text: str, unended: bool) -> None:
         text = text.rstrip("\r\n") if unended else text
@@ -191,7 +192,7 @@ class TestLaws:
         assert annotate_plan(once, BEADS) == once
 
     @pytest.mark.slow
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     @given(texts)
     def test_every_other_line_stays_with_its_ending_and_in_its_order(self, text: str) -> None:
         def others(document: str) -> list[tuple[str, str]]:
@@ -201,7 +202,7 @@ class TestLaws:
         assert others(annotate_plan(text, BEADS)) == others(text)
 
     @pytest.mark.slow
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     @given(texts)
     def test_the_sprints_stay_and_each_has_its_bead(self, text: str) -> None:
         before = [sprint.number for sprint in parse_plan(text).sprints]

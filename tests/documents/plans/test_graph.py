@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -222,7 +223,7 @@ class TestGraphs:
     def test_many_cycles_are_not_all_told(self) -> None:
         assert len(find_cycles({str(node): [str(node)] for node in range(100)})) == 20
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples(200))
     @given(st.dictionaries(st.integers(0, 7), st.lists(st.integers(0, 9), max_size=3)))
     def test_a_cycle_is_reported_exactly_when_there_is_one(
         self, edges: dict[int, list[int]]

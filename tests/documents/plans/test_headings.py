@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from extent import examples
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -355,7 +356,7 @@ AFTER = [": T", " - T", "：T", " T", ": T (DONE)", ": T ✅", ": T (SKIPPED)", 
 
 class TestLaws:
     @pytest.mark.slow
-    @settings(max_examples=500, deadline=None)
+    @settings(max_examples=examples(500))
     @given(
         st.sampled_from([*LEAD, *TEXT, "\ufeff### ", "###\t", "   ### "]),
         st.sampled_from(BEFORE),

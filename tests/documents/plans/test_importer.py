@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -450,7 +451,7 @@ sections = st.lists(sprint, min_size=1, max_size=8, unique_by=lambda text: text.
 
 class TestLaws:
     @pytest.mark.slow
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150))
     @given(sections)
     def test_the_same_plan_again_changes_nothing(self, parts: list[str]) -> None:
         first = rows_of(imported("".join(parts)))
@@ -458,7 +459,7 @@ class TestLaws:
         assert imported("".join(parts), first, now_ms=LATER).rows == []
 
     @pytest.mark.slow
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150))
     @given(sections, sections)
     def test_from_any_plan_to_any_other_and_again_nothing(
         self, before: list[str], after: list[str]
@@ -475,14 +476,14 @@ class TestLaws:
             assert set(waits_for) == {changed.ids[need] for need in needs}
 
     @pytest.mark.slow
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100))
     @given(sections)
     def test_every_bead_is_valid(self, parts: list[str]) -> None:
         for row in rows_of(imported("".join(parts))):
             assert check_bead(row, strict=True) == []
 
     @pytest.mark.slow
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=examples(50))
     @given(sections)
     def test_two_clones_make_the_same_beads(self, parts: list[str]) -> None:
         here, there = imported("".join(parts)), imported("".join(parts), now_ms=LATER)

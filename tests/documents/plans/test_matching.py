@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -305,7 +306,7 @@ def test_no_finished_bead_becomes_other_work(annotated: bool) -> None:
 
 class TestLaws:
     @pytest.mark.slow
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples(200))
     @given(st.permutations(["1.1", "1.2", "1.3"]), st.sets(st.integers(0, 2)), st.booleans())
     def test_a_closed_bead_stays_with_its_heading_or_the_import_is_refused(
         self, numbers: list[str], closed: set[int], accept: bool

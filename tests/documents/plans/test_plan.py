@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -719,13 +720,13 @@ MARKDOWN = st.lists(st.sampled_from(LINES) | st.text(max_size=12), max_size=20).
 
 class TestAnyText:
     @pytest.mark.slow
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples(200))
     @given(st.text(max_size=200) | MARKDOWN)
     def test_never_makes_it_raise(self, text: str) -> None:
         check_plan(parse_plan(text), agents=frozenset())
 
     @pytest.mark.slow
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150))
     @given(MARKDOWN)
     def test_every_finding_names_a_line_of_the_text(self, text: str) -> None:
         lines = text.count("\n") + text.count("\r") + 1

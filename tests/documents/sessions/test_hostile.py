@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_folders import errors, example_session, in_session, in_spec, role_spec, team_session
@@ -105,17 +106,17 @@ class TestHostile:
         assert "the role-specs have more than 4,194,304 bytes" in errors(session)[-1]
 
     @pytest.mark.slow
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150))
     @given(st.text(max_size=200))
     def test_no_front_matter_makes_it_raise(self, text: str) -> None:
         read_front_matter(f"---\n{text}\n---\n")
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100))
     @given(st.binary(max_size=200) | st.text(max_size=100).map(str.encode))
     def test_no_role_spec_makes_it_raise(self, data: bytes) -> None:
         assert list(role_spec_findings("x", File(data)))
 
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=examples(150))
     @given(
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.text(max_size=4),
@@ -150,7 +151,7 @@ class TestHostile:
         except Unreadable as error:
             assert error.hint
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples(200))
     @given(st.text(max_size=40))
     def test_a_good_role_name_stays_in_the_folder(self, name: str) -> None:
         if name_fault(name) is None:

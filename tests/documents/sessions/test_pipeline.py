@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from session_folders import example_session, in_analysis, in_session, task_analysis
@@ -125,7 +126,7 @@ class TestPipeline:
     def test_escape_sequences_do_not_reach_the_terminal(self) -> None:
         assert "\x1b" not in render_pipeline(pipeline([Task("A\x1b[2J")], set(), set()))
 
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100))
     @given(
         st.dictionaries(st.integers(0, 6), st.lists(st.integers(0, 8), max_size=3)),
         st.sets(st.integers(0, 6)),
@@ -324,7 +325,7 @@ class TestSkeleton:
         with pytest.raises(Unwritable, match="cannot be created"):
             self.made(tmp_path / "file")
 
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=examples(50))
     @given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,12}", fullmatch=True))
     def test_every_role_name_reads_back_as_itself(self, role: str) -> None:
         spec = session_skeleton("task", now_ms=NOW, roles=[role]).files[f"role-specs/{role}.md"]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker, ValidationError
@@ -533,7 +534,7 @@ class TestBytes:
 
         assert max(len(found.message) for found in findings) < 300
 
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60))
     @given(
         st.recursive(
             st.none() | st.booleans() | st.integers() | st.text(max_size=5),
@@ -578,7 +579,7 @@ class TestSchema:
     def test_refuses_what_the_rules_refuse(self, name: str) -> None:
         assert not Draft202012Validator(sprint_schema()).is_valid(changed(*INVALID[name]))
 
-    @settings(max_examples=200, deadline=None)
+    @settings(max_examples=examples(200))
     @given(st.data())
     def test_finds_wrong_what_the_library_finds_wrong(self, data: st.DataObject) -> None:
         bead = complete() | {"updated_at": None}
@@ -604,7 +605,7 @@ class TestTheExportedSchema:
         r"|must be an RFC 3339 timestamp|is not a JSON Schema|half of a surrogate pair"
     )
 
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     @given(st.data(), st.booleans())
     def test_refuses_what_the_validator_refuses_and_nothing_else(
         self, data: st.DataObject, strict: bool

@@ -14,7 +14,7 @@ from queenbee import Hive
 from queenbee.errors import Held
 from queenbee.services.leases import edits
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 SESSION = "1b4e28ba-2fa1-41d2-883f-0016d3cca427"

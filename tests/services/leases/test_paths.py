@@ -11,7 +11,7 @@ from queenbee import Hive
 from queenbee.errors import BadPattern, InvalidInput
 from queenbee.services.leases.paths import path_of, pattern_of
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from queenbee import Hive
 from queenbee.core.queue import Want
 from queenbee.errors import BadPattern, Held, InvalidInput
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 DAY_S = 86_400

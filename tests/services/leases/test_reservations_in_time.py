@@ -11,7 +11,7 @@ from hives import Clock, cloned, environment, records, snapshot, write_lines
 from queenbee import Hive, Reservation
 from queenbee.errors import Held, InvalidInput, NotFound, NotYours
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 DAY_S = 86_400

@@ -7,7 +7,7 @@ from hives import Clock
 
 from queenbee import Hive
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 
 def patterns_of(leases):

@@ -17,7 +17,7 @@ from queenbee.cli.app import Invocation
 from queenbee.cli.main import queen
 from queenbee.services.telling import briefing
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 

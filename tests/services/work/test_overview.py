@@ -11,7 +11,7 @@ from queenbee import Hive
 from queenbee.errors import NotFound
 from queenbee.services.work.overview import overview
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from queenbee import Hive
 from queenbee.errors import Busy, Held
 from queenbee.services.work import Begin, Nothing, take_next
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 Opener = Callable[[str], Hive]
 

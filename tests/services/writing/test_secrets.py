@@ -20,7 +20,7 @@ from queenbee.services.writing import credentials, secrets
 from queenbee.services.writing.secrets import LooksLikeSecret, refuse_secrets
 from queenbee.store.lock import KernelLock
 
-pytestmark = pytest.mark.both_engines
+pytestmark = pytest.mark.both_engines(thorough=True)
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 """In the form of a GitHub token, of 40 characters."""

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from extent import examples
 from hives import git, write_lines
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -78,7 +79,7 @@ IGNORE_FILES = st.dictionaries(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(IGNORE_FILES)
 def test_the_verdict_is_gits(repo: Path, files: Files) -> None:
     every = [".gitignore", "src/.gitignore", "a/.gitignore", "logs/.gitignore", ".git/info/exclude"]

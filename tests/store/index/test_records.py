@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 
 import pytest
+from extent import examples
 from hives import is_open
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -178,7 +179,9 @@ def check_history(tmp_path, history):
 
 @pytest.mark.slow
 @settings(
-    max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(120),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(steps)
 def test_an_index_answers_as_the_fold_does_after_any_history(tmp_path, history):

@@ -8,6 +8,7 @@ import sys
 
 import orjson
 import pytest
+from extent import examples
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -107,14 +108,14 @@ def said(decode, raw):
 class TestTheTwoDecoders:
     @pytest.mark.slow
     @given(RECORDS, st.booleans(), st.sampled_from((None, 1)))
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     def test_agree_on_json(self, fields, ascii_only, indent):
         raw = json.dumps(fields, ensure_ascii=ascii_only, indent=indent).encode()
         assert said(by_orjson, raw) == said(by_the_standard_library, raw)
 
     @pytest.mark.slow
     @given(NEARLY_JSON)
-    @settings(max_examples=1_500, deadline=None)
+    @settings(max_examples=examples(1_500))
     @example(b'{"id":"q","x":1e999}')
     @example(b'{"id":"q","x":1e-999}')
     @example(b'{"id":"q","x":-0}')
@@ -146,13 +147,13 @@ class TestTheTwoDecoders:
         assert said(by_orjson, raw) == said(by_the_standard_library, raw)
 
     @given(st.binary(max_size=60))
-    @settings(max_examples=500, deadline=None)
+    @settings(max_examples=examples(500))
     def test_agree_on_any_bytes(self, raw):
         assert said(by_orjson, raw) == said(by_the_standard_library, raw)
 
     @pytest.mark.slow
     @given(RECORDS, st.data())
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     def test_agree_on_json_with_a_byte_changed(self, fields, data):
         raw = bytearray(json.dumps(fields).encode())
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
@@ -181,7 +182,7 @@ class TestTheTwoDecoders:
 
     @pytest.mark.parametrize("size_bytes", [0, 10**9], ids=["standard library", "orjson"])
     @given(LEDGERS)
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     def test_take_the_same_of_many_lines_as_of_each(self, size_bytes, lines):
         assert told_at_once(lines, size_bytes) == told_one_by_one(lines, size_bytes)
 
@@ -211,14 +212,14 @@ def told_one_by_one(lines, size_bytes):
 class TestWhatIsWritten:
     @pytest.mark.slow
     @given(RECORDS)
-    @settings(max_examples=300, deadline=None)
+    @settings(max_examples=examples(300))
     def test_is_one_line_and_read_back_the_same(self, fields):
         raw = encode(fields)
         assert b"\n" not in raw
         assert decode_exactly(raw) == fields
 
     @given(st.dictionaries(st.text(), st.none() | st.booleans() | st.integers() | st.text()))
-    @settings(max_examples=100, deadline=None)
+    @settings(max_examples=examples(100))
     def test_is_the_same_bytes_with_and_without_orjson(self, fields):
         # Only how a float is spelled may differ.
         assert codec._dumps(fields) == encode(fields)

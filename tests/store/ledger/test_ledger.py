@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 import pytest
+from extent import examples
 from hypothesis import given, settings
 from raw_files import content_if_any as content
 from raw_files import record
@@ -271,7 +272,7 @@ class TestInPlaceOfTheLedger:
 
 @pytest.mark.slow
 @given(any_lines(), any_lines())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 def test_any_two_files_are_read_as_the_union_of_their_lines_and_heal(
     tmp_path_factory, tracked, journal
 ):

@@ -10,6 +10,7 @@ import shutil
 import signal
 
 import pytest
+from extent import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from raw_files import content_if_any as content
@@ -532,7 +533,9 @@ def play(root, history, modules=(ledger_module, rotation)):
 
 @pytest.mark.slow
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(60),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(steps)
 def test_over_any_history_of_two_clones_nothing_is_lost_and_they_agree(tmp_path, history):
@@ -624,6 +627,17 @@ def test_a_segment_that_git_takes_away_while_we_look_hides_no_other(tmp_path, mo
 
     monkeypatch.setattr(archive_module.os, "stat", take_away)
     assert list(ledger.archive.listing()) == ["queen_messages.2.jsonl", "queen_messages.3.jsonl"]
+
+
+def test_a_folder_that_changed_just_now_is_listed_again(tmp_path):
+    """Its clock may not have moved between two changes."""
+    archive = Ledger(*places(tmp_path)).archive
+    put(archive.path("queen_messages.1.jsonl"), b"\n")
+    stamp = os.stat(archive.folder).st_mtime_ns
+    assert len(archive.listing()) == 1
+    put(archive.path("queen_messages.2.jsonl"), b"\n")
+    os.utime(archive.folder, ns=(stamp, stamp))
+    assert len(archive.listing()) == 2
 
 
 def test_segments_of_one_number_stand_in_one_order_everywhere(tmp_path, monkeypatch):
