@@ -44,7 +44,7 @@ class Progress:
     result: CheckResult | None = None
 
 
-def run_checks(
+def run_checks(  # noqa: PLR0913 - by name
     checks: Sequence[Check],
     *,
     cwd: str,

@@ -66,7 +66,7 @@ class Messages:
         self._check_issue = check_issue
         """Raises `NotFound` for an issue that nobody knows."""
 
-    def send(
+    def send(  # noqa: PLR0913 - by name
         self,
         to: str,
         body: str,
@@ -186,7 +186,7 @@ class Messages:
         """Returns who gets a reply of the actor: the sender, or the recipient of its own."""
         return message.to if message.from_ == self._store.actor else message.from_
 
-    def inbox(
+    def inbox(  # noqa: PLR0913 - by name
         self,
         *,
         unread: bool = False,

@@ -71,7 +71,7 @@ class Completion:
         return {**self.assignment.to_dict(), **more}
 
 
-def complete(
+def complete(  # noqa: PLR0913 - by name
     hive: Hive,
     issue_id: str,
     *,

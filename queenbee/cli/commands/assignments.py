@@ -83,7 +83,7 @@ def show_one(assignment: Assignment) -> None:
 @click.option("--anyway", is_flag=True, help="Also if it waits for others or is set aside")
 @click.option("--wait", callback=seconds, metavar="10m", help="Wait until it is your turn")
 @confirm_options
-def claim(
+def claim(  # noqa: PLR0913 - the options of a command
     hive: Hive,
     issue_id: str,
     worktree: str | None,
@@ -120,7 +120,7 @@ def claim(
 @click.option("--reason", help="Why")
 @click.option("--reassign", is_flag=True, help="Take it from the droid that holds it")
 @click.option("--anyway", is_flag=True, help="Also if it waits for others or is set aside")
-def assign(
+def assign(  # noqa: PLR0913 - the options of a command
     hive: Hive,
     issue_id: str,
     droid: str,

@@ -75,7 +75,7 @@ def _show(value: dict[str, Any]) -> None:
 @click.option("--continue", "go_on", is_flag=True, help="Go on after a conflict was resolved")
 @click.option("--confirm", is_flag=True, help="Only if the git remote confirms the issue as yours")
 @click.option("--abort", "abort", is_flag=True, help="Take the unfinished merge back")
-def land(
+def land(  # noqa: PLR0913 - the options of a command
     hive: Hive,
     issue_id: str | None,
     check: str | None,

@@ -47,7 +47,7 @@ def gate_checks(document: Mapping[str, Any]) -> list[Check]:
     return [rule_check(rule) for rule in document["validation_config"]["rules"]]
 
 
-def run_gate(
+def run_gate(  # noqa: PLR0913 - by name
     folder: str,
     workflow_id: str,
     phase_id: str,

@@ -136,7 +136,7 @@ class Work:
         return {}
 
 
-def land(
+def land(  # noqa: PLR0913 - by name
     store: Store,
     *,
     check: str | None,

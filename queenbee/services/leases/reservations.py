@@ -79,7 +79,7 @@ class Reservations:
             fold_case=self.fold_case, cache_path=store.layout.verdicts_path(KIND)
         )
 
-    def reserve(
+    def reserve(  # noqa: PLR0913 - by name
         self,
         patterns: Sequence[str],
         *,
